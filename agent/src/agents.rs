@@ -94,7 +94,7 @@ impl MemoryScope {
     }
 }
 
-/// AgentFields of a definition, in front matter and in a host's JSON.
+/// Fields of a definition, in front matter and in a host's JSON.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AgentFields {

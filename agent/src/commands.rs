@@ -54,7 +54,7 @@ enum Hint {
 }
 
 impl SlashCommand {
-    /// Parses the command in the file `location`, which lies at `path` below a folder of commands.
+    /// Parses the command in the file `location`, which is at `path` below a folder of commands.
     ///
     /// # Errors
     ///

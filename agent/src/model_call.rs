@@ -148,8 +148,8 @@ impl Session {
         !was_just_compacted && split(&self.transcript, self.settings.limits.used_window()).is_some()
     }
 
-    /// Requests a summary of the older messages and stores it; without a summary, the older messages are left out of
-    /// the view all the same.
+    /// Requests a summary of the older messages and stores it; even without a summary, the older messages are left
+    /// out of the view.
     pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<(), RunFailure> {
         let limits = &self.settings.limits;
         let (input_tokens, context_limit) =

@@ -1,4 +1,4 @@
-//! Outcome of a run: why it ended, what the model said, and what it cost.
+//! Outcome of a run: exit reason, answer and cost.
 
 use std::path::PathBuf;
 

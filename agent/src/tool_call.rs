@@ -203,7 +203,7 @@ impl Session {
                 self.follow(batch, &report);
             }
             let Some((at, done)) = ended else {
-                // Dropping the calls ends them before anybody is notified.
+                // Dropping the calls ends them before their ends are reported.
                 drop(running);
                 self.notify_of_interrupt(&batch.calls[group.start..waiting.start], stop)
                     .await;

@@ -31,7 +31,7 @@ pub fn prompt(typed: Option<&str>, interface: Interface) -> Result<Option<String
         }
         (Some(_) | None, _) => {
             if stdin.is_terminal() {
-                // If this cannot be written, nobody is waiting for it.
+                // If this cannot be written, there is no reader.
                 let _ = io::stderr().write_all(b">>> ");
             }
             let is_terminal = stdin.is_terminal();

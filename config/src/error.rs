@@ -1,4 +1,4 @@
-//! The error of everything between the configuration and a finished run: what failed, on what, and what to do.
+//! The error of configuration, assembly and runs: what failed, on what, and what to do.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use ah_conversation::StoreError;
 pub struct Error {
     /// The kind, for programs.
     pub kind: ErrorKind,
-    /// What failed, and on what. Empty if there is nothing to say.
+    /// The failure and its object, in one line. Empty if there is nothing to say.
     pub message: String,
-    /// What the user can do about it.
+    /// Advice for the user.
     pub hint: Option<String>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }

@@ -132,7 +132,7 @@ pub enum SystemPromptSource {
 pub struct ToolOptions {
     /// The set of tools.
     pub profile: Option<Profile>,
-    /// The only tools of it, by name; `default` stands for all.
+    /// The only tools of the profile, by name; `default` stands for all.
     pub only: Option<Vec<String>>,
     /// Tools added (`NAME=COMMAND`) or removed (`NAME=`).
     pub commands: Vec<String>,

@@ -209,7 +209,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// What is to last goes where it says, and everything else in the file stays as it is.
+    /// A lasting rule is added where it belongs, and the rest of the file stays in order.
     #[test]
     fn a_rule_is_added_and_all_else_stays_in_its_order() {
         let folder = tempfile::tempdir().unwrap();

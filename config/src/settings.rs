@@ -515,7 +515,7 @@ mod tests {
         let schema: serde_json::Value =
             serde_json::from_str(include_str!("../../docs/settings.schema.json")).unwrap();
         let properties = schema["properties"].as_object().unwrap();
-        // Every key of the schema with a value of a wrong type: what is known complains, what is unknown warns.
+        // Every key of the schema with a value of a wrong type is an error; every unknown key is a warning.
         for (key, value) in properties.iter().filter(|(key, _)| *key != "$schema") {
             let wrong = if value["type"] == "array" {
                 "{}"

@@ -1,4 +1,4 @@
-//! What holds, for files, variables and choices of all kinds.
+//! Precedence, trust and errors of settings from files, variables and options.
 
 use std::fs;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ impl World {
         Config::resolve(options.clone(), interface, environment, &Overlay::default())
     }
 
-    /// The settings in force, with paths from the home directory on.
+    /// The settings in force, with paths relative to the home directory.
     fn show(&self, cwd: &str, options: &Overrides) -> String {
         let config = self.resolve(cwd, options, Interface::Native).unwrap();
         let home = format!("{}/", self.path("").display()).replace("//", "/");
@@ -115,7 +115,7 @@ fn of_two_layers_the_first_counts_and_lists_add_up() {
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
-    // Taking the first file away, the next one counts.
+    // Without the first file, the next one applies.
     for start in 0..files.len() {
         let world = World::new(&files[start..]);
         let config = world
@@ -325,7 +325,7 @@ fn servers_are_named_in_settings_and_their_keys_are_secrets() {
     assert_eq!(server(&config).key_command.as_deref(), Some("typed"));
 }
 
-/// All that a project's settings can hold of code, servers and permissions, and what makes a run safer.
+/// Every project setting with code, servers or permissions, and those that make a run safer.
 const PROJECT: &str = r#"{
     "model": "script:theirs.json", "fallbackModel": "haiku", "temperature": 0.5,
     "providers": {"gw": {"baseUrl": "http://project"}}, "env": {"ANTHROPIC_BASE_URL": "http://project"},

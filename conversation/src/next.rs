@@ -289,9 +289,9 @@ mod tests {
             ("user assistant:tool_use(bash ls)", "run bash"),
             ("user assistant:tool_use(bash ls, read a)", "run bash read"),
             ("user assistant:tool_use(bash ls) results", "call"),
-            ("user assistant:tool_use", "finish end_turn"), // No calls, and yet `tool_use`: an answer all the same.
+            ("user assistant:tool_use", "finish end_turn"), // `tool_use` without calls: an ordinary answer.
             ("user assistant:end_turn", "finish end_turn"),
-            ("user assistant:end_turn(bash ls)", "run bash"), // What is asked for counts, not the word for it.
+            ("user assistant:end_turn(bash ls)", "run bash"), // The calls count, not the stop reason.
             ("user assistant:stop_sequence", "finish stop_sequence"),
             ("user assistant:refusal", "finish refusal"),
             ("user assistant:interrupted", "finish interrupted"),
@@ -449,7 +449,7 @@ mod tests {
             max_turns: Some(3),
             ..limits()
         };
-        // Nobody would read a warning that these turns were the same.
+        // The run ends here, so there is no warning about repeated turns, which the model would not read.
         let turns = " assistant:tool_use(bash ls) results".repeat(3);
         check(&[(&format!("user{turns}"), "finish max_turns")], &three);
     }

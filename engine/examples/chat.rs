@@ -1,5 +1,5 @@
-//! A chat over HTTP: a prompt that is posted to `/chats/NAME` is answered with the model's words as they arrive. Each
-//! chat is a database, so that the server can be killed at any moment and goes on where it was.
+//! A chat over HTTP: a prompt posted to `/chats/NAME` is answered with the model's words as they arrive. Each chat
+//! has a database of its own, so a server that was killed continues where it stopped.
 //!
 //! `cargo run -p ah --example chat -- chats sonnet`, then `curl -N -d Hello http://127.0.0.1:3000/chats/anna`
 
@@ -41,7 +41,7 @@ async fn answer(
     let failure = sender.clone();
     let on_event = move |event: &Event| {
         if let EventKind::TextDelta { text } = &event.kind {
-            // Who asked may have left; the answer is stored all the same.
+            // The client may have disconnected; the answer is stored nevertheless.
             let _ = sender.send(Ok(text.clone()));
         }
     };

@@ -1,6 +1,6 @@
-//! The storey below: a model and a store of one's own, and the engine's events.
+//! Your own model and store below an `Agent`, and the engine's events.
 //!
-//! `cargo run --example ports`
+//! `cargo run -p ah --example ports`
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use ah::conversation::{
 use ah::{Agent, Error};
 use async_trait::async_trait;
 
-/// Says back what it hears.
+/// A model that repeats the last message.
 struct Echo(Model);
 
 impl Provider for Echo {
@@ -53,12 +53,12 @@ impl Provider for Echo {
     }
 }
 
-/// Keeps messages for as long as it lives.
+/// A store in memory.
 #[derive(Default)]
 pub struct Shelf(Mutex<Vec<Arc<Message>>>);
 
 impl Shelf {
-    /// What is there.
+    /// Returns the stored messages.
     pub fn messages(&self) -> MutexGuard<'_, Vec<Arc<Message>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,16 +97,16 @@ impl Store for Shelf {
     }
 
     fn branch(self: Arc<Self>, _: Branch) -> Arc<dyn Store> {
-        // For subagents, which are not used here.
+        // Only needed for subagents, which are not used here.
         Arc::new(Self::default())
     }
 }
 
-/// Runs two prompts on one conversation; gives the answers, the names of the events and the conversation.
+/// Runs two prompts on one conversation; returns the answers, the names of the events, and the conversation.
 ///
 /// # Errors
 ///
-/// Where the conversation cannot be kept, which this store always can.
+/// If the conversation cannot be stored, which cannot happen with this store.
 pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), Error> {
     let model = Arc::new(Echo(Model {
         provider: "echo".to_owned(),

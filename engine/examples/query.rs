@@ -1,7 +1,7 @@
-//! Runs a prompt with a tool, a permission callback and a hook of one's own, and prints what comes of it. It needs no
-//! key: the model is a scenario.
+//! Runs a prompt with a tool, a permission callback and a hook of your own, and prints the messages. It needs no key:
+//! the model is a scenario.
 //!
-//! `cargo run --example query`
+//! `cargo run -p ah --example query`
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ const SCENARIO: &str = r#"{"turns": [
     {"text": "It rains in Oslo."}
 ]}"#;
 
-/// Knows the weather.
+/// A tool that reports the weather.
 struct Weather(ToolSpec);
 
 impl Weather {
@@ -59,7 +59,7 @@ impl Tool for Weather {
     }
 }
 
-/// Allows what is about a city that there is.
+/// Allows calls about existing cities.
 async fn decide(request: ToolRequest) -> Decision {
     match request.input["city"].as_str() {
         Some("Atlantis") => Decision::deny("there is no such city"),
@@ -67,11 +67,11 @@ async fn decide(request: ToolRequest) -> Decision {
     }
 }
 
-/// Runs it in `folder`; gives what was told, line by line.
+/// Runs the query in `folder`; returns the messages and the tool results that the hook saw, one line each.
 ///
 /// # Errors
 ///
-/// Where the query cannot begin.
+/// If the query cannot begin.
 pub async fn run(folder: &Path) -> Result<Vec<String>, Error> {
     let scenario = folder.join("weather.json");
     std::fs::write(scenario, SCENARIO).map_err(|error| Error::failure(error.to_string()))?;

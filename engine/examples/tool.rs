@@ -1,4 +1,5 @@
-//! A tool of one's own, whose schema is derived from the type of its arguments. It needs no key: the model is a scenario.
+//! A tool of your own, with a schema derived from the type of its arguments. It needs no key: the model is a
+//! scenario.
 //!
 //! `cargo run -p ah --example tool`
 

@@ -123,16 +123,16 @@ pub enum SandboxStatus {
     Inside(Confined),
     /// Disabled by choice: commands run with the user's permissions.
     Off,
-    /// SandboxWish, but it cannot be built here: why, and what to do.
+    /// Preferred, but it cannot be built here: the reason, and the remedy.
     Unavailable(Obstacle),
 }
 
 /// The reason why a sandbox cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// What is missing.
+    /// The missing feature.
     pub reason: String,
-    /// What the user can do.
+    /// Advice for the user.
     pub remedy: String,
 }
 
@@ -247,7 +247,7 @@ impl SandboxProbe {
                 let lesser = built(Tier::Landlock)?;
                 let probe = move || match (wanted.finish(), tier) {
                     (Ok(confined), _) => SandboxStatus::Inside(confined),
-                    // We run inside a sandbox, in which no other can be built.
+                    // Sandboxes cannot be nested.
                     (Err(obstacle), Tier::Full) if ah_sandbox::is_confined() => {
                         match lesser.finish() {
                             Ok(confined) => SandboxStatus::Inside(Confined {

@@ -1,4 +1,4 @@
-//! The engine in a program of one's own.
+//! The engine as a library.
 //!
 //! [`query`] runs a prompt as the official Agent SDKs do and returns their messages as a stream. The settings, tools,
 //! hooks, permissions and sessions of `ah` apply. It takes the same path through the engine as a program that drives `ah`

@@ -1,4 +1,4 @@
-//! The log, for whoever asks for one. Secrets of the environment do not get into it.
+//! The optional log. It contains no secrets of the environment.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,11 +12,11 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use ah_config::Error;
 
-/// Returns the log with this filter and file, or those of `AH_LOG` and `AH_LOG_FILE`; `None` if nobody asks for one.
+/// Returns the log with this filter and file, or those of `AH_LOG` and `AH_LOG_FILE`; `None` if none is requested.
 ///
 /// # Errors
 ///
-/// Where the filter cannot be read, or the file cannot be opened.
+/// If the filter is invalid, or the file cannot be opened.
 pub fn log_of(
     filter: Option<&str>,
     file: Option<&Path>,
@@ -78,7 +78,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 impl Write for Log {
-    /// Takes a whole line at once, as the subscriber gives it.
+    /// Writes a whole line at once, as the subscriber passes it.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         let text = self.environment.redact(&text);

@@ -1,4 +1,4 @@
-//! The log in a build without one: whoever asks for it is told so.
+//! The log in a build without one: requesting it is an error.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use ah_config::Error;
 use ah_conversation::Environment;
 use tracing::Dispatch;
 
-/// Returns `None` if no log is asked for.
+/// Returns `None` if no log is requested.
 ///
 /// # Errors
 ///
-/// If a log is asked for, by an argument or by `AH_LOG`.
+/// If a log is requested, by an argument or by `AH_LOG`.
 pub fn log_of(
     filter: Option<&str>,
     file: Option<&Path>,

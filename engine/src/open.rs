@@ -12,7 +12,7 @@ use crate::place::SessionLocation;
 use crate::plan::SessionPlan;
 use crate::session_model::SessionModel;
 
-/// A session ready to run, its store, and what the user should know.
+/// A session ready to run, its store, and warnings for the user.
 pub struct Opened {
     /// The session.
     pub session: Session,

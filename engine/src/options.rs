@@ -155,7 +155,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Returns a denial with a message for the model, after which the run goes on.
+    /// Returns a denial with a message for the model; the run continues.
     pub fn deny(message: impl Into<String>) -> Self {
         Self::Deny {
             message: message.into(),

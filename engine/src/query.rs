@@ -322,7 +322,7 @@ impl Task {
         tracing::debug!(model = config.model.value, "a query begins");
         let is_confined = config.sandbox.enabled.as_ref().is_some_and(|is| is.value);
         if is_confined && !super::HAS_ENTERED.load(Ordering::Relaxed) {
-            // Its own program would be run again in the place of what confines a command.
+            // Confined commands are launched by running this executable again, which would start the program itself.
             let error = Error::failure("this program cannot confine its commands");
             return Err(error.hint("call `ah::enter()` first thing in its `main`"));
         }

@@ -77,7 +77,7 @@ pub async fn serve_program(
 ) -> Result<(Served, Error), Error> {
     let (stop, wanted) = (request.stop.clone(), wanted(request.config));
     let wanted = Wanted {
-        // The program's own host is asked, if it has one.
+        // The program's own host answers permission questions, if it has one.
         asks: Asks::Nobody,
         ..wanted
     };
@@ -162,7 +162,7 @@ impl SessionOpener {
         };
         let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
         let paths = Paths::of(store.path());
-        // It is still locked, so nobody else has started to use it.
+        // Still locked, so no other process has started to use it.
         drop(store);
         if is_empty.is_ok_and(|is_empty| is_empty) {
             // `ah gc` removes what cannot be removed now.

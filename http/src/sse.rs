@@ -60,7 +60,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that rejects events of more than `limit` bytes.
+    /// Returns a decoder that rejects events of more than `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -119,7 +119,7 @@ impl Decoder {
         self.has_data = false;
     }
 
-    /// Start and end of the next complete line, without its line end.
+    /// Returns start and end of the next complete line, without its line end.
     fn next_line(&mut self) -> Option<(usize, usize)> {
         if self.after_carriage_return {
             let next = *self.buffer.get(self.line_start)?;

@@ -1,4 +1,4 @@
-//! Servers that are connected to.
+//! Connections to servers, and their tools and resources.
 
 mod client;
 mod connection;

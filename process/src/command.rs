@@ -23,7 +23,7 @@ pub struct Command {
     pub stdin: Vec<u8>,
     /// Time limit.
     pub deadline: Option<Duration>,
-    /// How its output is recorded.
+    /// Limits for the recording of its output.
     pub keep: Keep,
     /// Sandbox; without one it has the permissions of this process.
     pub sandbox: Option<Arc<Sandbox>>,
@@ -65,13 +65,13 @@ impl Keep {
 /// Outcome of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
-    /// How the program ended.
+    /// The end of the program.
     pub ending: Ending,
     /// Its output; if that is a file, it is synced.
     pub output: Content,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It exited with this code.

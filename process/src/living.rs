@@ -41,7 +41,7 @@ pub(crate) struct StopHandle(u64);
 /// The registration of a child, held by its thread; dropping it removes the child.
 pub(crate) struct Registration(u64);
 
-/// Registers a child that is about to be started. The pipe closes when it shall stop.
+/// Registers a child that is about to be started. The pipe closes when the child must stop.
 pub(crate) fn register() -> io::Result<(StopHandle, Registration, PipeReader)> {
     let (request, stop) = io::pipe()?;
     let mut living = living();

@@ -256,7 +256,7 @@ mod tests {
         assert!(!Process::parse("12 (sh) S 1 12 12 0").unwrap().is_dead);
     }
 
-    /// As for processes that `docker exec` starts in a container.
+    /// Processes that `docker exec` starts in a container have a group and a session of another namespace.
     #[test]
     fn a_group_and_a_session_of_another_namespace_are_none() {
         let foreign = Process::parse("12 (ah) S 0 0 0 0").unwrap();

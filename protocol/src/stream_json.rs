@@ -12,7 +12,7 @@
 //! [`serve_program`] is the same for a host in this process: requests and messages are values that go through channels
 //! ([`Program`]), and nothing becomes text. The messages and their order are the same.
 //!
-//! Where the documentation of the SDKs differs from recordings of the original program, the recordings count.
+//! Recordings of the original program override the documentation of the SDKs where they differ.
 
 mod callback;
 mod control;

@@ -29,7 +29,7 @@ pub struct Abilities {
     pub unsupported: Vec<Unsupported>,
 }
 
-/// Form in which a model is told how much to think.
+/// Ways to set the amount of thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingForm {

@@ -1,4 +1,4 @@
-//! What a provider is made with.
+//! Options for connecting to a model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The scripted model: a provider that plays a scenario from a file and needs neither network nor key.
 //!
-//! It serves to test tools, skills and hooks of one's own, to demonstrate `ah` (`script:demo`), to replay recorded runs,
+//! It serves to test your own tools, skills and hooks, to demonstrate `ah` (`script:demo`), to replay recorded runs,
 //! and to test `ah` itself. A scenario is YAML or JSON: a list of turns, each the answer to one request.
 //!
 //! ```yaml

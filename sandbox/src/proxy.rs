@@ -224,7 +224,7 @@ fn canonical(address: IpAddr) -> IpAddr {
 /// Reason why a connection ended early.
 enum ConnectionError {
     Refused(Refusal),
-    /// One side closed the connection, so there is nobody to answer.
+    /// One side closed the connection, so no response can be sent.
     Gone,
 }
 

@@ -81,7 +81,7 @@ impl std::fmt::Debug for Sandbox {
 pub struct Prepared<'a> {
     /// Underlying command.
     pub command: Command,
-    /// As if it borrowed its sandbox, which it does where there is one.
+    /// Borrows the sandbox like the type of other platforms.
     _sandbox: PhantomData<&'a ()>,
 }
 

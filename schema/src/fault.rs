@@ -1,11 +1,11 @@
-//! One thing that is wrong with a value, and its words.
+//! An error in a value, and its text.
 
 use std::fmt;
 
 use boon::{ErrorKind, ValidationError};
 use serde_json::Value;
 
-/// So many values of an `enum` are named.
+/// Maximum number of values of an `enum` in a text.
 const NAMED_VALUES: usize = 3;
 
 /// A part of a value that does not fit the schema. Its `Display` names that part by its JSON.
@@ -17,7 +17,7 @@ pub struct Fault {
     text: Text,
 }
 
-/// What is wrong, around the name of the part that it is about.
+/// The text of the error, around the name of the part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     Whole(String),
@@ -26,12 +26,12 @@ enum Text {
 }
 
 impl Fault {
-    /// The JSON Pointer of the part; empty for the value itself.
+    /// Returns the JSON Pointer of the part; empty for the value itself.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What is wrong, with `name` in the place of the part's JSON.
+    /// Returns the text with `name` in the place of the part's JSON.
     pub fn told_of(&self, name: &str) -> String {
         match &self.text {
             Text::Whole(text) => text.clone(),
@@ -47,7 +47,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults of `value`, in the order in which they were found.
+/// Returns all faults of `value`, in the order in which they were found.
 pub(crate) fn all(error: &ValidationError<'_, '_>, value: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     collect(error, value, &mut faults);
@@ -74,7 +74,7 @@ fn collect(error: &ValidationError<'_, '_>, value: &Value, faults: &mut Vec<Faul
         text,
     };
     match &error.kind {
-        // One for each, so that a reader can count them.
+        // One for each name, so that a reader can count them.
         Kind::Required { want } => faults.extend(want.iter().map(|name| {
             let name = Value::from(*name);
             fault(Text::Whole(format!("{name} is a required property")))
@@ -128,7 +128,7 @@ fn text(kind: &ErrorKind<'_, '_>) -> Text {
     Text::After(text)
 }
 
-/// The faults of numbers and lengths.
+/// Returns the text for a fault of a number or a length.
 fn of_size(kind: &ErrorKind<'_, '_>) -> Text {
     use ErrorKind as Kind;
     Text::After(match kind {
@@ -163,7 +163,7 @@ fn under_none(keyword: &str) -> String {
     format!("is not valid under any of the schemas listed in the '{keyword}' keyword")
 }
 
-/// The allowed values, the first few of many.
+/// Returns the allowed values, or the first few of many.
 fn alternatives(values: &[Value]) -> String {
     let told: Vec<_> = values.iter().map(Value::to_string).collect();
     match told.as_slice() {

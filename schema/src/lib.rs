@@ -1,8 +1,8 @@
-//! JSON Schema: whether a value fits a schema, and whether a schema is one.
+//! JSON Schema: validation of values, and of schemas themselves.
 //!
 //! Schemas come from models' tools, MCP servers and hosts, so a schema never makes this program open a file or a
-//! connection: a `$ref` that leads out of it is an error. What the validator cannot check exactly is not checked, so that
-//! no valid value is refused. How faults are told, and to whom, is left to the callers.
+//! connection: a `$ref` that leads out of it is an error. Keywords that the validator cannot check exactly are not
+//! checked, so that no valid value is refused. Reporting the errors is left to the callers.
 
 mod fault;
 mod unchecked;
@@ -24,7 +24,7 @@ pub struct Schema {
     index: SchemaIndex,
 }
 
-/// Why a schema cannot be compiled.
+/// Error of a schema that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The schema does not fit its draft.
@@ -57,7 +57,7 @@ impl Schema {
         self.schemas.validate(value, self.index).is_ok()
     }
 
-    /// Returns all that is wrong with `value`; nothing if it fits.
+    /// Returns all faults of `value`; none if it fits.
     pub fn faults(&self, value: &Value) -> Vec<Fault> {
         match self.schemas.validate(value, self.index) {
             Ok(()) => Vec::new(),
@@ -127,7 +127,7 @@ mod tests {
         ));
         let prefix = json!({"prefixItems": [{"type": "string"}]});
         assert!(!Schema::new(&prefix).unwrap().is_valid(&json!([1])));
-        // There, definitions have another name, and both are found.
+        // The drafts have different names for definitions; both are found.
         for (word, draft) in [("definitions", draft_07), ("$defs", DRAFT_2020_12)] {
             let schema = json!({
                 "$schema": draft,

@@ -1,13 +1,13 @@
-//! The parts of a schema that the validator cannot check exactly.
+//! Removes the parts of a schema that the validator cannot check exactly.
 //!
-//! Its regular expressions know neither look-around nor back-references, and would make the whole schema unusable; its
-//! division of fractions is that of binary numbers, and would refuse `0.07` as a multiple of `0.01`.
+//! Its regular expressions support neither look-around nor back-references, which would make the whole schema
+//! unusable. Its `multipleOf` divides binary floating-point numbers, and would refuse `0.07` as a multiple of `0.01`.
 
 use serde_json::{Map, Value};
 
 /// Keywords whose values are data.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
-/// Keywords whose values are schemas by names of their own.
+/// Keywords whose values are maps of schemas by name.
 const NAMED: [&str; 5] = [
     "$defs",
     "definitions",
@@ -16,7 +16,7 @@ const NAMED: [&str; 5] = [
     "properties",
 ];
 
-/// Returns the schema without them.
+/// Returns the schema without these parts.
 pub(crate) fn without(schema: &Value) -> Value {
     match schema {
         Value::Array(items) => items.iter().map(without).collect(),
@@ -33,7 +33,7 @@ fn of_object(keywords: &Map<String, Value>) -> Map<String, Value> {
         let value = match (keyword.as_str(), value) {
             ("pattern", Value::String(pattern)) if needs_more(pattern) => continue,
             ("multipleOf", Value::Number(number)) if !is_whole(number) => continue,
-            // The names that only the lost pattern allows are not known.
+            // Names that only a removed pattern allows are unknown.
             ("additionalProperties" | "unevaluatedProperties", _) if is_open => continue,
             (data, value) if DATA.contains(&data) => value.clone(),
             (named, Value::Object(schemas)) if NAMED.contains(&named) => schemas

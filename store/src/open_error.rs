@@ -1,4 +1,4 @@
-//! Why a session could not be opened for writing.
+//! Error of opening a session for writing.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Lines for the user besides what a run shows: errors, warnings, notes.
+//! Lines for the user besides the output of a run: errors, warnings, notes.
 
 use std::io::Write as _;
 
@@ -8,7 +8,7 @@ use ah_store::SessionStore;
 
 use crate::print::tell;
 
-/// Prints an error with its hint. If standard error is closed, only the exit code tells of it.
+/// Prints an error with its hint. If standard error is closed, only the exit code reports it.
 pub fn report(error: &Error) {
     let mut stderr = anstream::stderr().lock();
     if !error.message.is_empty() {
@@ -19,7 +19,7 @@ pub fn report(error: &Error) {
     }
 }
 
-/// Prints a warning; the program goes on.
+/// Prints a warning; the program continues.
 pub fn warn(text: &str) {
     tell(&format!("warning: {}", neutralise(text)));
 }

@@ -1,7 +1,7 @@
-//! The `ask_user_question` tool: leaves decisions to the person.
+//! The `ask_user_question` tool: leaves decisions to the user.
 //!
-//! The tool itself asks nobody. Its call carries the questions ([`Interaction::Choices`]); whoever decides whether the call may
-//! happen answers them too, and the answers come back in the call's own input.
+//! The tool itself asks no questions. Its call carries them ([`Interaction::Choices`]); the answers come with the
+//! permission for the call, in its input.
 
 use ah_conversation::{
     Access, Choice, ChoiceOption, Context, Input, Interaction, Interface, Output, Tool, ToolSpec,

@@ -1,4 +1,4 @@
-//! Runs a tool's blocking work on files on a thread of its own, which is told to stop when the call is dropped.
+//! Runs a tool's blocking work on files on a thread of its own, which is asked to stop when the call is dropped.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Returns an error, which nobody reads, if the call was dropped.
+    /// Returns an error, which is never read, if the call was dropped.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.is_requested() {
             Err("stopped".into())
@@ -51,7 +51,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Parses the input of `call` and runs `work`; an `Err` is a failure that the model is told of. A panic of the work is a
+/// Parses the input of `call` and runs `work`; an `Err` is an error result for the model. A panic of the work is a
 /// panic of the call.
 pub(crate) async fn answer<I, F>(call: &ToolUse, work: F) -> Output
 where

@@ -159,7 +159,7 @@ impl Target<'_> {
         seen::replace(self.seen, self.typed, &self.path, content)
     }
 
-    /// Returns the error as the model is told of it.
+    /// Returns the error's text for the model.
     pub(crate) fn explain(&self, error: &FileError) -> String {
         error.explain(self.workspace, self.typed, &self.path)
     }

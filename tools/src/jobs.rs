@@ -1,5 +1,5 @@
-//! Background commands. Each is named by the id of the tool call that started it. They end with the session, so after a
-//! resume there are none.
+//! Background commands. Each is named by the id of the tool call that started it. They end with the session, so a
+//! resumed session has none.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Error texts for paths without a usable file: similar names that exist, and the kind of what is there instead.
+//! Error texts for paths without a usable file: similar names that exist, or the kind of entry at the path.
 
 use std::path::Path;
 

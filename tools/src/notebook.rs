@@ -64,7 +64,7 @@ struct Document<'a> {
 }
 
 impl<'a> Notebook<'a> {
-    /// Parses the text of a notebook; the error says why it is none.
+    /// Parses the text of a notebook; the error says why it is not valid.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
         let document: Document<'a> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;

@@ -1,8 +1,8 @@
 //! The `read` tool: a file as the model can use it: numbered lines, a picture, the text of a PDF or the cells of a
 //! notebook.
 //!
-//! The kind of a file is told by its bytes, not by its name; the exception is a notebook, whose bytes are those of a
-//! text. No more of a file is held in memory than is returned.
+//! The kind of a file is determined by its bytes, not by its name; the exception is a notebook, which cannot be told
+//! from other text. Only the returned part of a file is held in memory.
 
 mod directory;
 mod notebook;

@@ -1,7 +1,8 @@
-//! Files whose present content the model knows. Under the interface of the SDKs an existing file is changed only after it
-//! was read and while nobody else has changed it, so that a model that is wrong about a file does no harm to it.
+//! Files whose current content the model knows. Under the interface of the SDKs an existing file may be changed only
+//! after it was read, and only while no other process has changed it, so that a model with an outdated view of a file
+//! does it no harm.
 //!
-//! This is no part of the conversation: after a resume the files have to be read again, since they may have changed.
+//! This is not part of the conversation: after a resume the files must be read again, since they may have changed.
 
 use std::collections::HashMap;
 use std::fs;

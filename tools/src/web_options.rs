@@ -1,4 +1,4 @@
-//! How tools reach the web: values that the caller makes, whether or not the tools are part of the build.
+//! Access to the web: options that the caller sets, whether or not the tools are part of the build.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub(crate) struct OpenFile<'a> {
     pub(crate) len: u64,
 }
 
-/// FileSource of the bytes of a file.
+/// Source of the bytes of a file.
 pub(crate) enum FileSource<'a> {
     Disk(fs::File),
     Embedded(Cursor<&'a [u8]>),

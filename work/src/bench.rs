@@ -47,7 +47,7 @@ pub struct Try {
     pub status: TryStatus,
     /// Measured number, if any.
     pub number: Option<f64>,
-    /// Commit subject, or what went wrong.
+    /// Commit subject, or the error.
     pub note: String,
     /// Time, as ISO 8601 in UTC.
     pub at: String,

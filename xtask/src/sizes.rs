@@ -19,7 +19,7 @@ struct Size {
     path: String,
     /// All lines.
     lines: usize,
-    /// Lines in front of the tests; none in a file of tests.
+    /// Lines before the tests; 0 in a file of tests.
     code: usize,
 }
 

@@ -26,7 +26,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     without_tests(&lexer.collect::<Vec<_>>())
 }
 
-/// Returns the index behind the bracket that closes the one at `open`, or the end where none does.
+/// Returns the index after the bracket that closes the one at `open`, or the end if none does.
 pub fn behind_block(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -64,7 +64,7 @@ fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the index behind an item, which ends with its first block or with a semicolon.
+/// Returns the index after an item, which ends with its first block or with a semicolon.
 fn behind_item(tokens: &[Token], mut at: usize) -> usize {
     while let Some(token) = tokens.get(at) {
         match token.text {
@@ -171,7 +171,7 @@ impl<'a> Lexer<'a> {
         LITERAL
     }
 
-    /// A raw string from its hashes or its quote on; `false` where there is none.
+    /// Reads a raw string from its hashes or its quote on; `false` if there is none.
     fn raw_string(&mut self) -> bool {
         let rest = &self.bytes[self.at..];
         let hashes = rest.iter().take_while(|byte| **byte == b'#').count();
@@ -191,7 +191,7 @@ impl<'a> Lexer<'a> {
         true
     }
 
-    /// A character or a lifetime.
+    /// Reads a character or a lifetime.
     fn quote(&mut self) -> &'static str {
         let rest = self.text[self.at + 1..].chars();
         let mut rest = rest.map(|char| (char, char.len_utf8()));
@@ -228,7 +228,7 @@ impl<'a> Lexer<'a> {
         LITERAL
     }
 
-    /// A name, or the literal that begins with a prefix like `br`.
+    /// Reads a name, or the literal that begins with a prefix like `br`.
     fn name(&mut self) -> &'a str {
         let start = self.at;
         while self.peek(0).is_some_and(is_name) {

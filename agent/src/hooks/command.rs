@@ -41,7 +41,7 @@ pub struct CommandHook {
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
-/// FirstOutput output of a command.
+/// First output of a command.
 enum FirstOutput {
     /// A request to continue in the background, with the time limit.
     Async(Option<Duration>),

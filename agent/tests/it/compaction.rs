@@ -121,7 +121,7 @@ async fn a_resumed_session_starts_at_the_summary() {
     assert!(!request.contains("first"), "{request}");
 }
 
-/// If no summary can be made, the older messages are left out all the same.
+/// If no summary can be made, the older messages are left out nevertheless.
 #[tokio::test]
 async fn a_failed_summary_falls_back_to_leaving_out() {
     for turn in [fails(400, "invalid_request_error"), says("  ")] {

@@ -17,7 +17,7 @@ fn looks(number: usize) -> Turn {
     uses("look", json!({"number": number}))
 }
 
-/// Each response of the model is a turn.
+/// Each model response counts as one turn.
 #[tokio::test]
 async fn turn_counting() {
     let mut world = World::new([looks(1), looks(2), says("Done.")]).with(look());
@@ -25,7 +25,7 @@ async fn turn_counting() {
     assert_eq!((outcome.turns, world.requests().len()), (3, 3));
 }
 
-/// The four stop reasons.
+/// All four stop reasons are mapped.
 #[tokio::test]
 async fn stop_reason_mapping() {
     for (word, kept, reason) in [
@@ -49,7 +49,7 @@ async fn stop_reason_mapping() {
     }
 }
 
-/// One result for each call.
+/// Each call gets one result.
 #[tokio::test]
 async fn tool_result_format() {
     let turn = uses_all([
@@ -67,7 +67,7 @@ async fn tool_result_format() {
     assert_eq!(results, 2, "one result for each call, in one user message");
 }
 
-/// Exactly the maximum number of turns.
+/// A run has at most the allowed number of turns.
 #[tokio::test]
 async fn max_turns_enforcement() {
     let mut world = World::new((0..9).map(looks)).with(look());
@@ -192,7 +192,7 @@ async fn emission_order() {
     );
 }
 
-/// The session is on disk.
+/// The session is persisted.
 #[tokio::test]
 async fn session_persistence() {
     let mut world = World::new([says("Done.")]);
@@ -206,7 +206,7 @@ async fn session_persistence() {
     assert_eq!(texts, ["go", "Done."]);
 }
 
-/// Stop reason `tool_use` without a call ends the turn.
+/// A stop for tool use without a call ends the turn.
 #[tokio::test]
 async fn empty_tool_use() {
     let turn = Turn {
@@ -218,7 +218,7 @@ async fn empty_tool_use() {
     assert_eq!((outcome.reason, outcome.turns), (ExitReason::EndTurn, 1));
 }
 
-/// All calls of an answer run.
+/// All tool calls of an answer run.
 #[tokio::test]
 async fn several_tools_in_one_turn() {
     let turn = uses_all((0..4).map(|number| ("look", json!({"number": number}))));

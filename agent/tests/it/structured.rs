@@ -59,7 +59,7 @@ async fn an_invalid_answer_is_retried_and_then_an_error() {
             vec![says("A kiwi."), says("I said so."), over()],
             (ExitReason::EndTurn, 2, None),
         ),
-        // A model that writes the answer as text instead of calling.
+        // A model that writes the answer as text instead of calling the tool.
         (
             vec![says(r#"{"name": "kiwi", "count": 3}"#), over()],
             (ExitReason::EndTurn, 1, kiwi),

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use ah::plan::is_uuid;
 use clap::{Arg, Command};
 
-/// KnownNames that exist outside of the command line.
+/// Lookups of names that exist outside of the command line.
 pub struct KnownNames<'a> {
     /// Returns whether a word is the name of a tool.
     pub is_tool: &'a dyn Fn(&str) -> bool,

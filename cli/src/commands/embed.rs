@@ -19,7 +19,7 @@ const OUTPUT: &str = "ah";
 /// Writes a copy of the running program to `output` with the files of `folder` embedded, in place of any present.
 pub fn embed(folder: &Path, output: Option<&Path>) -> Result<u8, Error> {
     let output = output.unwrap_or(Path::new(OUTPUT));
-    // A link stands for its target.
+    // A link is replaced by its target.
     let output = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
     let source = fs::canonicalize(folder).map_err(|error| failed("read", folder, &error))?;
     let place = match output.parent() {

@@ -56,8 +56,8 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     code
 }
 
-/// How a conversation is had, where somebody sits at a terminal who has not said anything yet. A plain loop reads its
-/// lines from wherever they come.
+/// Returns the display of a conversation at a terminal, if no prompt is given. A plain loop may read its lines from
+/// any input.
 fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Option<Display> {
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));

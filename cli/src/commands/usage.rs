@@ -266,10 +266,10 @@ mod tests {
     fn calls_are_shown_and_summed_up_by_model() {
         let sonnet = "claude-sonnet-4-5-20250929";
         insta::assert_snapshot!(shown(&[
-            // From before costs were noted.
+            // Stored before costs were recorded.
             call(Some("anthropic"), sonnet, None),
             call(Some("litellm"), "unheard-of", None),
-            // What the server said stands above any price.
+            // A cost reported by the server overrides any price.
             call(Some("litellm"), sonnet, Some(Cost::from_usd(0.02))),
         ]), @r#"
          MODEL                               INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST

@@ -1,7 +1,7 @@
-//! One engine over every protocol that a model can be asked by: the same sessions, and the list by which the loop that
-//! ours follows was verified, box by box. Those about hooks stand with the hooks.
+//! The same sessions over every provider protocol, with one test for each behaviour of the loop. The tests of hooks
+//! are in `hooks`.
 //!
-//! How each protocol's bytes are read and written is the tests' of `provider`.
+//! Encoding and decoding of each protocol are tested in `provider`.
 
 use std::thread;
 
@@ -16,7 +16,7 @@ use crate::binary::{Ah, Ended, World, wait_for_file};
 use crate::cases::{BETA, Case, cases};
 use crate::stored::stored;
 
-/// A model by each of them. What is known of it does not depend on who is asked.
+/// One model for each protocol. Its catalogue entry does not depend on the endpoint.
 const ADAPTERS: [&str; 4] = [
     "anthropic/claude-sonnet-4-5",
     "litellm/claude-sonnet-4-5",
@@ -24,7 +24,7 @@ const ADAPTERS: [&str; 4] = [
     "openai-responses/claude-sonnet-4-5",
 ];
 
-/// Lets `ah` ask `server`, whichever way it takes.
+/// Configures `ah` to send requests to `server` over any of the protocols.
 fn reach(ah: Ah, server: &Server) -> Ah {
     ["ANTHROPIC", "LITELLM", "OPENAI"]
         .iter()
@@ -34,7 +34,7 @@ fn reach(ah: Ah, server: &Server) -> Ah {
         })
 }
 
-/// A session over one of them.
+/// A session over one protocol.
 struct Talk {
     adapter: &'static str,
     world: World,
@@ -42,7 +42,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// A session of `turns` over each.
+    /// Returns one session of `turns` for each protocol.
     fn over_each(turns: &[Turn]) -> impl Iterator<Item = Self> {
         ADAPTERS.into_iter().map(|adapter| Self {
             adapter,
@@ -58,7 +58,7 @@ impl Talk {
         reach(self.world.ah(all.chain(["go"])), &self.server)
     }
 
-    /// Runs with these arguments; fails unless it ends with `code` and the server refused nothing.
+    /// Runs with these arguments; fails unless the exit code is `code` and the server refused no request.
     #[track_caller]
     fn run(&self, arguments: &[&str], code: i32) -> Ended {
         let ended = self.ah(arguments).run().without_panic();
@@ -81,14 +81,14 @@ impl Talk {
         stored(&self.world, &self.server)
     }
 
-    /// The results that the model was told last.
+    /// The tool results in the last request.
     fn results(&self) -> Vec<String> {
         let requests = self.server.requests();
         results(&requests.last().unwrap().body)
     }
 }
 
-/// A call whose result is its number.
+/// A tool call whose result is its number.
 fn call(number: usize) -> (&'static str, Value) {
     ("bash", json!({"command": format!("printf {number}")}))
 }
@@ -97,7 +97,7 @@ fn looks(number: usize) -> Turn {
     uses_all([call(number)])
 }
 
-/// The results in a request, each for itself, whatever its protocol calls them.
+/// The tool results in a request body of any protocol, one entry per result.
 fn results(body: &Value) -> Vec<String> {
     let lists = ["messages", "input"].into_iter();
     let items = lists.filter_map(|list| body[list].as_array()).flatten();
@@ -130,11 +130,11 @@ fn events(ended: &Ended) -> Vec<Value> {
         .collect()
 }
 
-/// A stored conversation without what a protocol has no words for.
+/// A stored conversation without the fields that only some protocols have.
 fn common(mut messages: Vec<Value>) -> Vec<Value> {
     for message in &mut messages {
         if let Some(Value::Object(response)) = message.get_mut("response") {
-            // What is written into the cache is not told everywhere, and has a price of its own.
+            // Not all protocols report tokens written to the cache, which have a price of their own.
             response.remove("cost");
         }
         if let Some(usage) = message.pointer_mut("/response/usage") {
@@ -144,7 +144,7 @@ fn common(mut messages: Vec<Value>) -> Vec<Value> {
         }
         for block in message["content"].as_array_mut().unwrap() {
             if block["type"] == "thinking" {
-                // Each has a seal of its own, or none.
+                // Each protocol has its own signature, or none.
                 block.as_object_mut().unwrap().remove("signature");
             }
         }
@@ -155,7 +155,7 @@ fn common(mut messages: Vec<Value>) -> Vec<Value> {
 #[test]
 fn a_session_is_the_same_over_every_adapter() {
     let cases = cases();
-    // Most of the time is waited before another attempt.
+    // Most of the time is spent in retry delays, so the cases run in parallel.
     thread::scope(|scope| {
         for case in &cases {
             scope.spawn(|| assert_same_over_every_adapter(case));
@@ -165,7 +165,7 @@ fn a_session_is_the_same_over_every_adapter() {
 
 fn assert_same_over_every_adapter(case: &Case) {
     if case.arguments.contains(&BETA) {
-        // Not everybody has them.
+        // Only some protocols have them.
         return;
     }
     let [first, others @ ..] = ADAPTERS.map(|adapter| {
@@ -185,7 +185,7 @@ fn assert_same_over_every_adapter(case: &Case) {
     }
 }
 
-/// Each response of the model is a turn.
+/// Each model response counts as one turn.
 #[test]
 fn box_01_turn_counting() {
     for talk in Talk::over_each(&[looks(1), looks(2), says("Done.")]) {
@@ -197,10 +197,11 @@ fn box_01_turn_counting() {
     }
 }
 
-/// The four stop reasons.
+/// All four stop reasons are mapped.
 #[test]
 fn box_02_stop_reason_mapping() {
-    // Chat completions have one word for two of them, and the Responses API has none for a stop that waits.
+    // Chat completions use one word for `end_turn` and `stop_sequence`; the Responses API has none for `tool_use` and
+    // `stop_sequence`.
     for (word, by_messages, by_chat, by_responses, code) in [
         ("end_turn", "end_turn", "end_turn", "end_turn", 0),
         ("tool_use", "tool_use", "tool_use", "end_turn", 0),
@@ -224,8 +225,7 @@ fn box_02_stop_reason_mapping() {
     }
 }
 
-/// Check b of the port's part 01, too: each result has the id of its call, or the server would refuse it.
-/// One result for each call.
+/// Each tool call gets one result with its id; the server refuses a request otherwise.
 #[test]
 fn box_03_tool_result_format() {
     for talk in Talk::over_each(&[uses_all([call(1), call(2)]), says("Done.")]) {
@@ -234,7 +234,7 @@ fn box_03_tool_result_format() {
     }
 }
 
-/// Exactly as many turns as are allowed.
+/// A run has at most the allowed number of turns.
 #[test]
 fn box_04_max_turns_enforcement() {
     let turns: Vec<_> = (0..9).map(looks).collect();
@@ -247,7 +247,7 @@ fn box_04_max_turns_enforcement() {
 /// A run ends once its cost reaches the budget.
 #[test]
 fn box_05_budget_enforcement() {
-    // A third of a dollar and more.
+    // A little more than a third of a dollar.
     let usage = Usage {
         input_tokens: 50_000,
         output_tokens: 15_000,
@@ -264,7 +264,7 @@ fn box_05_budget_enforcement() {
     }
 }
 
-/// An interrupt ends the stream, and comes before the next tool.
+/// An interrupt ends the stream, and the next tool does not start.
 #[test]
 fn box_06_interrupt_behaviour() {
     for talk in Talk::over_each(&[hangs("Let me"), says("Done.")]) {
@@ -290,7 +290,7 @@ fn box_06_interrupt_behaviour() {
     }
 }
 
-/// An answer cut in a full window is continued after a summary.
+/// An answer cut off by a full context window continues after compaction.
 #[test]
 fn box_07_context_overflow() {
     let full = Usage {
@@ -315,7 +315,7 @@ fn box_07_context_overflow() {
     }
 }
 
-/// Results stand in the order of the calls.
+/// Results are sent in the order of the calls.
 #[test]
 fn box_08_message_ordering() {
     let slowest_first = [3, 2, 1].map(|number| {
@@ -328,7 +328,7 @@ fn box_08_message_ordering() {
     }
 }
 
-/// Events come in their order.
+/// Events are emitted in order.
 #[test]
 fn box_09_emission_order() {
     let mut first = None;
@@ -349,7 +349,7 @@ fn box_09_emission_order() {
     }
 }
 
-/// The session is on disk.
+/// The session is persisted.
 #[test]
 fn box_10_session_persistence() {
     for talk in Talk::over_each(&[says("Done.")]) {
@@ -367,7 +367,7 @@ fn box_10_session_persistence() {
     }
 }
 
-/// A stop for tools without a call is an end.
+/// A stop for tool use without a tool call ends the run.
 #[test]
 fn box_12_empty_tool_use() {
     let turn = Turn {
@@ -380,7 +380,7 @@ fn box_12_empty_tool_use() {
     }
 }
 
-/// All calls of an answer run.
+/// All tool calls of one response run.
 #[test]
 fn box_13_several_tools_in_one_turn() {
     let turn = uses_all((0..4).map(call));

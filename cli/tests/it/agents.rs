@@ -1,4 +1,4 @@
-//! Subagents through the real program: their definitions in all layers, their lines for a host, and what a kill leaves.
+//! Subagents through the real binary: definitions in all layers, messages for a host, and recovery after a kill.
 
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
@@ -49,8 +49,8 @@ pub fn initialize(more: &Value) -> String {
     json!({"type": "control_request", "request_id": "1", "request": request}).to_string()
 }
 
-/// The host is told of a task and of what is done in it, is asked by name who wants to do
-/// something, and its hooks hear of the beginning and the end.
+/// A host sees the task and its messages, permission requests name the subagent, and the host's hooks run at its
+/// start and its stop.
 #[test]
 fn a_host_follows_a_subagent_and_is_asked_by_it() {
     let world = World::new();
@@ -152,7 +152,7 @@ result success
     assert_eq!(usage.unwrap()["outputTokens"], 7, "{result}");
 }
 
-/// Of one name the nearest definition counts, faults are told, and what is denied is not there.
+/// The nearest definition of a name applies, errors are reported, and denied definitions are not offered.
 #[test]
 fn definitions_come_from_all_layers() {
     let world = World::new();
@@ -204,7 +204,7 @@ fn definitions_come_from_all_layers() {
 ");
 }
 
-/// A project that is not trusted cannot widen what its subagents may do.
+/// An untrusted project cannot extend what its subagents may do.
 #[test]
 fn an_untrusted_definition_widens_nothing() {
     let world = World::new();
@@ -233,8 +233,7 @@ fn an_untrusted_definition_widens_nothing() {
     }
 }
 
-/// A kill in the midst of a subagent loses nothing that was stored; the tree shows it, and by its id it
-/// goes on.
+/// A kill during a subagent loses no stored message; the tree shows the subagent, and it resumes by its id.
 #[test]
 fn a_kill_in_a_subagent_leaves_what_it_has_done() {
     let world = World::new();
@@ -277,7 +276,7 @@ fn a_kill_in_a_subagent_leaves_what_it_has_done() {
     );
 }
 
-/// `--agent` runs the main conversation as a definition says.
+/// `--agent` runs the main conversation with a definition.
 #[test]
 fn the_main_agent_can_be_one_of_them() {
     let world = World::new();
@@ -322,7 +321,7 @@ fn stop_task(number: &str, id: &str) -> String {
     control(number, &json!({"subtype": "stop_task", "task_id": id}))
 }
 
-/// The first line so far that has this.
+/// The first line so far that contains `words`.
 fn line_with(running: &Running, words: &str) -> Value {
     running.wait_for_output(words);
     let so_far = running.output_so_far();
@@ -335,7 +334,7 @@ pub fn of_subtype<'a>(messages: &'a [Value], subtype: &str) -> Vec<&'a Value> {
     messages.iter().filter(is_it).collect()
 }
 
-/// The texts of the results of tools, by the tool's place among the calls.
+/// The texts of the tool results, in the order of the calls.
 pub fn results(messages: &[Value]) -> Vec<String> {
     let results = messages
         .iter()
@@ -345,7 +344,7 @@ pub fn results(messages: &[Value]) -> Vec<String> {
     results.map(text).collect()
 }
 
-/// A host ends a task by its id, and the run goes on without it.
+/// A host stops a task by its id, and the run continues.
 #[test]
 fn a_host_stops_a_subagent() {
     let world = World::new();
@@ -374,7 +373,7 @@ fn a_host_stops_a_subagent() {
     assert_eq!(errors, ["there is no task `nobody`"]);
 }
 
-/// The model asks how a subagent in the background fares, and ends it.
+/// The model queries a background subagent and stops it.
 #[test]
 fn the_model_asks_for_a_subagent_and_stops_it() {
     let world = World::new();
@@ -394,7 +393,7 @@ fn the_model_asks_for_a_subagent_and_stops_it() {
         .start();
     running.say(&initialize(&json!({})));
     running.say(PROMPT);
-    // A model that knows the id: the one so far cannot.
+    // A second model that knows the id, which the first could not.
     let started = line_with(&running, "task_started");
     let id = started["task_id"].as_str().unwrap();
     let knowing = world.scenario(
@@ -439,8 +438,8 @@ fn the_model_asks_for_a_subagent_and_stops_it() {
     assert_eq!(told.last().unwrap()["result"], "It was stopped.");
 }
 
-/// The types of the SDKs: a command in the background is a task as well, which the host hears of and may end; the model
-/// is told of its end when it is asked the next time.
+/// As in the SDKs, a background command is a task: the host is notified and may stop it; the model learns of its end
+/// with the next request.
 #[test]
 fn a_host_follows_commands_in_the_background_and_stops_one() {
     let world = World::new();
@@ -486,7 +485,7 @@ fn a_host_follows_commands_in_the_background_and_stops_one() {
                 words.collect::<Vec<_>>().join(" ")
             })
             .collect();
-        // Which of them ends first is left open.
+        // The order in which they end is not determined.
         lines.sort();
         format!("{subtype}: {}", lines.join(", "))
     });

@@ -1,5 +1,4 @@
-//! Input that makes no sense: every fault says what and where, and what can be done about it; nothing is lost, and
-//! nothing panics.
+//! Invalid input: every error says what is wrong, where, and what to do; nothing is lost and nothing panics.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +12,7 @@ use serde_json::json;
 use crate::binary::World;
 use crate::shown::shown;
 
-/// What each command line gives, in the world that `prepare` makes.
+/// The output of each command line, in a world set up by `prepare`.
 fn pages(prepare: impl Fn(&World), lines: &[&str]) -> String {
     let page = |line: &&str| {
         let world = World::new();
@@ -430,7 +429,7 @@ fn a_file_where_the_folder_of_sessions_should_be_is_named() {
     assert_eq!(world.text(".ah"), "");
 }
 
-/// A system prompt over what is allowed is refused before anything is sent.
+/// A system prompt over the size limit is refused before any request is sent.
 #[test]
 fn a_system_prompt_over_the_limit_is_told_and_nothing_is_sent() {
     let world = World::new();
@@ -457,7 +456,7 @@ fn a_system_prompt_over_the_limit_is_told_and_nothing_is_sent() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Each file of a project that is wrong costs one warning with its place, and all others load.
+/// Each invalid file of a project causes one warning with its path, and all others load.
 #[test]
 fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
     let world = World::new();
@@ -501,7 +500,7 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         fs::Permissions::from_mode(0o755),
     )
     .unwrap();
-    // Files that cannot be read, whoever runs the test.
+    // Files that cannot be read even by root.
     for name in [
         ".ah/tools/gone.lua",
         ".ah/skills/gone.md",
@@ -536,7 +535,7 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         "#);
 }
 
-/// What lies in a project may be made by anybody.
+/// A project's files are untrusted input.
 #[test]
 fn files_of_a_project_that_never_end_are_not_read_and_names_do_not_steer_the_terminal() {
     let world = World::new();

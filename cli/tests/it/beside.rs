@@ -1,4 +1,4 @@
-//! Subagents in the background, through the real program.
+//! Background subagents through the real binary.
 
 use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{hangs, says, uses, uses_all};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::agents::{PROMPT, control, delegate, host, initialize, messages, of_subtype, results};
 use crate::binary::World;
 
-/// In the background nobody is asked, and there are no tools of servers.
+/// In the background there are no permission questions and no tools of MCP servers.
 #[test]
 fn one_in_the_background_asks_nobody_and_has_no_servers() {
     let (world, below) = (
@@ -69,7 +69,7 @@ fn one_in_the_background_asks_nobody_and_has_no_servers() {
     );
 }
 
-/// Ten work at the same time, and an eleventh is refused.
+/// Ten run at the same time, and the eleventh is refused.
 #[test]
 fn an_eleventh_is_refused() {
     let world = World::new();
@@ -96,7 +96,7 @@ fn an_eleventh_is_refused() {
     world.assert_nothing_runs();
 }
 
-/// A variable keeps all in the foreground.
+/// An environment variable runs all subagents in the foreground.
 #[test]
 fn a_variable_keeps_them_in_the_foreground() {
     let world = World::new();

@@ -1,6 +1,6 @@
-//! Runs the binary in a world of its own: a project, a home, and no variable of whoever runs the tests.
+//! Runs the binary in an isolated world: a project, a home, and none of the tester's environment variables.
 //!
-//! Whatever is waited for has an end: a run that hangs is killed, and the test says what it had printed.
+//! Every wait has a time limit: a run that hangs is killed, and the test fails with its output so far.
 
 use ah_conversation::Interface;
 use std::fs::{self, File};
@@ -22,12 +22,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 
-/// Only a hang takes so long.
+/// The time limit of every wait. Only a hang takes this long.
 pub const HANG: Duration = Duration::from_secs(60);
-/// Marks every process that a world has started, and all that they start.
+/// The environment variable that marks all processes started by a world.
 const MARK: &str = "AH_TEST_WORLD";
 
-/// A project folder and a home, both empty.
+/// An empty project folder and an empty home.
 pub struct World {
     root: TempDir,
 }
@@ -41,27 +41,27 @@ impl World {
         Self { root }
     }
 
-    /// The folder in which the runs work.
+    /// The project folder: the working directory of the runs.
     pub fn project(&self) -> PathBuf {
         self.root.path().join("project")
     }
 
-    /// The home directory of who runs it.
+    /// The home directory of the runs.
     pub fn home(&self) -> PathBuf {
         self.root.path().join("home")
     }
 
-    /// A file of the project.
+    /// The path of a project file.
     pub fn file(&self, name: &str) -> PathBuf {
         self.project().join(name)
     }
 
-    /// What a file of the project says; nothing, if it is not there.
+    /// The content of a project file; empty if it does not exist.
     pub fn text(&self, name: &str) -> String {
         fs::read_to_string(self.file(name)).unwrap_or_default()
     }
 
-    /// Writes a file of the project.
+    /// Writes a project file and returns its path.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.file(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -69,7 +69,7 @@ impl World {
         path
     }
 
-    /// Writes a scenario into the project; gives the name of its model.
+    /// Writes a scenario into the project and returns the name of its model.
     pub fn scenario(&self, name: &str, turns: impl IntoIterator<Item = Turn>) -> String {
         let scenario = serde_json::to_string(&scenario(turns)).unwrap();
         self.write(&format!("{name}.json"), scenario);
@@ -90,20 +90,20 @@ impl World {
         paths
     }
 
-    /// The database of the one session that there is.
+    /// The database of the only session.
     pub fn database(&self) -> PathBuf {
         let mut databases = self.databases();
         assert_eq!(databases.len(), 1, "{databases:?}");
         databases.remove(0)
     }
 
-    /// The binary with these arguments, ready to be run in the project. Where they say nothing of it, its tools run
-    /// unasked and unconfined, as they can on every machine.
+    /// The binary with these arguments, in the project. Unless the arguments choose otherwise, it bypasses
+    /// permissions and the sandbox, so that it runs on every machine.
     pub fn ah<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
         self.program(Path::new(env!("CARGO_BIN_EXE_ah")), arguments)
     }
 
-    /// A copy of the binary, likewise.
+    /// Like [`World::ah`], for a copy of the binary.
     pub fn program<'a>(&self, path: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let free = match leaves_all_open(&arguments) {
@@ -113,7 +113,7 @@ impl World {
         self.typed(path, free.iter().copied().chain(arguments))
     }
 
-    /// The binary with just these arguments.
+    /// The binary with exactly these arguments.
     pub fn as_typed<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
         self.typed(Path::new(env!("CARGO_BIN_EXE_ah")), arguments)
     }
@@ -145,12 +145,12 @@ impl World {
         }
     }
 
-    /// The binary with these arguments, asking `server`.
+    /// Like [`World::ah`], with requests going to `server`.
     pub fn asking<'a>(&self, server: &Server, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
         Self::to(server, self.ah(arguments))
     }
 
-    /// The binary with just these arguments, asking `server`.
+    /// Like [`World::as_typed`], with requests going to `server`.
     pub fn asking_as_typed<'a>(
         &self,
         server: &Server,
@@ -164,7 +164,7 @@ impl World {
             .env("ANTHROPIC_API_KEY", "key-of-a-test")
     }
 
-    /// The processes that runs of this world have left behind, by number and command line.
+    /// The processes that runs of this world left behind, by id and command line.
     pub fn processes(&self) -> Vec<(Pid, String)> {
         let mark = format!("{MARK}={}", self.root.path().display());
         let Ok(entries) = fs::read_dir("/proc") else {
@@ -176,7 +176,7 @@ impl World {
             let Some(pid) = number.and_then(Pid::from_raw) else {
                 continue;
             };
-            // One that ends meanwhile is none.
+            // Ended in the meantime.
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
             if environment
                 .split(|byte| *byte == 0)
@@ -189,14 +189,14 @@ impl World {
         found
     }
 
-    /// Fails if anything that the runs of this world have started is still alive.
+    /// Fails if a process started by this world is still alive.
     pub fn assert_nothing_runs(&self) {
         let left: Vec<_> = self.processes();
         assert!(left.is_empty(), "processes are left: {left:?}");
     }
 }
 
-/// Whether it depends on the machine what a run by these arguments does unasked.
+/// Whether the default permissions and sandbox would apply, which depend on the machine.
 fn leaves_all_open(arguments: &[&str]) -> bool {
     let words = arguments.iter().map(Into::into).collect();
     let names = KnownNames {
@@ -232,57 +232,57 @@ pub struct Ah {
 }
 
 impl Ah {
-    /// Sets a variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Adds an argument, which need not be text.
+    /// Adds an argument, which need not be UTF-8.
     pub fn argument(mut self, argument: impl AsRef<std::ffi::OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
-    /// Works in this folder.
+    /// Sets the working directory.
     pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Gives it something to read.
+    /// Sets its standard input.
     pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
         self.stdin = text.into();
         self
     }
 
-    /// Its standard input gives what [`Running::say`] says, and does not end by itself.
+    /// Keeps standard input open; [`Running::say`] writes to it.
     pub fn with_silent_stdin(mut self) -> Self {
         self.keeps_stdin_open = true;
         self
     }
 
-    /// Nobody reads its standard output, and its end of the pipe is closed from the beginning.
+    /// Closes the reading end of its standard output before it starts.
     pub fn without_reader(mut self) -> Self {
         self.is_read = false;
         self
     }
 
-    /// Somebody sits at a terminal, which is its standard input and error; what is given to read is typed there. What
-    /// it writes to standard error stands in what ended with what was typed.
+    /// Makes a terminal its standard input and standard error; the text of [`Ah::stdin`] is typed there. What it
+    /// writes to standard error appears in the result together with the echo of the input.
     pub fn at_terminal(mut self) -> Self {
         self.is_at_terminal = true;
         self
     }
 
-    /// No file that it writes may grow past so many blocks, as on a disk that is full.
+    /// Limits the size of the files it writes to this number of blocks, like a full disk.
     pub fn with_file_limit(self, blocks: u32) -> Self {
-        // Without the trap the kernel would end the program.
+        // Without the trap, SIGXFSZ would end the program.
         let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         self.through("sh", ["-c", &limit])
     }
 
-    /// Has `program` run it, which gets it and its arguments behind its own.
+    /// Runs it through `program`, which gets the binary and its arguments after its own.
     pub fn through<'a>(
         mut self,
         program: &str,
@@ -299,7 +299,7 @@ impl Ah {
         self
     }
 
-    /// The command, for who talks to it while it runs.
+    /// The command, for a caller that starts it itself.
     pub fn into_command(self) -> Command {
         self.command
     }
@@ -335,11 +335,11 @@ impl Ah {
             silent = child.stdin.take();
         } else if let Some(mut pipe) = child.stdin.take() {
             let bytes = self.stdin;
-            // It need not read it all.
+            // It need not read all of it.
             thread::spawn(move || drop(pipe.write_all(&bytes)));
         }
         let pid = Pid::from_child(&child);
-        // It holds our end of the pipe.
+        // The command holds our end of the pipe.
         drop(self.command);
         let err = match terminal {
             Some(terminal) => Stream::of(terminal),
@@ -358,8 +358,8 @@ impl Ah {
     }
 }
 
-/// Starts a program that may have been written a moment ago: what another test forks meanwhile holds the file open
-/// until it becomes another program.
+/// Spawns a program that may have just been written: a child forked by another test keeps the file open for writing
+/// until its `exec`, so "text file busy" is retried.
 pub fn spawn(command: &mut Command) -> Child {
     loop {
         match command.spawn() {
@@ -369,7 +369,7 @@ pub fn spawn(command: &mut Command) -> Child {
     }
 }
 
-/// A terminal: the side of who sits there, and that of the program.
+/// Opens a pseudo-terminal and returns its controlling side and the program's side.
 pub fn open_terminal() -> (File, File) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&person).unwrap();
@@ -381,17 +381,17 @@ pub fn open_terminal() -> (File, File) {
 }
 
 fn await_end(mut child: Child, sender: &mpsc::Sender<io::Result<ExitStatus>>) {
-    // Nobody listens where the test has failed.
+    // The receiver is gone if the test has failed.
     let _ = sender.send(child.wait());
 }
 
-/// The binary while it runs; killed when dropped.
+/// A running binary; killed when dropped.
 pub struct Running {
     pub pid: Pid,
     out: Stream,
     err: Stream,
     end: Receiver<io::Result<ExitStatus>>,
-    /// Open for as long as the program runs, or until it is told that nothing more comes.
+    /// Open until the program ends or [`Running::say_no_more`] closes it.
     input: Option<ChildStdin>,
     is_over: bool,
 }
@@ -401,28 +401,28 @@ impl Running {
         kill_process(self.pid, signal).unwrap();
     }
 
-    /// Gives it a line to read.
+    /// Writes a line to its standard input.
     pub fn say(&mut self, line: &str) {
         let input = self.input.as_mut().expect("its standard input is open");
         writeln!(input, "{line}").unwrap();
     }
 
-    /// Gives it nothing more to read.
+    /// Closes its standard input.
     pub fn say_no_more(&mut self) {
         self.input = None;
     }
 
-    /// Waits until its standard output holds `text`.
+    /// Waits until its standard output contains `text`.
     pub fn wait_for_output(&self, text: &str) {
         self.out.wait_for(text);
     }
 
-    /// What its standard output has given so far.
+    /// Its standard output so far.
     pub fn output_so_far(&self) -> String {
         self.out.so_far()
     }
 
-    /// Waits until its standard error holds `text`.
+    /// Waits until its standard error contains `text`.
     pub fn wait_for_notice(&self, text: &str) {
         self.err.wait_for(text);
     }
@@ -436,7 +436,7 @@ impl Running {
         })
     }
 
-    /// Waits for its end for a while.
+    /// Waits for its end for at most `time`.
     pub fn wait_for_end(mut self, time: Duration) -> Result<Ended, Self> {
         let status = match self.end.recv_timeout(time) {
             Ok(status) => status.unwrap(),
@@ -452,7 +452,7 @@ impl Running {
         })
     }
 
-    /// Ends it as `kill -9` does.
+    /// Kills it with SIGKILL.
     pub fn kill(self) -> Ended {
         self.signal(Signal::KILL);
         self.wait()
@@ -467,7 +467,7 @@ impl Drop for Running {
     }
 }
 
-/// How a run ended.
+/// The output and the exit code of a finished run.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -492,7 +492,7 @@ impl Ended {
     }
 }
 
-/// What a stream of a child has given so far.
+/// The output so far of one stream of a child.
 #[derive(Clone)]
 struct Stream(Arc<(Mutex<Received>, Condvar)>);
 
@@ -526,7 +526,8 @@ impl Stream {
         String::from_utf8_lossy(&self.0.0.lock().unwrap().bytes).into_owned()
     }
 
-    /// All of it, once its writer has closed it. A process left behind may hold it for ever, which is not waited for.
+    /// All output, once the writer has closed the stream. A process left behind may keep it open forever, so this
+    /// does not wait for it.
     fn whole(&self) -> String {
         let state = self.0.0.lock().unwrap();
         let patience = Duration::from_secs(2);
@@ -556,7 +557,7 @@ impl Stream {
     }
 }
 
-/// Waits until `path` is there and not empty, as a sign from a tool.
+/// Waits until `path` exists and is not empty: a signal from a tool. Returns its content.
 pub fn wait_for_file(path: &Path) -> String {
     let since = Instant::now();
     loop {
@@ -564,7 +565,7 @@ pub fn wait_for_file(path: &Path) -> String {
             Ok(text) if text.ends_with('\n') => return text,
             _ => assert!(since.elapsed() < HANG, "{} never came", path.display()),
         }
-        // A file gives no sign of itself that can be waited for on every system.
+        // There is no portable way to wait for a file.
         thread::sleep(Duration::from_millis(2));
     }
 }

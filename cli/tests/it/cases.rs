@@ -1,4 +1,4 @@
-//! Sessions of every kind, for tests that carry them over more than one road.
+//! Sessions of every kind, for tests that run them over several protocols.
 
 use ah_conversation::Usage;
 use ah_provider::script::failure::Failure;
@@ -10,28 +10,28 @@ use serde_json::json;
 use crate::binary::{Ah, World};
 use crate::streams::body_of;
 
-/// Something to ask for that is not for everybody yet.
+/// A beta flag of the API.
 pub const BETA: &str = "context-1m-2025-08-07";
 
-/// A session, whoever carries it.
+/// A session, independent of the protocol.
 pub struct Case {
     pub name: &'static str,
     pub arguments: &'static [&'static str],
-    /// One run each.
+    /// The prompts, one run each.
     pub prompts: &'static [&'static str],
     pub turns: Vec<Turn>,
-    /// How the last run ends.
+    /// The exit code of the last run.
     pub code: i32,
 }
 
-/// Sessions with everything that an answer may be, and with everything that may keep one from coming.
+/// Sessions with every kind of answer and every kind of failure.
 pub fn cases() -> Vec<Case> {
     let mut cases = whole();
     cases.extend(broken());
     cases
 }
 
-/// Answers of every kind.
+/// Complete answers of every kind.
 fn whole() -> Vec<Case> {
     let garbled = ScriptedCall {
         name: "bash".to_owned(),
@@ -119,7 +119,7 @@ fn whole() -> Vec<Case> {
     ]
 }
 
-/// Answers that do not come, or not to their end.
+/// Answers that fail or break off.
 fn broken() -> Vec<Case> {
     let call = || Turn {
         text: Some("I look.".into()),
@@ -150,7 +150,7 @@ fn broken() -> Vec<Case> {
         ..turn
     };
     let cut = |turn| Turn { cut: true, ..turn };
-    // The proxy takes its own end for the model's.
+    // The proxy treats the end of its own stream as the end of the model's answer.
     let body = body_of(&call());
     let begun = body[..body.rfind("event: content_block_stop").unwrap()].replace("one\\\"}", "");
     let ended = Turn {
@@ -192,7 +192,7 @@ fn broken() -> Vec<Case> {
 }
 
 fn case(name: &'static str, turns: impl IntoIterator<Item = Turn>) -> Case {
-    // Where there are none, each tells something else.
+    // Without usage, each protocol would report other defaults.
     let usage = Some(Usage {
         input_tokens: 20,
         output_tokens: 7,
@@ -218,7 +218,7 @@ impl Case {
         Server::new(self.turns.clone())
     }
 
-    /// Runs through it, asking `model` as `reach` says. Gives the world, and how the last run ended.
+    /// Runs the session with `model`, as `reach` configures it. Returns the world and the exit code of the last run.
     pub fn run(&self, model: &str, reach: impl Fn(Ah) -> Ah) -> (World, Option<i32>) {
         let world = World::new();
         let mut code = None;

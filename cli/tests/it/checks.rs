@@ -1,12 +1,12 @@
-//! Which test shows what: the checks by which the port's loop, subagents, summaries and sessions were verified, and rows of
-//! the table of features. A check without a test, and a test that is gone, are failures.
+//! Maps each required check (of the loop, subagents, compaction and sessions) and rows of the feature table to tests.
+//! A check without a test fails, and so does a test that does not exist.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A check and its tests in each line: the boxes of the loop, letters of the parts 03 (loop), 08 (subagents), 09
-/// (summaries) and 11 (sessions, checkpoints), and rows of the table.
+/// One check and its tests per line: the boxes of the loop's list, lettered checks of 03 (loop), 08 (subagents), 09
+/// (compaction) and 11 (sessions, checkpoints), and rows of the feature table.
 const CHECKS: &str = "
 box 01: box_01_turn_counting
 box 02: box_02_stop_reason_mapping
@@ -87,7 +87,7 @@ S6: the_conversation_stands_where_the_sdks_look_for_it
 S7: what_tools_changed_is_taken_back_and_brought_forth
 ";
 
-/// All that there must be.
+/// All required checks.
 fn wanted() -> BTreeSet<String> {
     let boxes = (1..=13).map(|number| format!("box {number:02}"));
     let letters = [
@@ -106,7 +106,7 @@ fn wanted() -> BTreeSet<String> {
         .collect()
 }
 
-/// All sources below a folder, but for this one.
+/// Appends all sources below `folder` except this file.
 fn read_sources(folder: &Path, text: &mut String) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

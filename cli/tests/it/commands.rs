@@ -1,4 +1,4 @@
-//! Commands in files: what is put into their places, and what they may do.
+//! Commands in files: substitution and permissions.
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -8,7 +8,7 @@ use crate::binary::World;
 use crate::extensions::{asked, put};
 use crate::shown::steady;
 
-/// A model that is a file says what the file says, and so calls tools.
+/// A scripted model can call any tool, so a command of an untrusted project may not choose one.
 #[test]
 fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
     let world = World::new();
@@ -34,7 +34,7 @@ fn a_command_of_a_project_that_is_not_trusted_does_not_bring_its_model() {
     assert_eq!(ended.stdout, "Harm.\n");
 }
 
-/// Commands of all layers, with everything that can stand in them.
+/// Commands of all layers, with every kind of substitution.
 #[test]
 fn commands_are_filled_in_where_they_are_called() {
     let world = World::new();
@@ -119,7 +119,7 @@ fn a_command_names_its_model_and_what_it_may_do() {
     assert_eq!(ended.stdout, "Typed.\n");
 }
 
-/// The lines of a command obey the user's rules: what is denied, and what would be asked, does not run.
+/// The shell lines of a command obey the user's rules: they do not run if denied or if they would need a question.
 #[test]
 fn the_lines_of_a_command_obey_the_rules() {
     let world = World::new();
@@ -153,7 +153,7 @@ fn the_lines_of_a_command_obey_the_rules() {
     assert!(!world.file("denied").exists() && !world.file("asked").exists());
 }
 
-/// The modes in which nothing changes hold for the lines of a command as well.
+/// Read-only permission modes also apply to the shell lines of a command.
 #[test]
 fn the_lines_of_a_command_obey_the_mode() {
     let world = World::new();
@@ -173,7 +173,7 @@ fn the_lines_of_a_command_obey_the_mode() {
     }
 }
 
-/// A path that a command names cannot end the element that the file's text stands in, and a long file comes in part.
+/// A path in a command cannot close the element that contains the file's text, and a long file is truncated.
 #[test]
 fn files_of_a_command_are_named_and_cut() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Whatever a run starts or does by itself keeps to the policy for commands: tried outside, where it gets through, and
-//! in the sandbox, where it does not.
+//! Everything that a run starts or does itself obeys the command policy: each attempt succeeds outside the sandbox
+//! and fails inside.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use crate::binary::World;
 use crate::sandbox::{is_missing, stored_results};
 
-/// The options of a run outside and of one inside.
+/// The options of runs outside and inside the sandbox.
 const OUTSIDE: [&str; 2] = ["--no-sandbox", "--dangerously-skip-permissions"];
 const INSIDE: [&str; 1] = ["--sandbox"];
 
-/// A world with a secret in the home.
+/// A world with a secret in the home, and that secret.
 fn world() -> (World, String) {
     let world = World::new();
     let secret = world.home().join("secret");
@@ -27,7 +27,7 @@ fn world() -> (World, String) {
     (world, secret.display().to_string())
 }
 
-/// A listener that greets whoever comes by HTTP; gives where it is.
+/// Starts an HTTP server that greets every client, and returns its address.
 pub fn greeter() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap().to_string();
@@ -45,7 +45,7 @@ pub fn greeter() -> String {
     to
 }
 
-/// What a script can try; each gives whether it got through.
+/// The attempts of a script; it prints whether each succeeded.
 const ATTEMPTS: &str = r#"
 local fs, http, sqlite, spawn = require("fs"), require("http"), require("sqlite"), require("spawn")
 local secret, outside, to = input.secret, input.outside, input.to
@@ -107,7 +107,7 @@ assert(fs.makedirs("x/y") and fs.rmdir("x/y") and os.remove("x") and fs.rmrf("ow
 return #attempts .. " tried, through: " .. table.concat(through, " ")
 "#;
 
-/// What the script says came of its attempts.
+/// The script's report of its attempts.
 fn tried(options: &[&str], to: &str) -> String {
     let (world, secret) = world();
     let outside = world.home().join("outside");
@@ -140,16 +140,16 @@ fn scripts_keep_to_the_policy_in_this_process() {
     let all = all.join(" ");
     let free = format!("24 tried, through: {all}; untouched: false");
     assert_eq!(tried(&OUTSIDE, &to), free);
-    // These change a home that is the run's own, as a command's would.
+    // These write to the run's private home, as those of a command do.
     let own = "24 tried, through: 13 14 15 17 18 19";
     assert_eq!(tried(&INSIDE, &to), format!("{own}; untouched: true"));
-    // What is allowed to commands is allowed to scripts.
+    // Scripts may do what commands may do.
     let allowed = ["--sandbox", "--allow-http", &to];
     let more = format!("{own} 24; untouched: true");
     assert_eq!(tried(&allowed, &to), more);
 }
 
-/// What the file says that was to hold the secret.
+/// The content of the file that was to receive the secret.
 fn seen(world: &World) -> String {
     world.text("seen")
 }
@@ -178,7 +178,7 @@ fn servers_are_confined_unless_the_user_lets_them_out() {
         let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
         let settings = settings.to_string();
         let common = ["--mcp-config", &servers, "--settings", &settings];
-        // In another agent's place the first request waits for the servers.
+        // Under the Agent SDK interface the first request waits for the MCP servers.
         let mode = [
             "--permission-mode",
             "bypassPermissions",
@@ -263,7 +263,7 @@ fn a_hook_is_confined_where_it_says_so() {
         assert!(world.file("hooked").exists(), "{}", ended.stderr);
         assert_eq!(seen(&world), expected, "{}", ended.stderr);
     }
-    // Where there is no sandbox it does not run at all.
+    // Without a sandbox it does not run at all.
     let (world, _) = world();
     let hook = json!({ "type": "command", "command": "touch hooked", "sandbox": true });
     let settings = json!({ "hooks": { "UserPromptSubmit": [{ "hooks": [hook] }] } });
@@ -326,7 +326,7 @@ fn make_executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A command that asks the proxy twice for a host.
+/// A command that sends two requests for a host through the proxy.
 pub fn knocking(to: &str) -> String {
     let once = format!(
         "exec 3<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT {to} HTTP/1.1\\r\\n\\r\\nhello\\n' >&3; cat <&3; exec 3>&-; "
@@ -334,7 +334,7 @@ pub fn knocking(to: &str) -> String {
     format!("{once}{once}")
 }
 
-/// A model that does so.
+/// A model that runs it.
 fn knock(world: &World, to: &str) -> String {
     let turns = [
         uses("bash", json!({ "command": knocking(to) })),

@@ -1,5 +1,5 @@
-//! Damaged databases: the damaged file is kept aside, what can be read of it is saved, the user is told, and the next
-//! run goes on. What this program cannot know is left as it is.
+//! Damaged databases: the damaged file is kept, its readable part is recovered, the user is told, and the next run
+//! continues. Databases of an unknown version are left as they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::binary::World;
 use crate::random::{Random, rounds};
 use crate::talk::{Talk, open_sound};
 
-/// What is done to a database and its log.
+/// A way to damage a database and its write-ahead log.
 type Damage = fn(&mut Vec<u8>, &mut Vec<u8>, &mut Random);
 
 fn place(random: &mut Random, length: usize) -> usize {
@@ -73,7 +73,7 @@ fn a_damaged_session_is_kept_aside_saved_and_gone_on_with() {
     }
 }
 
-/// Runs on what is there, and fails unless it goes on and that is said which was done.
+/// Starts another run; fails unless it continues and reports `what` was done.
 fn go_on(world: &World, what: &str) {
     let path = world.database();
     let server = Server::new([says("Went on.")]);
@@ -86,7 +86,7 @@ fn go_on(world: &World, what: &str) {
             "{what}: {ended:#?}"
         );
         for (kept, _) in kept {
-            // The damaged file is named, its log lies beside it.
+            // The damaged file is named; its log is beside it.
             let name = kept.display().to_string();
             let name = name.strip_suffix("-wal").unwrap_or(&name);
             assert!(ended.stderr.contains(name), "{what}: {ended:#?}");
@@ -95,7 +95,7 @@ fn go_on(world: &World, what: &str) {
     };
     let mut ended = run();
     if ended.code == Some(1) {
-        // What was lost may have been needed for what was to be written. What is left is sound.
+        // The lost part may have been needed for the write. The remaining database is sound.
         assert!(
             ended.stderr.contains(&*path.to_string_lossy()),
             "{what}: {ended:#?}"
@@ -108,7 +108,7 @@ fn go_on(world: &World, what: &str) {
     assert_eq!(server.refusals(), Vec::<String>::new(), "{what}");
     let doctor = world.asking(&server, ["-m", "sonnet", "doctor"]).run();
     match doctor.code {
-        // Damage where nobody has looked yet.
+        // The damage is in a part that was not read.
         Some(1) => assert!(
             doctor.stdout.contains(&*path.to_string_lossy()),
             "{doctor:#?}"
@@ -127,7 +127,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The files that were kept aside for the database at `path`, and what is in them.
+/// The files kept aside for the database at `path`, and their content.
 fn kept_aside(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(path.parent().unwrap()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());

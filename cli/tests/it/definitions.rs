@@ -1,4 +1,4 @@
-//! What the definition of a subagent brings along, and what is told of all definitions.
+//! Effects of a subagent's definition (hooks, servers, model, skills, memory, limits), and the list of definitions.
 
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
@@ -16,7 +16,7 @@ fn delegate(kind: &str) -> Turn {
     uses("agent", input)
 }
 
-/// The names of the tools that the model was told of with a request.
+/// The names of the tools offered in a request.
 fn offered(server: &Server, request: usize) -> Vec<String> {
     let body = &server.requests()[request].body;
     let tools = body["tools"].as_array().unwrap();
@@ -24,7 +24,7 @@ fn offered(server: &Server, request: usize) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Hooks of a definition are asked about its own work alone, and its `Stop` when it has ended.
+/// Hooks of a definition run for that subagent only, its `Stop` hook when it has ended.
 #[test]
 fn hooks_of_a_definition_hold_for_it_alone() {
     let hook = |word: &str| {
@@ -48,7 +48,7 @@ fn hooks_of_a_definition_hold_for_it_alone() {
     run.run().expect(0);
     assert_eq!(below.text("told"), "call\nend\n");
 
-    // Of the main agent they hold for the conversation.
+    // Those of the main agent apply to the conversation.
     let server = Server::new([works(), says("Done.")]);
     let as_main = ["--agents", &given, "--agent", "digger", "go"];
     let run = main.asking(&server, ALLOWED.into_iter().chain(as_main));
@@ -61,7 +61,7 @@ fn hooks_of_a_definition_hold_for_it_alone() {
     assert!(ended.stderr.contains(fault), "{}", ended.stderr);
 }
 
-/// A server that a definition has of its own is there for it alone, and ends with it.
+/// A definition's own MCP server is available to it alone, and stops with it.
 #[test]
 fn a_server_of_a_definition_is_its_own() {
     let world = World::new();
@@ -89,7 +89,7 @@ fn a_server_of_a_definition_is_its_own() {
     world.assert_nothing_runs();
 }
 
-/// What came with a project that is not trusted runs nothing.
+/// Definitions of an untrusted project run nothing.
 #[test]
 fn an_untrusted_definition_runs_nothing() {
     let world = World::new();
@@ -123,7 +123,7 @@ fn an_untrusted_definition_runs_nothing() {
     }
 }
 
-/// `ah agents`: where each definition comes from, its model and its tools.
+/// `ah agents` lists the source, model and tools of each definition.
 #[test]
 fn all_definitions_are_listed() {
     let world = World::new();
@@ -171,7 +171,7 @@ fn all_definitions_are_listed() {
     );
 }
 
-/// Going back to before a prompt takes back what subagents did for it as well, in one step.
+/// Undoing a prompt also undoes what subagents changed for it, in one step.
 #[test]
 fn what_a_subagent_changed_is_taken_back_with_its_prompt() {
     let world = World::new();
@@ -193,7 +193,7 @@ fn what_a_subagent_changed_is_taken_back_with_its_prompt() {
     assert_eq!(there(), [true, true]);
 }
 
-/// Runs `turns` with these definitions and more options; the server has seen what was asked.
+/// Runs `turns` with these definitions and options, and returns the server with its requests.
 fn run(
     world: &World,
     given: &Value,
@@ -211,7 +211,7 @@ fn run(
     server
 }
 
-/// What the call says counts more than the definition, and that more than the model of whoever starts it.
+/// The model of the call overrides that of the definition, which overrides the parent's.
 #[test]
 fn the_model_is_that_of_the_call_the_definition_or_the_parent() {
     for (defined, called, expected) in [
@@ -235,7 +235,7 @@ fn the_model_is_that_of_the_call_the_definition_or_the_parent() {
     }
 }
 
-/// Skills are read in full, of a memory the first 200 lines, and what keeps it is there.
+/// Skills are included in full, a memory with its first 200 lines, and the tools to edit it are offered.
 #[test]
 fn a_definition_brings_skills_and_a_memory() {
     let world = World::new();
@@ -264,7 +264,7 @@ fn a_definition_brings_skills_and_a_memory() {
     assert_eq!(tools, ["edit", "grep", "read", "write"]);
 }
 
-/// Issue 9: a subagent has limits of its own, and of the run's what is left.
+/// A subagent has limits of its own and shares the run's remaining ones.
 #[test]
 fn a_subagent_keeps_to_its_limits_and_to_those_of_the_run() {
     let world = World::new();
@@ -291,7 +291,7 @@ fn a_subagent_keeps_to_its_limits_and_to_those_of_the_run() {
     assert!(!world.file("made").exists());
 }
 
-/// A summary of the main conversation takes nothing from that of a subagent.
+/// Compaction of the main conversation does not affect a subagent's conversation.
 #[test]
 fn a_subagent_keeps_its_words_when_the_conversation_is_summed_up() {
     let world = World::new();
@@ -336,8 +336,8 @@ fn a_subagent_keeps_its_words_when_the_conversation_is_summed_up() {
     );
 }
 
-/// As with the other agent: the built-in ones that look around go without the project's instructions, all others have them,
-/// and so has whoever is the main agent.
+/// The built-in explore and plan subagents do not get the project's instructions; all other subagents and the main
+/// agent do.
 #[test]
 fn the_projects_instructions_are_for_all_but_those_who_look_around() {
     let given = json!({

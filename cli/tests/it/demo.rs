@@ -1,11 +1,11 @@
-//! `ah demo`: the first thing that somebody tries.
+//! `ah demo`.
 
 use std::path::PathBuf;
 
 use crate::binary::World;
 use crate::shown::steady;
 
-/// Plays the demo with nothing in the environment but what finds a shell; gives the folder that it left behind.
+/// Runs the demo in a minimal environment, and returns the folder it left behind and its output.
 fn play(world: &World) -> (PathBuf, String) {
     let temporary = world.file("temporary");
     std::fs::create_dir(&temporary).unwrap();
@@ -129,7 +129,7 @@ I'll run the test first, to see the failure for myself.
 "#);
 }
 
-/// Settings and instructions of whoever tries it have no say in what it shows.
+/// The user's settings and instructions do not affect the demo.
 #[test]
 fn the_demo_is_the_same_for_everybody() {
     let world = World::new();

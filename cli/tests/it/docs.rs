@@ -1,5 +1,5 @@
-//! What the documents say of the program is so. The options, the subcommands and the events are compared where they are
-//! tested; here is what remains.
+//! The documents agree with the program. Options, subcommands and events are compared in the tests of their areas;
+//! the rest is here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,12 +14,12 @@ use crate::binary::World;
 const INTERFACES: &str = include_str!("../../../docs/interfaces.md");
 const README: &str = include_str!("../../../README.md");
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The paragraph that begins so.
+/// The paragraph that begins with `start`.
 fn paragraph(start: &str) -> &'static str {
     let at = INTERFACES.find(start).unwrap();
     INTERFACES[at..].split("\n\n").next().unwrap()
@@ -36,7 +36,7 @@ fn the_settings_of_the_page_are_those_of_the_schema() {
             value["additionalProperties"]["properties"].is_object(),
         ) {
             (Some(parts), _) => known.extend(parts.keys().map(|part| format!("{key}.{part}"))),
-            // What can be said of each, the schema says.
+            // The schema lists the fields of each entry.
             (None, true) => drop(known.insert(format!("{key}.NAME"))),
             (None, false) => drop(known.insert(key.clone())),
         }
@@ -72,7 +72,7 @@ fn the_tables_of_the_page_are_those_of_a_session() {
     assert_eq!(documented, tables);
 }
 
-/// Each command line of the documents is one that the program understands.
+/// Every command line in the documents is accepted by the program.
 #[test]
 fn the_commands_of_the_documents_are_understood() {
     let names = KnownNames {
@@ -86,7 +86,7 @@ fn the_commands_of_the_documents_are_understood() {
         include_str!("../../../docs/extending.md"),
         include_str!("../../../docs/scripted-model.md"),
     ] {
-        // Code blocks, and what stands between backticks in the text.
+        // Code blocks, and the texts between backticks.
         let lines = page.lines().chain(page.lines().flat_map(quoted));
         for line in lines.filter(|line| line.starts_with("ah ") && !line.contains('[')) {
             let line = line
@@ -120,7 +120,7 @@ fn the_readme_leads_to_every_page() {
     assert!(count > 5, "{count}");
 }
 
-/// The words of a command line, as a shell splits it; a comment ends it.
+/// Splits a command line into words as a shell does; a comment ends it.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;

@@ -1,4 +1,4 @@
-//! One file that carries it all: a folder goes into a copy of the program, is in force there, and comes out again.
+//! `ah embed`: a folder is embedded in a copy of the program, applies there, and can be extracted again.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::binary::{Ah, World, wait_for_file};
 use crate::shown::shown;
 
-/// A folder with one of each kind.
+/// A folder with one extension of each kind.
 fn folder(world: &World) -> PathBuf {
     for (name, text) in [
         ("system.md", "You are the tea master.\n"),
@@ -38,7 +38,7 @@ fn folder(world: &World) -> PathBuf {
     world.file("kit")
 }
 
-/// The files below a folder, with what they hold and whether they are programs.
+/// The files below a folder: path, whether executable, content.
 fn tree(folder: &Path) -> Vec<(PathBuf, bool, Vec<u8>)> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -58,11 +58,11 @@ fn tree(folder: &Path) -> Vec<(PathBuf, bool, Vec<u8>)> {
     files
 }
 
-/// A copy of the program, alone in a new world with no variable but what it must have.
+/// A new world that contains only the copy of the program, with a minimal environment.
 fn alone(copy: &Path) -> World {
     let world = World::new();
-    // A program that is open for writing cannot be started, and what another test starts meanwhile would hold a file of
-    // this process open.
+    // An executable open for writing cannot be run, and a child that another test forks would inherit this process's
+    // open file. So another process copies it.
     let copied = Command::new("cp")
         .arg(copy)
         .arg(world.file("tool"))
@@ -75,7 +75,7 @@ fn tool<'a>(world: &World, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
     world.program(&world.file("tool"), arguments)
 }
 
-/// B2: what is extracted equals what was embedded, and embedding again replaces.
+/// Extraction returns what was embedded, and embedding again replaces it.
 #[test]
 fn b2_a_folder_goes_in_and_comes_out_and_is_replaced() {
     let world = World::new();
@@ -94,7 +94,7 @@ fn b2_a_folder_goes_in_and_comes_out_and_is_replaced() {
         ");
     assert_eq!(tree(&world.file("kit")), tree(&elsewhere.file("out")));
 
-    // From the copy, into its own place: it is neither in the way, nor is anything stacked.
+    // From the copy, back to its own path: files in the way are replaced, and archives are not stacked.
     fs::write(elsewhere.file("out/extra"), "more").unwrap();
     fs::remove_dir_all(elsewhere.file("out/env.d")).unwrap();
     fs::set_permissions(elsewhere.file("tool"), fs::Permissions::from_mode(0o750)).unwrap();
@@ -107,7 +107,7 @@ fn b2_a_folder_goes_in_and_comes_out_and_is_replaced() {
     assert_eq!(metadata.permissions().mode() & 0o777, 0o750);
     let plain = fs::metadata(env!("CARGO_BIN_EXE_ah")).unwrap().len();
     assert!(metadata.len() > plain && metadata.len() < plain + 10_000);
-    // An empty folder gives the plain program back, byte by byte.
+    // An empty folder restores the plain program, byte by byte.
     fs::create_dir(elsewhere.file("empty")).unwrap();
     tool(&elsewhere, ["embed", "empty", "--output", "plain"])
         .run()
@@ -117,8 +117,8 @@ fn b2_a_folder_goes_in_and_comes_out_and_is_replaced() {
     assert_eq!(names, 5, "nothing temporary is left");
 }
 
-/// B2 and B3: copied to an empty folder, with an empty environment, all of it is in force. The model can read what is
-/// embedded and what is built in; variables are set only where there are none.
+/// In an empty folder with an empty environment, everything embedded applies. The model can read embedded and
+/// built-in files; embedded variables never override existing ones.
 #[test]
 fn b2_what_is_embedded_is_in_force() {
     let world = World::new();
@@ -203,7 +203,7 @@ fn b2_what_is_embedded_is_in_force() {
         ");
 }
 
-/// The built-in texts of the system prompt give way to embedded ones.
+/// Embedded prompts replace the built-in ones.
 #[test]
 fn b2_embedded_prompts_take_the_place_of_those_built_in() {
     let world = World::new();
@@ -225,7 +225,7 @@ fn b2_embedded_prompts_take_the_place_of_those_built_in() {
     );
 }
 
-/// Skills, commands and tools of the folder are a layer, and what has to run can.
+/// Embedded skills, commands and tools form a layer, and executables run.
 #[test]
 fn b2_embedded_tools_skills_and_commands_work() {
     let world = World::new();
@@ -300,7 +300,7 @@ fn b2_embedded_tools_skills_and_commands_work() {
         exit code 0
         "#);
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
-    // What a run leaves behind that was killed goes with the next one, and what one uses that is alive does not.
+    // The next run removes what a killed run left behind, but not the folder of a running one.
     let turns = [uses(
         "bash",
         json!({"command": "echo on > started; sleep 600"}),
@@ -310,7 +310,7 @@ fn b2_embedded_tools_skills_and_commands_work() {
         .env("TMPDIR", &temporary)
         .start();
     wait_for_file(&elsewhere.file("started"));
-    // A folder of somebody who has not said that it can go.
+    // A folder without a lock file is not known to be abandoned.
     fs::create_dir(temporary.join("ah-embedded-other")).unwrap();
     let folders_after_a_run = || {
         let list = tool(&elsewhere, ["tools"]).env("TMPDIR", &temporary);
@@ -403,7 +403,7 @@ fn b2_what_cannot_be_embedded_is_refused() {
     assert!(!world.file("ah").exists() && !world.file("out").exists());
 }
 
-/// Damage is told, and the program is none the worse for it.
+/// A damaged archive is reported, and the program still works.
 #[test]
 fn b2_a_damaged_archive_is_told_and_the_program_still_runs() {
     let world = World::new();
@@ -442,7 +442,7 @@ fn b3_the_built_in_files_can_be_had() {
             .iter()
             .any(|(path, ..)| path == Path::new("system.md"))
     );
-    // A link in the way is replaced, and one to a folder is not followed.
+    // A symbolic link to a file is replaced, and one to a folder is not followed.
     fs::remove_file(world.file("out/system.md")).unwrap();
     symlink("../kept", world.file("out/system.md")).unwrap();
     world.write("kept", "kept");
@@ -451,7 +451,7 @@ fn b3_the_built_in_files_can_be_had() {
     assert_eq!(world.text("kept"), "kept");
 }
 
-/// What the paths of embedded files are good for besides `read`: in commands, and in Lua.
+/// Paths of embedded files also work in commands and in Lua.
 #[test]
 fn embedded_paths_lead_somewhere_in_commands_and_in_lua() {
     let world = World::new();
@@ -482,7 +482,7 @@ fn embedded_paths_lead_somewhere_in_commands_and_in_lua() {
         "#);
 }
 
-/// B3: a variable of `env.d` counts where the program itself looks at it too.
+/// A variable from `env.d` also applies to the program itself.
 #[test]
 fn b3_an_embedded_no_color_takes_the_colours_away() {
     let world = World::new();

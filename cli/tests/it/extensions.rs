@@ -1,4 +1,4 @@
-//! What makes the program somebody's own: tools, skills, commands and instructions in files, as a run finds them.
+//! Extensions in files (tools, skills, commands, instructions), as a run finds them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::binary::{Ended, World};
 use crate::shown::{shown, steady};
 
-/// Writes a file below the project, or with `~/` below the home.
+/// Writes a file below the project, or below the home if the name begins with `~/`.
 pub fn put(world: &World, name: &str, text: &str) -> PathBuf {
     let path = match name.strip_prefix("~/") {
         Some(below) => world.home().join(below),
@@ -27,7 +27,7 @@ pub fn put_program(world: &World, name: &str, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What the model was told last: the system prompt, the names of its tools, and the last message.
+/// The last request: the system prompt, the names of the tools, and the last message.
 pub struct Told {
     pub system: String,
     pub tools: Vec<String>,
@@ -54,7 +54,7 @@ fn told(server: &Server) -> Told {
     }
 }
 
-/// What the model is asked in a run with these arguments, and how the run ended.
+/// Runs with these arguments and returns the last request and the result of the run.
 pub fn asked(world: &World, arguments: &[&str]) -> (Told, Ended) {
     let server = Server::new([says("Done.")]);
     let arguments = ["-n", "-m", "sonnet"]
@@ -75,7 +75,7 @@ fn tool<'a>(tools: &'a [Value], name: &str) -> Option<&'a Value> {
     tools.iter().find(|tool| tool["name"] == name)
 }
 
-/// One name in all of them.
+/// The same name in all layers.
 #[test]
 fn a_tool_of_a_higher_layer_takes_the_place_of_one_below() {
     let world = World::new();
@@ -203,7 +203,7 @@ fn tools_are_listed_with_their_places() {
         ");
 }
 
-/// The issue's part on trust: what came with a project runs only when it is trusted.
+/// Code of a project runs only if the project is trusted.
 #[test]
 fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     let world = World::new();
@@ -256,7 +256,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     assert!(world.project().join("../harm").exists());
 }
 
-/// Skills of all layers, by name, by option and by the tool.
+/// Skills of all layers are found by name, by option and by the tool.
 #[test]
 fn skills_are_listed_called_and_taken_up() {
     let world = World::new();
@@ -309,7 +309,7 @@ fn skills_are_listed_called_and_taken_up() {
     let names: Vec<_> = lines.filter_map(|line| line.split(':').next()).collect();
     assert_eq!(names, ["ah-skills", "ah-tools", "plan", "pr"]);
     assert!(!told.system.contains("Of the project."));
-    // Without a prompt, by its bare name, and unknown.
+    // Without a prompt, by its bare name, and with an unknown name.
     assert!(
         asked(&world, &["--skill", "plan", ""])
             .0
@@ -356,7 +356,7 @@ fn skills_are_listed_called_and_taken_up() {
     );
 }
 
-/// The groups of a run by `--skill` where GitHub shows the log.
+/// On GitHub Actions, a run by `--skill` is one group of the log.
 #[test]
 fn a_run_by_skill_is_a_group_of_the_log_on_github() {
     let world = World::new();
@@ -383,7 +383,7 @@ fn a_run_by_skill_is_a_group_of_the_log_on_github() {
     assert_eq!(run("true", &[]), "Planned.\n");
 }
 
-/// `ah prompt` shows the prompt that is sent, part by part.
+/// `ah prompt` shows each part of the system prompt with its source.
 #[test]
 fn the_prompt_is_printed_with_the_source_of_every_part() {
     let world = World::new();
@@ -443,7 +443,7 @@ fn the_prompt_is_printed_with_the_source_of_every_part() {
     assert_eq!(told.system, field(&parts, "text").join("\n\n"));
     assert!(told.system.ends_with("Last."));
     assert!(!told.system.contains("{{") && !told.system.contains("${"));
-    // The guidance of a tool is there only with the tool.
+    // A tool's guidance is in the prompt only if the tool is offered.
     let without = field(&printed(&["-t", "count="]), "source");
     assert!(!without.contains(&"tool count".to_owned()), "{without:?}");
     let parts = printed(&["--system-prompt", "All of it."]);
@@ -458,7 +458,7 @@ fn the_prompt_is_printed_with_the_source_of_every_part() {
     );
 }
 
-/// The examples of the page are tried as they stand there.
+/// The examples of the documentation work unchanged.
 #[test]
 fn the_tools_and_commands_of_the_page_work() {
     let page = include_str!("../../../docs/extending.md");

@@ -1,10 +1,11 @@
-//! A disk that fails: the run ends and says where, nothing more is asked, and the session goes on later.
+//! A failing disk: the run ends with an error that names the file, sends no more requests, and the session can be
+//! resumed.
 
 use rustix::process::Signal;
 
 use crate::talk::Talk;
 
-/// More commits than the conversation has.
+/// An upper bound of the conversation's commits.
 const MANY: u32 = 200;
 
 #[test]
@@ -19,7 +20,7 @@ fn a_commit_that_fails_ends_the_run_before_anything_more_is_asked() {
     }
 }
 
-/// Lets a commit fail and goes on; tells whether there was such a commit.
+/// Makes one commit fail and resumes; returns whether there was such a commit.
 fn fail_at(side: &str, commit: u32) -> bool {
     let killed = Talk::with_tools();
     let fault = format!("{side}:{commit}");
@@ -34,7 +35,7 @@ fn fail_at(side: &str, commit: u32) -> bool {
     let database = talk.world.database();
     let words = format!("error: cannot write `{}`: ", database.display());
     assert!(first.stderr.contains(&words), "{fault}: {first:#?}");
-    // One that dies at the same place asks nothing afterwards; so must this one.
+    // A process killed at the same place sends no more requests, so neither may this one.
     let asked = killed.server.requests().len();
     assert_eq!(talk.server.requests().len(), asked, "{fault}: {first:#?}");
     talk.world.assert_nothing_runs();
@@ -45,7 +46,7 @@ fn fail_at(side: &str, commit: u32) -> bool {
 
 #[test]
 fn a_disk_that_takes_no_more_ends_the_run_and_not_the_session() {
-    // From too little for the program to begin to more than the conversation needs.
+    // From too little for the program to start, to more than the conversation needs.
     for blocks in [0, 20, 60, 90, 113, 120, 150, 200, 300, 500, 5_000] {
         let mut talk = Talk::with_tools();
         let first = talk.ah("go").with_file_limit(blocks).run().without_panic();

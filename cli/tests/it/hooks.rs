@@ -1,4 +1,4 @@
-//! Command hooks of the settings, run by the real program.
+//! Command hooks from settings, run by the real binary.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn command(event: &str, matcher: &str, command: &str) -> Value {
     json!({"hooks": {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}]}})
 }
 
-/// Runs `touch made` under these settings; gives standard error and the text of the result.
+/// Runs `touch made` with these settings; returns standard error and the text of the result.
 fn run(world: &World, settings: &Value, name: &str) -> (String, String) {
     let model = world.scenario(
         name,
@@ -37,7 +37,7 @@ fn run(world: &World, settings: &Value, name: &str) -> (String, String) {
     (ended.stderr, shown.stdout)
 }
 
-/// Exit code 2 blocks, with what the command says on standard error.
+/// Exit code 2 blocks the call, and standard error is the reason.
 #[test]
 fn exit_code_2_blocks() {
     let world = World::new();
@@ -50,7 +50,7 @@ fn exit_code_2_blocks() {
     );
 }
 
-/// The payload arrives on standard input, and what the command prints as JSON counts.
+/// The payload arrives on standard input, and JSON on standard output is the answer.
 #[test]
 fn a_command_reads_the_payload_and_answers_in_json() {
     let world = World::new();
@@ -69,7 +69,7 @@ fn a_command_reads_the_payload_and_answers_in_json() {
     assert!(path.ends_with(".db"), "{path}");
 }
 
-/// A command that takes too long is ended, one that fails is told of; the run goes on.
+/// A hook that times out is stopped, a failing one is reported; the run continues.
 #[test]
 fn a_slow_or_failing_command_has_no_say() {
     let world = World::new();
@@ -103,7 +103,7 @@ fn a_slow_or_failing_command_has_no_say() {
     assert!(world.file("made").exists());
 }
 
-/// Nobody waits for a command that says so, and it may go on only as long as it has asked for.
+/// An asynchronous hook does not block the run, and is stopped after its own timeout.
 #[test]
 fn nobody_waits_for_an_asynchronous_command() {
     let world = World::new();
@@ -112,7 +112,7 @@ fn nobody_waits_for_an_asynchronous_command() {
     assert!(world.file("made").exists() && !world.file("late").exists());
 }
 
-/// A host that wants to is shown each hook that is asked, and what it said.
+/// A host that asks for hook events gets each hook that runs, with its output.
 #[test]
 fn hosts_are_shown_the_hooks() {
     let world = World::new();
@@ -163,7 +163,7 @@ fn hosts_are_shown_the_hooks() {
         "#);
 }
 
-/// Hooks of a project are code: they run only where it is trusted.
+/// Hooks of a project are code: they run only if the project is trusted.
 #[test]
 fn a_projects_hooks_run_only_where_it_is_trusted() {
     let world = World::new();
@@ -179,7 +179,7 @@ fn a_projects_hooks_run_only_where_it_is_trusted() {
     assert!(world.file("hooked").exists());
 }
 
-/// The settings that the page shows do what the page says.
+/// The settings shown in the documentation work as documented.
 #[test]
 fn the_examples_of_the_page_work() {
     let examples: Vec<Value> = { PAGE.split("```json\n").skip(1) }

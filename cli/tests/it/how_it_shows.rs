@@ -1,4 +1,4 @@
-//! What a conversation looks like on terminals of several sizes and kinds, as screens.
+//! Screens of a conversation on terminals of several sizes and kinds.
 
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -8,7 +8,7 @@ use crate::binary::World;
 use crate::repl::{stable, waits_for};
 use crate::seat::Seat;
 
-/// An answer that is not whole yet, with what is hard to lay out.
+/// An incomplete answer with elements that are hard to lay out.
 const ANSWER: &str = "\
 ## Names
 
@@ -21,7 +21,7 @@ Some **words** that go on for longer than a terminal of eighty columns is wide, 
 - a point, and 日本語 in it
 - another, that nobody has ended ye";
 
-/// Who sits before a new session is told how to begin, until something is typed.
+/// A new session shows how to begin, until something is typed.
 #[test]
 fn a_new_session_invites() {
     let world = World::new();
@@ -39,10 +39,11 @@ fn a_new_session_invites() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// An answer is laid out while it comes, and what is typed below it has wide characters and goes on in a second row.
+/// A streamed answer above an input line with wide characters that wraps to a second row.
 #[test]
 fn an_answer_that_comes_and_a_line_that_is_typed() {
-    // The emulator takes the hand for two characters, as some terminals do; so it stands where a row is not full.
+    // The emulator counts the emoji as two columns, as some terminals do, so it is placed where its width does not
+    // matter.
     let typed = "日本語 and e\u{301}, all of it typed while the answer is coming, in a line that is long, with 👍🏽";
     let mut screens = Vec::new();
     for (columns, lines) in [(80, 24), (200, 50), (40, 20)] {
@@ -119,7 +120,7 @@ claude-sonnet-4-5-20250929 · bypass per…
 "#);
 }
 
-/// Without colours all is where it was.
+/// Without colours the layout is the same.
 #[test]
 fn no_colour_leaves_the_layout() {
     let world = World::new();
@@ -162,14 +163,13 @@ fn no_colour_leaves_the_layout() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// Where the terminal gets another size in the middle of an answer, what is below fits again, and nothing of what was
-/// said is lost or there twice.
+/// After a resize during an answer the lower part fits again, and no text is lost or repeated.
 #[test]
 fn another_size_in_the_middle_of_an_answer() {
     let world = World::new();
     let items: Vec<_> = (1..=30).map(|n| format!("- point {n}")).collect();
     let server = Server::new([hangs(&items.join("\n"))]);
-    // The emulator does not break its lines anew, as xterm does not.
+    // Like xterm, the emulator does not rewrap lines.
     let ah = world
         .asking(&server, ["-m", "sonnet"])
         .env("XTERM_VERSION", "1");
@@ -208,7 +208,7 @@ claude-sonnet-4-5-20250929 · bypass per…
     assert_eq!(seat.leaves(), 0);
 }
 
-/// A rule that was saved is not asked about again, in this session and in the next.
+/// A saved rule avoids the question in this session and in the next one.
 #[test]
 fn always_means_always() {
     let world = World::new();
@@ -274,7 +274,7 @@ claude-sonnet-4-5-20250929 · /help
     seat.leaves();
 }
 
-/// Choices of the model's, as a question above the line.
+/// A choice that the model offers is a question above the input line.
 #[test]
 fn a_choice_of_the_models() {
     let world = World::new();
@@ -323,7 +323,7 @@ fn a_choice_of_the_models() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// A session that is gone on with says which one it is; lists to choose from are narrowed down by what is typed.
+/// A resumed session is named; lists are filtered by what is typed.
 #[test]
 fn a_session_taken_up_and_its_lists() {
     let world = World::new();
@@ -387,7 +387,7 @@ fn a_session_taken_up_and_its_lists() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// Ctrl-C once stops the agent, and once more leaves, whatever it does; the session stays.
+/// The first Ctrl-C stops the agent and the second one exits, even during a tool; the session is kept.
 #[test]
 fn twice_leaves_in_the_middle_of_a_tool() {
     let world = World::new();
@@ -402,7 +402,7 @@ fn twice_leaves_in_the_middle_of_a_tool() {
     assert_eq!(crate::talk::texts(&connection, "user"), ["begin"]);
 }
 
-/// The whole of a conversation on a terminal that can draw nothing.
+/// A whole conversation on a terminal that cannot position the cursor.
 #[test]
 fn lines_on_a_dumb_terminal() {
     let world = World::new();

@@ -1,5 +1,6 @@
-//! The two interfaces, with a test for each row of the table in docs/interfaces.md: the program's own, for people, and the
-//! one of the Agent SDK (`-p`, `--output-format json`), a drop-in for programs that know another agent's command line.
+//! The two interfaces, with a test for each row of the table in docs/interfaces.md: the program's own for people, and
+//! that of the Agent SDK (`-p`, `--output-format json`) as a drop-in for programs that use another agent's command
+//! line.
 
 use ah_provider::script::failure::Failure;
 use ah_provider::script::format::Turn;
@@ -28,7 +29,7 @@ fn a_person_goes_on_with_the_newest_session_and_a_program_begins_one() {
                 .expect(0);
         }
         assert_eq!(world.databases().len(), sessions, "{arguments:?}");
-        // An option that names a session is heeded by every interface.
+        // Every interface accepts options that name a session.
         asking(&world, &server, &[arguments, &["-c", "go"]].concat())
             .run()
             .expect(0);
@@ -131,7 +132,7 @@ fn what_changes_something_runs_for_a_person_and_needs_permission_for_a_program()
             usize::from(is_warned),
             "{arguments:?}"
         );
-        // What only reads may always run, and a denied call has a result all the same.
+        // Read-only tools always run, and a denied call still has a result.
         let messages = &server.requests()[1].body["messages"];
         let result = messages.as_array().unwrap().last().unwrap()["content"][0].clone();
         assert_eq!(

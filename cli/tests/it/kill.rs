@@ -1,5 +1,5 @@
-//! `kill -9`, at every commit and at any moment: nothing that was acknowledged is lost, nothing that changed something
-//! runs twice, no request is refused, and the next run goes on by itself.
+//! `kill -9` at every commit and at random moments: nothing acknowledged is lost, no change is made twice, no request
+//! is refused, and the next run resumes by itself.
 
 use std::process::Command;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::binary::{Ended, World, wait_for_file};
 use crate::random::{Random, rounds};
 use crate::talk::{Talk, open_sound, texts};
 
-/// More commits than the conversation has.
+/// An upper bound of the conversation's commits.
 const MANY: u32 = 200;
 
 fn was_killed(ended: &Ended) -> bool {
@@ -80,7 +80,7 @@ fn what_a_program_was_given_on_standard_output_is_stored() {
 
 #[test]
 fn a_kill_around_a_summary_loses_nothing() {
-    // Each answer fills the window, so that each run but the first begins with a summary.
+    // Each answer fills the context window, so every run but the first begins with compaction.
     let usage = Usage {
         input_tokens: 170_000,
         output_tokens: 10,

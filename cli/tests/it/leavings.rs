@@ -1,4 +1,4 @@
-//! What a sandbox leaves behind: no process, no mount, and nothing in the project, however the program ends.
+//! A sandbox leaves nothing behind (process, mount, file in the project), however the program ends.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use crate::random::{Random, rounds};
 use crate::repositories;
 use crate::sandbox::{confined_below, is_missing};
 
-/// The mounts of this process, and what there is in a project.
+/// The mounts of this process and the files of a project.
 #[derive(Debug, PartialEq)]
 struct State {
     mounts: String,
@@ -27,7 +27,7 @@ impl State {
     fn of(world: &World) -> Self {
         let mut files = Vec::new();
         list(&world.project(), &mut files);
-        // A run keeps its session, and the commands here tell that they run.
+        // A run keeps its session, and the commands create `started`.
         files.retain(|file| !file.contains("/.ah") && !file.contains("/started"));
         files.sort();
         Self {
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// Fails unless all is as it was, with nothing running that has to do with `world`.
+    /// Fails unless everything is restored and no process of `world` is running.
     fn assert_restored(&self, world: &World, when: &str) {
         let begun = Instant::now();
         loop {
@@ -65,8 +65,8 @@ fn list(folder: &Path, files: &mut Vec<String>) {
     }
 }
 
-/// The processes whose command line names the world: the launcher is told of the project, its child is a copy of it,
-/// and the commands here name it themselves.
+/// The processes whose command line contains the world's path: the launcher gets the project's path as an argument,
+/// its child is a copy of it, and the commands contain it.
 fn running(world: &World) -> Vec<String> {
     let root = world.project().parent().unwrap().display().to_string();
     let entries = fs::read_dir("/proc").unwrap().flatten();
@@ -76,7 +76,7 @@ fn running(world: &World) -> Vec<String> {
     lines.filter(|line| line.contains(&root)).collect()
 }
 
-/// A command that says that it runs, and leaves others behind that have a session of their own.
+/// A command that signals its start and leaves daemons behind in sessions of their own.
 fn endless(world: &World) -> String {
     let project = world.project().display().to_string();
     format!(
@@ -84,7 +84,7 @@ fn endless(world: &World) -> String {
     )
 }
 
-/// The ways to have a command confined.
+/// The two ways to run a command in the sandbox.
 fn ways(world: &World, command: &str) -> [(&'static str, Ah); 2] {
     let turns = [uses("bash", json!({ "command": command })), says("Done.")];
     let model = world.scenario("s", turns);
@@ -97,7 +97,7 @@ fn ways(world: &World, command: &str) -> [(&'static str, Ah); 2] {
     ]
 }
 
-/// Whether a process is in another namespace than this one, as far as that can be seen.
+/// Whether a process is known to be in another namespace than this one.
 fn is_apart(pid: Option<&i32>, namespace: &str) -> bool {
     let own = fs::read_link(format!("/proc/self/ns/{namespace}")).unwrap();
     let its = pid.and_then(|pid| fs::read_link(format!("/proc/{pid}/ns/{namespace}")).ok());
@@ -106,7 +106,8 @@ fn is_apart(pid: Option<&i32>, namespace: &str) -> bool {
 
 type Moment = fn(&[i32]) -> bool;
 
-/// When the program is killed, by what there is below it; or when the command runs, should that be missed.
+/// Moments to kill the program, recognised by the processes below it; or once the command runs, if the moment was
+/// missed.
 const MOMENTS: [(&str, Moment); 5] = [
     ("the launcher is about to begin", |below| !below.is_empty()),
     ("it has users of its own", |below| {

@@ -1,4 +1,4 @@
-//! The engine in a program of one's own: here, in the tests themselves.
+//! The library in another program: in these tests.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ mod own_tool;
 #[expect(dead_code, reason = "its `main` is for those who run it")]
 mod ports;
 
-/// Options for a query of `server`, in a world of its own.
+/// Options for a query of `server`, in its own world.
 fn options(world: &World, server: &Server) -> Options {
     let variables = [
         ("HOME", world.home().display().to_string()),
@@ -42,7 +42,7 @@ async fn kinds(query: &mut Query) -> Vec<String> {
     let mut kinds = Vec::new();
     while let Some(message) = query.next().await {
         let value = serde_json::to_value(message.unwrap()).unwrap();
-        // It comes where the machine is busy.
+        // Sent only on a slow machine.
         if value["type"] == "tool_progress" {
             continue;
         }
@@ -60,7 +60,7 @@ fn looks() -> Turn {
     uses("Bash", json!({"command": "printf 1"}))
 }
 
-/// Box 9 of the loop's list: `init`, answers, result; and what a query knows of itself then.
+/// A query streams `init`, the answers and the result, and its fields are set by then.
 #[tokio::test]
 async fn a_query_is_a_stream_of_messages() {
     let usage = Usage {
@@ -92,7 +92,7 @@ async fn a_query_is_a_stream_of_messages() {
     );
     assert_eq!(query.exit_reason(), Some(ExitReason::EndTurn));
     assert_eq!(query.total_usage(), usage);
-    // It is a session like all others, and can be gone on with.
+    // It is an ordinary session and can be resumed.
     let connection = open_sound(&world.database());
     assert_eq!(texts(&connection, "assistant"), ["Done."]);
     let id = query.session_id().unwrap().to_owned();
@@ -132,7 +132,7 @@ async fn an_interrupt_ends_the_run_and_its_result_comes() {
     );
 }
 
-/// The seed's exit reason `aborted`.
+/// An abort token ends the run as `aborted`.
 #[tokio::test]
 async fn an_abort_token_ends_the_run_as_aborted() {
     let (world, server) = (World::new(), Server::new([hangs("So far")]));
@@ -164,13 +164,13 @@ async fn a_query_that_is_closed_leaves_nothing_running() {
     }
     query.close().await;
     open_sound(&world.database());
-    // A command that was asked to end may take its time.
+    // A command may take a while to end after SIGTERM.
     while running("sleep 1000", &world) > 0 {
         tokio::task::yield_now().await;
     }
 }
 
-/// How many processes run this in the world's project.
+/// The number of processes in the world's project that run `command`.
 fn running(command: &str, world: &World) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let runs = entries.filter(|entry| {
@@ -184,7 +184,8 @@ fn running(command: &str, world: &World) -> usize {
     runs.count()
 }
 
-/// What a budget for thinking does to later prompts is shown with the protocol.
+/// The model, the mode and the thinking budget can be changed during a run. The effect of the budget on later prompts
+/// is tested with the protocol.
 #[tokio::test]
 async fn model_mode_and_thinking_change_while_it_runs() {
     let world = World::new();
@@ -247,7 +248,7 @@ async fn what_keeps_a_query_from_beginning_is_its_first_item() {
     assert_eq!(errors.len(), 1, "{errors:?}");
 }
 
-/// A program that is no launcher would be run again for each command.
+/// A program that does not call the launcher would run itself again for each command, so opening is refused.
 #[tokio::test]
 async fn the_sandbox_needs_a_program_that_can_launch() {
     let (world, server) = (World::new(), Server::new([says("Never.")]));
@@ -257,7 +258,7 @@ async fn the_sandbox_needs_a_program_that_can_launch() {
     assert_eq!(server.requests().len(), 0);
 }
 
-/// No state is shared: another folder, model, prompt and store each.
+/// Two queries with different folders, models, prompts and stores share no state.
 #[tokio::test]
 async fn two_queries_at_once_do_not_disturb_each_other() {
     let one = |name: &'static str| async move {
@@ -285,7 +286,7 @@ async fn two_queries_at_once_do_not_disturb_each_other() {
 async fn a_tool_a_callback_and_a_hook_of_ones_own() {
     let folder = tempfile::tempdir().unwrap();
     let lines = own_tool::run(folder.path()).await.unwrap();
-    // The hook is called while the message before it may still be on its way to the reader.
+    // The hook may run while the previous message is still in the queue.
     let (hooks, told): (Vec<_>, Vec<_>) =
         lines.into_iter().partition(|line| line.starts_with("hook"));
     assert_eq!(hooks, [r#"hook: {"output":"rain in Oslo"}"#]);
@@ -313,7 +314,7 @@ async fn a_model_and_a_store_of_ones_own() {
     assert!(Arc::strong_count(&store) == 1, "nothing holds on to it");
 }
 
-/// Box of the seed's AgentConfig: the agent's name, its definitions, and the log with its file.
+/// A query may choose an agent and pass definitions, and writes its log to a file.
 #[tokio::test]
 async fn a_query_runs_as_a_definition_and_has_a_log_of_its_own() {
     let (world, server) = (World::new(), Server::new([says("Hm.")]));

@@ -1,7 +1,8 @@
-//! Sessions through the real LiteLLM proxy, in front of a server that plays the vendor: what is stored is what would be
-//! stored without it, whichever of its protocols it is asked by.
+//! Sessions through the real LiteLLM proxy in front of a server that plays the vendor: over each of its protocols the
+//! stored conversation is the same as without it.
 //!
-//! `cargo xtask test --all` installs the proxy and says where it is; otherwise there is nothing to do here.
+//! `cargo xtask test --all` installs the proxy and passes its path; without it, these tests pass without testing
+//! anything.
 
 mod proxy;
 
@@ -22,25 +23,25 @@ use crate::cases::{BETA, Case, cases};
 use crate::stored::{stored, without_place};
 use crate::talk::blocks;
 
-/// A model that the proxy knows, and with it what Claude can do.
+/// A model in the proxy's catalogue, with the capabilities of Claude.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// What came of a session.
+/// The outcome of a session.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    /// How the last run ended.
+    /// The exit code of the last run.
     code: Option<i32>,
-    /// What the vendor refused.
+    /// Requests that the vendor's server refused.
     refusals: Vec<String>,
     stored: Vec<Value>,
-    /// What the vendor was told in the end.
+    /// The conversation in the last request to the vendor.
     asked: Vec<(String, Value)>,
-    /// Whether it was asked for the beta, each time.
+    /// Whether each request had the beta flag.
     has_beta: Vec<bool>,
 }
 
 impl Case {
-    /// Runs through it, asking `model` of `server` as `reach` says.
+    /// Runs the case with `model` of `server`, as `reach` configures it.
     fn outcome(&self, server: &Server, model: &str, reach: impl Fn(Ah) -> Ah) -> Outcome {
         let (world, code) = self.run(model, reach);
         let requests = server.requests();
@@ -53,7 +54,7 @@ impl Case {
         }
     }
 
-    /// What comes of it without a proxy.
+    /// The outcome without a proxy.
     fn directly(&self) -> Outcome {
         let server = self.server();
         let outcome = self.outcome(&server, &format!("anthropic/{MODEL}"), |ah| {
@@ -71,8 +72,8 @@ impl Case {
         outcome
     }
 
-    /// How what comes of it by chat completions and by the Messages API of `proxy` differs from what comes of it
-    /// without.
+    /// The differences between the outcomes through `proxy`, by chat completions and by the Messages API, and the
+    /// outcome without it.
     fn faults(&self, proxy: &Proxy, upstream: &Upstream) -> Vec<String> {
         let expected = format!("{:#?}", self.directly());
         let chat = format!("litellm/{}", upstream.chat.0);
@@ -94,7 +95,7 @@ impl Case {
     }
 }
 
-/// The servers behind the proxy for one case, by the names of their models.
+/// The servers behind the proxy for one case, by model name.
 struct Upstream {
     chat: (String, Server),
     messages: (String, Server),
@@ -132,7 +133,7 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     let started = Instant::now();
     let proxy = Proxy::start(&python, models);
     println!("the proxy was ready after {:?}", started.elapsed());
-    // Most of the time is waited before another attempt.
+    // Most of the time is spent in retry delays, so the cases run in parallel.
     let faults: Vec<_> = thread::scope(|scope| {
         let pairs = cases.iter().zip(&upstreams);
         let threads: Vec<_> = pairs
@@ -150,8 +151,7 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     assert_cost_and_effort_are_the_models(&proxy, &priced.0, &priced.1);
 }
 
-/// What the proxy says that a call costs counts more than our list, and a word for effort comes to the model as the
-/// vendor wants it.
+/// Costs reported by the proxy override our catalogue, and an effort level is translated for the vendor.
 fn assert_cost_and_effort_are_the_models(proxy: &Proxy, model: &str, server: &Server) {
     let model = format!("litellm/{model}");
     let world = World::new();
@@ -168,7 +168,7 @@ fn assert_cost_and_effort_are_the_models(proxy: &Proxy, model: &str, server: &Se
     assert_eq!(usage["cost_usd"], expected, "{usage}");
 }
 
-/// What the settings say of headers, and betas, come to the server behind the proxy.
+/// Configured headers and betas reach the server behind the proxy.
 fn assert_headers_arrive(proxy: &Proxy, model: &str, server: &Server) {
     let gateway = json!({
         "api": "openai",
@@ -198,7 +198,8 @@ fn has_beta(request: &Received) -> bool {
     betas.is_some_and(|betas| betas.contains(BETA))
 }
 
-/// What the vendor was told, in one form: texts of one role as one, and results with theirs by whoever wrote them.
+/// The conversation that the vendor received, normalised: consecutive texts of one role joined, and results merged
+/// with the text beside them, whoever sent it.
 fn asked(body: &Value, world: &World, server: &Server) -> Vec<(String, Value)> {
     let body = without_place(&body.to_string(), world, server);
     let mut told: Vec<(String, Value)> = Vec::new();
@@ -230,7 +231,7 @@ fn result(block: &Value) -> Value {
     json!({"of": block["tool_use_id"], "text": format!("{prefix}{}", text.unwrap_or_default())})
 }
 
-/// The lines that only one of two texts has, with some around them.
+/// The lines in which two texts differ, with some context.
 fn differences(expected: &str, told: &str) -> String {
     let changes = TextDiff::from_lines(expected, told);
     changes

@@ -1,4 +1,4 @@
-//! One session, several processes: one of them works on it, and what the others have to say is not lost.
+//! One session, several processes: one holds the lock, and prompts of the others are queued, not lost.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use crate::binary::{Running, World, wait_for_file};
 use crate::random::{Random, rounds};
 use crate::talk::{Talk, blocks, open_sound};
 
-/// A tool call that goes on when the file `go` is there.
+/// A tool call that waits for the file `go`.
 fn waits() -> Turn {
     let command = "echo waiting >waiting; until [ -e go ]; do sleep 0.01; done";
     uses("bash", json!({"command": command}))
@@ -102,7 +102,7 @@ fn of_many_that_begin_at_once_one_works_and_no_prompt_is_lost() {
     for run in runs {
         run.wait().expect(0);
     }
-    // A prompt that came when the holder was about to leave waits for the next run.
+    // A prompt queued while the holder was about to exit waits for the next run.
     world
         .asking(&server, ["-m", "sonnet", "--db", database, "last"])
         .run()
@@ -147,7 +147,7 @@ fn a_thousand_words_from_outside_arrive_once_each_and_in_order_also_across_a_kil
     open_sound(&queue);
 }
 
-/// Leaves words with the session, fifty at a time.
+/// Queues messages for the session, fifty at a time.
 fn send(world: &World, numbers: std::ops::Range<u32>) {
     let words: Vec<_> = numbers.map(|n| format!("word {n}")).collect();
     for some in words.chunks(50) {

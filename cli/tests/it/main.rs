@@ -1,4 +1,4 @@
-//! The program as its users have it: the binary itself, as a child process, in folders of its own.
+//! Tests of the whole program: the real binary as a child process, in folders of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod adapters;

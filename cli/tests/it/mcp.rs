@@ -1,4 +1,4 @@
-//! Runs with MCP servers that are shell scripts: what the model is told of, what it gets, and what is left of them.
+//! Runs with MCP servers that are shell scripts: the tools offered to the model, their results, and cleanup.
 
 mod outside;
 mod real;
@@ -38,7 +38,7 @@ fn run<'a>(world: &World, server: &Server, arguments: impl IntoIterator<Item = &
     ended
 }
 
-/// The results that the model was given, each with whether it failed.
+/// The tool results that the model received, each with whether it is an error.
 pub fn results(server: &Server) -> Vec<(String, bool)> {
     let requests = server.requests();
     let told = blocks(&requests.last().unwrap().body);
@@ -59,7 +59,7 @@ pub fn results(server: &Server) -> Vec<(String, bool)> {
     results.map(result).collect()
 }
 
-/// The names of the tools that the model was told of, request by request.
+/// The names of the tools offered in each request.
 fn tools(server: &Server) -> Vec<Vec<String>> {
     let names = |body: &Value| {
         let tools = body["tools"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Options and variables that no other file of these tests is about: what each of them changes.
+//! The effect of options and variables that no other file tests.
 
 use std::io::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::binary::World;
 use crate::shown::{shown, steady};
 
-/// The names of the tools that the model is told of.
+/// The names of the tools offered to the model.
 fn tools(arguments: &[&str]) -> String {
     let world = World::new();
     let server = Server::new([says("Yes.")]);
@@ -150,7 +150,7 @@ fn the_log_is_shown_and_followed() {
     following.signal(rustix::process::Signal::TERM);
 }
 
-/// What packagers ask for: a page for each subcommand, which names its options.
+/// Packagers need a manual page for each subcommand, which lists its options.
 #[test]
 fn the_manual_has_a_page_for_each_subcommand() {
     let world = World::new();
@@ -287,7 +287,7 @@ fn a_certificate_file_that_is_none_is_told() {
     }
 }
 
-/// Completions know the words, and the shell takes them.
+/// Completions list commands and options, and each shell accepts them.
 #[test]
 fn shells_understand_their_completions() {
     let world = World::new();

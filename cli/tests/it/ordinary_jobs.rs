@@ -1,4 +1,4 @@
-//! What people have an agent do all day must go on working in the sandbox.
+//! Everyday development tasks work in the sandbox.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::thread;
 use crate::binary::{Ended, World};
 use crate::sandbox::is_missing;
 
-/// The programs that a job needs, and what it does. It ends well, or prints what is wrong and ends otherwise.
+/// The programs that a job needs, and its script, which exits 0 or prints the error and fails.
 const JOBS: &[(&str, &str)] = &[
     (
         "git",
@@ -148,7 +148,7 @@ const JOBS: &[(&str, &str)] = &[
         "bash",
         "sleep 0.01 & wait -n && (nohup sh -c 'echo late > late' > log 2>&1 &) ; until [ -s late ]; do sleep 0.01; done",
     ),
-    // A server in the background, and who asks it.
+    // A server in the background, and its client.
     (
         "python3",
         "python3 -m http.server 8000 > log 2>&1 & echo served > page; \
@@ -163,8 +163,8 @@ const JOBS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The programs that a job needs, what is put outside for it to be fetched, and what it does inside. `SITE` stands for
-/// the server, which is a loopback address that programs do not take for their own machine: it is reached by the proxy.
+/// The programs that a job needs, the setup of the files to download, and its script. `SITE` stands for the server,
+/// on a loopback address that programs do not treat as local, so that it is reached through the proxy.
 const FETCHING: &[(&str, &str, &str)] = &[
     (
         "python3",
@@ -249,7 +249,7 @@ fn what_is_allowed_is_fetched_through_the_proxy() {
         let refused = inside(&world, &[], &job);
         let allowed = ["--allow-host", &site, "--allow-http", &site];
         faults.extend(fault(&job, &inside(&World::new(), &allowed, &job)));
-        // What works without it has not gone through the proxy.
+        // A job that succeeds without the host allowed did not go through the proxy.
         let is_about_refusal = !job.contains(&site);
         if !is_about_refusal && refused.code == Some(0) {
             faults.push(format!("nothing was allowed: {job}"));
@@ -280,7 +280,7 @@ fn inside(world: &World, options: &[&str], job: &str) -> Ended {
     ah.run()
 }
 
-/// Variables by which git knows who commits.
+/// Environment variables with git's author and committer.
 pub fn committer() -> impl Iterator<Item = (String, &'static str)> {
     let roles = ["AUTHOR", "COMMITTER"].into_iter();
     roles.flat_map(|role| {
@@ -289,13 +289,13 @@ pub fn committer() -> impl Iterator<Item = (String, &'static str)> {
     })
 }
 
-/// What is wrong with how a job has ended, if anything.
+/// The error of a job that failed.
 pub fn fault(job: &str, ended: &Ended) -> Option<String> {
     let Ended { stdout, stderr, .. } = ended;
     (ended.code != Some(0)).then(|| format!("{:?} {job}\n{stdout}{stderr}", ended.code))
 }
 
-/// Serves the files of a folder by HTTP on an address of this machine that is not its usual one; gives where.
+/// Serves a folder by HTTP on a loopback address other than 127.0.0.1, and returns its address.
 fn serve(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let site = listener.local_addr().unwrap().to_string();
@@ -335,7 +335,7 @@ fn serve(folder: PathBuf) -> String {
     site
 }
 
-/// Whether all programs are there; names the one that is not.
+/// Whether all programs are installed; prints the one that is not.
 #[expect(clippy::print_stderr, reason = "what is left out is named")]
 fn is_possible(programs: &str, job: &str) -> bool {
     let missing = programs.split(' ').find(|program| !is_there(program));

@@ -1,5 +1,5 @@
-//! What programs read: `--output-format events` and `json`, field by field; and what colours and control sequences do
-//! not get into.
+//! Output for programs: `--output-format events` and `json`, field by field; and neither colours nor control
+//! sequences in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::binary::World;
 use crate::shown::{shown, steady};
 
-/// The fields of each type of event.
+/// The fields of each event type.
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
 fn costs(input_tokens: u64, output_tokens: u64) -> Option<Usage> {
@@ -37,7 +37,7 @@ fn soon(status: u16, kind: &str) -> Turn {
     }
 }
 
-/// A session in which everything happens that there are events for, and what was printed meanwhile.
+/// A session with every type of event, and the fields of the events it printed.
 fn eventful() -> (World, Fields) {
     let world = World::new();
     let server = Server::new([
@@ -64,7 +64,7 @@ fn eventful() -> (World, Fields) {
         says("I am another."),
         fails(400, "invalid_request_error"),
     ]);
-    // Words can only wait for a session that is there.
+    // Messages can be queued only for an existing session.
     let model = world.scenario("s", [says("Hello.")]);
     world.ah(["-m", &model, "hello"]).run().expect(0);
     world
@@ -99,7 +99,7 @@ fn eventful() -> (World, Fields) {
     (world, fields)
 }
 
-/// The events of docs/interfaces.md with their fields, and which of them are stored.
+/// The events documented in docs/interfaces.md with their fields, and which of them are stored.
 fn documented() -> (Fields, BTreeSet<String>) {
     let page = include_str!("../../../docs/interfaces.md");
     let rows = page
@@ -112,7 +112,7 @@ fn documented() -> (Fields, BTreeSet<String>) {
         let [_, events, described, _] = row.split('|').collect::<Vec<_>>()[..] else {
             panic!("{row}");
         };
-        // What stands in parentheses explains a field.
+        // Text in parentheses explains a field.
         let mut depth = 0;
         let outside = described.chars().filter(|c| {
             depth += i32::from(*c == '(');
@@ -133,7 +133,7 @@ fn documented() -> (Fields, BTreeSet<String>) {
     (fields, stored)
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -184,7 +184,7 @@ exit code 0
 "#);
 }
 
-/// The fields of the SDK's `result`, of a success and of each kind of failure.
+/// The SDK's `result` has its documented fields, on success and on each kind of failure.
 #[test]
 fn a_result_has_the_fields_of_the_sdk() {
     let success = || Turn {
@@ -278,7 +278,7 @@ fn colours_are_for_terminals_or_for_who_insists() {
     }
 }
 
-/// What a tool or a model writes cannot take the terminal over: it is shown as text.
+/// Control sequences from a tool or a model are shown as text.
 #[test]
 fn control_sequences_are_shown_and_not_sent() {
     let world = World::new();
@@ -299,7 +299,7 @@ bash (<n>s)
   ␛]0;owned␇␛[2Jgone
   ␛[31mred
 ");
-    // A program that reads the answer gets it as it is; on a terminal it is made harmless.
+    // A program reads the answer unchanged; on a terminal control sequences are neutralised.
     assert_eq!(ended.stdout, "\u{1b}[2JAll \u{9b}31mclear.\n");
     for command in ["scan", "tree", "branches", "sessions"] {
         let listed = world.ah([command]).run().expect(0);

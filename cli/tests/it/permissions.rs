@@ -1,4 +1,4 @@
-//! What may happen: the rules of the documents, kept by the real program.
+//! Permission rules as documented, applied by the real binary.
 
 use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::binary::World;
 
 const PAGE: &str = include_str!("../../../docs/permissions.md");
 
-/// The settings that the page shows, and what they let a command do.
+/// The settings shown in the documentation have the documented effect.
 #[test]
 fn the_example_of_the_page_does_what_the_page_says() {
     let example = PAGE
@@ -53,7 +53,7 @@ fn the_example_of_the_page_does_what_the_page_says() {
     }
 }
 
-/// In the place of another agent, root skips the permissions only where nothing can come to harm.
+/// Under the Agent SDK interface, root may bypass permissions only in a sandbox.
 #[test]
 fn root_does_not_skip_the_permissions() {
     let is_root = rustix::process::geteuid().is_root();
@@ -85,7 +85,8 @@ fn root_does_not_skip_the_permissions() {
     }
 }
 
-/// A rule that denies or asks holds for a file under the name of a link and under its own, whichever the rule names.
+/// A deny or ask rule applies to a file under its own name and under that of a symbolic link, whichever the rule
+/// names.
 #[test]
 fn rules_about_files_hold_behind_symbolic_links() {
     let world = World::new();
@@ -124,7 +125,7 @@ fn rules_about_files_hold_behind_symbolic_links() {
     }
 }
 
-/// What is denied stays so in every mode, however the command is written.
+/// A denied command does not run in any mode, however it is written.
 #[test]
 fn a_denied_command_does_not_run_in_any_mode() {
     let world = World::new();

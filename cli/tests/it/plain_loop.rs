@@ -1,4 +1,4 @@
-//! The plain loop (`--profile plain-repl`), with the real binary: the checks of the C# seed, section 14, one by one.
+//! The plain loop (`--profile plain-repl`), with the real binary.
 
 use ah_conversation::Usage;
 use ah_provider::script::failure::Failure;
@@ -11,12 +11,12 @@ use crate::binary::{Ah, Ended, World, wait_for_file};
 use crate::seat::Seat;
 use crate::talk::blocks;
 
-/// The loop, asking `server`.
+/// The loop with its requests going to `server`.
 fn plain(world: &World, server: &Server) -> Ah {
     world.asking(server, ["--profile", "plain-repl", "-m", "sonnet"])
 }
 
-/// The loop, which reads these lines to their end.
+/// Runs the loop with these input lines to its end.
 fn told(world: &World, server: &Server, lines: &str) -> Ended {
     plain(world, server).stdin(lines).run().expect(0)
 }
@@ -41,7 +41,7 @@ fn text(result: &Value) -> String {
     }
 }
 
-/// C# 1: calls of one response run together, whatever they do, and their results stand in the order of the request.
+/// All calls of one response run in parallel, and their results are in the order of the calls.
 #[test]
 fn all_calls_run_together_and_answer_in_order() {
     let world = World::new();
@@ -58,7 +58,7 @@ fn all_calls_run_together_and_answer_in_order() {
     assert_eq!(results, ["slower\n", "faster\n"]);
 }
 
-/// C# 2: an unknown tool and one that fails answer with an error; the others succeed, and the loop goes on.
+/// An unknown tool and a failing one return error results; the others succeed, and the loop continues.
 #[test]
 fn what_fails_stops_nothing() {
     let world = World::new();
@@ -77,7 +77,8 @@ fn what_fails_stops_nothing() {
     assert!(text(&results[1]).contains("missing"), "{results:?}");
 }
 
-/// C# 3: of a long result the model sees the beginning with an exact notice, and the person is warned; 0 turns that off.
+/// The model gets the beginning of a long result and a notice of the exact size, and the user a warning; 0 turns
+/// truncation off.
 #[test]
 fn long_results_are_cut_to_their_beginning() {
     let world = World::new();
@@ -110,8 +111,8 @@ fn long_results_are_cut_to_their_beginning() {
     assert!(!ended.stderr.contains("characters"), "{}", ended.stderr);
 }
 
-/// C# 4: past the number of messages the oldest ones go, with a warning, also in the middle of a turn; what is left
-/// begins with a person's words and has no result without its call.
+/// Past the message limit the oldest messages are dropped with a warning, also during a turn; the rest begins with a
+/// user message and has no result without its call.
 #[test]
 fn old_messages_go_from_a_safe_place_on() {
     let world = World::new();
@@ -150,11 +151,11 @@ fn old_messages_go_from_a_safe_place_on() {
         let told = format!("{told} are left out (maxConversationMessages is 4)");
         assert!(ended.stderr.contains(&told), "{}", ended.stderr);
     }
-    // Such a server refuses what the real one would.
+    // The server would refuse an invalid conversation, as the real one does.
     assert_eq!(server.refusals(), Vec::<String>::new());
 }
 
-/// C# 5: two refusals for the moment cost a line each and no answer; a wrong key is told, and the loop goes on.
+/// Two transient errors cost one line each and no answer; an invalid key is an error, and the loop continues.
 #[test]
 fn refusals_are_asked_again_and_a_wrong_key_is_told() {
     let world = World::new();
@@ -191,7 +192,7 @@ fn refusals_are_asked_again_and_a_wrong_key_is_told() {
     assert!(ended.stderr.contains("Error: API error 401"), "{ended:?}");
 }
 
-/// C# 6: words are there before the response has ended.
+/// Text is printed before the response has ended.
 #[test]
 fn words_come_as_they_are_said() {
     let world = World::new();
@@ -202,7 +203,7 @@ fn words_come_as_they_are_said() {
     running.kill();
 }
 
-/// C# 7: `exit`, `quit` and the end of the input leave with 0; an empty line asks again; without a key nothing begins.
+/// `exit`, `quit` and end of input exit with 0; an empty line prompts again; without a key the loop does not start.
 #[test]
 fn a_plain_loop_has_its_own_words() {
     let world = World::new();
@@ -240,7 +241,7 @@ fn a_plain_loop_has_its_own_words() {
     assert!(ended.stderr.contains("error: "), "{}", ended.stderr);
 }
 
-/// C# 8: the time limit of a command ends what it has started as well.
+/// The timeout of a command also kills its grandchildren.
 #[test]
 fn a_time_limit_ends_grandchildren() {
     let world = World::new();
@@ -256,8 +257,8 @@ fn a_time_limit_ends_grandchildren() {
     world.assert_nothing_runs();
 }
 
-/// C# 9: a history that fills the window is summed up, with its newest messages kept whole; where no summary can be had,
-/// the older messages are left out.
+/// A history that fills the window is compacted, keeping the newest messages; if no summary can be had, older
+/// messages are dropped.
 #[test]
 fn a_full_window_is_summed_up() {
     for (summary, kept) in [
@@ -301,7 +302,7 @@ fn a_full_window_is_summed_up() {
     }
 }
 
-/// C# 10: an answer that is cut off again and again ends the turn, with a notice, and the loop goes on.
+/// An answer that is cut off repeatedly ends the turn with a notice, and the loop continues.
 #[test]
 fn an_answer_that_is_cut_again_and_again_ends() {
     let world = World::new();
@@ -322,7 +323,7 @@ fn an_answer_that_is_cut_again_and_again_ends() {
     );
 }
 
-/// On a terminal, which shows both streams, what is told beside an answer has lines of its own.
+/// On a terminal, which shows both streams, notices are on lines of their own.
 #[test]
 fn on_a_terminal_nothing_stands_behind_the_announcement() {
     let world = World::new();

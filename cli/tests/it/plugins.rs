@@ -1,4 +1,4 @@
-//! Plugins as a person names them: `--plugin-dir`. What hosts make of them is tried in `interop/sdk`.
+//! Plugins given with `--plugin-dir`. Plugins given by hosts are tested in `interop/sdk`.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::binary::World;
 use crate::extensions::{asked, put, put_program};
 use crate::shown::steady;
 
-/// A plugin in the folder `root`, whose hook leaves a file.
+/// A plugin in the folder `root`, whose hook creates a file.
 fn plugin(world: &World, root: &str) {
     let manifest = json!({"name": "shop"}).to_string();
     put(
@@ -56,7 +56,7 @@ fn a_plugin_from_elsewhere_is_the_users() {
     }
 }
 
-/// What came with a project counts as the project's own files do.
+/// A plugin inside an untrusted project is not trusted either.
 #[test]
 fn a_plugin_in_a_project_that_is_not_trusted_runs_nothing() {
     let world = World::new();

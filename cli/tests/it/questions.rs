@@ -1,11 +1,11 @@
-//! What the program asks a person who sits at a terminal, and what it does where nobody sits there.
+//! Questions to a user at a terminal, and runs without one.
 
 use ah_testkit::script::{says, uses};
 use serde_json::json;
 
 use crate::binary::World;
 
-/// A plan is asked for, a question answered, the plan approved; only then are files written.
+/// The user asks for a plan, answers a question and approves the plan; only then are files written.
 #[test]
 fn a_person_at_a_terminal_chooses_and_approves() {
     let world = World::new();
@@ -53,7 +53,7 @@ fn a_person_at_a_terminal_chooses_and_approves() {
     assert!(!world.file("too-early").exists() && world.file("in-time").exists());
 }
 
-/// Where nobody can be asked, no tool offers to.
+/// Without a user to ask, tools that ask are not offered.
 #[test]
 fn tools_that_ask_are_there_only_with_a_person() {
     let world = World::new();

@@ -1,23 +1,22 @@
-//! Chance that can be repeated: a failing test names its seed, and the same seed gives the same test.
+//! Reproducible randomness: a failing test prints its seed, and the same seed repeats the test.
 //!
-//! A test has few rounds, so that the whole suite stays quick; a variable of its own gives it more of them:
-//! `AH_TEST_KILLS`, `AH_TEST_WRITES`, `AH_TEST_CUTS`, `AH_TEST_GARBLED`, `AH_TEST_DAMAGED`; `AH_TEST_OUTPUT_MB` makes
-//! the very long output longer.
+//! A test has few rounds, to keep the suite fast; its variable sets more: `AH_TEST_KILLS`, `AH_TEST_WRITES`,
+//! `AH_TEST_CUTS`, `AH_TEST_GARBLED`, `AH_TEST_DAMAGED`. `AH_TEST_OUTPUT_MB` sets the size of the very long output.
 
 use std::env;
 use std::time::SystemTime;
 
-/// How many rounds a test of chance has: `usual`, or as many as the variable says.
+/// The number of rounds of a random test: the variable's value, or else `usual`.
 pub fn rounds(variable: &str, usual: u32) -> u32 {
     let asked = env::var(variable).ok();
     asked.map_or(usual, |text| text.parse().expect("a number of rounds"))
 }
 
-/// A stream of numbers that depend on the seed alone.
+/// A pseudo-random number generator, determined by its seed.
 pub struct Random(u64);
 
 impl Random {
-    /// The seed is that of `AH_TEST_SEED`, or one of the moment, which is printed.
+    /// Starts from `AH_TEST_SEED`, or from the time; prints the seed.
     #[expect(
         clippy::print_stdout,
         reason = "a test that fails shows what it has printed"
@@ -46,7 +45,7 @@ impl Random {
         (z ^ (z >> 31)) % end
     }
 
-    /// A part of one.
+    /// A number from 0 up to 1.
     pub fn fraction(&mut self) -> f64 {
         self.below(10_000) as f64 / 10_000.0
     }

@@ -1,4 +1,4 @@
-//! The conversation at a terminal, with the real binary in a real one.
+//! The interactive conversation: the real binary at a pseudo-terminal.
 
 mod files;
 mod pictures;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::binary::World;
 use crate::seat::Seat;
 
-/// The screen with what changes from run to run in a fixed form.
+/// The screen with its varying parts replaced by fixed ones.
 pub fn stable(screen: &str) -> String {
     let fixed = [
         (r"\[[0-9A-Z]{11}\]", "[SESSION]"),
@@ -107,7 +107,7 @@ fn who_says_nothing_leaves_nothing_behind() {
     assert_eq!(world.databases(), Vec::<std::path::PathBuf>::new());
 }
 
-/// What a test of words meanwhile needs: a tool that waits for a file, so that the run is at a known place.
+/// A tool call that waits for a file, so that a test can type at a known moment of the run.
 pub fn waits_for(name: &str) -> ah_provider::script::format::Turn {
     uses(
         "bash",
@@ -127,7 +127,7 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
     seat.sees("> first thought");
     seat.types("\r");
     seat.sees("next: first thought");
-    // Both come back, with what is typed behind them.
+    // Both are restored to the input, before the text typed there.
     seat.types("second\x1b\r");
     seat.sees("afterwards: second");
     seat.types("third");
@@ -145,7 +145,7 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
       third
     claude-sonnet-4-5-20250929 · bypass permissions
     ");
-    // And are said anew.
+    // And are sent again.
     seat.types("\x15");
     seat.says("look here");
     seat.sees("next: look here");
@@ -360,8 +360,8 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// Nothing of what has scrolled away is drawn again. That it is not erased, and that each change comes as one, is looked at
-/// wherever somebody leaves.
+/// Lines in the scrollback are never drawn again. That it is not erased, and that each redraw is one synchronised
+/// update, is checked whenever a seat is left.
 #[test]
 fn the_scrollback_is_written_once() {
     let world = World::new();
@@ -410,7 +410,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.says("/compact the parser");
     seat.sees("compacted to");
     seat.sees_no_more("Esc interrupts");
-    // Another session, and back to the first.
+    // Starts another session, then returns to the first.
     seat.says("/clear");
     seat.sees(", 0 messages");
     seat.sees_no_more("Esc interrupts");
@@ -425,7 +425,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.types("\r");
     seat.sees(", 5 messages");
     seat.sees_no_more("Esc interrupts");
-    // And in it to the first answer, from which another branch goes on.
+    // Returns to the first answer in it, and branches from there.
     seat.says("/tree");
     seat.sees("message:");
     seat.types("One");
@@ -473,7 +473,7 @@ fn commands_of_the_users_own_are_shared_or_not() {
     assert_eq!(seat.leaves(), 0);
 }
 
-/// Line by line, where nothing can be drawn: no sequence that steers a terminal.
+/// Without cursor positioning the conversation goes line by line, without control sequences.
 #[test]
 fn a_dumb_terminal_gets_lines() {
     let world = World::new();

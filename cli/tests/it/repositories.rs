@@ -1,5 +1,5 @@
-//! What a command leaves in the repositories of a project must not run when the user calls git there afterwards; and
-//! commits in them work.
+//! Nothing that a command leaves in the project's repositories may run when the user calls git there later; and
+//! committing in them works.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,24 +8,24 @@ use crate::binary::World;
 use crate::ordinary_jobs::{committer, fault};
 use crate::sandbox::is_missing;
 
-/// A project with a repository of its own below, a submodule, and a linked work tree beside it.
+/// A project with a nested repository, a submodule and a linked worktree beside it.
 const LAID: &str = "git init -q -b main . && echo a > a && git add a && git commit -qm a \
     && git init -q vendor/own && git -C vendor/own commit -q --allow-empty -m a \
     && git init -q ../source && git -C ../source commit -q --allow-empty -m a \
     && git -c protocol.file.allow=always submodule --quiet add ../source module 2>/dev/null && git commit -qm module \
     && git worktree add -q ../tree 2>/dev/null && mkdir .hooks && git config core.hooksPath .hooks \
     && git config include.path ../included && touch included && git init -q ../tree/other && git -C ../tree/other commit -q --allow-empty -m a";
-/// What a user may do next.
+/// Commands that the user may run next.
 const LATER: &str = "for tree in . vendor/own module ../tree ../tree/other; do git -C $tree status; done; \
     for tree in . vendor/own; do git -C $tree commit --allow-empty -m later; done";
-/// A repository that runs something when it is asked for its state, in both places.
+/// A repository whose configuration runs a program on `git status`, in both places.
 const EVIL: &str = "for place in . ../tree; do git init -q $place/evil/x && git -C $place/evil/x commit -q --allow-empty -m a \
     && git -C $place/evil/x config core.fsmonitor 'touch CANARY; true'; done";
-/// As it was before an attack.
+/// Restores the state before an attack.
 const RESTORED: &str =
     "cd .. && rm -rf project/* project/.git project/.hooks tree home/canary && cp -a saved/. .";
 
-/// Where somebody works, and what they do there.
+/// Each attack: its folder and its script.
 const ATTACKS: &[(&str, &str)] = &[
     (
         ".",
@@ -104,14 +104,14 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A project with repositories of all kinds.
+/// Creates a project with repositories of all kinds.
 pub fn lay() -> World {
     let world = World::new();
     bash(&world, ".", LAID, true);
     world
 }
 
-/// Does it as the user.
+/// Runs a script as the user.
 fn bash(world: &World, folder: &str, script: &str, must_do: bool) {
     let mut bash = Command::new("bash");
     bash.args(["-c", script])

@@ -1,4 +1,4 @@
-//! Runs as whoever starts them sees them: what is printed where, and how they end.
+//! Runs as the user sees them: output, errors and exit codes.
 
 use ah_conversation::Usage;
 use ah_provider::script::failure::Failure;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::binary::World;
 use crate::shown::shown;
 
-/// A conversation of `turns` with the scripted model, begun with these arguments and the prompt `go`.
+/// Runs `turns` with the scripted model, these arguments and the prompt `go`.
 fn run(turns: impl IntoIterator<Item = Turn>, arguments: &[&str]) -> String {
     let world = World::new();
     let model = world.scenario("s", turns);
@@ -122,7 +122,7 @@ fn each_limit_ends_the_run_with_3_and_says_which() {
             [turn],
             &[arguments, &["--dangerously-skip-permissions"]].concat(),
         );
-        // The blocks of the tools are other tests' affair.
+        // Tool blocks have tests of their own.
         let lines = page
             .lines()
             .filter(|line| !line.is_empty() && !line.starts_with(' ') && !line.starts_with("bash"));
@@ -301,7 +301,7 @@ exit code 0
 ");
 }
 
-/// C# 5: two refusals for the moment cost two lines and no answer; a wrong key is told at once.
+/// Two transient errors cost two lines and no answer; an invalid key is an error at once.
 #[test]
 fn passing_refusals_are_retried_and_a_wrong_key_is_an_error() {
     let busy = || Turn {
@@ -343,7 +343,7 @@ exit code 1
     assert_eq!(server.requests().len(), 4);
 }
 
-/// C# 6: words are on standard output before the response has ended.
+/// Text is printed before the response has ended.
 #[test]
 fn words_are_shown_as_they_arrive() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! `ah sandbox exec`, as people call it.
+//! `ah sandbox exec`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::binary::{HANG, World};
 
-/// A machine that cannot build the sandbox leaves these tests out, by name; where it should be able to, that is a
-/// failure.
+/// Whether this machine cannot build the sandbox; then these tests are skipped by name. It is a failure on a machine
+/// that should be able to.
 #[expect(clippy::print_stderr, reason = "what is left out is named")]
 pub fn is_missing() -> bool {
     let world = World::new();
@@ -132,7 +132,7 @@ fn a_sandbox_around_the_home_is_refused() {
     assert!(run.stderr.contains("hide nothing"), "{}", run.stderr);
 }
 
-/// What comes back through the proxy of a sandbox for `request`, sent by a shell inside.
+/// The proxy's response to `request`, sent by a shell in the sandbox.
 fn ask_proxy(options: &[&str], request: &str) -> String {
     let world = World::new();
     let script = format!("exec 3<>/dev/tcp/127.0.0.1/3128; printf '{request}' >&3; cat <&3");
@@ -340,7 +340,7 @@ fn the_tools_of_a_confined_run_share_what_they_may_see() {
     assert!(world.file(".git/commondir.quarantined").exists());
 }
 
-/// What the tools of the one session gave, in order.
+/// The tool results in the only session, in order.
 pub fn stored_results(world: &World) -> Vec<String> {
     let database = rusqlite::Connection::open(world.database()).unwrap();
     let query = "SELECT CAST(tool_output AS TEXT) FROM content_blocks WHERE block_type = 'tool_result' ORDER BY rowid";
@@ -355,7 +355,7 @@ fn a_run_that_insists_on_the_sandbox_does_not_begin_without() {
     world.scenario("once", [says("done")]);
     let model = format!("script:{}", world.file("once.json").display());
     let home = world.home();
-    // Around the home there is none.
+    // The home directory as the project cannot be sandboxed.
     let run = world
         .ah(["-m", &model, "--sandbox", "go"])
         .within(&home)
@@ -420,12 +420,12 @@ fn nothing_is_left_when_the_program_is_killed() {
     }
 }
 
-/// A dead process has no command line any more, even where the first process of a container reaps nobody.
+/// Whether it runs. A zombie has no command line, which matters in a container whose first process reaps none.
 fn is_alive(pid: i32) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
-/// All processes below this one.
+/// All descendants of the process.
 pub fn confined_below(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
@@ -500,7 +500,7 @@ fn each_guarantee_is_tried_and_told() {
         "{}",
         run.stdout
     );
-    // In a sandbox there can be no other.
+    // Sandboxes cannot be nested.
     let binary = env!("CARGO_BIN_EXE_ah");
     let inner = world
         .ah([

@@ -18,11 +18,10 @@ use crate::seat::Seat;
 use crate::shown::steady;
 
 const COLUMNS: u16 = 80;
-/// More rows than any of the runs fills, so that nothing scrolls away.
+/// More rows than any run fills, so that nothing scrolls away.
 const ROWS: u16 = 80;
 
-/// What stands on a terminal once `ah` has ended there. What differs from run to run has stand-ins, of which no two look
-/// different.
+/// The terminal's content after `ah` has ended. Varying parts are replaced by stand-ins that all look different.
 fn screen(world: &World, ah: Ah) -> vt100::Parser {
     let (mut person, side) = open_terminal();
     let size = Winsize {
@@ -41,13 +40,13 @@ fn screen(world: &World, ah: Ah) -> vt100::Parser {
     // It holds our copies of the program's side.
     drop(command);
     let mut bytes = Vec::new();
-    // The end of a terminal is told as an error.
+    // The end of a terminal is reported as an error.
     let _ = person.read_to_end(&mut bytes);
     assert!(child.wait().unwrap().success());
     settled(world, &bytes, (COLUMNS, ROWS))
 }
 
-/// What these bytes show on a terminal of such a size, the same in every run.
+/// Renders these bytes on a terminal of this size, with varying parts replaced.
 fn settled(world: &World, bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::Parser {
     let mut text = steady(world, str::from_utf8(bytes).unwrap());
     for (stand_in, shown) in [
@@ -70,7 +69,7 @@ fn settled(world: &World, bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::P
     terminal
 }
 
-/// Compares a screen with its picture among the documents.
+/// Compares a screen with its picture in the documents.
 fn check(name: &str, terminal: &vt100::Parser) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/screens/{name}.svg"));
     let picture = svg(terminal.screen());
@@ -148,7 +147,7 @@ fn an_answer_and_its_tools() {
     check("answer", &screen(&world, ah));
 }
 
-/// Somebody goes on typing while the agent works.
+/// The user types while the agent works.
 #[test]
 fn a_conversation() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! What the SDKs build on, as lines: the fields of each message, what a host may ask, and how a talk ends. The SDKs
-//! themselves are in `interop/sdk`.
+//! The protocol that the SDKs rely on: the fields of each message, a host's requests, and the end of the stream. The
+//! SDKs themselves are tested in `interop/sdk`.
 
 pub mod host;
 mod lines;

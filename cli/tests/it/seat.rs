@@ -1,5 +1,5 @@
-//! A seat at a terminal: somebody types, and sees what the binary draws. What is waited for is what is on the screen,
-//! never a time.
+//! A user at a pseudo-terminal: types, and sees what the binary draws. Tests wait for the screen's content, never for
+//! a time.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,7 @@ use vt100::Parser;
 
 use crate::binary::{Ah, HANG, open_terminal, spawn};
 
-/// Somebody at a terminal before which the binary runs; it is killed when this is dropped.
+/// A pseudo-terminal with the running binary, which is killed on drop.
 pub struct Seat {
     person: File,
     seen: Arc<(Mutex<Seen>, Condvar)>,
@@ -25,13 +25,13 @@ pub struct Seat {
 
 struct Seen {
     parser: Parser,
-    /// All that was written.
+    /// All output so far.
     bytes: Vec<u8>,
     is_over: bool,
 }
 
 impl Seen {
-    /// Whether no change of the screen has come only in part.
+    /// Whether no synchronised update is incomplete.
     fn is_whole(&self) -> bool {
         let last = |mark: &[u8]| {
             self.bytes
@@ -48,11 +48,11 @@ impl Seat {
         Self::of_size(ah, 80, 24)
     }
 
-    /// Starts `ah` at a terminal of any size.
+    /// Starts `ah` at a terminal of this size.
     pub fn of_size(ah: Ah, columns: u16, lines: u16) -> Self {
         let (person, side) = open_terminal();
         tcsetwinsize(&person, size(columns, lines)).unwrap();
-        // The terminal has to be that of a session of its own, or it would tell nobody of its size.
+        // It must be the controlling terminal of a session of its own, or nobody would get SIGWINCH.
         let mut command = ah.through("setsid", ["--ctty"]).into_command();
         if command.get_envs().all(|(name, _)| name != "TERM") {
             command.env("TERM", "xterm-256color");
@@ -98,7 +98,7 @@ impl Seat {
         seat
     }
 
-    /// Types, pastes or presses what these bytes stand for.
+    /// Types these bytes.
     pub fn types(&mut self, keys: impl AsRef<[u8]>) {
         self.person.write_all(keys.as_ref()).unwrap();
     }
@@ -108,12 +108,12 @@ impl Seat {
         self.types(format!("{line}\r"));
     }
 
-    /// Pastes.
+    /// Pastes a text.
     pub fn pastes(&mut self, text: &str) {
         self.types(format!("\x1b[200~{text}\x1b[201~"));
     }
 
-    /// Gives the terminal another size.
+    /// Resizes the terminal.
     pub fn resizes(&mut self, columns: u16, lines: u16) {
         let mut seen = self.seen.0.lock().unwrap();
         seen.parser
@@ -123,12 +123,12 @@ impl Seat {
         tcsetwinsize(&self.person, size(columns, lines)).unwrap();
     }
 
-    /// The screen, without empty lines at its end.
+    /// The screen without trailing empty lines.
     pub fn screen(&self) -> String {
         shown(&self.seen.0.lock().unwrap().parser)
     }
 
-    /// All that was printed, from the beginning of the scrollback to the end of the screen.
+    /// All lines from the beginning of the scrollback to the end of the screen.
     pub fn scrollback(&self) -> String {
         let mut seen = self.seen.0.lock().unwrap();
         let (lines, _) = seen.parser.screen().size();
@@ -148,7 +148,7 @@ impl Seat {
         all.join("\n")
     }
 
-    /// All bytes that were written.
+    /// All bytes written.
     pub fn bytes(&self) -> Vec<u8> {
         self.seen.0.lock().unwrap().bytes.clone()
     }
@@ -159,13 +159,13 @@ impl Seat {
         self.wait_until(text, |_, screen| screen.contains(text));
     }
 
-    /// Waits until the screen does not show `text` any more.
+    /// Waits until the screen no longer shows `text`.
     #[track_caller]
     pub fn sees_no_more(&self, text: &str) {
         self.wait_until(text, |_, screen| !screen.contains(text));
     }
 
-    /// Waits until the screen is just this, but for empty lines at its end and what changes with time and place.
+    /// Waits until `is_so` holds for the bytes written and the screen.
     #[track_caller]
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&[u8], &str) -> bool) {
         let since = Instant::now();
@@ -181,11 +181,11 @@ impl Seat {
         }
     }
 
-    /// Waits for the end of the program; gives its exit code.
+    /// Waits for the end of the program and returns its exit code.
     #[track_caller]
     pub fn leaves(mut self) -> i32 {
         let since = Instant::now();
-        // Its terminal ends with it.
+        // The terminal ends with it.
         let mut seen = self.seen.0.lock().unwrap();
         while !seen.is_over {
             let left = HANG.saturating_sub(since.elapsed());
@@ -210,8 +210,8 @@ impl Drop for Seat {
     }
 }
 
-/// Fails if anything was done to the terminal that is not to be done: what has scrolled away is never erased, the screen
-/// is never wiped or asked anything, and every change that begins as one also ends.
+/// Fails if the output erases the scrollback, clears the screen or queries the terminal, or if a synchronised update
+/// is not ended.
 #[track_caller]
 fn assert_tame(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

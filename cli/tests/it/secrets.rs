@@ -1,4 +1,4 @@
-//! Values of secret variables reach no command, and stand in nothing that is written down or shown.
+//! Values of secret variables reach no command, and are in nothing that is stored or shown.
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::binary::{Ah, World};
 
-/// Variables that hold secrets, by the endings of their names, and one that holds none.
+/// Variables that hold secrets, with each recognised name ending, and one that does not.
 const VARIABLES: [(&str, &str); 8] = [
     ("ANTHROPIC_API_KEY", "sk-of-the-model-1"),
     ("OPENAI_API_KEY", "sk-of-the-model-2"),
@@ -69,7 +69,7 @@ fn no_command_gets_a_secret() {
 #[test]
 fn what_is_written_down_or_shown_names_secrets_and_does_not_tell_them() {
     let world = World::new();
-    // A file of the project holds what a variable holds: the tool may read it, and the model sees it.
+    // A project file contains a variable's value: the tool may read it, and the model sees it.
     let values: Vec<_> = VARIABLES.iter().map(|(_, value)| *value).collect();
     world.write("notes", values.join("\n"));
     let server = Server::new([

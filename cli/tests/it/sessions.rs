@@ -1,4 +1,4 @@
-//! Which session is meant, what becomes of it, and the files it consists of.
+//! Choice of the session, its lifecycle, and its files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::binary::{Ended, World};
 use crate::shown::{shown, steady};
 
-/// A model that says what was said to it in this session.
+/// A model that repeats the prompts of the session.
 fn echo() -> Turn {
     Turn {
         repeat: Some(20),
@@ -20,7 +20,7 @@ fn echo() -> Turn {
     }
 }
 
-/// A world in which sessions can be spoken to, and listed by their prompts.
+/// A world with several sessions, listed by their prompts.
 struct Talks {
     world: World,
     model: String,
@@ -40,7 +40,7 @@ impl Talks {
             .run()
     }
 
-    /// The prompts of each session, the oldest session first.
+    /// The prompts of each session, oldest session first.
     fn prompts(&self) -> Vec<String> {
         let prompts = |path| {
             let connection = Connection::open(path).unwrap();
@@ -79,7 +79,7 @@ fn options_choose_the_session() {
     let ids = talks.ids();
     let uuid = talks.listed()[1]["uuid"].as_str().unwrap().to_owned();
     talks.say(&["-r", &ids[0], "a3"]).expect(0);
-    // The one that was written last is not the newest.
+    // The session written last is not the newest one.
     talks.say(&["-c", "a4"]).expect(0);
     talks.say(&["-r", "--plain", "a5"]).expect(0);
     talks.say(&["b-c-newest"]).expect(0);
@@ -343,7 +343,7 @@ exit code 0
     let stem = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     talks.world.write(&format!(".ah/{stem}.queue.db"), "");
     talks.world.write(&format!(".ah/{stem}.lock"), "");
-    // Looking at the lock has written our process number into it, so the bytes vary.
+    // Inspecting the lock writes our process id into it, so the size varies.
     let removed = run(&["gc"]);
     assert!(
         removed.contains("removed 0 sessions and 2 other files, "),
@@ -402,7 +402,7 @@ fn files_are_for_their_owner_alone_and_stay_out_of_the_repository() {
 ");
 }
 
-/// A file or folder and all that is in it, each with its mode.
+/// Appends a file or folder and its content, each with its mode.
 fn list(path: &Path, lines: &mut Vec<String>) {
     let metadata = fs::metadata(path).unwrap();
     let mode = metadata.permissions().mode() & 0o7777;

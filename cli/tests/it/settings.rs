@@ -1,4 +1,4 @@
-//! Settings, variables and options: which counts, and what is told of it.
+//! Precedence of settings, variables and options, and warnings about them.
 
 use std::fs;
 
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use crate::binary::World;
 use crate::shown::{shown, steady};
 
-/// A world whose places for settings each name another model, the first one counting most; `count` of them from the
-/// least on.
+/// A world in which each of the lowest `count` settings layers names a model of its own, called like its path.
 fn layered(count: usize) -> World {
     let world = World::new();
     world.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -189,7 +188,7 @@ exit code 0
   line 4
   ... (252 more lines)
 ");
-    // There is a place now from which the conversation can begin.
+    // Now there is a message to resume from.
     world.scenario("s", [says("Done again.")]);
     let second = world.ah(["-m", "script:s.json", "--trust", "again"]).run();
     insta::assert_snapshot!(shown(&world, &second), @"
@@ -261,7 +260,7 @@ exit code 0
 ");
 }
 
-/// Of a project that is not trusted, settings that cannot be read keep nobody from working; those of the user do.
+/// Unreadable settings of an untrusted project are ignored; those of the user are an error.
 #[test]
 fn settings_of_a_project_that_is_not_trusted_are_left_out_where_they_cannot_be_read() {
     let world = World::new();
@@ -298,7 +297,7 @@ fn the_doctor_lists_what_is_wrong_and_goes_on() {
         .env("HTTPS_PROXY", "http://me:password@proxy:1")
         .run();
     let page = shown(&world, &ended);
-    // What differs between machines.
+    // Lines that depend on the machine.
     let lines = page.lines().filter(|line| {
         !["version ", "git ", "sandbox "]
             .iter()

@@ -1,4 +1,4 @@
-//! What a person sees of a run, made the same on every machine and day: places, ids, times and durations have stand-ins.
+//! Output that is the same on every machine and day: paths, ids, times and durations are replaced by stand-ins.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use regex::Regex;
 
 use crate::binary::{Ended, World};
 
-/// What differs from run to run, and what stands in its place.
+/// The varying parts, and their stand-ins.
 static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let ulid = "[0-7][0-9A-HJKMNP-TV-Z]{25}";
     let pairs = [
         (ulid.to_owned(), "<id>"),
-        // The beginning of one, as lists and sums show it.
+        // The beginning of an id, as in lists.
         (r"\b01[0-9A-HJKMNP-TV-Z]{9}\b".to_owned(), "<id>"),
         (
             "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}".to_owned(),
@@ -34,7 +34,7 @@ static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     pairs.into_iter().map(compile).collect()
 });
 
-/// `text` with stand-ins.
+/// Replaces the varying parts of `text`.
 pub fn steady(world: &World, text: &str) -> String {
     let mut text = text.to_owned();
     let program = PathBuf::from(env!("CARGO_BIN_EXE_ah"));
@@ -52,7 +52,7 @@ pub fn steady(world: &World, text: &str) -> String {
     text
 }
 
-/// Standard output, standard error and exit code. Blanks at the ends of lines are left out.
+/// Standard output, standard error and exit code, without trailing blanks.
 pub fn shown(world: &World, ended: &Ended) -> String {
     let code = ended
         .code

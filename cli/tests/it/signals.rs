@@ -1,5 +1,5 @@
-//! What stops a run from outside: signals, and a reader that has gone. What was said is stored, nothing of the run
-//! stays alive, and the next run goes on.
+//! Runs stopped from outside, by signals or a closed pipe: the messages so far are stored, no process stays alive,
+//! and the next run resumes.
 
 use ah_provider::script::failure::Failure;
 use ah_provider::script::format::Turn;
@@ -13,14 +13,15 @@ use crate::talk::{open_sound, texts};
 
 const STOPS: [(Signal, i32); 3] = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
 
-/// A tool call that does not end by itself, nor when it is asked to, and that starts what wants to outlive it.
+/// A tool call that ignores SIGTERM and leaves a daemon behind.
 fn stubborn() -> Turn {
     let command = "trap 'echo asked >asked' TERM; setsid sleep 1000 & (sleep 1000 &) ; echo started >started; \
                    while :; do sleep 0.05; done";
     uses("bash", json!({"command": command}))
 }
 
-/// Runs until `is_there`, stops it with each of the signals, and goes on. `stored` is what must be left of the answer.
+/// Runs until `is_there`, stops with each signal, and resumes. `stored` is the part of the answer that must be
+/// stored.
 fn stop_and_go_on(first: &Turn, is_there: impl Fn(&World, &Server, &Running), stored: &[&str]) {
     for (signal, code) in STOPS {
         let world = World::new();
@@ -113,7 +114,7 @@ fn in_the_drop_in_manner_an_interrupt_is_a_clean_end() {
 
 #[test]
 fn when_nobody_reads_any_more_the_message_at_hand_is_stored_and_nothing_more_is_asked() {
-    // The first event is written before the model is asked.
+    // The first event is written before the first request.
     for (format, requests, stored) in [("text", 1, &["Nobody hears this."][..]), ("events", 0, &[])]
     {
         let world = World::new();

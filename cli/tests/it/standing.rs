@@ -1,4 +1,4 @@
-//! Where the commands of a run are if nobody says it, and what needs a question then.
+//! The default sandbox of a run's commands, and the permission questions that remain.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::binary::{Ended, World};
 use crate::sandbox::is_missing;
 
-/// A model that tries to read a secret of the home, and to make a file of the project.
+/// A model that tries to read a secret in the home and to write a file in the project.
 fn curious(world: &World) -> String {
     let secret = world.home().join("secret");
     fs::write(&secret, "canary").unwrap();
@@ -20,7 +20,7 @@ fn curious(world: &World) -> String {
     format!("script:{}", world.file("curious.json").display())
 }
 
-/// Whether the secret was read, and the file made.
+/// Whether the secret was read, and whether the file was written.
 fn came_of(world: &World, ended: &Ended) -> (bool, bool) {
     let shown = ended.stderr.contains("canary") || ended.stdout.contains("canary");
     (shown, world.file("made").exists())
@@ -49,7 +49,7 @@ fn commands_are_confined_and_need_no_question_without_a_word_of_it() {
         );
         assert!(!ended.stderr.contains("your rights"), "{}", ended.stderr);
     }
-    // A mode that was asked for holds in the sandbox as well.
+    // A requested permission mode applies in the sandbox as well.
     let world = World::new();
     let model = curious(&world);
     let arguments = ["-m", &model, "--permission-mode", "default", "go"];
@@ -59,7 +59,7 @@ fn commands_are_confined_and_need_no_question_without_a_word_of_it() {
 
 #[test]
 fn where_there_is_no_sandbox_a_run_without_a_person_only_reads() {
-    // Around the home there is none on any machine.
+    // On no machine can the home directory as the project be sandboxed.
     for (options, expected, line) in [
         (
             &[][..],
@@ -128,7 +128,7 @@ fn in_another_agents_place_its_settings_say_whether_commands_are_confined() {
             "{}",
             (false, false),
         ),
-        // A project confines what it likes, and spares no question.
+        // A project may turn the sandbox on, which does not spare any question.
         (&[], "{}", r#"{"enabled": true}"#, (false, false)),
         (&allowed, "{}", r#"{"enabled": true}"#, (false, true)),
         (
@@ -191,7 +191,7 @@ fn a_project_cannot_open_the_sandbox_even_if_it_is_trusted() {
         let line = format!("`sandbox.{key}` has an effect only in your own settings");
         assert!(ended.stderr.contains(&line), "{}", ended.stderr);
     }
-    // The same words are the user's in the user's own file.
+    // The same settings in the user's own file are the user's.
     let own = world.home().join(".ah");
     fs::create_dir_all(&own).unwrap();
     fs::rename(world.file(".ah/settings.json"), own.join("settings.json")).unwrap();
@@ -218,7 +218,7 @@ fn within_a_sandbox_commands_are_confined_by_the_lesser_tier_without_a_word_of_i
     let binary = env!("CARGO_BIN_EXE_ah");
     let unveiled = format!("{binary}:rx");
     let model = format!("script:{}", world.file("inner.json").display());
-    // Said by a variable it would be believed of anybody.
+    // A variable alone would let anybody claim an outer sandbox.
     let outer = [
         "sandbox", "exec", "--unveil", &unveiled, "--", "env", "-C", "other",
     ];

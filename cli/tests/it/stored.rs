@@ -1,12 +1,11 @@
-//! A conversation as it is stored, without what differs from run to run and from vendor to vendor, so that two can be
-//! compared.
+//! Stored conversations without the fields that vary between runs and vendors, so that two can be compared.
 
 use ah_testkit::server::Server;
 use serde_json::Value;
 
 use crate::binary::World;
 
-/// The messages of the session of `world`, whose calls were made by `server`.
+/// The messages of the session in `world`, without fields that vary.
 pub fn stored(world: &World, server: &Server) -> Vec<Value> {
     let ended = world.ah(["export", "--format", "jsonl"]).run().expect(0);
     let text = without_place(&ended.stdout, world, server);
@@ -29,7 +28,7 @@ pub fn stored(world: &World, server: &Server) -> Vec<Value> {
     messages
 }
 
-/// `text` without where `world` and `server` are; the server puts its port into the ids of calls.
+/// `text` without the paths of `world` and the port of `server`, which is in the ids of calls.
 pub fn without_place(text: &str, world: &World, server: &Server) -> String {
     let port = server.url().rsplit(':').next().unwrap().to_owned();
     text.replace(&format!("_{port}x"), "_")

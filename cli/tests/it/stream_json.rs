@@ -1,4 +1,4 @@
-//! The protocol of the Agent SDKs without an SDK in between: line by line, as a host may write it, well or badly.
+//! The Agent SDK protocol without an SDK: valid and invalid lines from a host.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ fn messages(ended: &Ended) -> Vec<Value> {
     messages.collect::<Result<_, _>>().unwrap()
 }
 
-/// What kind of line each is, and what it says in a word.
+/// The kind of each message, with a word about its content.
 fn kinds(messages: &[Value]) -> String {
     let kind = |message: &Value| {
         let word = |pointer: &str| message.pointer(pointer).and_then(Value::as_str);
@@ -58,7 +58,7 @@ fn kinds(messages: &[Value]) -> String {
     messages.iter().map(kind).collect::<Vec<_>>().join("\n")
 }
 
-/// The answers to our requests, by their ids.
+/// The responses to our control requests, by id.
 fn replies(messages: &[Value]) -> String {
     let replies = messages.iter().filter_map(|message| {
         let response = message.get("response")?;
@@ -77,7 +77,7 @@ fn answered(running: &mut Running, id: &str, response: &Value) {
     running.say(&json!({"type": "control_response", "response": response}).to_string());
 }
 
-/// Init, then what is said and done, then one result for each prompt; each line with ids of its own.
+/// Init, then the messages, then one result per prompt; each message has ids of its own.
 #[test]
 fn r2_a_prompt_is_told_in_the_messages_of_the_sdk() {
     let world = World::new();
@@ -141,8 +141,7 @@ system session_state_changed idle
     assert!(sessions.clone().all(|id| *id == messages[0]["session_id"]));
 }
 
-/// Each subtype of the specification is answered by its id, also while the model is asked; what is
-/// not known is an error.
+/// Each subtype of the specification gets a response, also while the model is asked; an unknown one gets an error.
 #[test]
 fn r3_control_requests_are_answered_while_a_run_goes_on() {
     let world = World::new();
@@ -183,12 +182,12 @@ fn r3_control_requests_are_answered_while_a_run_goes_on() {
     running.say_no_more();
     let ended = running.wait().expect(0);
     let messages = messages(&ended);
-    // They come as they are done.
+    // In any order.
     let told = replies(&messages[1..]);
     let mut told: Vec<_> = told.lines().collect();
     let number = |line: &&str| line.split(':').next().unwrap().parse::<usize>().unwrap();
     told.sort_by_key(number);
-    // The host may have lost what it was told at first.
+    // The host may have lost the first response.
     assert!(told.remove(0).contains("\"commands\""));
     insta::assert_snapshot!(told.join("\n"), @r#"
 3: {"mode":"plan"}
@@ -215,7 +214,7 @@ fn r3_control_requests_are_answered_while_a_run_goes_on() {
     assert_eq!(server.requests()[1].body["model"], "claude-haiku-5-5");
 }
 
-/// The flat form of the older specification is understood, and answered in its own form.
+/// The flat form of the older specification is accepted, and answered in that form.
 #[test]
 fn control_requests_come_flat_too() {
     let world = World::new();
@@ -237,7 +236,7 @@ fn control_requests_come_flat_too() {
         .filter(|message| message["type"] == "control_response")
         .map(|message| message.to_string())
         .collect();
-    // They come as they are done.
+    // In any order.
     told.sort_unstable();
     insta::assert_snapshot!(told.join("\n"), @r#"
 {"type":"control_response","command":"fly","success":false,"error":"Unsupported control request subtype: fly"}
@@ -248,7 +247,7 @@ fn control_requests_come_flat_too() {
 "#);
 }
 
-/// A question to the host is withdrawn when the run is interrupted, and the session goes on.
+/// An interrupt cancels a pending permission request, and the session continues.
 #[test]
 fn a_question_is_withdrawn_by_an_interrupt() {
     let world = World::new();
@@ -280,8 +279,8 @@ result success
     assert!(!world.file("made").exists());
 }
 
-/// What the model asks a person goes to the host, in any mode; the answers stand in the input that it sends back,
-/// and an approved plan ends the planning.
+/// Questions of the model go to the host in every mode; the answers are in the input that it returns, and an approved
+/// plan ends plan mode.
 #[test]
 fn the_host_answers_questions_and_approves_plans() {
     let question = json!({"questions": [{
@@ -329,7 +328,7 @@ fn the_host_answers_questions_and_approves_plans() {
     assert!(told(2).contains("Paint it blue."), "{}", told(2));
 }
 
-/// What the host answers decides: the call runs with the input that it gives.
+/// The host decides: the call runs with the input that it returns.
 #[test]
 fn the_host_allows_a_call_with_another_input() {
     let world = World::new();
@@ -353,7 +352,7 @@ fn the_host_allows_a_call_with_another_input() {
     assert!(world.file("other").exists() && !world.file("made").exists());
 }
 
-/// Lines that are no messages are named, and the others are heard all the same, also one of 10 MB.
+/// Invalid lines are reported and the others are processed, including one of 10 MB.
 #[test]
 fn lines_that_cannot_be_read_are_named_and_survived() {
     let world = World::new();
@@ -386,7 +385,7 @@ line 5 of the input is ignored: the user message has no `message.content`
     assert_eq!(results, ["Done."]);
 }
 
-/// A host that closes its end is noticed: what was said so far is in the session.
+/// A closed output ends the run, and the messages so far are stored.
 #[test]
 fn a_host_that_does_not_listen_any_more_ends_the_run() {
     let world = World::new();
@@ -401,7 +400,7 @@ fn a_host_that_does_not_listen_any_more_ends_the_run() {
     assert!(stored.stdout.contains("go"), "{}", stored.stdout);
 }
 
-/// Ten thousand messages reach a reader that stalls for five seconds; what it has not read yet does not pile up.
+/// Ten thousand messages reach a reader that stalls for five seconds, without piling up in memory.
 #[test]
 fn ten_thousand_messages_reach_a_reader_that_stalls() {
     const PIECES: usize = 10_000;
@@ -443,14 +442,14 @@ fn ten_thousand_messages_reach_a_reader_that_stalls() {
         peak
     };
     let (quick, stalled) = (peak(""), peak("sleep 5;"));
-    // What it was sent has some 5 MB.
+    // The messages are about 5 MB in total.
     assert!(
         stalled < quick + (3 << 20),
         "{quick} bytes, and {stalled} with a reader that stalls"
     );
 }
 
-/// The most memory that a process has had so far, in bytes; 0 for what is no program of ours, or gone.
+/// The peak memory of a process in bytes; 0 if it is not our program, or has ended.
 fn most_memory(pid: rustix::process::Pid) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
     let status = status.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Answers that arrive cut, garbled, slowly, late or not at all: nothing half-read is stored as whole, and no call
-//! runs whose arguments did not all arrive.
+//! Truncated, garbled, slow, late and missing responses: nothing partial is stored as complete, and no call runs with
+//! partial arguments.
 
 use ah_provider::script::failure::Failure;
 use ah_provider::script::format::{ScriptedCall, Turn, Wire};
@@ -11,10 +11,10 @@ use crate::binary::{Ah, World};
 use crate::random::{Random, rounds};
 use crate::talk::{open_sound, texts};
 
-/// The bytes of the answer that is cut are fewer.
+/// An upper bound of the size of the truncated response.
 const LONGEST: u64 = 2_600;
 
-/// What the model means to say, and to do.
+/// The complete turn: text and a tool call.
 fn whole() -> Turn {
     whole_with("Bash")
 }
@@ -53,7 +53,7 @@ fn cut_at(bytes: u64) -> Turn {
     wired(wire, whole())
 }
 
-/// A run that asks once and does not try again. The first of a world begins the session, the others go on with it.
+/// A run that does not retry. The first one in a world begins the session, later ones resume it.
 fn once(world: &World, server: &Server, prompt: &str) -> Ah {
     let mut arguments = vec![
         "-m",
@@ -71,8 +71,8 @@ fn once(world: &World, server: &Server, prompt: &str) -> Ah {
         .env("CLAUDE_CODE_MAX_RETRIES", "0")
 }
 
-/// Runs into `turn`, which may fail in any way but may not be believed unless it is whole, and then goes on. Tells
-/// whether it was whole.
+/// Runs into `turn`, which may fail in any way but must not be taken for complete unless it is, and resumes. Returns
+/// whether it was complete.
 fn survive(turn: Turn, what: &str) -> bool {
     let world = World::new();
     let server = Server::new([turn, whole(), says("Done."), says("Done.")]);
@@ -122,7 +122,7 @@ fn an_answer_that_is_garbled_is_no_reason_to_panic() {
     }
 }
 
-/// Runs into an answer with this body, which may turn out to be anything but a panic, and goes on.
+/// Runs into a response with this body, which may have any outcome but a panic, and resumes.
 fn garbled(body: &str) {
     let world = World::new();
     let server = Server::new([in_place_of(whole(), body), says("Done."), says("Done.")]);

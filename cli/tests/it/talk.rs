@@ -1,7 +1,7 @@
-//! A conversation that is interrupted again and again, and what must hold of it all the same.
+//! A conversation that is interrupted again and again, and its invariants.
 //!
-//! The test keeps its own account of what the program has acknowledged: what the server was sent, what a watcher was
-//! told, and what the tools did. The program's word is never taken for it.
+//! The test keeps its own record of what the program acknowledged: requests to the server, messages in the event
+//! stream, and effects of the tools. It never relies on what the program reports later.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,21 +16,21 @@ use serde_json::{Value, json};
 
 use crate::binary::{Ah, Ended, World};
 
-/// A file to which every tool that changes something adds a line, as the last thing that it does.
+/// A file to which every tool that changes something appends a line, as its last action.
 pub const EFFECTS: &str = "effects";
 
-/// A conversation with the server that answers it.
+/// A conversation with its server.
 pub struct Talk {
     pub world: World,
     pub server: Server,
-    /// Messages that the program said it has stored.
+    /// Ids of the messages that events reported as stored.
     acknowledged: Vec<String>,
-    /// Calls whose results the journal held when a run had ended.
+    /// Ids of the calls whose results were in the journal at the end of a run.
     finished: HashSet<String>,
 }
 
 impl Talk {
-    /// A conversation in which the model says `turns`, each after as many answers as it has come to hold.
+    /// A conversation of `turns`. The server picks each by the number of answers already in the request.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self::with(Server::by_history(turns))
     }
@@ -45,20 +45,20 @@ impl Talk {
         }
     }
 
-    /// A conversation with every kind of tool call, which asks to go on as often as it is told to.
+    /// A conversation with every kind of tool call, and an answer for every later prompt.
     pub fn with_tools() -> Self {
         let talk = Self::new(turns());
         talk.world.write("notes", "first\nsecond\n");
         talk
     }
 
-    /// A run with `prompt` that shows its events.
+    /// A run with `prompt` that prints its events.
     pub fn ah(&self, prompt: &str) -> Ah {
         let arguments = ["-m", "sonnet", "--output-format", "events", prompt];
         self.world.asking(&self.server, arguments)
     }
 
-    /// Takes down what a run has acknowledged, and which calls it has seen to their end.
+    /// Records what a run acknowledged, and which calls finished.
     pub fn note(&mut self, ended: &Ended) {
         self.finished.extend(self.finished_calls());
         let whole_lines = ended
@@ -74,22 +74,22 @@ impl Talk {
         }
     }
 
-    /// The calls that ended well, as the journal has them. It is read from a copy: to open the database itself would
-    /// spare the next run the work of a crash.
+    /// The successful calls in the journal. Reads a copy: opening the database itself would recover it, which is the
+    /// next run's task.
     fn finished_calls(&self) -> Vec<String> {
         let copies = tempfile::tempdir().unwrap();
         for path in self.world.databases() {
             for ending in ["", "-wal"] {
                 let from = format!("{}{ending}", path.display());
                 let to = copies.path().join(format!("copy.db{ending}"));
-                // A session that was left in order has no log.
+                // A session that was closed properly has no log.
                 let _ = fs::copy(from, to);
             }
         }
         let connection = Connection::open(copies.path().join("copy.db")).unwrap();
         let sql =
             "SELECT tool_use_id FROM tool_calls WHERE finished_at IS NOT NULL AND NOT is_error";
-        // Where the program died early there are no tables yet.
+        // If the program died early there are no tables yet.
         let Ok(mut statement) = connection.prepare(sql) else {
             return Vec::new();
         };
@@ -97,8 +97,8 @@ impl Talk {
         calls.map(Result::unwrap).collect()
     }
 
-    /// Fails unless all that was acknowledged is there, every request says all that the one before it said, no tool
-    /// ran twice, and everything is sound.
+    /// Fails unless everything acknowledged is stored, each request contains the previous one, no tool ran twice, and
+    /// the database is sound.
     #[track_caller]
     pub fn assert_sound(&self) {
         self.assert_nothing_forgotten();
@@ -106,7 +106,7 @@ impl Talk {
         self.assert_stored();
     }
 
-    /// Fails unless all that was acknowledged is there, and everything is sound.
+    /// Fails unless everything acknowledged is stored, and the database is sound.
     #[track_caller]
     pub fn assert_stored(&self) {
         assert_eq!(self.server.refusals(), Vec::<String>::new());
@@ -117,7 +117,7 @@ impl Talk {
         }
     }
 
-    /// Each request holds all of the one before it, unchanged and in the same order.
+    /// Each request contains the messages of the previous one, unchanged and in order.
     #[track_caller]
     fn assert_nothing_forgotten(&self) {
         let requests = self.server.requests();
@@ -130,7 +130,7 @@ impl Talk {
         }
     }
 
-    /// No tool that changes something ran twice, and what was told of each is what it did.
+    /// No tool that changes something ran twice, and each result matches what the tool did.
     #[track_caller]
     fn assert_nothing_twice(&self) {
         let effects = self.world.text(EFFECTS);
@@ -166,8 +166,8 @@ impl Talk {
     }
 }
 
-/// What the model says: calls that change something, alone and among others, one that only reads, one whose output
-/// goes to a file of its own, and then as many answers as there are prompts.
+/// Calls that change something, alone and beside others, one that only reads, one whose output is spooled to a file,
+/// and then one answer per prompt.
 fn turns() -> Vec<Turn> {
     let effect =
         |n: u32| json!({"command": format!("echo effect {n}; echo effect {n} >>{EFFECTS}")});
@@ -209,7 +209,7 @@ fn turns() -> Vec<Turn> {
     turns
 }
 
-/// The blocks of a request with their roles, without what may change from one request to the next.
+/// The blocks of a request with their roles, without the parts that may change between requests.
 pub fn blocks(body: &Value) -> Vec<(String, Value)> {
     let mut blocks = Vec::new();
     for message in body["messages"].as_array().into_iter().flatten() {
@@ -226,7 +226,7 @@ pub fn blocks(body: &Value) -> Vec<(String, Value)> {
     blocks
 }
 
-/// Opens a database for a look, and fails unless it is sound.
+/// Opens a database, and fails unless it is sound.
 #[track_caller]
 pub fn open_sound(path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();

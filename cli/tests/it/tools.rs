@@ -1,5 +1,5 @@
-//! What tools give and do when they are at their worst, through a whole run: in the model's view, in the store, in
-//! memory, and in what stays alive.
+//! Tools in extreme cases, through a whole run: the model's view, the stored results, memory use, and processes left
+//! behind.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::binary::{Ended, HANG, World};
 use crate::talk::{blocks, open_sound};
 
-/// Leaves the peak of the program's memory, in KiB, in the file `peak`.
+/// Writes the program's peak memory, in KiB, to the file `peak`.
 const PEAK: &str = "grep VmHWM /proc/$PPID/status >peak";
 
 fn bash(command: &str) -> Turn {
@@ -26,7 +26,7 @@ fn run(world: &World, server: &Server, prompt: &str) -> Ended {
         .expect(0)
 }
 
-/// The text of the last result that the server was sent.
+/// The last tool result in the last request.
 fn last_result(server: &Server) -> Value {
     let requests = server.requests();
     let told = blocks(&requests.last().unwrap().body);
@@ -37,7 +37,7 @@ fn last_result(server: &Server) -> Value {
     results.next().unwrap().1
 }
 
-/// The peak that a tool has left, in MiB; `None` where the kernel does not tell.
+/// The recorded peak memory in MiB; `None` if the kernel does not report it.
 fn peak(world: &World) -> Option<u64> {
     let text = world.text("peak");
     let kib: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
@@ -80,7 +80,7 @@ fn a_command_that_ignores_its_time_is_ended() {
     world.assert_nothing_runs();
 }
 
-/// T8: the list is what the conversation says, in the next run, and on another branch.
+/// The todo list follows the conversation, in the next run and on another branch.
 #[test]
 fn a_list_of_todos_is_that_of_its_branch() {
     let listing = |content: &str| {
@@ -223,7 +223,7 @@ fn a_session_of_very_many_messages_opens_without_them() {
     }
 }
 
-/// Adds a branch of so many messages that the current message is not on.
+/// Adds a branch of this many messages that does not contain the current message.
 fn add_branch(connection: &mut Connection, messages: u32) {
     let transaction = connection.transaction().unwrap();
     let sql = "SELECT id FROM messages WHERE parent_id IS NULL";

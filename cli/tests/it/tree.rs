@@ -1,4 +1,4 @@
-//! The commands that look at a session with branches, and those that change it.
+//! Commands that show or change a session with branches.
 
 use std::sync::Arc;
 

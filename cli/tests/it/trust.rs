@@ -1,4 +1,4 @@
-//! A project that nobody has vouched for: nothing of it runs, decides or redirects, and what does not count is named.
+//! An untrusted project: nothing of it runs, decides or redirects, and everything ignored is named.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn an_untrusted_project_neither_runs_nor_redirects() {
         !tools.contains("\"Write\""),
         "a denial counts in any folder"
     );
-    // The name of a server leads nowhere, and nobody's key goes there.
+    // The project's server name is ignored, and no key is sent there.
     let ended = world.asking(&server, ["go"]).run();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(!world.file("ran").exists() && elsewhere.requests().is_empty());
@@ -70,10 +70,10 @@ fn a_trusted_project_counts_as_it_is() {
     let ended = world.ah(["-p", "--trust", "go"]).run().expect(0);
     assert!(!ended.stderr.contains("trust"), "{ended:?}");
     assert!(world.file("ran").exists() && world.file("ran-too").exists());
-    // For this one call.
+    // `--trust` counts for this call only.
     let ended = world.ah(["tools"]).run().expect(0);
     assert!(ended.stderr.contains("is not trusted"), "{ended:?}");
-    // An answer is remembered for the project, wherever in it one works, and for no other.
+    // An answer is stored for the project and all folders in it, and for no other project.
     let answers =
         json!({"folders": {(world.project().canonicalize().unwrap().to_string_lossy()): true}});
     fs::create_dir_all(world.home().join(".ah")).unwrap();
@@ -112,7 +112,7 @@ fn the_doctor_tells_whether_the_folder_is_trusted() {
         ");
 }
 
-/// On a terminal the user is asked once, before anything runs, and the answer is remembered; Enter decides nothing.
+/// At a terminal the user is asked once, before anything runs, and the answer is stored; Enter alone decides nothing.
 #[test]
 fn on_a_terminal_the_user_is_asked_whether_they_trust_the_folder() {
     for (typed, runs, asks_again) in [
@@ -142,7 +142,7 @@ fn on_a_terminal_the_user_is_asked_whether_they_trust_the_folder() {
         assert_eq!(second.stderr.contains(question), asks_again, "{second:?}");
         assert_eq!(world.file("ran").exists(), runs, "{typed:?} {second:?}");
     }
-    // Where nobody sits, nobody is asked.
+    // Without a terminal nobody is asked.
     let world = World::new();
     world.write(".git/HEAD", "");
     world.write(".ah/commands/go.md", "Go on. !`touch ran`\n");

@@ -1,4 +1,4 @@
-//! Files given back as they were: by a person on the command line, and by a host of the Agent SDKs.
+//! Undo of file changes, by a user on the command line and by a host of the Agent SDKs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use crate::binary::World;
 use crate::sdk::host::Host;
 use crate::shown::shown;
 
-/// A folder with a repository, two runs that changed files, and what git knew before them.
+/// A repository in which two runs changed files, tracked and untracked.
 fn changed() -> World {
     let world = World::new();
     let script = world.write("run.sh", "echo one\necho two\n");
@@ -53,7 +53,7 @@ fn run(world: &World, line: &str) -> String {
     )
 }
 
-/// What is in the files that the runs have changed.
+/// The content of the files that the runs changed.
 fn state(world: &World) -> String {
     let text = |name: &str| fs::read_to_string(world.file(name)).ok();
     let script = fs::metadata(world.file("run.sh")).unwrap();
@@ -66,7 +66,7 @@ fn state(world: &World) -> String {
     )
 }
 
-/// A person sees first what would change, goes back, and forth again.
+/// A user previews the changes, undoes them, and redoes them.
 #[test]
 fn what_tools_changed_is_taken_back_and_brought_forth() {
     let world = changed();
@@ -184,8 +184,7 @@ fn what_tools_changed_is_taken_back_and_brought_forth() {
     assert!(!world.file("deep").exists());
 }
 
-/// A host sees what going back to a prompt would change, and goes back; the prompt may have a name that
-/// the host gave.
+/// A host previews rewinding to a prompt, and rewinds; the prompt's id may be the host's own.
 #[test]
 fn a_host_rewinds_to_a_prompt() {
     let world = World::new();

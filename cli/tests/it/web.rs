@@ -1,4 +1,4 @@
-//! The web, as the program itself reaches it: pages of a server on this machine.
+//! Web access by the program itself, to a loopback server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::binary::World;
 
-/// The address of a server that has one page at every path.
+/// Starts a server with one page at every path, and returns its address.
 fn site() -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
-        // Ends with the tests.
+        // Ends with the test process.
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -36,10 +36,10 @@ fn site() -> String {
 const OPEN: &str = r#"{"web": {"privateHosts": ["127.0.0.1"]}}"#;
 const OPEN_ALONE: &str = r#"{"web": {"privateHosts": ["127.0.0.1"], "reader": "none"}}"#;
 
-/// Nothing is asked, and nothing confined.
+/// No permission questions and no sandbox.
 const FREE: &[&str] = &["--dangerously-skip-permissions", "--no-sandbox"];
 
-/// The model reads a page, under either name; without being named, this machine is out of reach.
+/// The model fetches a page, by either tool name; a loopback address must be allowed first.
 #[test]
 fn a_page_is_read_where_the_user_has_named_its_host() {
     let url = site();
@@ -85,7 +85,7 @@ fn a_page_is_read_where_the_user_has_named_its_host() {
     }
 }
 
-/// The reader is asked apart from the conversation, without tools; its answer is what the conversation holds.
+/// The reader model gets a request of its own, without tools; its answer becomes the tool result.
 #[test]
 fn a_reader_answers_from_the_page_in_the_models_place() {
     let url = site();
@@ -110,7 +110,7 @@ fn a_reader_answers_from_the_page_in_the_models_place() {
     );
 }
 
-/// A search is offered where somebody makes it, and by nobody else.
+/// The search tool is offered only if the provider implements it.
 #[test]
 fn a_search_is_offered_where_somebody_makes_it() {
     for (settings, key, is_offered) in [
@@ -124,7 +124,7 @@ fn a_search_is_offered_where_somebody_makes_it() {
         (r#"{"web": {"search": "brave"}}"#, None, false),
         (r#"{"web": {"search": "none"}}"#, Some("k"), false),
         ("{}", Some("k"), true),
-        // Behind another address the server may be anybody's.
+        // A custom base URL may be any server, which need not implement it.
         ("{}", None, false),
     ] {
         let world = World::new();
@@ -147,7 +147,7 @@ fn a_search_is_offered_where_somebody_makes_it() {
     }
 }
 
-/// A project that is not trusted opens nothing.
+/// An untrusted project cannot allow hosts.
 #[test]
 fn a_project_cannot_name_hosts_of_its_own() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! What goes out to a model's server, seen from the server: headers, addresses, the shape of the conversation; and a
-//! run that was recorded, played again.
+//! Requests as the model's server sees them: headers, addresses, the shape of the conversation; and replay of a
+//! recorded run.
 
 use std::fmt::Write as _;
 
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::binary::{Ah, World};
 use crate::shown::{shown, steady};
 
-/// A request in a few lines: the parts of the system prompt, the tools, and the blocks of each message, with a star
-/// behind each place up to which the server is to keep what it has read.
+/// A request in a few lines: the parts of the system prompt, the tools, and the blocks of each message; a star marks
+/// a cache breakpoint.
 fn outline(body: &Value) -> String {
     let star = |part: &Value| {
         if part["cache_control"].is_null() {
@@ -45,7 +45,7 @@ fn outline(body: &Value) -> String {
     page
 }
 
-/// The binary, asking `server` without any key.
+/// The binary with requests going to `server`, without any key.
 fn keyless<'a>(world: &World, server: &Server, arguments: impl IntoIterator<Item = &'a str>) -> Ah {
     world.ah(arguments).env("ANTHROPIC_BASE_URL", server.url())
 }
@@ -367,8 +367,8 @@ fn options_and_settings_reach_the_request() {
 "#);
 }
 
-/// The system prompt: what is built in, then what the project says from the top down, then where and when, then what
-/// the user adds.
+/// The system prompt consists of the built-in text, the project's instructions from the top folder down, place and
+/// time, and the user's addition.
 #[test]
 fn the_system_prompt_is_made_of_layers() {
     let world = World::new();
@@ -481,7 +481,7 @@ fn a_recorded_run_plays_again_and_tells_what_differs() {
         .run()
         .expect(0);
     assert!(world.text("run.yaml").contains("strict: true"));
-    // Another folder, another session, no key and no server.
+    // Another folder and session, without a key and a server.
     let other = World::new();
     other.write("run.yaml", world.text("run.yaml"));
     other.write("notes", "one\n");

@@ -1,4 +1,5 @@
-//! A machine that gives no user namespaces, as containers do: made of one namespace in which no other can be had.
+//! A machine without user namespaces, as many containers are: simulated by a namespace in which no other can be
+//! created.
 
 use std::fs;
 
@@ -7,10 +8,10 @@ use serde_json::json;
 
 use crate::binary::{Ah, World};
 
-/// What runs the program there.
+/// Runs the program in there.
 const SCRIPT: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
 
-/// Where even this cannot be made, the sandbox cannot either; that is named.
+/// Whether even this namespace cannot be created; prints that the tests are skipped.
 #[expect(clippy::print_stderr, reason = "what is left out is named")]
 fn is_impossible() -> bool {
     let world = World::new();
@@ -34,7 +35,7 @@ fn there(ah: Ah) -> Ah {
     ah.through("unshare", ["-U", "-r", "sh", "-c", SCRIPT])
 }
 
-/// A model that reads a file, tries to read a secret of the home, and to make a file of the project.
+/// A model that reads a file, tries to read a secret in the home, and to write a file in the project.
 fn curious(world: &World) -> String {
     let secret = world.home().join("secret");
     fs::write(&secret, "canary").unwrap();

@@ -1,5 +1,4 @@
-//! `ah work`: from an issue to a pull request, with real git, a real remote, a GitHub on loopback, and agents that are
-//! this program.
+//! `ah work` from an issue to a pull request, with real git, a real remote, GitHub on loopback, and real agents.
 
 mod faults;
 mod hostile;
@@ -75,7 +74,7 @@ fn an_issue_becomes_a_branch_and_a_pull_request() {
     ");
     assert_eq!(issue.labels, ["p1", "done"]);
     assert_eq!(github.issue(9).labels, ["todo"]);
-    // The checkout is as it was: nothing changed, no branch of ours, nothing that git would add.
+    // The checkout is unchanged: no changes, no new branch, nothing untracked.
     assert_eq!(site.world.text("greet.sh"), "echo hello\n");
     let project = site.world.project();
     assert_eq!(site.git(&project, &["status", "--porcelain"]), "");
@@ -83,7 +82,7 @@ fn an_issue_becomes_a_branch_and_a_pull_request() {
         site.git(&project, &["branch", "--format=%(refname:short)"]),
         "main"
     );
-    // And done is done.
+    // A finished issue is not worked on again.
     site.on(&github, &server, ["-i", "7"]).run().expect(0);
     assert_eq!(github.issue(7), issue);
     let idle = site.on(&github, &server, []).run();
@@ -134,7 +133,7 @@ fn a_review_that_asks_for_more_is_answered_twice() {
     ");
     assert_eq!(site.pushed("work/7").lines().count(), 4);
     assert_eq!(github.pulls().len(), 1);
-    // The agent that mends is told what the review says, and cannot change it.
+    // The fixing agent gets the review and cannot change it.
     let told = server.requests();
     let told = told.iter().find(|request| {
         request
@@ -214,7 +213,7 @@ fn phases_one_by_one_do_nothing_twice() {
     success
     ");
     assert_eq!(site.kept("issues/7")["labels"], json!(["done"]));
-    // What a person writes into the plan is done anew, and nothing before it.
+    // If the user edits the plan, the later phases run again, and the earlier ones do not.
     let plan = site
         .artifact("plan/plan.md")
         .replace("Latin", "better Latin");

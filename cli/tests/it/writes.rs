@@ -1,12 +1,11 @@
-//! Faults one level below the database: at any system call by which files come to change. `strace` makes them; where
-//! it is missing, these tests say so and pass.
+//! Failing system calls that change files, injected by `strace`; without `strace` these tests print so and pass.
 
 use std::process::{Command, Stdio};
 
 use crate::random::{Random, rounds};
 use crate::talk::Talk;
 
-/// What changes files, and about how often a run does it.
+/// The system calls that change files, and about how often a run makes each.
 const CALLS: [(&str, u64); 8] = [
     ("pwrite64", 70),
     ("fdatasync", 12),
@@ -31,7 +30,7 @@ fn has_strace() -> bool {
     is_there
 }
 
-/// Picks a call at random and lets `fault` happen there.
+/// Injects `fault` at a random call.
 fn injection(random: &mut Random, fault: &str) -> String {
     let (call, times) = CALLS[usize::try_from(random.below(CALLS.len() as u64)).unwrap()];
     format!("inject={call}:{fault}:when={}", 1 + random.below(times))
@@ -69,7 +68,7 @@ fn a_disk_that_is_full_at_any_write_ends_the_run_and_not_the_session() {
     for _ in 0..rounds("AH_TEST_WRITES", 20) {
         let mut talk = Talk::with_tools();
         let fault = ["error=ENOSPC", "error=EIO"][usize::try_from(random.below(2)).unwrap()];
-        // From then on.
+        // At this call and all later ones.
         let injection = format!(
             "inject=pwrite64,fdatasync,fsync:{fault}:when={}+",
             1 + random.below(70)

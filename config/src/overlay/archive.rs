@@ -1,4 +1,4 @@
-//! The archive: packs files, and unpacks bytes that may come from anybody.
+//! The archive: packs files, and unpacks untrusted bytes.
 
 use std::io::{Cursor, Read as _, Write as _};
 
@@ -36,7 +36,7 @@ pub fn pack(entries: &[ArchiveEntry]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// What the comment of an archive has to be for it to be found: `length` is that of the whole archive.
+/// Returns the comment that identifies an archive; `length` is that of the whole archive.
 fn seal(length: u64) -> [u8; FOOTER as usize] {
     let mut footer = [0; FOOTER as usize];
     footer[..8].copy_from_slice(&length.to_le_bytes());
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// An archive as anybody may make it.
+    /// Returns an archive as another program may create it.
     fn foreign(fill: impl FnOnce(&mut ZipWriter<Cursor<Vec<u8>>>)) -> Vec<u8> {
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         fill(&mut archive);
@@ -142,7 +142,7 @@ mod tests {
                     .start_file(path, SimpleFileOptions::default())
                     .unwrap();
             });
-            // The library makes some of them harmless by itself.
+            // The library makes some of these paths harmless by itself.
             let Ok(entries) = unpack(&archive) else {
                 continue;
             };

@@ -1,17 +1,17 @@
-//! A file that is embedded, and the limits of all.
+//! An embedded file, and the limits for all of them.
 
-/// How many files can be embedded, and how many bytes they may have together.
+/// Maximum number of embedded files.
 pub const MAX_FILES: usize = 10_000;
-/// See [`MAX_FILES`].
+/// Maximum total size of embedded files in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// A file that is embedded.
+/// An embedded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveEntry {
     /// Its path below the embedded folder, with `/` between the parts.
     pub path: String,
     /// Its permissions.
     pub mode: u32,
-    /// What it holds.
+    /// Its content.
     pub content: Vec<u8>,
 }

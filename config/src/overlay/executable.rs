@@ -11,7 +11,7 @@ use super::seal::{FOOTER, MAGIC};
 pub struct Executable {
     file: File,
     len: u64,
-    /// Length of the archive in bytes; 0 if there is none.
+    /// Length of the archive in bytes; 0 without one.
     archive: u64,
 }
 

@@ -40,7 +40,7 @@ fn who_says_what_decides() {
         ),
         (&project, vec![path("link/a")], None, Some(Reason::Setting)),
         (&project, vec![path("src/a/sub"), path("sr")], None, None),
-        // An answer for a folder is none for another one in it.
+        // An answer for a folder does not apply to its subfolders.
         (&project[..1], vec![], Some(true), None),
         (&[path("link/a")], vec![], Some(true), Some(Reason::Answer)),
         (&[], vec![], None, Some(Reason::NoProject)),

@@ -50,7 +50,7 @@ struct Maker {
     frontend: Arc<dyn Frontend>,
 }
 
-/// Where a hook that must be confined runs.
+/// The place where a hook that must be confined runs.
 enum Room {
     /// In a sandbox, with these variables.
     Sandbox(Arc<Sandbox>, Vec<(String, String)>),

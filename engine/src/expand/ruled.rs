@@ -1,6 +1,6 @@
 //! The user's permission rules for command templates: lines that would run, files that would be read.
 //!
-//! Nobody is asked here, and the line is the command's own and not the model's. So calls that no rule covers are
+//! No questions are asked here, and the line is the command's own, not the model's. So calls that no rule covers are
 //! allowed, and calls that would need a question are refused.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The examples at work.
+//! The examples run as documented.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The library as other programs use it.
+//! Tests of the library as other programs use it.
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 

@@ -1,4 +1,4 @@
-//! Connects to a server as its configuration says.
+//! Connects to a server according to its configuration.
 
 use ah_conversation::Environment;
 use reqwest::Url;
@@ -35,7 +35,7 @@ pub(crate) struct Connection {
     pub(crate) exit: ExitReport,
 }
 
-/// Collects what explains the end of a connection: exit code, last output, sandbox.
+/// Collects evidence about the end of a connection: exit code, last output, sandbox.
 pub(crate) struct ExitReport {
     process: Option<ServerProcess>,
     error_tail: ErrorTail,

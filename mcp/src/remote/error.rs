@@ -1,4 +1,4 @@
-//! Why a server is not available, worded for people and models.
+//! Errors of unavailable servers, worded for people and models.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -13,7 +13,7 @@ use crate::remote::name::{clean, clean_line};
 /// Lines of a server's standard error that are kept to explain its end.
 const LAST_LINES: usize = 3;
 
-/// Why a server is not available.
+/// Error of an unavailable server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerError {
     /// Credentials are missing or were refused.

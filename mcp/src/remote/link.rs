@@ -1,7 +1,7 @@
-//! The connection state of a server, as those see it who send requests.
+//! The connection state of a server, as seen by senders of requests.
 //!
-//! The task that supervises a server publishes the state; tools and servers' lists only watch it. So a tool needs to
-//! know nothing of how a server is started and restarted.
+//! The task that supervises a server publishes the state; tools and servers' lists only watch it. So a tool does not
+//! depend on how a server is started and restarted.
 
 use std::sync::Arc;
 

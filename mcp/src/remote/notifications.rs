@@ -15,7 +15,7 @@ use crate::remote::name::clean_line;
 /// Minimum time between two progress reports of one call.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Notifications of one server, passed from its connection to those that wait for them.
+/// Notifications of one server, passed from its connection to subscribers.
 #[derive(Clone, Default)]
 pub(crate) struct Notifications {
     /// Signalled when the server's list of tools has changed.

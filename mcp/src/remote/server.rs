@@ -68,7 +68,7 @@ impl Shared {
     }
 }
 
-/// One server and what is known of it.
+/// One server and its state.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
@@ -282,7 +282,7 @@ impl Server {
         }
     }
 
-    /// Publishes what the server lists, unless nothing has changed.
+    /// Publishes the server's listing, unless nothing has changed.
     fn publish(&self, info: Option<&ServerPeerInfo>, listing: ToolListing, shared: &Shared) {
         let mut offer = self.offer();
         let software = info

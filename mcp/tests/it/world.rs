@@ -14,7 +14,7 @@ use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than anything but a hang takes.
+/// Time limit of every wait. Only a hang takes this long.
 pub const HANG: Duration = Duration::from_secs(60);
 
 /// A temporary folder, and servers that run in it.
@@ -140,7 +140,7 @@ pub fn show(output: &Output) -> String {
     }
 }
 
-/// Waits until `look` returns a value.
+/// Polls until `look` returns a value.
 pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = std::time::Instant::now();
     loop {

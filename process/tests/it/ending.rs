@@ -8,7 +8,7 @@ use crate::shell::{Scratch, exists, gone, text};
 
 /// Far longer than any of these tests takes.
 const SLEEP: &str = "sleep 1000";
-/// Longer than anything but a hang takes.
+/// Time limit of every wait. Only a hang takes this long.
 const HANG: Duration = Duration::from_secs(20);
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub fn text(outcome: CommandOutcome) -> (Ending, String) {
     (outcome.ending, String::from_utf8(bytes).unwrap())
 }
 
-/// Waits until `look` returns a value.
+/// Polls until `look` returns a value.
 pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

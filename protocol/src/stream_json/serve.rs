@@ -306,7 +306,7 @@ struct Worker {
     totals: Totals,
     /// Whether the last result was an error.
     is_error: bool,
-    /// Why the last run could not go on.
+    /// Error that ended the last run.
     failure: Option<RunFailure>,
 }
 
@@ -340,7 +340,7 @@ impl Worker {
         (worker, next)
     }
 
-    /// Does the work, then waits until all that was said is written.
+    /// Does the work, then waits until all output is written.
     async fn perform(self, next: mpsc::UnboundedReceiver<Work>) -> Served {
         let (link, stop) = (self.shared.link.clone(), self.stop.clone());
         let served = self.work(next).await;

@@ -14,7 +14,7 @@ use crate::message::Message;
 pub(crate) enum Sink {
     /// JSON lines.
     Lines(Lines),
-    /// Typed messages, and the token that is cancelled when nobody receives them any more.
+    /// Typed messages, and the token that is cancelled when their receiver is gone.
     Messages(MessageSender, CancellationToken),
 }
 

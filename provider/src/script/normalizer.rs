@@ -24,17 +24,17 @@ const VARIABLE_LINES: [&str; 5] = [
     "Git remote: ",
 ];
 
-/// Repaths values that do not belong into a recording or differ between machines.
+/// Replaces values that do not belong in a recording or differ between machines.
 #[derive(Clone)]
 pub struct Normalizer {
-    /// Repaths the values of secrets in a text.
+    /// Replaces the values of secrets in a text.
     pub redact: Arc<dyn Fn(&str) -> String + Send + Sync>,
     /// Paths and their placeholders, the longest path first.
     pub paths: Vec<(String, &'static str)>,
 }
 
 impl Default for Normalizer {
-    /// Repaths no secrets and no paths.
+    /// Returns a normalizer that replaces no secrets and no paths.
     fn default() -> Self {
         Self {
             redact: Arc::new(str::to_owned),

@@ -1,4 +1,4 @@
-//! One binary for the tests of this crate.
+//! Tests of providers through their public interface.
 
 mod answers;
 mod caching;

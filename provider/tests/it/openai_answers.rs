@@ -99,7 +99,7 @@ fn check(deltas: &[&str], reason: &str, expected: &str) {
     assert_eq!(shown, expected, "{deltas:?}");
 }
 
-/// Pieces of tool calls are matched however a server numbers them.
+/// Fragments of tool calls are assembled however a server numbers them.
 #[test]
 fn pieces_of_calls_are_put_together() {
     for (deltas, expected) in [
@@ -112,7 +112,7 @@ fn pieces_of_calls_are_put_together() {
             ][..],
             "call_one=x({}) call_two=y({\"a\",:1}) call_tri=z({}) tool_use end",
         ),
-        // From 1, with a gap.
+        // Indices from 1, with a gap.
         (
             &[
                 r#"{"tool_calls":[{"index":1,"id":"call_one","function":{"name":"x","arguments":"{}"}}]}"#,
@@ -120,7 +120,7 @@ fn pieces_of_calls_are_put_together() {
             ],
             "call_one=x({}) call_two=y({}) tool_use end",
         ),
-        // Not at all: a call begins with a new id, or else with a name.
+        // No index: a call begins with a new id, or else with a name.
         (
             &[
                 r#"{"tool_calls":[{"index":null,"id":"call_one","function":{"name":"x","arguments":"{"}}]}"#,
@@ -131,7 +131,7 @@ fn pieces_of_calls_are_put_together() {
             ],
             "call_one=x({,}) call_two=y({,}) call_2_a=z({}) tool_use end",
         ),
-        // Always 0, each whole.
+        // Index always 0, each call complete.
         (
             &[
                 r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{}"}}]}"#,
@@ -139,7 +139,7 @@ fn pieces_of_calls_are_put_together() {
             ],
             "call_one=x({}) call_two=x({}) tool_use end",
         ),
-        // The name and the id again and again, or empty.
+        // Name and id repeated, or empty.
         (
             &[
                 r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":"{"}}]}"#,
@@ -157,7 +157,7 @@ fn pieces_of_calls_are_put_together() {
             ],
             "call_0_a=x({}) call_two=y() tool_use end",
         ),
-        // Arguments that are no text, or none.
+        // Arguments that are not text, or missing.
         (
             &[
                 r#"{"tool_calls":[{"index":0,"id":"call_one","function":{"name":"x","arguments":{"a":[1]}}}]}"#,
@@ -165,7 +165,7 @@ fn pieces_of_calls_are_put_together() {
             ],
             "call_one=x({\"a\":[1]}) call_two=y() tool_use end",
         ),
-        // Ids that are not unique in a conversation, or not even here.
+        // Ids that are not unique in the conversation, or even in the answer.
         (
             &[
                 r#"{"tool_calls":[{"index":0,"id":"0","function":{"name":"x","arguments":"{}"}}]}"#,
@@ -174,7 +174,7 @@ fn pieces_of_calls_are_put_together() {
             ],
             "0_0_a=x({}) call_one=y({}) call_one_2_a=z({}) tool_use end",
         ),
-        // Calls that the server makes to itself, between words.
+        // Calls that the server runs itself, between texts.
         (
             &[
                 r#"{"content":"So","tool_calls":[{"index":0,"id":"srvtoolu_1","function":{"name":"web","arguments":"{\"q"}}]}"#,
@@ -225,7 +225,7 @@ fn stop_reasons() {
         (call, "stop", "call_one=x({}) tool_use end"),
         (call, "length", "call_one=x({}) max_tokens end"),
         (cut, "length", "call_one=x({\"a) max_tokens end"),
-        // The model itself wrote what is no JSON: it is told so.
+        // The model itself wrote invalid JSON: it gets an error.
         (cut, "tool_calls", "call_one=x({\"a) tool_use end"),
     ] {
         check(&[delta], reason, expected);
@@ -285,7 +285,7 @@ fn reasoning_is_read_from_any_field() {
     ] {
         check(deltas, "stop", expected);
     }
-    // What was cut is of no use to the server.
+    // The truncated part would be of no use to the server.
     check(
         &[
             r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#,
@@ -336,7 +336,7 @@ fn events_around_the_content() {
             ),
             "text(Hi) end_turn 3/4 end",
         ),
-        // The same once more, and another answer beside it.
+        // The last event repeated, and a second choice.
         (
             format!(
                 "{stop}\n\n{stop}\n\ndata: {{\"choices\":[{{\"index\":1,\"delta\":{{\"content\":\"no\"}}}}]}}\n\n"

@@ -1,4 +1,4 @@
-//! Chat completions over a loopback: requests and answers.
+//! Chat completions over loopback: requests and answers.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -27,7 +27,7 @@ const MORE_THAN_THE_SDK: [(&str, &str); 2] = [
         "chat-stream-test-groq-model-web-search-tool-stream-dea1a9",
         "usage",
     ),
-    // In parts of the content that the SDK drops.
+    // In content parts that the SDK drops.
     (
         "chat-stream-mistral-v1-chat-completions-post-ccfa08da-d8102b",
         "reasoning",
@@ -38,7 +38,7 @@ const MORE_THAN_THE_SDK: [(&str, &str); 2] = [
 pub(crate) const CLASSES: [(&str, ErrorClass); 35] = {
     use ErrorClass as E;
     [
-        // LiteLLM reports errors of the server behind it as its own.
+        // LiteLLM reports errors of the upstream server as its own.
         (
             "chat-passthrough-stream-chat-stream-test-tool-use-failed",
             E::Server,
@@ -89,7 +89,7 @@ pub(crate) const CLASSES: [(&str, ErrorClass); 35] = {
 /// The expected class of a recorded error.
 pub(crate) fn class_of(name: &str) -> ErrorClass {
     let known = CLASSES.iter().find(|(part, _)| name.contains(part));
-    // What else went wrong was wrong in the request.
+    // All other errors are invalid requests.
     known.map_or(ErrorClass::InvalidRequest, |(_, class)| *class)
 }
 
@@ -186,7 +186,7 @@ fn an_answer_cut_anywhere_is_not_whole() {
     let mut seen = 0;
     for recording in recordings.iter().filter(is_answer) {
         let (name, body) = (&recording.name, recording.body.as_slice());
-        // What comes after the reason why it ended may be missing, so a cut there can pass unseen.
+        // The parts after the finish reason are optional, so a cut there cannot be detected.
         let reason = body
             .windows(17)
             .position(|window| window == b"\"finish_reason\":\"");
@@ -226,7 +226,7 @@ fn refusals_have_classes() {
 /// Removes deliberate differences from `read`.
 fn adapt(read: &mut Value, expected: &Value) {
     if expected["id"] == "" {
-        // The SDK takes the id of a first chunk that is no answer yet.
+        // The SDK takes the id of a first chunk that is not part of the answer.
         read["id"] = json!("");
     }
     if let Ok(details) = serde_json::from_str::<Vec<Value>>(text(&read["seals"])) {
@@ -335,7 +335,7 @@ fn expectation(expected: &Value) -> Value {
         "id": decoded["id"],
         "text": words(content, "text"),
         "reasoning": reasoning(content, &choice["message_extras"]),
-        // Reasoning that was cut is not sent back.
+        // Truncated reasoning is not sent back.
         "seals": if stop_reason == "max_tokens" { String::new() } else { seals(expected) },
         "calls": calls,
         "stop_reason": stop_reason,
@@ -408,7 +408,7 @@ fn usage(told: &Value) -> Value {
     let hour = "/prompt_tokens_details/cache_creation_token_details/ephemeral_1h_input_tokens";
     let input = tokens("/prompt_tokens").unwrap_or(0);
     let mut usage = json!({
-        // More than all cannot be part of it.
+        // Cached tokens that exceed the input cannot be part of it.
         "input_tokens": input.checked_sub(read + written).unwrap_or(input),
         "output_tokens": tokens("/completion_tokens").unwrap_or(0),
         "cache_creation_input_tokens": written,

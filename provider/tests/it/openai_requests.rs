@@ -235,7 +235,7 @@ fn settings_of_a_request() {
     }
 }
 
-/// Additional fields are in the body, and only once.
+/// Additional fields are in the body, once each.
 #[test]
 fn additional_fields_are_sent_once() {
     let additions = Additions {
@@ -296,7 +296,7 @@ fn ids_are_made_valid_and_match_calls_with_results() {
     }
 }
 
-/// A gateway passes the budget on to a model that rejects results of calls made without thinking.
+/// A gateway passes the thinking budget on to a model that rejects results of calls made without thinking.
 #[test]
 fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
     for (what, content, thinks) in [

@@ -21,7 +21,7 @@ fn the_catalogue_has_the_figures_of_the_list() {
     let catalog = Catalog::built_in();
     let known: BTreeMap<_, _> = catalog.models().collect();
     let models = list["models"].as_object().expect("models");
-    // Something that is sold and is no model has a seller and nothing else.
+    // Entries that are not models have a vendor and nothing else.
     let models = models
         .iter()
         .filter(|(_, facts)| facts.as_object().is_some_and(|facts| facts.len() > 1));

@@ -426,7 +426,7 @@ macro_rules! decode {
         let mut decoder = <$decoder>::default();
         let mut events = VecDeque::new();
         if decoder.feed($body, &mut events).is_ok() {
-            // An error is what some recordings are for.
+            // Some recordings are of errors.
             let _ = decoder.finish(&mut events);
         }
         events

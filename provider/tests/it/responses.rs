@@ -179,7 +179,7 @@ fn answers() {
         incomplete("content_filter"),
     );
     for (events, expected) in [
-        // In pieces, between which another item begins.
+        // In fragments, with another item beginning between them.
         (
             &[
                 r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message"}}"#,
@@ -197,7 +197,7 @@ fn answers() {
             ][..],
             "text(Let me ,see.) call_one=x({\"a\",:1}) call_two=y({}) tool_use 3/4 end",
         ),
-        // Reasoning in parts, with its seal, and the same told in other words.
+        // A summary in parts with its signature, and the reasoning text, which repeats it.
         (
             &[
                 r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","summary":[]}}"#,
@@ -210,7 +210,7 @@ fn answers() {
             ],
             "thinking(Hm.,\n\nAha.,seal {\"type\":\"reasoning\",\"encrypted_content\":\"x\"}) text(So.) end_turn 3/4 end",
         ),
-        // Reasoning without words, without a seal, and with neither.
+        // Reasoning without text, without a signature, and without either.
         (
             &[
                 r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","encrypted_content":"x","summary":[]}}"#,
@@ -221,7 +221,7 @@ fn answers() {
             ],
             "thinking(seal {\"type\":\"reasoning\",\"encrypted_content\":\"x\",\"summary\":[]}) text(So.) thinking(Hm.\n\nAha.) end_turn 3/4 end",
         ),
-        // Ids that begin anew with each answer, and what the server does itself.
+        // Ids that are unique only within an answer, and items that the server handles itself.
         (
             &[
                 r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call","id":"ws_1"}}"#,
@@ -234,7 +234,7 @@ fn answers() {
             ],
             "call_0_2_r=x({}) tool_use 3/4 end",
         ),
-        // A refusal, in pieces and whole.
+        // A refusal, in fragments and complete.
         (
             &[
                 r#"{"type":"response.refusal.delta","output_index":0,"delta":"I won't."}"#,
@@ -259,7 +259,7 @@ fn answers() {
             ],
             "call_one=x({\"a) max_tokens end",
         ),
-        // All of it at the end, and something after that.
+        // Everything at the end, and further events after it.
         (
             &[
                 r#"{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text","text":"So."}]},{"type":"oracle"}]}}"#,

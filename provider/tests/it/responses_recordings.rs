@@ -18,7 +18,7 @@ const NO_ANSWERS: [(&str, &str); 2] = [
         "responses-json-azure-deepseek-reasoning-1-58240a",
         "the server's JSON holds no answer",
     ),
-    // It has failed.
+    // A failed response.
     (
         "responses-stream-err-mid-overloaded",
         "litellm.InternalServerError: AnthropicError - Overloaded",
@@ -131,7 +131,7 @@ fn an_answer_cut_anywhere_is_not_whole() {
     let mut seen = 0;
     for recording in recordings.iter().filter(small) {
         let (name, body) = (&recording.name, recording.body.as_slice());
-        // Only the line ends after the last event may be missing.
+        // Only the line breaks after the last event are optional.
         let events = body.trim_ascii_end();
         let last = events
             .strip_suffix(b"data: [DONE]")

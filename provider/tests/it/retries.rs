@@ -83,7 +83,7 @@ async fn a_delay_ends_when_the_stream_is_dropped() {
     let provider = provider(scenario, Policy::default());
     let answer = tokio::time::timeout(Duration::from_secs(1), ask(&provider)).await;
     assert!(answer.is_err());
-    // The attempt that the wait was for was never made: its turn answers the next request.
+    // The attempt after the delay was never made: its turn answers the next request.
     let (notices, _, outcome) = ask(&provider).await;
     assert_eq!((notices.len(), outcome), (0, Ok(())));
 }

@@ -140,7 +140,7 @@ async fn a_model_is_found_by_its_vendor() {
             Some(provider.model().provider.as_str()),
             name.split('/').next()
         );
-        // Not every answer is one of the API that is asked.
+        // Some answers are of another API; only the request matters here.
         let _ = answered(&*provider).await;
         let (head, body) = loopback.request();
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");
@@ -241,7 +241,7 @@ async fn settings_can_define_servers() {
             vec!["authorization: Bearer k1\r\n"],
             vec!["x-api-key"],
         ),
-        // A name that is known keeps what the settings leave open.
+        // A known name provides what the settings do not set.
         (
             json!({"litellm": {"headers": {"x-team": "a"}}}),
             "litellm/m",
@@ -278,7 +278,7 @@ async fn settings_can_define_servers() {
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
         let provider = connected_with(name, &variables, &servers).expect(name);
-        // What came of it is no matter here.
+        // The outcome does not matter here.
         let _ = answered(&*provider).await;
         let (head, body) = loopback.request();
         assert!(head.starts_with(&format!("POST {path} HTTP/1.1")), "{head}");

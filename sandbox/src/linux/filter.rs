@@ -401,7 +401,7 @@ fn landlock_only() -> Vec<(i64, Vec<ArgumentTest>)> {
 mod tests {
     use super::*;
 
-    /// What the kernel would answer.
+    /// Returns the verdict that the kernel would give.
     fn verdict(tier: Tier, convention: u32, number: i64, arguments: [u64; 6]) -> u32 {
         let program = compile(&refusals(tier));
         let word = |offset: u32| match offset {

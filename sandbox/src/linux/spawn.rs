@@ -282,7 +282,7 @@ fn serve(listener: TcpListener, proxy: Proxy) -> io::Result<oneshot::Sender<()>>
                 _ = ended => {}
             }
         });
-        // Do not wait for a question that nobody answers.
+        // Do not wait for an answer that cannot come.
         runtime.shutdown_background();
     })?;
     Ok(end)

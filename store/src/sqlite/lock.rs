@@ -13,8 +13,8 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::paths::open_or_create;
 
-/// How often, and how far apart, a lock is tried whose holder has died: a child that it was just starting has the file
-/// open until it executes its program.
+/// Number of attempts, and the interval between them, to get the lock of a holder that has died: a child that it was
+/// just starting keeps the file open until its `exec`.
 const TRIES: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(5);
 

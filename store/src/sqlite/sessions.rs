@@ -64,7 +64,7 @@ pub struct SessionHead {
     pub tokens: u64,
     /// Start of the first text, with line breaks.
     pub first_text: String,
-    /// Why the session cannot be read; the other fields are incomplete then.
+    /// Error if the session cannot be read; the other fields are incomplete then.
     pub problem: Option<StoreError>,
 }
 

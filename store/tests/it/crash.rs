@@ -187,7 +187,7 @@ mod injected {
 
     const FOLDER: &str = "AH_TEST_FOLDER";
 
-    /// Not a test by itself: runs in the process that the test below kills.
+    /// Not a test by itself: runs in the process that the next test kills.
     #[tokio::test]
     async fn child() {
         let Some(folder) = env::var_os(FOLDER) else {

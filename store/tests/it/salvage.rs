@@ -12,7 +12,7 @@ use crate::fixture::{
     Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
 };
 
-/// Number of times that each kind of damage is done, each time in another place.
+/// Number of times that each kind of damage is done, each time at another place.
 const TIMES: u64 = 100;
 
 /// Creates a session of 160 messages on a few dozen pages.

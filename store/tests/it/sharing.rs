@@ -201,7 +201,7 @@ async fn a_replaced_writer_cannot_write() {
     let session = open_quietly(&paths).await;
     let mut speaker = Speaker::default();
     append(&session, &speaker.prompt("go")).await;
-    // As on another machine, where the file lock does not reach.
+    // As from another machine, where the file lock has no effect.
     let other = rusqlite::Connection::open(paths.database()).unwrap();
     other
         .execute("UPDATE lease SET epoch = epoch + 1", [])

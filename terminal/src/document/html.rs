@@ -90,7 +90,7 @@ fn shown(block: &ContentBlock, results: &Results<'_>, keys: &Keys) -> String {
     }
 }
 
-/// A call with what came of it.
+/// Returns a call with its result.
 fn called(call: &ToolUse, result: Option<&ToolResult>, keys: &Keys) -> String {
     let key = escape(&keys.show(call, KEY_WIDTH));
     let input = code("json", &format!("{:#}", call.input.to_value()));

@@ -149,7 +149,7 @@ struct Spinner {
 }
 
 impl Screen {
-    /// Returns the streams of the process. `outlet` is told when standard output cannot be written.
+    /// Returns the streams of the process. `outlet` is notified when standard output cannot be written.
     pub fn of_process(look: Look, outlet: Outlet) -> Self {
         let screen = Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, outlet);
         screen.shared.lock().size = Box::new(move || terminal_size().unwrap_or(look.size));
@@ -350,7 +350,7 @@ impl Drop for Screen {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = ticker.take() {
-            // It has nothing to say.
+            // The thread returns nothing.
             let _ = thread.join();
         }
     }
@@ -528,7 +528,7 @@ mod tests {
         screen.answer(b"one ");
         screen.answer(b"two ");
         screen.answer(b"three\n");
-        // Read while the screen lives: what waited was written by the screen itself.
+        // Read while the screen exists: the screen itself has written the collected output.
         let mut line = String::new();
         io::BufRead::read_line(&mut io::BufReader::new(reader), &mut line).unwrap();
         assert_eq!(line, "one two three\n");

@@ -91,7 +91,7 @@ pub enum Task {
     Rewind(Direction),
     /// Prints the full output of the last tool calls.
     Output,
-    /// Runs a command of the user's; the flag says whether the model is told.
+    /// Runs a command of the user's; the flag says whether the model gets its output.
     Shell(String, bool),
     /// Changes the permission mode.
     Mode(PermissionMode),

@@ -171,7 +171,7 @@ impl Plain {
             (Some(lines), Some(line)) => {
                 let _ = lines.send(line);
             }
-            // Nobody can answer any more.
+            // No answer can come any more.
             (_, None) => self.answers = None,
             (None, Some(_)) => {}
         }
@@ -199,7 +199,7 @@ fn read() -> Option<String> {
     (count > 0).then_some(line)
 }
 
-/// Prints to standard output. If that is closed, nobody can be told.
+/// Prints to standard output. If that is closed, nothing can be reported.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -33,7 +33,7 @@ impl Panel {
 pub enum QuestionUpdate {
     /// It is opened; answers go to the sender.
     Opened(u64, Sender<String>),
-    /// Its text goes on.
+    /// Its text continues.
     Text(u64, String),
     /// Its text is complete, and it waits for an answer.
     Waiting(u64),

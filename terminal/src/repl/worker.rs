@@ -301,7 +301,7 @@ impl SessionWorker {
         }
     }
 
-    /// Runs a command of the user's outside of the sandbox. The model is told with the next prompt.
+    /// Runs a command of the user's outside of the sandbox. If `is_shared`, the next prompt includes its output.
     async fn shell(&mut self, command: &str, is_shared: bool) -> Result<(), Error> {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
@@ -331,7 +331,7 @@ impl SessionWorker {
         Ok(())
     }
 
-    /// Undoes or redoes file changes. The model is told with the next prompt, since it may have read the files.
+    /// Undoes or redoes file changes. The next prompt informs the model, since it may have read the files.
     async fn rewind(&mut self, direction: Direction) -> Result<(), Error> {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));

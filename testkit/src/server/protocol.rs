@@ -58,7 +58,7 @@ impl Protocol {
         }
     }
 
-    /// Why a request with these `headers` and this `body` is refused, if it is.
+    /// Returns the refusal of a request with these `headers` and this `body`; `None` if it is accepted.
     pub fn refusal(self, headers: &BTreeMap<String, String>, body: &Value) -> Option<Refusal> {
         if !self.has_key(headers) {
             return Some(Refusal {

@@ -1,4 +1,4 @@
-//! One binary for the tests of this crate.
+//! Tests of the test kit.
 
 mod history;
 mod openai;

@@ -23,7 +23,7 @@ const WITH_SUBCOMMANDS: [&str; 18] = [
     "gh", "make", "just", "rustup", "apt", "brew",
 ];
 
-/// What a command line would do.
+/// Analysis of a command line.
 pub(super) struct Analysis {
     /// The line and its commands.
     pub line: CommandLine,

@@ -97,7 +97,7 @@ fn differing_in_white_space(lines: &[&str], wanted: &[&str]) -> Option<Range<usi
 /// Returns the place whose lines are most like the wanted ones, if any is like them.
 fn nearest(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
     let wanted = &wanted[..wanted.len().min(COMPARED)];
-    // All lines are compared only where there is something like the longest one, which tells most.
+    // All lines are compared only at places with a line similar to the longest one, which is the most distinctive.
     let (anchor, telling) = wanted
         .iter()
         .enumerate()

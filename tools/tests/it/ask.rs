@@ -1,4 +1,4 @@
-//! Questions and plans for the person, and the results for the model.
+//! Questions and plans for the user, and the results for the model.
 
 use ah_conversation::{Access, Interaction, Interface, Tool};
 use ah_tools::{Ask, EnterPlan, ExitPlan};
@@ -46,7 +46,7 @@ fn the_call_carries_the_questions() {
     );
 }
 
-/// The answers are as the hosts of the Agent SDKs send them: texts by question.
+/// Hosts of the Agent SDKs send the answers as texts by question.
 #[test]
 fn the_model_gets_the_answer_to_each_question() {
     let tool = Ask::new(Interface::AgentSdk);

@@ -1,4 +1,4 @@
-//! What the model gets of a command that it ran.
+//! Results of commands for the model.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn bash_of(folder: &Folder, interface: Interface) -> Bash {
     Bash::new(folder.workspace(), shell, interface)
 }
 
-/// Runs a call by the name `id`.
+/// Runs a call with the id `id`.
 pub async fn call(tool: &dyn Tool, folder: &Folder, id: &str, input: Value) -> Output {
     let call = ToolUse {
         id: id.into(),

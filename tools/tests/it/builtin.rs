@@ -8,7 +8,7 @@ use ah_tools::{Profile, Shell, ToolDeps, Web, builtin};
 
 use crate::folder::Folder;
 
-/// Hosts of the Agent SDKs answer questions here; otherwise there is no person.
+/// Whether questions can be asked: in these tests only by hosts of the Agent SDKs.
 fn has_person(interface: Interface) -> bool {
     interface == Interface::AgentSdk
 }

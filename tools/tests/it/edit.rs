@@ -39,7 +39,7 @@ fn the_only_occurrence_is_replaced() {
         ("a", "a", "", ""),
         ("one\ntwo\n", "one\ntwo", "1\n2", "1\n2\n"),
         ("$1 .*", ".*", "$0", "$1 $0"),
-        // The file's own line ends are kept, whichever the model writes.
+        // The file's line endings are kept, whichever the model writes.
         (
             "one\r\ntwo\r\nthree\r\n",
             "one\ntwo",

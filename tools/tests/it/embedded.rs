@@ -26,7 +26,7 @@ fn workspace(folder: &Folder) -> Arc<Workspace> {
     Arc::new(workspace.with_embedded(Arc::new(embedded)))
 }
 
-/// Built-in and embedded files have paths of their own.
+/// Built-in and embedded files can be read, searched and found under their own root.
 #[test]
 fn embedded_files_are_read_searched_and_found_by_name() {
     let folder = Folder::with(&[("water", "water")]);
@@ -119,7 +119,7 @@ fn embedded_files_are_read_searched_and_found_by_name() {
         ---
         error: no file `/zip/embed/none/` (the working directory is `<folder>`)
         ");
-    // From the working directory they are not seen.
+    // A search of the working directory does not include them.
     assert_eq!(grep(json!({"pattern": "(?i)water"})), "water");
 }
 

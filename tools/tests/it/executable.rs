@@ -65,7 +65,7 @@ async fn call(folder: &Folder, tool: &dyn Tool, input: Value) -> String {
     text(&tool.run(&call, &context).await)
 }
 
-/// The description is that of `NAME.md` or of `--help`.
+/// The description comes from `NAME.md`, or else from `--help`.
 #[tokio::test]
 async fn a_program_is_described_by_the_files_beside_it_or_by_its_help() {
     let folder = Folder::new();
@@ -360,7 +360,7 @@ async fn the_tool_of_the_highest_layer_is_used() {
         .collect();
     let loader = loader(&folder);
     let mut all = Layered::default();
-    // Whatever order they come in.
+    // In any order.
     for origin in origins.iter().rev().chain(&origins) {
         for (tool, origin) in loader.load(std::slice::from_ref(origin), &[]).await.tools {
             all.add(tool, origin);

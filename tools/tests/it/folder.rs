@@ -72,7 +72,7 @@ pub fn run(tool: &dyn Tool, input: Value) -> Output {
     runtime().block_on(call(tool, input))
 }
 
-/// Returns the text of an output, behind `error: ` if it is one; pictures as their media type in brackets.
+/// Returns the text of an output, after `error: ` if it is one; images as their media type in brackets.
 pub fn text(output: &Output) -> String {
     let text = match &output.content {
         Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -98,7 +98,7 @@ pub fn run_and_drop(tool: &dyn Tool, input: Value) {
     let soon = Duration::from_millis(20);
     let ended = runtime.block_on(async { tokio::time::timeout(soon, call(tool, input)).await });
     assert!(ended.is_err(), "it should have taken longer");
-    // Waits for the threads that still work.
+    // Waits for threads that are still working.
     drop(runtime);
 }
 

@@ -139,7 +139,7 @@ const CASES: [(&str, &str, &str); 18] = [
     ),
 ];
 
-/// The expected output was printed by `rg`, which is run again where it is installed.
+/// The expected output was printed by `rg`, which runs again if it is installed.
 #[test]
 fn the_output_is_that_of_rg() {
     let folder = fixture();
@@ -278,7 +278,7 @@ fn a_call_reads_what_it_searches() {
 #[test]
 fn a_dropped_call_searches_no_further() {
     let folder = Folder::with(&[("f", &"line\n".repeat(2000))]);
-    // Hours of zeros behind the text; those of a file named outright are searched.
+    // A sparse tail of zeros that takes hours to search; a file named explicitly is searched to its end.
     let file = File::options().write(true).open(folder.path("f")).unwrap();
     file.set_len(1 << 42).unwrap();
     let tool = Grep::new(folder.workspace(), Interface::Native);

@@ -15,7 +15,7 @@ mod loading;
 mod modules;
 mod original;
 
-/// Lua files in a folder, seeing these variables.
+/// A loader for Lua files in a folder, with these environment variables.
 fn files(folder: &Folder) -> LuaFiles {
     files_with(folder, Embedded::default())
 }
@@ -39,12 +39,12 @@ fn files_with(folder: &Folder, embedded: Embedded) -> LuaFiles {
     })
 }
 
-/// The tools of the folder `tools` in the folder.
+/// Loads the tools of the subfolder `tools`.
 fn tools(folder: &Folder) -> LuaTools {
     files(folder).folder(Path::new("tools"), &[])
 }
 
-/// A tool whose `execute` has this body.
+/// A tool with this body of `execute`.
 fn tool(folder: &Folder, body: &str) -> LuaTool {
     folder.put("tools/sample.lua", source("sample", body));
     let mut found = tools(folder);
@@ -59,7 +59,7 @@ fn source(name: &str, body: &str) -> String {
     )
 }
 
-/// What the body of an `execute` gives.
+/// The result of `execute` with this body.
 fn answer(body: &str) -> String {
     let folder = Folder::new();
     text(&run(&tool(&folder, body), json!({})))

@@ -1,4 +1,4 @@
-//! The tools, run as a session runs them.
+//! The tools, called as a session calls them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::folder::{Folder, run, text};
 use crate::sdk::{at, file_tools};
 
-/// A notebook as Jupyter writes it, with a number whose odd form has to be kept.
+/// A notebook as Jupyter writes it, with a number whose unusual spelling must be kept.
 const NOTEBOOK: &str = r##"{
  "cells": [
   {
@@ -99,7 +99,7 @@ fn a_notebook_is_read_cell_by_cell() {
     [output of cell-0]
     [a picture that cannot be shown]
     ");
-    // One that is broken can be seen as what it is.
+    // A broken notebook is shown as text.
     folder.put("a.ipynb", "{\"cells\": [");
     assert_eq!(
         text(&run(&read, json!({ "file_path": path }))),

@@ -188,7 +188,7 @@ fn a_file_of_a_million_lines_is_read_in_parts() {
         "{last}"
     );
 
-    // Were all of it read, this would take all memory.
+    // Reading all of it would need all memory.
     file.set_len(1 << 40).unwrap();
     assert_eq!(read(&folder, json!({"path": "f", "limit": 1})), "1\tline 1");
 }
@@ -208,7 +208,7 @@ fn paths_are_resolved_as_in_a_shell() {
         ("~/notes", "1\tn"),
         ("./a/../a//f", "1\tf"),
         ("link/f", "1\tf"),
-        // Up from where the link leads, not from where it stands.
+        // `..` is resolved from the link's target, not from its folder.
         ("link/../a/f", "1\tf"),
         ("..x", "1\tx"),
         (absolute.to_str().unwrap(), "1\tf"),
@@ -240,7 +240,7 @@ fn paths_are_resolved_as_in_a_shell() {
 #[test]
 fn a_dropped_call_reads_no_further() {
     let folder = Folder::with(&[("f", &"line\n".repeat(2000))]);
-    // Hours of zeros in one line behind the text.
+    // A huge sparse tail of zeros in one line.
     let file = File::options().write(true).open(folder.path("f")).unwrap();
     file.set_len(1 << 42).unwrap();
     let tool = Read::new(folder.workspace(), Interface::Native);

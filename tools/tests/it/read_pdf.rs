@@ -72,10 +72,10 @@ fn strings_become_words_lines_and_paragraphs_by_their_positions() {
         ("(one) Tj 0 -30 Td (two) Tj", "one\n\ntwo"),
         ("12 TL (one) Tj T* (two) Tj (three) '", "one\ntwo\nthree"),
         ("[(o) 20 (ne) -300 (two)] TJ", "one two"),
-        // Three letters of 5 units each: what follows at 15 goes on, at 18 it is another word.
+        // Each letter is 5 units wide: a text at 15 continues the word, one at 18 begins another.
         ("(one) Tj 15 0 Td (two) Tj", "onetwo"),
         ("(one) Tj 18 0 Td (two) Tj", "one two"),
-        // The size may stand in the matrix instead.
+        // The size may be in the matrix instead.
         (
             "/F 1 Tf 10 0 0 10 50 700 Tm (one) Tj 1.8 0 Td (two) Tj 0 -1.2 Td (three) Tj",
             "one two\nthree",

@@ -1,4 +1,4 @@
-//! Pictures in results of `read`.
+//! Images in results of `read`.
 
 use std::io::Cursor;
 
@@ -26,7 +26,7 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     bytes
 }
 
-/// Returns a picture that cannot be compressed.
+/// Returns an image that cannot be compressed.
 fn noise(width: u32, height: u32) -> DynamicImage {
     let mut state = 1_u32;
     let picture = RgbImage::from_fn(width, height, |_, _| {
@@ -142,7 +142,7 @@ fn broken_pictures_are_refused() {
     let folder = Folder::new();
     let png = encode(&noise(50, 50), ImageFormat::Png);
     let mut bomb = png.clone();
-    // 20,000 by 20,000 pixels, says the header, and the check sum behind it agrees.
+    // The header claims 20,000 by 20,000 pixels, and the checksum matches.
     bomb[16..24].copy_from_slice(&[0, 0, 0x4e, 0x20, 0, 0, 0x4e, 0x20]);
     let sum = crc32(&bomb[12..29]).to_be_bytes();
     bomb[29..33].copy_from_slice(&sum);
@@ -161,7 +161,7 @@ fn broken_pictures_are_refused() {
             "{told}"
         );
     }
-    // A stand-in that some version controls leave for a picture is text.
+    // A pointer file of version control in the place of an image is text.
     folder.put("pointer.png", "version 1\n");
     assert_eq!(text(&read(&folder, "pointer.png")), "1\tversion 1");
 }

@@ -44,7 +44,7 @@ async fn every_tool_has_exactly_its_schema() {
             (name.to_owned(), schema)
         })
         .collect();
-    // Objects are equal whatever the order of their keys is.
+    // The order of keys does not matter.
     for (actual, expected) in actual.iter().zip(&expected) {
         assert_eq!(actual, expected);
     }

@@ -207,7 +207,7 @@ async fn a_command_in_the_background_is_named_asked_and_stopped() {
     )
     .await;
     appears(&folder, "pid").await;
-    // By its old name it does not wait.
+    // Under its old name it does not wait.
     let old = ToolUse {
         id: "old".into(),
         name: "BashOutput".into(),
@@ -255,7 +255,7 @@ async fn a_command_gives_its_output_without_the_last_line_end_and_its_failure_fi
     }
     let output = call(&tool, &folder, "call", json!({ "command": "echo hi" })).await;
     insta::assert_snapshot!(output.details.unwrap(), @r#"{"stdout":"hi","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false,"exit_code":0}"#);
-    // What is long is told in part, with the file that has it whole.
+    // A long output is truncated, with the path of the file that has all of it.
     let output = call(&tool, &folder, "long", json!({ "command": "seq 100000" })).await;
     let details = output.details.unwrap();
     assert_eq!(details["stdout"].as_str().unwrap().len(), 30_000);
@@ -318,12 +318,12 @@ fn a_file_that_has_changed_since_it_was_read_is_not_changed() {
     let unread = format!("error: `{f}` has not been read yet: read it before you change it");
     assert_eq!(writing(&f), unread);
     assert_eq!(editing(&f, "one", "two"), unread);
-    // A failed reading is none.
+    // A failed read does not count.
     run(&read, json!({"file_path": f, "offset": 9}));
     assert_eq!(editing(&f, "one", "two"), unread);
     run(&read, json!({"file_path": f, "limit": 1}));
     assert_eq!(editing(&f, "one", "two"), "- one\n+ two");
-    // What it has written itself it knows.
+    // The tool knows what it has written itself.
     assert_eq!(editing(&f, "two", "three"), "- two\n+ three");
     assert_eq!(writing(&f), format!("updated {f} (2 lines)"));
     folder.put("f", "somebody else's\n");
@@ -331,10 +331,10 @@ fn a_file_that_has_changed_since_it_was_read_is_not_changed() {
     assert_eq!(editing(&f, "else", "x"), changed);
     assert_eq!(writing(&f), changed);
     assert_eq!(folder.get("f"), "somebody else's\n");
-    // A new file needs no reading, and may be changed at once.
+    // A new file can be created without reading it, and edited at once.
     assert_eq!(writing(&new), format!("created {new} (2 lines)"));
     assert_eq!(editing(&new, "two", "2"), "- two\n+ 2");
-    // Where nothing reads, nothing has to be read.
+    // Without `read`, nothing needs to be read first.
     drop(read);
     let g = at(&folder, "g");
     assert_eq!(editing(&g, "one", "1"), "- one\n+ 1");

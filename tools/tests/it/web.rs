@@ -1,4 +1,4 @@
-//! Web pages and searches, from a server on this machine that answers as a test wants.
+//! Web pages and searches, with a loopback server.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -32,9 +32,9 @@ pub struct Site {
 pub enum Says {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// These, and then nothing, without an end.
+    /// These bytes, and then nothing, without an end.
     Stalls(Vec<u8>),
-    /// These, and the last of them repeated without an end.
+    /// These bytes, with the last of them repeated without an end.
     Endless(Vec<u8>),
 }
 
@@ -46,7 +46,7 @@ impl Site {
         let pages: HashMap<_, _> = pages.into_iter().collect();
         let log = asked.clone();
         std::thread::spawn(move || {
-            // Ends with the test.
+            // Ends with the test process.
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -62,7 +62,7 @@ impl Site {
                 log.lock()
                     .unwrap()
                     .extend(head.into_iter().filter(|line| line.starts_with("x-")));
-                // The client may have what it wants, and go.
+                // The client may disconnect early.
                 match pages.get(path.as_str()) {
                     Some(Says::Bytes(bytes)) => drop(stream.write_all(bytes)),
                     Some(Says::Stalls(bytes)) => {
@@ -265,7 +265,7 @@ async fn redirections_to_other_hosts_are_reported_and_not_followed() {
     assert_eq!(other.asked(), Vec::<String>::new());
 }
 
-/// This machine and its network are not reached by any name, unless the user has named them.
+/// Loopback and private addresses are not reached under any name, unless the user has allowed them.
 #[tokio::test]
 async fn private_addresses_are_not_reached() {
     let site = Site::new([("/", Says::Bytes(page("200 OK", "text/plain", "inside")))]);
@@ -284,12 +284,12 @@ async fn private_addresses_are_not_reached() {
         assert!(told.contains("no public address"), "{host}: {told}");
         assert!(told.contains("webPrivateHosts"), "{host}: {told}");
     }
-    // One that was named opens no other.
+    // An allowed host does not allow others.
     let open = WebFetch::new(web(), Interface::Native);
     let output = fetch(&open, &format!("http://localhost:{port}/")).await;
     assert!(output.is_error, "{}", text(&output));
     assert_eq!(site.asked(), Vec::<String>::new());
-    // A confined run reaches what it was granted, and no more.
+    // A sandboxed run reaches only what it is allowed to.
     let confined = Web {
         reach: Some(reaching("docs.rs:443")),
         ..web()
@@ -366,7 +366,7 @@ async fn a_reader_answers_from_the_page() {
         asked.ends_with("Answer from it: What is it about?"),
         "{asked}"
     );
-    // The scenario has no further turn: the page itself is given.
+    // The scenario has no further turn, so the result is the page itself.
     let output = fetch(&tool, &site.url("/")).await;
     assert!(!output.is_error);
     let told = text(&output);
@@ -407,7 +407,7 @@ async fn a_search_is_made_with_the_engine_of_the_user() {
             Says::Bytes(page("200 OK", "text/html", "<p>no")),
         ),
     ]);
-    // Set by the user, it may be on this machine.
+    // An engine set by the user may be on this machine.
     let tool = |search| SearchTool::new(search, Web::default(), Interface::Native);
     let searxng = tool(Search::Searxng(site.url("/search")));
     let output = search(
@@ -463,7 +463,7 @@ async fn a_search_is_made_with_the_engine_of_the_user() {
         "{:?}",
         site.asked()
     );
-    // A model that cannot is an answer, too; a confined run reaches no engine that it was not granted.
+    // A model that cannot search gives a result too; a sandboxed run reaches only engines that are allowed.
     let model = tool(Search::Model(Arc::new(Scripted::new([says("x")]))));
     assert!(search(&model, json!({"query": "cats"})).await.is_error);
     let confined = Web {

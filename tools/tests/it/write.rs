@@ -64,7 +64,7 @@ fn an_existing_file_keeps_its_mode_and_a_new_one_obeys_the_umask() {
     write(&folder, "fresh", "");
     folder.put("reference", "");
     let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().mode() & 0o7777;
-    // What the umask takes away from 0666 it takes away from 0644 as well.
+    // The umask applies to 0644 as it does to 0666.
     assert_eq!(mode("fresh"), mode("reference") & 0o644);
 }
 

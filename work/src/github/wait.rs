@@ -36,7 +36,7 @@ impl RateLimit {
     }
 }
 
-/// What to do after a failed request.
+/// The decision after a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryDecision {
     /// Retry after this time.

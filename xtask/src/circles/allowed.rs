@@ -6,7 +6,7 @@ pub struct Allowed {
     pub folder: &'static str,
     /// Its files, below `src`.
     pub files: &'static [&'static str],
-    /// Why it may stay.
+    /// Reason why it may stay.
     pub reason: &'static str,
 }
 

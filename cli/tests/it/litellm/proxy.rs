@@ -1,4 +1,4 @@
-//! The LiteLLM proxy as a child process, which ends with the test whatever becomes of that.
+//! The LiteLLM proxy as a child process, which always ends with the test.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,19 +13,19 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The key that lets one use it. It refuses to start with some that stand in its documentation.
+/// The key of the proxy's clients. The proxy refuses to start with some of the keys in its documentation.
 pub const KEY: &str = "sk-of-the-tests-of-ah";
-/// What it believes to be the key of the vendor.
+/// The proxy's key for the vendor.
 const UPSTREAM_KEY: &str = "upstream";
-/// How the names of models begin that have prices of the proxy's own, in dollars per token.
+/// The prefix of models for which the proxy has prices of its own, in dollars per token.
 const PRICED: &str = "priced/";
-/// What such a model costs for what it reads.
+/// The price of an input token of such a model.
 pub const INPUT_PRICE: f64 = 0.001;
-/// What it costs for what it writes.
+/// The price of an output token of such a model.
 pub const OUTPUT_PRICE: f64 = 0.002;
-/// It takes ten seconds on a machine that does nothing else.
+/// Time limit for its start, which takes ten seconds on an idle machine.
 const LONGEST_START: Duration = Duration::from_secs(180);
-/// Keeps it from asking the network for prices, news and the like, each by a switch of its own.
+/// Environment variables that keep it from fetching prices, news and the like from the network.
 const SWITCHES: [&str; 8] = [
     "DISABLE_ADMIN_UI",
     "DO_NOT_TRACK",
@@ -36,20 +36,20 @@ const SWITCHES: [&str; 8] = [
     "LITELLM_LOCAL_POLICY_TEMPLATES",
     "TRANSFORMERS_OFFLINE",
 ];
-/// An address where nobody listens: who asks for more than this machine has it asked in vain.
+/// An address where nothing listens: requests to other machines are sent there and fail.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// A proxy that runs until it is dropped.
+/// A running proxy; killed when dropped.
 pub struct Proxy {
     child: Child,
     port: u16,
     log: PathBuf,
-    /// Its home, and what it was told.
+    /// Its home and its settings.
     _folder: TempDir,
 }
 
 impl Proxy {
-    /// Starts a proxy of the Python at `python`, which has the model of each name at its server.
+    /// Starts a proxy with the Python at `python`, mapping each model name to its server.
     pub fn start<'a>(python: &OsStr, models: impl Iterator<Item = &'a (String, Server)>) -> Self {
         let folder = TempDir::with_prefix("ah-litellm-").unwrap();
         let config = folder.path().join("config.yaml");
@@ -86,17 +86,17 @@ impl Proxy {
         proxy
     }
 
-    /// Where it listens.
+    /// The proxy's base URL.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Where it writes what it has to say.
+    /// The path of its log file.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Asks again and again, as it has no other way to say that it is ready.
+    /// Polls until it answers: it has no other sign of being ready.
     fn wait_until_ready(&mut self) {
         let started = Instant::now();
         while !self.is_ready() {
@@ -121,13 +121,13 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        // One that has ended by itself cannot be ended, and need not be.
+        // Fails if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Its settings: JSON, which is YAML too. It tries nothing again, so that failures come through one by one.
+/// Its settings, as JSON, which is also YAML. Retries are off, so that each failure is passed on.
 fn settings<'a>(models: impl Iterator<Item = &'a (String, Server)>) -> Value {
     let models = models.map(|(name, server)| {
         let upstream = name.rsplit('/').next().unwrap_or(name);
@@ -157,7 +157,7 @@ fn settings<'a>(models: impl Iterator<Item = &'a (String, Server)>) -> Value {
     })
 }
 
-/// A port that nobody listens at. Another program may take it before the proxy does; then the proxy ends, and says so.
+/// A free port. If another program takes it first, the proxy ends with an error.
 fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()

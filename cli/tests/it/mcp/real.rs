@@ -1,6 +1,6 @@
-//! The reference servers, on standard streams and over HTTP: what each of their tools gives in a real run.
+//! The reference MCP servers, over stdio and HTTP: the result of each of their tools in a real run.
 //!
-//! `cargo xtask test` installs them and says where they are; otherwise there is nothing to do here.
+//! `cargo xtask test` installs them and passes their paths; without them, these tests pass without testing anything.
 
 use std::env;
 use std::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ fn installed() -> Option<PathBuf> {
     env::var_os("AH_TEST_MCP").map(PathBuf::from)
 }
 
-/// The calls of every tool of `server-everything`, and how each answer begins; `!` stands for a failure.
+/// Calls of every tool of `server-everything`, and how each result begins; `!` marks an error.
 fn everything() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("echo", json!({"message": "hello"}), "Echo: hello"),
@@ -75,7 +75,7 @@ fn everything() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// Calls every tool of a server that `config` reaches, and reads a resource of it.
+/// Calls every tool of the server configured by `config`, and reads one of its resources.
 fn call_everything(config: &Value) {
     let world = World::new();
     let config = json!({"mcpServers": {"e": config}}).to_string();
@@ -126,7 +126,7 @@ fn every_tool_of_server_everything_answers() {
     call_everything(&json!({"command": "node", "args": [folder.join(EVERYTHING), "stdio"]}));
 }
 
-/// The two ways over HTTP.
+/// Both HTTP transports: streamable HTTP and SSE.
 #[test]
 fn every_tool_answers_over_http() {
     let Some(folder) = installed() else { return };
@@ -193,7 +193,7 @@ fn a_server_on_the_python_sdk_answers() {
     assert!(told.contains("Add before you multiply."), "{told}");
 }
 
-/// `server-everything` behind a port.
+/// `server-everything` listening on a port.
 struct Listening {
     child: Child,
     port: u16,

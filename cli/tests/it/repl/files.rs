@@ -1,4 +1,4 @@
-//! What tools have changed, looked at and given back from the conversation.
+//! Showing and undoing the tools' file changes from the conversation.
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -46,7 +46,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
     assert_eq!(text("new.txt"), None);
     seat.says("/redo");
     seat.sees("Continue? (y/n)\n");
-    // Who does not answer has not agreed.
+    // No answer is not consent.
     seat.types("\x1b");
     seat.wait_until("it rests", |_, screen| {
         !screen.contains("Esc interrupts") && !screen.contains("stopping")

@@ -1,4 +1,4 @@
-//! Pictures that are pasted, dropped or named.
+//! Images that are pasted, dropped or named.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use ah_testkit::server::Server;
 use crate::binary::World;
 use crate::seat::Seat;
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PIXEL: &[u8] =
     b"\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\
     \x00\x00:~\x9bU\x00\x00\x00\x0aIDATx\x9cc\xa8\x07\x00\x00\x81\x00\x80\xd3\x94SJ\x00\x00\
@@ -21,7 +21,7 @@ fn pictures_are_shown_to_the_model_and_folded_in_the_line() {
         fs::write(world.file(name), PIXEL).unwrap();
     }
     world.write("no.png", "This is text.");
-    // A clipboard with a picture, as one of the usual tools gives it.
+    // A clipboard with an image, as one of the usual tools prints it.
     let tool = world.write(
         "bin/wl-paste",
         format!(
@@ -63,7 +63,7 @@ fn pictures_are_shown_to_the_model_and_folded_in_the_line() {
     let image = "image \"image/png\"";
     let said = "compare [Image #1] with [Image #2] and @other.png";
     assert_eq!(kinds(0), [image, image, image, said]);
-    // What is no picture is told, and stays what was pasted.
+    // A file that is not an image is reported, and stays as pasted text.
     seat.pastes("./no.png");
     seat.sees("`./no.png` is no PNG, JPEG, GIF or WebP picture");
     seat.sees("> ./no.png");
@@ -92,7 +92,7 @@ fn a_prompt_on_the_command_line_shows_pictures_as_well() {
     assert_eq!(kinds, ["image", "text"]);
 }
 
-/// Without one of the tools that know the clipboard, the user is told which there are.
+/// Without a clipboard tool, the error names the supported ones.
 #[test]
 fn a_clipboard_that_nothing_reads_is_told() {
     let world = World::new();

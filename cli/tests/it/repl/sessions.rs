@@ -1,4 +1,4 @@
-//! A session that others write to, and prompts that say how they are to be run.
+//! A session that other processes write to, and prompts that override run options.
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;

@@ -1,4 +1,4 @@
-//! What settings change in the conversation: keys, the line at the bottom, and how somebody is told who is away.
+//! Settings of the conversation: key bindings, status line and notifications.
 
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
@@ -11,7 +11,7 @@ use crate::seat::Seat;
 
 use super::waits_for;
 
-/// The program with settings of the user's.
+/// The program with these user settings.
 fn with(world: &World, server: &Server, settings: &Value, more: &[&str]) -> Ah {
     let settings = world
         .write("settings", settings.to_string())
@@ -29,7 +29,7 @@ fn lines_are_edited_as_in_vi_where_that_is_wanted() {
     let mut seat = Seat::take(ah);
     seat.types("one two three");
     seat.sees("> one two three");
-    // Back to the first word, which becomes another, and a line below.
+    // Back to the first word to change it, then a line below.
     seat.types("\x1b0cw1\x1bosecond");
     seat.sees("> 1 two three\n  second");
     seat.types("\x1bk0wdw");
@@ -166,7 +166,7 @@ fn who_is_away_is_told_that_the_agent_waits_or_has_finished() {
     let mut seat = Seat::take(with(&world, &server, &notify, &asking));
     seat.says("begin");
     seat.sees("until test");
-    // The terminal tells that somebody looks elsewhere, and back.
+    // The terminal reports loss of focus, and then focus.
     seat.types("\x1b[O");
     world.write("go", "");
     seat.sees("touch asked");

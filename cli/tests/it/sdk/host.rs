@@ -1,4 +1,4 @@
-//! A program that drives ours by the lines of the Agent SDKs, and reads each line when the test wants it.
+//! A host that speaks the Agent SDK protocol, and reads each line when the test asks for it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -10,28 +10,28 @@ use serde_json::{Value, json};
 
 use crate::binary::{HANG, World, spawn};
 
-/// Our program, and both ends of the talk with it.
+/// The binary as a child process, and both ends of its streams.
 pub struct Host {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Option<JoinHandle<String>>,
-    /// What it has said so far.
+    /// The lines read so far.
     pub seen: Vec<Value>,
     asked: usize,
 }
 
-/// How the talk ended.
+/// The result of a finished session.
 #[derive(Debug)]
 pub struct Over {
-    /// All that was said.
+    /// All lines of its output.
     pub lines: Vec<Value>,
     pub code: Option<i32>,
     pub stderr: String,
 }
 
 impl Host {
-    /// Starts it with these arguments besides those that all hosts give.
+    /// Starts it with these arguments after those that all hosts pass.
     pub fn new(world: &World, server: &Server, arguments: &[&str]) -> Self {
         let all = ["--output-format", "stream-json", "--verbose"]
             .iter()
@@ -66,12 +66,12 @@ impl Host {
         }
     }
 
-    /// The number of its process.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Writes a line of any kind.
+    /// Writes a line of any content.
     pub fn write(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line).unwrap();
@@ -79,7 +79,7 @@ impl Host {
         input.flush().unwrap();
     }
 
-    /// Writes an object.
+    /// Writes an object as a line.
     pub fn say(&mut self, line: &Value) {
         self.write(line.to_string().as_bytes());
     }
@@ -94,7 +94,7 @@ impl Host {
         }));
     }
 
-    /// Asks for something and goes on; gives the id of the request.
+    /// Sends a control request without waiting; returns its id.
     pub fn request(&mut self, subtype: &str, fields: &Value) -> String {
         self.asked += 1;
         let id = format!("req_{}", self.asked);
@@ -104,20 +104,20 @@ impl Host {
         id
     }
 
-    /// Asks for something and reads until it is answered; gives the answer.
+    /// Sends a control request, reads up to its response, and returns that.
     pub fn ask(&mut self, subtype: &str, fields: &Value) -> Value {
         let id = self.request(subtype, fields);
         self.answer_to(&id)
     }
 
-    /// Reads until the request is answered; gives the answer.
+    /// Reads up to the response to request `id`, and returns it.
     pub fn answer_to(&mut self, id: &str) -> Value {
         let line = self.until(|line| line["response"]["request_id"] == id);
         assert_eq!(line["type"], "control_response", "{line}");
         line["response"].clone()
     }
 
-    /// Answers a request of the program.
+    /// Answers a control request of the program.
     pub fn answer(&mut self, request: &Value, response: &Value) {
         let response = json!({
             "subtype": "success",
@@ -127,7 +127,7 @@ impl Host {
         self.say(&json!({"type": "control_response", "response": response}));
     }
 
-    /// The next line, or `None` when there are no more.
+    /// The next line, or `None` at the end of the output.
     pub fn next(&mut self) -> Option<Value> {
         let line = match self.lines.recv_timeout(HANG) {
             Ok(line) => line,
@@ -141,7 +141,7 @@ impl Host {
         Some(line)
     }
 
-    /// Reads up to the line that is meant, and gives it.
+    /// Reads up to the first line that matches, and returns it.
     pub fn until(&mut self, is_meant: impl Fn(&Value) -> bool) -> Value {
         while let Some(line) = self.next() {
             if is_meant(&line) {
@@ -151,12 +151,12 @@ impl Host {
         panic!("it did not come; the last line was {:#?}", self.seen.last());
     }
 
-    /// Reads up to the result of the prompt at hand.
+    /// Reads up to the result of the current prompt.
     pub fn result(&mut self) -> Value {
         self.until(|line| line["type"] == "result")
     }
 
-    /// Says nothing more, and reads to the end.
+    /// Closes the input and reads to the end.
     pub fn end(mut self) -> Over {
         self.input = None;
         while self.next().is_some() {}
@@ -178,7 +178,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // It may be over already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What is said of a run.
+//! The messages of a run.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::host::Host;
 use crate::binary::World;
 
-/// Each kind of line, and the fields that it always has beside `type`, `uuid` and `session_id`. Of those that the types
-/// of the SDKs name, `files_persisted`, `hook_progress`, `auth_status` and `tool_use_summary` tell of what there is not
-/// here, and `task_notification` of subagents.
+/// Each kind of message, and its required fields besides `type`, `uuid` and `session_id`. Of the kinds in the SDKs'
+/// types, `files_persisted`, `hook_progress`, `auth_status` and `tool_use_summary` are about features that do not
+/// exist here, and `task_notification` is tested with subagents.
 const KINDS: &[(&str, &[&str])] = &[
     (
         "system/init",
@@ -107,7 +107,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The name of a line's kind.
+/// The name of a message's kind.
 fn kind(line: &Value) -> String {
     let kind = line["type"].as_str().unwrap();
     match (kind, line["subtype"].as_str()) {
@@ -130,7 +130,7 @@ fn tokens(turn: Turn) -> Turn {
     }
 }
 
-/// A talk in which every kind of line comes up.
+/// A session in which every kind of message occurs.
 fn of_all_kinds() -> Vec<Value> {
     let world = World::new();
     let server = Server::new([
@@ -162,8 +162,7 @@ fn of_all_kinds() -> Vec<Value> {
     over.lines
 }
 
-/// Each line has the fields that the types of the SDKs give its kind, and the repetition of a prompt
-/// is told from a prompt by `isReplay`.
+/// Each message has the fields of its type in the SDKs, and `isReplay` tells a replayed prompt from a new one.
 #[test]
 fn each_line_has_the_fields_of_its_kind() {
     let lines = of_all_kinds();
@@ -202,7 +201,7 @@ fn each_line_has_the_fields_of_its_kind() {
     assert_eq!(sessions.len(), 1, "{sessions:?}");
 }
 
-/// A block has the fields of its kind, and no others.
+/// A content block has the fields of its kind and no others.
 #[test]
 fn a_block_has_no_foreign_fields() {
     let lines = of_all_kinds();
@@ -230,7 +229,7 @@ fn a_block_has_no_foreign_fields() {
     assert_eq!(told.len(), 4, "{told:?}");
 }
 
-/// Usage is never null, and that of a model is told in the words of the SDKs.
+/// Usage is never null, and usage per model has the SDKs' field names.
 #[test]
 fn usage_is_always_told() {
     const TOKENS: [&str; 4] = [
@@ -277,8 +276,7 @@ fn usage_is_always_told() {
     );
 }
 
-/// The lines of a run in their order, a line for each block; with it those of the next
-/// prompt.
+/// The messages of a run are in order, one for each content block, and the next prompt's follow.
 #[test]
 fn lines_come_in_their_order() {
     let world = World::new();
@@ -338,7 +336,7 @@ fn shown(line: &Value) -> String {
     format!("{kind} {}", said.trim()).trim().to_owned()
 }
 
-/// What was denied is listed in the result, by whomever it was, and only in that of its prompt.
+/// The result lists the denied calls of its own prompt, whoever denied them.
 #[test]
 fn denials_are_listed_in_the_result() {
     let world = World::new();
@@ -380,8 +378,7 @@ fn denials_are_listed_in_the_result() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// A tool that is disallowed is not offered, and denied if it is called all the same; only the tools
-/// that are wanted are there.
+/// A disallowed tool is not offered, and denied if called anyway; with a list of tools only those are offered.
 #[test]
 fn tools_are_those_that_are_allowed() {
     let world = World::new();

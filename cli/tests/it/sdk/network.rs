@@ -1,4 +1,4 @@
-//! What a host of the Agent SDKs says of the network and of files, where its settings have commands confined.
+//! The host's control over network and files, with commands sandboxed by its settings.
 
 use std::fs;
 
@@ -12,8 +12,8 @@ use crate::binary::World;
 use crate::confined::{greeter, knocking};
 use crate::sandbox::is_missing;
 
-/// Runs one command of the model's under these settings. The host answers each question about a host of the network so;
-/// gives the questions, and the text of the result.
+/// Runs one command of the model with these settings. The host answers each question about a network host with
+/// `answer`; returns the questions and the text of the result.
 fn run(
     world: &World,
     sandbox: &Value,
@@ -141,7 +141,7 @@ fn what_the_host_does_not_want_read_is_not_seen() {
         result.contains("public") && result.contains('x'),
         "{result}"
     );
-    // The tools of this process keep to the same.
+    // Tools that run in this process obey the same policy.
     for (path, is_seen) in [
         ("secret/key", false),
         ("token", false),

@@ -1,4 +1,4 @@
-//! What a host may ask of a session, before, during and after a run.
+//! A host's control requests before, during and after a run.
 
 use ah_conversation::PermissionMode;
 use ah_testkit::script::{hangs, says};
@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::host::Host;
 use crate::binary::World;
 
-/// The requests of the SDKs, with what they need; whether they are granted where there is neither a server nor a
-/// checkpoint.
+/// The SDKs' control requests with their fields, and whether each succeeds without an MCP server and a checkpoint.
 fn requests() -> [(&'static str, Value, bool); 13] {
     let nothing = json!({});
     [
@@ -35,7 +34,7 @@ fn requests() -> [(&'static str, Value, bool); 13] {
             false,
         ),
         ("rewind_files", json!({"user_message_id": "nothing"}), false),
-        // Asked by us, and of us by mistake.
+        // A request that only we send, sent to us by mistake.
         (
             "can_use_tool",
             json!({"tool_name": "Bash", "input": {}}),
@@ -50,8 +49,8 @@ fn requests() -> [(&'static str, Value, bool); 13] {
     ]
 }
 
-/// The 13 requests are answered by their ids, before a prompt as well as in a
-/// run, and what is not known is an error and no silence.
+/// All 13 control requests get a response with their id, before a prompt and during a run; an unknown one gets an
+/// error.
 #[test]
 fn every_request_is_answered() {
     let world = World::new();
@@ -79,7 +78,7 @@ fn every_request_is_answered() {
         );
         assert_eq!(answer["error_code"], "unsupported_request");
     }
-    // The last request of all was to interrupt.
+    // The last request was an interrupt.
     assert_eq!(host.result()["subtype"], "error_during_execution");
     host.prompt("A short one, then.");
     assert_eq!(host.result()["result"], "As you wish.");
@@ -100,7 +99,7 @@ fn every_request_is_answered() {
     assert_eq!(body["thinking"]["budget_tokens"], 2048);
 }
 
-/// The flat form of the older specification, with its 13 commands, is answered in its own form.
+/// The 13 requests in the flat form of the older specification get responses in that form.
 #[test]
 fn the_flat_form_is_answered_as_it_asks() {
     let world = World::new();
@@ -138,7 +137,7 @@ fn the_flat_form_is_answered_as_it_asks() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// The six modes are known by name, and no other is.
+/// Exactly the six permission modes are accepted.
 #[test]
 fn the_modes_are_six() {
     let world = World::new();
@@ -155,7 +154,7 @@ fn the_modes_are_six() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// The fifteen events of hooks are known by name; of another the host is told, and nothing breaks.
+/// All fifteen hook events are accepted; an unknown one is reported to the host, and nothing breaks.
 #[test]
 fn the_events_of_hooks_are_fifteen() {
     const EVENTS: [&str; 15] = [
@@ -180,7 +179,7 @@ fn the_events_of_hooks_are_fifteen() {
         let server = Server::new([says("Hello.")]);
         let mut host = Host::new(&world, &server, &[]);
         let matchers = |_: &str| json!([{"matcher": null, "hookCallbackIds": ["none"]}]);
-        // None of them is asked: nobody has said what is to be answered.
+        // None of them is called, as the test has no answers for them.
         let events = EVENTS.iter().chain(&more).filter(|event| {
             !["SessionStart", "SessionEnd", "UserPromptSubmit", "Stop"].contains(event)
         });
@@ -196,8 +195,8 @@ fn the_events_of_hooks_are_fifteen() {
     }
 }
 
-/// A text takes the place of the system prompt, a preset is what is built in, and what is appended comes
-/// last. What cannot be read is an error that says so.
+/// A string replaces the system prompt, a preset keeps the built-in one, and an appended text is last. Invalid values
+/// are errors.
 #[test]
 fn the_system_prompt_is_a_text_or_a_preset() {
     for (wishes, own, built_in) in [
@@ -244,7 +243,7 @@ fn the_system_prompt_is_a_text_or_a_preset() {
     );
 }
 
-/// Every option that the SDKs send in this half is understood, in both ways of writing it.
+/// Every option of the SDKs tested here is accepted in both spellings.
 #[test]
 fn the_options_of_the_sdks_are_understood() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! The conversation as the SDKs list and read it.
+//! The transcript files that the SDKs list and read.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::host::Host;
 use crate::binary::World;
 
-/// All files below the project and the home, but for what a test has put there.
+/// All files below the project and the home, except those that a test created.
 fn files(world: &World) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![world.project(), world.home()];
@@ -40,7 +40,7 @@ fn rows(path: &PathBuf) -> Vec<Value> {
     rows.collect()
 }
 
-/// A talk of one prompt; gives the id of the session.
+/// Runs one prompt and returns the session's id.
 fn talk(world: &World, server: &Server, arguments: &[&str], prompt: &str) -> String {
     let mut host = Host::new(world, server, arguments);
     host.prompt(prompt);
@@ -64,7 +64,7 @@ fn the_conversation_stands_where_the_sdks_look_for_it() {
     };
     assert_eq!(path.file_stem().unwrap().to_str(), Some(&*id));
     assert!(path.starts_with(world.home().join(".claude/projects")));
-    // A line that a crash cut off is left as it is, and hurts nobody.
+    // A line truncated by a crash is kept and does no harm.
     let text = fs::read_to_string(path).unwrap();
     fs::write(path, format!("{text}{{\"type\":\"us")).unwrap();
     assert_eq!(talk(&world, &server, &["--resume", &id], "second"), id);
@@ -82,7 +82,7 @@ fn the_conversation_stands_where_the_sdks_look_for_it() {
         assert_eq!(pair[1]["parentUuid"], pair[0]["uuid"]);
         assert_eq!(pair[1]["sessionId"], json!(id));
     }
-    // A fork has all of it under its own name, and the original stays as it was.
+    // A fork has a complete copy under its own id, and the original is unchanged.
     let fork = talk(
         &world,
         &server,
@@ -96,7 +96,7 @@ fn the_conversation_stands_where_the_sdks_look_for_it() {
     assert!(forked.iter().all(|row| row["sessionId"] == json!(fork)));
 }
 
-/// The lines of a conversation that have a place in the transcript, prompts left out: what each says, and its name.
+/// The texts and ids of the messages that are in the transcript, without prompts.
 fn told(lines: &[Value]) -> Vec<(String, String)> {
     let is_told = |line: &&Value| line["type"] == "assistant" || line["type"] == "user";
     let lines = lines.iter().filter(is_told).filter(|line| {
@@ -109,7 +109,7 @@ fn told(lines: &[Value]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What the model was sent as the conversation, text by text.
+/// The texts of the conversation in request `number`.
 fn sent(server: &Server, number: usize) -> Vec<String> {
     let body = &server.requests()[number].body;
     let messages = body["messages"].as_array().unwrap();
@@ -123,8 +123,8 @@ fn sent(server: &Server, number: usize) -> Vec<String> {
     blocks.collect()
 }
 
-/// The host knows each block and each result by the name that it has in the transcript, and a session goes on
-/// behind any of them, in itself or in a copy.
+/// The ids of blocks and results on the wire are those in the transcript, and a session can resume after any of them,
+/// in place or as a fork.
 #[test]
 fn a_session_goes_on_behind_the_message_that_a_host_names() {
     let world = World::new();
@@ -168,7 +168,7 @@ fn a_session_goes_on_behind_the_message_that_a_host_names() {
     assert_ne!(fork, session);
     let before = ["first", "Both.", "tool_use", "tool_result", "One."];
     assert_eq!(sent(&server, 3), [&before[..], &["third"]].concat());
-    // In the session itself; what the call gave is kept, whichever line of its answer is named.
+    // In place; the results of the calls are kept, whichever line of the answer is named.
     for (number, line) in [text, call, result].into_iter().enumerate() {
         assert_eq!(resume(&[], &line.1, "again"), session);
         assert_eq!(
@@ -189,7 +189,7 @@ fn a_session_goes_on_behind_the_message_that_a_host_names() {
     );
 }
 
-/// What a host declares that it leaves out is looked at first.
+/// A host may drop the turn that it names and no other; what it claims to drop is verified.
 #[test]
 fn what_is_left_out_may_be_a_turn_that_the_host_names_and_no_other() {
     let world = World::new();
@@ -237,7 +237,7 @@ fn what_is_left_out_may_be_a_turn_that_the_host_names_and_no_other() {
     );
 }
 
-/// A host that keeps transcripts elsewhere is told each row, before the result of the prompt.
+/// A host with a transcript store of its own receives each row before the prompt's result.
 #[test]
 fn the_transcript_is_told_row_by_row() {
     let world = World::new();
@@ -260,7 +260,7 @@ fn the_transcript_is_told_row_by_row() {
     assert_eq!(first["filePath"], json!(path));
 }
 
-/// What goes on is the session of the folder that was written last, and an error is told where there is none.
+/// `--continue` resumes the session of the folder that was written last, and fails if there is none.
 #[test]
 fn a_folder_goes_on_with_a_session_of_its_own() {
     let world = World::new();
@@ -286,7 +286,8 @@ fn a_folder_goes_on_with_a_session_of_its_own() {
     );
 }
 
-/// A session of more than a thousand messages, and one of which only the transcript is there: it is taken up whole, under its name, and goes on.
+/// A session of more than a thousand messages of which only the transcript exists is restored in full, under its id,
+/// and resumes.
 #[test]
 fn a_session_of_more_than_a_thousand_messages_goes_on() {
     let world = World::new();
@@ -324,7 +325,7 @@ fn a_session_of_more_than_a_thousand_messages_goes_on() {
             "message": message,
         })
     };
-    // With a line of another kind, one of a subagent, and one that was cut off.
+    // With a line of another kind, one of a subagent, and a truncated one.
     let mut text = json!({"type": "custom-title", "customTitle": "Long"}).to_string();
     for number in 1..=1200 {
         text.push_str(&format!("\n{}", row(number)));
@@ -341,7 +342,7 @@ fn a_session_of_more_than_a_thousand_messages_goes_on() {
         [&words[0], &words[1199], &words[1200]],
         ["Say 1.", "Said 1200.", "second"]
     );
-    // It has a database now, and the file goes on where it was.
+    // It has a database now, and its transcript is appended to.
     assert_eq!(talk(&world, &server, &["--resume", id], "third"), id);
     assert_eq!(sent(&server, 2).len(), 1203);
     let after = fs::read_to_string(&long).unwrap();
@@ -352,7 +353,7 @@ fn a_session_of_more_than_a_thousand_messages_goes_on() {
     assert_ne!(first, id);
 }
 
-/// Nothing is left behind, in no folder.
+/// Without persistence no file is written anywhere.
 #[test]
 fn without_persistence_no_file_is_written() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Hosts that are careless, and talks that end.
+//! Careless hosts, and the end of a session.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use serde_json::json;
 use super::host::Host;
 use crate::binary::World;
 
-/// Hosts take lines up to 1 MiB. A call with more is shown in part, and runs as it is when the host sends back what it
-/// was shown, with what else the host has changed.
+/// Hosts accept lines of up to 1 MiB. A longer call is shown truncated, and runs in full if the host returns the
+/// truncated parts unchanged, with the host's other changes.
 #[test]
 fn a_call_that_is_too_long_for_a_line_is_run_whole() {
     let world = World::new();
@@ -21,7 +21,7 @@ fn a_call_that_is_too_long_for_a_line_is_run_whole() {
         "Write",
         json!({"file_path": world.file("a.txt"), "content": content}),
     );
-    // As the model counts, it is short, and nothing has to be summed up.
+    // A low token count, so that it is not compacted.
     let usage = Some(Usage {
         input_tokens: 10,
         output_tokens: 10,
@@ -46,8 +46,8 @@ fn a_call_that_is_too_long_for_a_line_is_run_whole() {
     assert!(world.text("b.txt") == content, "the file is whole");
 }
 
-/// One object to a line, and blank lines are none. What cannot be read is told of and left out, and
-/// the talk goes on; the exit code says that something was wrong.
+/// One object per line; blank lines are ignored. Invalid lines are reported and skipped, and the session continues;
+/// the exit code reports the error.
 #[test]
 fn a_line_that_cannot_be_read_ends_nothing() {
     let bad: [&[u8]; 7] = [
@@ -88,7 +88,7 @@ fn a_line_that_cannot_be_read_ends_nothing() {
     assert_eq!(host.end().code, Some(0));
 }
 
-/// What is said at the same time is said line by line; [`Host`] reads each of them.
+/// Messages written concurrently are not interleaved; [`Host`] parses each of them.
 #[test]
 fn answers_in_the_middle_of_a_stream() {
     const REQUESTS: usize = 200;
@@ -116,7 +116,7 @@ fn answers_in_the_middle_of_a_stream() {
     assert_eq!(deltas.count(), 2000);
 }
 
-/// The end of the input ends the talk when all that was asked is answered.
+/// After the end of input, all prompts are finished before the program exits.
 #[test]
 fn the_end_of_the_input_comes_after_all_prompts() {
     let world = World::new();
@@ -136,7 +136,7 @@ fn the_end_of_the_input_comes_after_all_prompts() {
     world.assert_nothing_runs();
 }
 
-/// A host that has nothing to say gets nothing.
+/// Empty input gives empty output.
 #[test]
 fn an_empty_input() {
     let world = World::new();
@@ -145,7 +145,7 @@ fn an_empty_input() {
     assert_eq!(over.stderr, "");
 }
 
-/// SIGTERM ends a run with all that it has started; what was said is stored, and the session goes on later.
+/// SIGTERM ends a run and its processes; the messages so far are stored, and the session can be resumed.
 #[test]
 fn a_signal_ends_a_run_cleanly() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! What happens between prompts and around them: interrupts and prompts that wait, the mode, summaries, and sessions in
-//! which nothing is said.
+//! Between prompts: interrupts with queued prompts, permission mode changes, compaction, and sessions without a
+//! prompt.
 
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -16,7 +16,7 @@ fn named(text: &str, uuid: &str) -> Value {
     })
 }
 
-/// What kind of line each is that tells of a turn, in a word.
+/// A word for each message that belongs to a turn.
 fn kinds(lines: &[Value]) -> Vec<String> {
     let kind = |line: &Value| {
         let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
@@ -40,7 +40,7 @@ fn kinds(lines: &[Value]) -> Vec<String> {
     lines.iter().map(kind).collect()
 }
 
-/// However early an interrupt comes, it ends the run of the prompt that stands before it, and of no other.
+/// An early interrupt ends the run of the prompt before it and no other.
 #[test]
 fn an_interrupt_reaches_a_prompt_that_has_not_begun() {
     let world = World::new();
@@ -98,7 +98,7 @@ fn prompts_that_wait_are_told_and_taken_back() {
     assert!(!prompts.concat().contains("\"b\"") && !prompts.concat().contains("\"d\""));
 }
 
-/// A host learns which mode holds whoever has changed it: itself, an answer of its own, a plan that was approved.
+/// A host is notified of every permission mode change: by itself, by its permission answer, by an approved plan.
 #[test]
 fn a_change_of_the_mode_is_told() {
     let world = World::new();
@@ -138,8 +138,8 @@ fn a_change_of_the_mode_is_told() {
     assert_eq!(changes.count(), 3);
 }
 
-/// A summary that a host asks for is told in the order of the original, hooks around it; with its result nothing was
-/// said.
+/// Compaction on a host's request sends the messages in the original's order, with hooks around it; its result is
+/// empty.
 #[test]
 fn hosts_are_told_of_a_summary() {
     let world = World::new();
@@ -200,7 +200,7 @@ result
     );
 }
 
-/// A host that opens a session and says nothing leaves none behind.
+/// A session without a prompt leaves no file behind.
 #[test]
 fn a_session_in_which_nothing_was_said_is_gone() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What goes wrong on the way, and what is made of it.
+//! Failures during the work, and how they are handled.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::site::{PASS, Site, checks, does, plans, writes};
 
-/// What the summary says: the status, and each phase with how it came out.
+/// The summary's status, and each phase with its outcome.
 fn summary(site: &Site) -> String {
     let summary: Value = serde_json::from_str(&site.artifact("summary.json")).unwrap();
     let phases = summary["phases"].as_array().unwrap().iter().map(|phase| {
@@ -47,7 +47,7 @@ fn an_issue_that_cannot_be_planned_is_told_why() {
         issue.comments[0].contains("Please name a command."),
         "{issue:?}"
     );
-    // A maintainer puts it back, and it begins anew.
+    // A maintainer puts the label back, and it starts again.
     github.open(7, "ls is slow", "", &["todo"]);
     let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
     let server = Server::new(turns.concat());

@@ -1,4 +1,4 @@
-//! An issue that asks for what it must not get, and agents that try to give it.
+//! A malicious issue, and agents that do as it says.
 
 use ah_testkit::github::TOKEN;
 use ah_testkit::script::{says, uses};
@@ -17,7 +17,7 @@ fn no_agent_finds_a_token_or_a_way_out() {
     github.open(7, "Greet in Latin", DEMAND, &["todo"]);
     let remote = site.remote();
     let project = site.world.project();
-    // Everything that an agent might try from its shell; what comes of it is what it would post.
+    // Everything that an agent might try from its shell; its output is what it would post.
     let search = format!(
         "env; cat /proc/*/environ | tr '\\0' '\\n'; cat {0}/.git/config {0}/o/work/state.json ~/.config/gh/hosts.yml; \
          ls -la {1}; git push {1} HEAD:main; git push origin HEAD:main; git config core.hooksPath x; \
@@ -42,7 +42,7 @@ fn no_agent_finds_a_token_or_a_way_out() {
     assert!(!found.contains("[core]"), "{found}");
     assert_eq!(site.pushed("main"), "greet: the first words by Ada");
     assert!(!project.join(".git/hooks/pre-push").exists());
-    // The issue stands in the prompt as data, on one line.
+    // The issue is in the prompt as data, on one line.
     let told = &requests[0].body["messages"][0]["content"];
     let told = told.to_string();
     assert!(
@@ -60,7 +60,7 @@ fn what_runs_with_the_rights_of_the_repository_is_not_pushed() {
     site.git(&project, &["add", ".github"]);
     site.git(&project, &["commit", "-q", "-m", "ci: runs"]);
     site.git(&project, &["push", "-q", "origin", "main"]);
-    // The file cannot be written; git can still be told to commit another one.
+    // The file is write-protected, but git can still be told to commit another one.
     let command = "echo 'on: issues' > .github/workflows/ci.yml; \
         blob=$(echo 'on: issues' | git hash-object -w --stdin); \
         git update-index --add --cacheinfo 100644,$blob,.github/workflows/own.yml; git commit -q -m sly";
@@ -156,7 +156,7 @@ fn what_agents_obey_is_not_changed_by_agents() {
         "{}",
         ended.stderr
     );
-    // Where everything is trusted, agents would obey each other.
+    // If everything were trusted, agents would obey each other's files.
     let settings = site.world.home().join(".ah/settings.json");
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     std::fs::write(settings, r#"{"trustedFolders": ["~"]}"#).unwrap();

@@ -1,4 +1,4 @@
-//! `kill -9` in every phase: the next call goes on at the phase that was not finished, and nothing happens twice.
+//! `kill -9` in every phase: the next call resumes at the unfinished phase, and nothing happens twice.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
 
-/// All phases in their order; the agent of one is stopped in the middle, after it has looked around.
+/// All phases in order; the agent of `stopped` hangs after looking around.
 fn turns(stopped: &str) -> Vec<Turn> {
     let mut all = Vec::new();
     for (phase, turns) in [
@@ -44,7 +44,7 @@ fn check_end(site: &Site, github: &GitHub, server: &Server) {
     assert_eq!(github.pulls().len(), 1);
     let issue = github.issue(7);
     assert_eq!(issue.labels, ["done"]);
-    // What the last review says, and how it ended; the first review says something too.
+    // The text of the last review, and the outcome; the first review has a text too.
     assert_eq!(issue.comments.len(), 2, "{:?}", issue.comments);
     site.world.assert_nothing_runs();
 }
@@ -83,7 +83,7 @@ fn a_push_that_was_killed_happens_once() {
         return;
     };
     let server = Server::new(turns("none"));
-    // The remote takes its time, until somebody writes into the pipe.
+    // The remote blocks the push until the file exists.
     let pipe = site.world.home().join("pipe");
     let hook = site.remote().join("hooks/pre-receive");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();

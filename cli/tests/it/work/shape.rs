@@ -1,5 +1,5 @@
-//! Holds what is said to GitHub, and what our GitHub answers, against what the real one publishes. Its description is
-//! fetched by `cargo xtask test`, which says where it is; otherwise there is nothing to do here.
+//! Checks our requests to GitHub, and the responses of our fake GitHub, against its published API description. `cargo
+//! xtask test` downloads that and passes its path; without it, these tests pass without testing anything.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ fn every_exchange_has_the_shape_that_github_publishes() {
     ");
 }
 
-/// Fails where the exchange is not as it is described; gives its kind.
+/// Fails if the exchange does not match the description; returns its kind.
 fn check(description: &Value, exchange: &Exchange) -> String {
     let paths = description["paths"].as_object().unwrap();
     let method = exchange.method.to_lowercase();
@@ -76,7 +76,7 @@ fn check(description: &Value, exchange: &Exchange) -> String {
         .filter(|(template, operations)| {
             fits(template, &exchange.path) && operations[&method].is_object()
         })
-        // Of two that fit, the one with fewer parameters is meant.
+        // Of two matching paths, the one with fewer parameters applies.
         .min_by_key(|(template, _)| template.matches('{').count());
     let (template, operations) = template.unwrap_or_else(|| panic!("no such place: {exchange:?}"));
     let operation = &operations[&method];
@@ -174,7 +174,7 @@ fn validate(description: &Value, schema: &Value, value: &Value, what: &str) {
     assert!(faults.is_empty(), "{what} {value:#}\n{}", faults.join("\n"));
 }
 
-/// OpenAPI 3.0 says `nullable` where JSON Schema has a type of its own.
+/// Converts OpenAPI 3.0's `nullable` to JSON Schema's `null` type.
 fn as_json_schema(schema: &Value) -> Value {
     match schema {
         Value::Array(items) => items.iter().map(as_json_schema).collect(),

@@ -1,4 +1,4 @@
-//! What is shipped with the work: the words of its phases, the makefile, the demo, the workflow, the benchmark's loop.
+//! Files shipped with `ah work`: prompts of the phases, makefile, demo, workflow, benchmark.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn the_words_of_the_phases_are_those_that_are_promised() {
     }
     for phase in Phase::ALL {
         for file in phase.leaves() {
-            // What only an agent that explains itself leaves need not be told twice.
+            // The page need not list this file, which an agent writes only to explain itself.
             let path = format!("`{phase}/{file}`");
             assert!(page.contains(&path) || path == "`fix/update.md`", "{path}");
         }

@@ -1,4 +1,4 @@
-//! Where the work is tried: a remote, a clone of it, issues, and what agents say.
+//! A setting for `ah work`: a remote, a clone of it, issues, and scripted agents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::binary::{Ah, World};
 
-/// The actions of a review that found nothing.
+/// A review without findings.
 pub const PASS: &str = r#"{"verdict": "pass", "actions": [
     {"action": "create_pr", "branch": "work/7", "title": "Greet in Latin", "body": "As planned."},
     {"action": "comment_issue", "body": "It greets in Latin now."}
@@ -24,7 +24,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// An empty one; none, where there is no sandbox.
+    /// A new one; `None` without a sandbox.
     pub fn new() -> Option<Self> {
         if crate::sandbox::is_missing() {
             return None;
@@ -54,7 +54,7 @@ impl Site {
         self.world.home().join("remote.git")
     }
 
-    /// The folder that takes the place of GitHub.
+    /// The folder used as the hub instead of GitHub.
     pub fn hub(&self) -> PathBuf {
         self.world.home().join("hub")
     }
@@ -70,7 +70,7 @@ impl Site {
         fs::write(path, issue.to_string()).unwrap();
     }
 
-    /// What the hub has of something: `issues/7`.
+    /// A record of the hub, such as `issues/7`.
     pub fn kept(&self, name: &str) -> Value {
         let text = fs::read_to_string(self.hub().join(format!("{name}.json")));
         text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
@@ -81,7 +81,7 @@ impl Site {
         self.git(&self.remote(), &["log", "--format=%s by %an", branch])
     }
 
-    /// `ah work` with these words.
+    /// `ah work` with these arguments.
     pub fn work<'a>(&self, server: &Server, words: impl IntoIterator<Item = &'a str>) -> Ah {
         let words = ["work"].into_iter().chain(words);
         self.world
@@ -90,12 +90,12 @@ impl Site {
             .argument(self.hub())
     }
 
-    /// GitHub, whose branches are those of the remote.
+    /// A fake GitHub with the remote's branches.
     pub fn github(&self) -> GitHub {
         GitHub::new(&self.remote())
     }
 
-    /// `ah work` with these words, where the issues are on GitHub.
+    /// `ah work` with these arguments, with issues on GitHub.
     pub fn on<'a>(
         &self,
         github: &GitHub,
@@ -109,12 +109,12 @@ impl Site {
             .env("GH_TOKEN", TOKEN)
     }
 
-    /// What `ah work` has left: `plan/plan.md`.
+    /// A file that `ah work` left behind, such as `plan/plan.md`.
     pub fn artifact(&self, name: &str) -> String {
         self.world.text(&format!("o/work/{name}"))
     }
 
-    /// Runs git; gives what it says.
+    /// Runs git and returns its output.
     pub fn git(&self, folder: &Path, words: &[&str]) -> String {
         let output = Command::new("git")
             .args(words)
@@ -135,7 +135,7 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The agent writes this file and is done.
+/// The agent writes this file and finishes.
 pub fn writes(path: &str, content: &str) -> Vec<Turn> {
     vec![
         uses("write", json!({"path": path, "content": content})),
@@ -143,7 +143,7 @@ pub fn writes(path: &str, content: &str) -> Vec<Turn> {
     ]
 }
 
-/// The agent plans.
+/// The planning agent.
 pub fn plans() -> Vec<Turn> {
     writes(
         "o/work/plan/plan.md",
@@ -151,7 +151,7 @@ pub fn plans() -> Vec<Turn> {
     )
 }
 
-/// The agent has greet.sh say a word, in a commit with this subject.
+/// The implementing agent changes greet.sh to print `word`, in a commit with this subject.
 pub fn does(word: &str, subject: &str) -> Vec<Turn> {
     changes(
         "do",
@@ -159,7 +159,7 @@ pub fn does(word: &str, subject: &str) -> Vec<Turn> {
     )
 }
 
-/// The agent runs this command, and writes down that it did.
+/// The agent runs this command and writes its report.
 pub fn changes(phase: &str, command: &str) -> Vec<Turn> {
     let mut turns = vec![uses("bash", json!({"command": command}))];
     let path = format!("o/work/{phase}/do.md");
@@ -167,7 +167,7 @@ pub fn changes(phase: &str, command: &str) -> Vec<Turn> {
     turns
 }
 
-/// The agent reviews.
+/// The reviewing agent.
 pub fn checks(actions: &str) -> Vec<Turn> {
     let mut turns = vec![uses(
         "write",
@@ -177,12 +177,12 @@ pub fn checks(actions: &str) -> Vec<Turn> {
     turns
 }
 
-/// The actions of a review that wants more.
+/// A review that requires changes.
 pub const NEEDS_FIXES: &str = r#"{"verdict": "needs-fixes", "actions": [
     {"action": "comment_issue", "body": "Not quite."}
 ]}"#;
 
-/// The agent has greet.sh say another word.
+/// The fixing agent changes greet.sh to print another word.
 pub fn fixes(word: &str) -> Vec<Turn> {
     changes(
         "fix",

@@ -134,7 +134,7 @@ pub const JOBS: &[(&str, Job)] = &[
     ("run what it has made in memory", || {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let all = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new page of nobody's, which is changed by nobody meanwhile.
+        // SAFETY: a new page that nothing else uses.
         unsafe {
             let page = libc::mmap(null_mut(), 4096, all, flags, -1, 0);
             found(page != libc::MAP_FAILED)?;

@@ -113,7 +113,7 @@ const ATTACKS: &[(&str, By, Attack)] = &[
     }),
     ("set attributes outside", Anyone, |b| {
         let path = path(&b.outside.join("data"));
-        // SAFETY: both texts end with a zero, and the value has the length that is told.
+        // SAFETY: both texts end with a zero, and the value has the length that is passed.
         done(
             unsafe {
                 libc::setxattr(
@@ -143,7 +143,7 @@ const ATTACKS: &[(&str, By, Attack)] = &[
     }),
     ("use a descriptor that was left open", Anyone, |b| {
         let mut text = [0_u8; 6];
-        // SAFETY: the buffer has the length that is told.
+        // SAFETY: the buffer has the length that is passed.
         done(unsafe { libc::read(b.fd, text.as_mut_ptr().cast(), text.len()) } as i64)?;
         found(&text == b"canary")
     }),
@@ -418,7 +418,7 @@ const ATTACKS: &[(&str, By, Attack)] = &[
     }),
     ("set the name of the machine", Root, |_| {
         let mut name = [0_u8; 65];
-        // SAFETY: the buffer has the length that is told.
+        // SAFETY: the buffer has the length that is passed.
         unsafe { libc::gethostname(name.as_mut_ptr().cast(), 64) };
         let length = name.iter().position(|byte| *byte == 0).unwrap();
         call(
@@ -503,7 +503,7 @@ pub(super) fn found(is_there: bool) -> io::Result<()> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
 }
 
-/// Listeners send one byte, so that a connection that nobody accepted does not count.
+/// Listeners send one byte, so that a connection that was never accepted does not count.
 fn reach(mut stream: impl Read) -> io::Result<()> {
     stream.read_exact(&mut [0; 1])
 }

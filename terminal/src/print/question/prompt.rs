@@ -1,4 +1,4 @@
-//! Prompts for an answer on a terminal, and the refusal that the model is told.
+//! Prompts for an answer on a terminal, and the refusal that the model gets.
 
 use std::io::{self, BufRead, Write};
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::print::drawn::Size;
 use crate::print::screen::{Look, Outlet};
 
-/// Both streams in the order in which they were written, each line begun by its stream's sign.
+/// Both streams in the order of writing, each line prefixed with the sign of its stream.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<(char, String)>>>);
 
@@ -122,7 +122,7 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
             kind: kind.clone(),
             timestamp: 0,
         });
-        // As a session does: what came of a call follows the event.
+        // As in a session, the result of a call follows the event.
         if let EventKind::ToolCallEnd {
             tool_name,
             tool_output,
@@ -310,7 +310,7 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k
 2 [01ARZ3ND]
 "#);
-    // Whoever asks for the last answer alone gets its words as they are.
+    // The last answer alone is printed unchanged.
     assert_eq!(
         show(view(Interface::AgentSdk), still, &answer)
             .lines()

@@ -13,7 +13,7 @@ use super::command;
 use super::prompt::{self, echo};
 use ah_conversation::neutralise;
 
-/// Applies Enter: a line that ends with a backslash goes on, everything else is submitted.
+/// Applies Enter: a line that ends with a backslash continues, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
         app.questions.answer(&mut app.editor);

@@ -135,7 +135,7 @@ fn done(effects: &[Effect]) -> String {
     effects.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats the state: the text with its cursor, and what differs from the idle state.
+/// Formats the state: the text with its cursor, and the differences from the idle state.
 fn known(app: &App) -> String {
     let (before, after) = app.editor.text().split_at(app.editor.cursor());
     let mut words = vec![format!("{before}_{after}").replace('\n', "⏎")];
@@ -203,7 +203,7 @@ fn enter_submits_the_typed_text() {
         ("work | 'hi | Enter | sent hi", "_ working waits:hi"),
         ("work | sent hi | heard hi", "_ working"),
         ("work | sent hi | heard other", "_ working waits:hi"),
-        // Commands of the terminal are no prompts.
+        // Commands of the terminal are not prompts.
         (
             "'!ls | Enter",
             r#"_ working  →  print "!ls", Shell("ls", true)"#,
@@ -252,7 +252,7 @@ fn escape_takes_back_what_waits_before_it_interrupts() {
         ),
         ("work | sent a | Esc | back a", "a_ working"),
         ("work | sent a | 'typed | Esc | back a", "a⏎⏎typed_ working"),
-        // The agent was quicker.
+        // The agent has already read the message.
         ("work | sent a | Esc | heard a | gone", "_ working"),
         (
             "work | sent a | Esc | back a | Esc",

@@ -1,4 +1,4 @@
-//! What a simple command does, judged by its words.
+//! Effect of a simple command, judged by its words.
 //!
 //! Read-only commands run side by side, without a question, and again after a crash, so a wrong yes is a defect and a
 //! wrong no costs little. Therefore programs and their options are listed, and only words whose meaning no shell

@@ -11,7 +11,7 @@ mod lexer;
 use super::word::Word;
 use super::wrapper::{self, Start};
 
-/// How deeply commands may nest: in substitutions, compound commands and `bash -c`.
+/// Maximum nesting depth of commands: in substitutions, compound commands and `bash -c`.
 const MAX_DEPTH: usize = 12;
 /// Words with which a command may begin and after which another one does.
 const OPENING: [&str; 9] = [
@@ -64,11 +64,11 @@ pub(super) struct Redirection {
 pub(super) struct ParsedCommand {
     /// Its words, without redirections.
     pub words: Vec<Word>,
-    /// How many of the words are assignments before the program.
+    /// Number of words that are assignments before the program.
     pub assignments: usize,
     /// The commands that it starts in turn.
     pub inner: Vec<ParsedCommand>,
-    /// How many of the words, assignments included, end with the last program that is started.
+    /// Number of words, assignments included, up to the end of the last program that is started.
     pub reach: usize,
     /// Whether it is a wrapper without an effect of its own.
     pub transparent: bool,

@@ -1,4 +1,4 @@
-//! What `docs/lua.md` shows is so.
+//! The examples and tables of `docs/lua.md` agree with the program.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const PAGE: &str = include_str!("../../../../docs/lua.md");
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let mut pieces = PAGE.split("```");
     let mut blocks = Vec::new();
-    // What stands before the first fence, and between two blocks, is text.
+    // Text before the first fence, and between two blocks, is skipped.
     while let (Some(_), Some(block)) = (pieces.next(), pieces.next()) {
         blocks.push(block.split_once('\n').unwrap());
     }

@@ -1,4 +1,4 @@
-//! Scripts that do not end, take too much, or reach too far.
+//! Scripts that do not end, use too many resources, or access forbidden ones.
 
 use super::*;
 
@@ -109,7 +109,7 @@ fn a_program_lives_as_long_as_its_handle() {
         return server.stdout:read(100)",
     );
     assert_eq!(text(&run(&tool, json!({ "step": 1 }))), "started");
-    // Nobody holds this one.
+    // No handle refers to this program, so it is ended.
     folder::wait_until(|| {
         let pid = folder.get("pid");
         !Path::new("/proc").join(pid.trim()).exists()

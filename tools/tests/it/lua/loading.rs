@@ -1,4 +1,4 @@
-//! From a folder to tools and warnings.
+//! Loading a folder: tools and warnings.
 
 use ah_conversation::{Access, EmbeddedFile};
 
@@ -74,7 +74,7 @@ fn what_is_wrong_with_a_file_is_one_warning_with_its_line_and_the_rest_loads() {
         "#);
 }
 
-/// What a tool says stands in every request.
+/// Texts that are part of every request have a length limit.
 #[test]
 fn texts_that_are_too_long_for_every_request_are_refused() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The modules that scripts may require.
+//! The built-in modules for scripts.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -150,7 +150,7 @@ fn programs_are_run_and_talked_with() {
             "local h = spawn.spawn('echo e >&2; echo o') return h.stderr:read() .. h.stdout:read() .. h:wait()",
             "e\no\n0",
         ),
-        // More than a pipe holds, on both streams.
+        // More than a pipe's buffer, on both streams.
         (
             "return #spawn.run('yes | head -c 300000; yes | head -c 300000 >&2').stderr",
             "300000",
@@ -159,7 +159,7 @@ fn programs_are_run_and_talked_with() {
             "local h = spawn.spawn({ 'cat' }, { stdin = ('x'):rep(300000) }) return #select(2, h:read())",
             "300000",
         ),
-        // Who stays behind holds the pipe, and is not waited for.
+        // A process left behind keeps the pipe open and is not waited for.
         (
             "return spawn.run('sleep 1000 & echo done').stdout",
             "done\n",
@@ -212,7 +212,7 @@ fn databases() {
     }
 }
 
-/// A server that gives these answers, one for each connection; gives what it was asked.
+/// Starts a server with these answers, one per connection; its thread returns the requests.
 fn server(answers: Vec<String>) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

@@ -1,8 +1,8 @@
-//! Tools as they were written for the first `ah`, unchanged: what they required and called is here under its old names.
+//! Tools written for the first `ah` work unchanged: its modules and functions exist under their old names.
 
 use super::*;
 
-/// Runs a command as its own `bash` tool did: under `timeout`, with the handle noted in case the run is interrupted.
+/// Runs a command as the first `ah`'s `bash` tool did: under `timeout`, with its handle recorded for an interrupt.
 const COMMAND: &str = r#"
 local child = require("cosmic.child")
 local running = {}
@@ -37,7 +37,7 @@ return {
 }
 "#;
 
-/// Gives a picture as its own `read` did, and writes as its own `write` did.
+/// Returns an image as its `read` tool did, and writes as its `write` tool did.
 const FILE: &str = r#"
 local fs = require("cosmic.fs")
 local cio = require("cosmic.io")
@@ -64,7 +64,7 @@ return {
 }
 "#;
 
-/// Searches as its own `grep` did: not there unless asked for, and the errors are read first.
+/// Searches as its `grep` tool did: not loaded by default, and with errors read first.
 const SEARCH: &str = r#"
 local child = require("cosmic.child")
 return {
