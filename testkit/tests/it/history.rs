@@ -368,7 +368,9 @@ fn bound(change: impl FnOnce(&mut Value)) -> Value {
         body["model"] = "claude-opus-5-5".into();
         body
     };
-    let signature = Binding::of(&asked(first)).expect("the model binds its thinking").sign();
+    let signature = Binding::of(&asked(first))
+        .expect("the model binds its thinking")
+        .sign();
     let thought = json!({"type": "thinking", "thinking": "", "signature": signature});
     let mut later = asked(body(&json!([
         user("a"),
