@@ -105,7 +105,6 @@ impl Config {
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
         let servers = servers(&layers);
-        // Before the variables of the settings are added, which count in the order of their files.
         let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);

@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "s.json:22:36: invalid type: integer `1`, expected a string; the MCP server is left out"
+                "s.json:24:36: invalid type: integer `1`, expected a string; the MCP server is left out"
             ]
         );
         let mcp_server = ServerEntry {
@@ -543,7 +543,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (30, 5, 12),
+            (32, 5, 12),
             "a setting is missing in the schema"
         );
     }

@@ -58,7 +58,7 @@ pub enum EventKind {
         message_id: MessageId,
         expected_tokens: u64,
         read_tokens: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default)]
         change: Option<String>,
     },
     /// Another model answers instead of the requested one.

@@ -102,7 +102,7 @@ mod tests {
             (Some("(?=.*Edit).+"), "NotebookEdit", true),
             (Some(".*(?<!Output)"), "BashOutput", false),
             // Too many steps.
-            (Some("(?=x)?(a+)+\\1b"), &"a".repeat(64), true),
+            (Some("(?=a)(a+)+\\1b"), &"a".repeat(64), true),
         ] {
             let matcher = Matcher::new(text).expect("a matcher");
             assert_eq!(matcher.matches(name), matches, "{text:?} {name}");

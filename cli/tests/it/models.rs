@@ -222,7 +222,11 @@ fn a_cost_limit_without_a_price_needs_a_server_that_says_the_cost() {
         ended.stderr
     );
     let ended = plain(&world, &server, arguments("litellm/glm-5"));
-    let ended = ended.env("LITELLM_BASE_URL", server.url()).run().expect(1);
+    let ended = ended
+        .env("LITELLM_BASE_URL", server.url())
+        .env("LITELLM_API_KEY", "key-of-a-test")
+        .run()
+        .expect(1);
     let told = "the cost of the answer is not known, so the cost limit cannot be enforced";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
     assert_eq!(asked(&server), ["glm-5"]);

@@ -50,6 +50,11 @@ fn eventful() -> (World, Fields) {
         says("Done."),
         says("And done again."),
         Turn {
+            // Each reads less from the cache than the one before left there.
+            usage: Some(Usage {
+                cache_creation_input_tokens: 5,
+                ..costs(10, 1).unwrap()
+            }),
             repeat: Some(5),
             ..uses("bash", json!({"command": "true"}))
         },

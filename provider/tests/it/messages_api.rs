@@ -249,7 +249,7 @@ async fn permanent_failures_are_reported_with_a_hint() {
             no_model,
             ErrorClass::ModelNotFound,
             "API error 404: model: x",
-            "`ah models` lists the known models",
+            "`ah models --refresh` reads the server's list of models",
         ),
     ] {
         let server = Server::start(vec![answer.clone(), answer]).await;

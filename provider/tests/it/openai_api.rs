@@ -233,7 +233,7 @@ async fn a_permanent_failure_is_reported_at_once_with_a_hint() {
                 "There are no healthy deployments for this model",
             ),
             ErrorClass::ModelNotFound,
-            "`ah models` lists the known models",
+            "`ah models --refresh` reads the server's list of models",
         ),
         (
             page,

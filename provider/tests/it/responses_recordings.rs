@@ -19,10 +19,7 @@ const NO_ANSWERS: [(&str, &str); 2] = [
         "the server's JSON holds no answer",
     ),
     // A failed response.
-    (
-        "responses-stream-err-mid-overloaded",
-        "litellm.InternalServerError: AnthropicError - Overloaded",
-    ),
+    ("responses-stream-err-mid-overloaded", "Overloaded"),
 ];
 
 /// Files that were edited by hand, so that the pieces of the answer, which `ah` reads, differ from the whole, which the

@@ -118,8 +118,13 @@ pub(super) fn written(words: &[Word]) -> Option<Vec<String>> {
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
             let Some(text) = word.text.as_deref() else {
-                // It may be an option only if it begins like one.
-                if word.raw.trim_start_matches(['"', '\'']).starts_with("-") {
+                // It may be an option only if it begins like one, and such an option only by its name.
+                let raw = word.raw.trim_start_matches(['"', '\'']);
+                let is_known = raw.split_once('=').is_some_and(|(name, _)| {
+                    let is_name = name.chars().all(|c| c == '-' || c.is_ascii_alphanumeric());
+                    is_name && matches!(options.value(&format!("{name}=")), Value::None)
+                });
+                if raw.starts_with('-') && !is_known {
                     return None;
                 }
                 continue;

@@ -432,6 +432,7 @@ fn lines(program: &str, words: &[Word]) -> Option<Vec<Start>> {
         _ => return Some(Vec::new()),
     };
     let mut lines = match program {
+        "git" if configures_git(words) => return None,
         "git" => run_by_git(words)?,
         _ => Vec::new(),
     };
@@ -457,6 +458,44 @@ fn lines(program: &str, words: &[Word]) -> Option<Vec<Start>> {
         }
     }
     Some(lines)
+}
+
+/// Keys of git's configuration, or beginnings of them, that name no program.
+const HARMLESS_KEYS: [&str; 8] = [
+    "advice.",
+    "color.",
+    "column.",
+    "core.quotepath",
+    "init.defaultbranch",
+    "log.date",
+    "user.email",
+    "user.name",
+];
+
+/// Returns whether options before git's subcommand may have it start a program: most settings can.
+fn configures_git(words: &[Word]) -> bool {
+    let is_harmless = |setting: &str| {
+        let setting = setting.to_ascii_lowercase();
+        HARMLESS_KEYS.iter().any(|key| setting.starts_with(key))
+    };
+    let mut rest = words.iter().skip(1);
+    while let Some(text) = rest.next().and_then(|word| word.text.as_deref()) {
+        match text {
+            "-c" => {
+                let setting = rest.next().and_then(|word| word.text.as_deref());
+                if !setting.is_some_and(is_harmless) {
+                    return true;
+                }
+            }
+            "-C" | "--git-dir" | "--work-tree" | "--namespace" => drop(rest.next()),
+            _ if text.starts_with("--config-env") || text.starts_with("--exec-path=") => {
+                return true;
+            }
+            _ if text.starts_with('-') => {}
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// Returns the program that `git bisect run` or `git submodule foreach` starts.
