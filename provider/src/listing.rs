@@ -1,5 +1,5 @@
 //! The models that a server says it has, with their limits and prices, as a catalogue. Each kind of server has a list of
-//! its own; what a list says of a model is read in [`facts`].
+//! its own; what a list says of a model is read in `facts`.
 
 mod facts;
 
