@@ -125,7 +125,7 @@ on('a tool in the process', async bench => {
   assert.ok(offered.includes('mcp__sums__add'));
 });
 
-on('servers are set and hidden while a session goes on', async bench => {
+on('servers are set and disabled while a session goes on', async bench => {
   const server = name => sdk.createSdkMcpServer({
     name,
     tools: [sdk.tool('who', 'Says who it is.', {}, async () => ({
@@ -152,7 +152,9 @@ on('servers are set and hidden while a session goes on', async bench => {
   assert.equal((await query.next()).done, true);
   const names = request => request.tools.map(it => it.name).filter(name => name.startsWith('mcp__'));
   const offered = (await bench.requests()).map(names);
-  assert.deepEqual(offered, [['mcp__early__who'], ['mcp__late__who'], ['mcp__late__who'], []]);
+  // What was offered once stays in the requests, so that they extend each other; a call of it would be refused.
+  const both = ['mcp__early__who', 'mcp__late__who'];
+  assert.deepEqual(offered, [['mcp__early__who'], both, both, both]);
 });
 
 on('several prompts, and what is changed between them', async bench => {
