@@ -1,6 +1,7 @@
 //! The sessions that this user has made or chosen, by id: a folder of sessions may have come with a project, and what lies
 //! in it is then nobody's words but its author's.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -20,10 +21,10 @@ impl KnownSessions {
         Self { path: path.into() }
     }
 
-    /// Whether the session is in the list.
-    pub fn contains(&self, id: &SessionId) -> bool {
+    /// Reads the ids in the list.
+    pub(crate) fn ids(&self) -> HashSet<String> {
         let text = fs::read_to_string(&self.path).unwrap_or_default();
-        text.lines().any(|line| line == id.as_str())
+        text.lines().map(str::to_owned).collect()
     }
 
     /// Adds the session, unless it is in the list.
@@ -32,7 +33,7 @@ impl KnownSessions {
     ///
     /// If the file cannot be written.
     pub fn add(&self, id: &SessionId) -> io::Result<()> {
-        if self.contains(id) {
+        if self.ids().contains(id.as_str()) {
             return Ok(());
         }
         if let Some(folder) = self.path.parent() {

@@ -114,34 +114,42 @@ impl Sessions {
     /// Returns the session with the greatest id.
     pub fn newest(&self) -> Result<Option<Paths>, StoreError> {
         let mut ids = self.ids()?.into_iter().rev();
-        let newest = ids.find(|id| self.is_known(id));
+        let newest = ids.find(self.known_ids());
         Ok(newest.map(|id| Paths::in_folder(&self.folder, &id)))
     }
 
     /// Returns the newest session that is not known, if it is newer than those that are.
     pub fn newest_unknown(&self) -> Result<Option<SessionId>, StoreError> {
         let newest = self.ids()?.pop();
-        Ok(newest.filter(|id| !self.is_known(id)))
+        let is_known = self.known_ids();
+        Ok(newest.filter(|id| !is_known(id)))
     }
 
-    fn is_known(&self, id: &SessionId) -> bool {
-        self.known.as_ref().is_none_or(|known| known.contains(id))
+    /// Returns the test for being known, for which the list is read once.
+    fn known_ids(&self) -> impl Fn(&SessionId) -> bool + use<> {
+        let known = self.known.as_ref().map(KnownSessions::ids);
+        move |id| {
+            known
+                .as_ref()
+                .is_none_or(|known| known.contains(id.as_str()))
+        }
     }
 
     /// Returns the session with the newest message.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
         let heads = self.list()?;
+        let is_known = self.known_ids();
         let last = heads
             .into_iter()
-            .filter(|head| self.is_known(&head.id))
+            .filter(|head| is_known(&head.id))
             .max_by_key(|head| (head.last_written, head.id.clone()));
         Ok(last.map(|head| head.paths))
     }
 
     /// Returns the session of this name; fails if there are several.
     pub fn named(&self, name: &str) -> Result<Option<Paths>, StoreError> {
-        let named =
-            |head: &SessionHead| head.name.as_deref() == Some(name) && self.is_known(&head.id);
+        let is_known = self.known_ids();
+        let named = |head: &SessionHead| head.name.as_deref() == Some(name) && is_known(&head.id);
         let found: Vec<_> = self.list()?.into_iter().filter(named).collect();
         self.only(name, found)
     }
