@@ -119,6 +119,7 @@ impl Split {
             max_output: MAX_SUMMARY,
             thinking: Thinking::default(),
             sampling: Sampling::default(),
+            summary: None,
         }
     }
 }

@@ -220,76 +220,95 @@ impl Session {
         });
         let wanted = self.before_summary(instructions).await;
         let started = self.ports.clock.now();
-        let mut reply = match self.appended_request(&split, wanted.as_deref()) {
-            Some(request) => self.ask(Purpose::Summary, request, stop).await,
-            None => self.ask_flattened(&split, wanted.as_deref(), stop).await,
-        };
+        let mut reply = self.ask_own(&split, wanted.as_deref(), stop).await;
         if is_no_summary(&reply) {
-            reply = self.ask_flattened(&split, wanted.as_deref(), stop).await;
+            let request = split.flattened(&*self.ports.clock, wanted.as_deref());
+            reply = self.ask(Purpose::Summary, request, stop).await;
         }
         let error = match reply {
             Ok(ModelReply::Stopped(_)) => return Ok(()),
-            Ok(ModelReply::Whole(answer)) if !text_of(&answer.content).trim().is_empty() => {
-                let response = self.response(Purpose::Summary, &answer, started);
-                let message = self.summary(split, &text_of(&answer.content));
-                self.store_answer(message, response).await?;
-                self.emit(EventKind::CompactionComplete {
-                    input_tokens: answer.usage.effective_input(),
-                    output_tokens: answer.usage.output_tokens,
-                });
-                return Ok(self.after_summary().await?);
-            }
-            Ok(ModelReply::Whole(_)) => "the model sent an empty answer".to_owned(),
+            Ok(ModelReply::Whole(answer)) => match summary_of(&answer.content) {
+                Some(content) => {
+                    let response = self.response(Purpose::Summary, &answer, started);
+                    let message = self.summary(split, content);
+                    self.store_answer(message, response).await?;
+                    self.emit(EventKind::CompactionComplete {
+                        input_tokens: answer.usage.effective_input(),
+                        output_tokens: answer.usage.output_tokens,
+                    });
+                    return Ok(self.after_summary().await?);
+                }
+                None => "the model sent an empty answer".to_owned(),
+            },
             Err(error) => error.to_string(),
         };
         self.emit(EventKind::Error {
             error: format!("cannot summarise the conversation: {error}"),
         });
-        let message = self.summary(split, WITHOUT_SUMMARY);
+        let message = self.summary(split, vec![ContentBlock::text(WITHOUT_SUMMARY)]);
         self.append_with(message, Vec::new()).await?;
         Ok(self.after_summary().await?)
     }
 
-    /// Returns the request for a summary that reads the cache of the requests before: the whole conversation if it leaves
-    /// room for the answer, else the part to summarise. `None` if there is no such cache: nothing was asked before, or
-    /// another model was.
-    fn appended_request(&self, split: &Split, wanted: Option<&str>) -> Option<Request> {
+    /// Requests a summary of the messages in `split`, behind the beginning of the requests before, so that it reads their
+    /// cache: from the server itself if it writes summaries, else from the model. As text if there is no such cache:
+    /// nothing was asked before, or another model was.
+    async fn ask_own(
+        &mut self,
+        split: &Split,
+        wanted: Option<&str>,
+        stop: &Stop,
+    ) -> Result<ModelReply, ProviderError> {
         let model = self.ports.provider.model();
         let is_own = Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider)
             && !is_other_model(&self.transcript, &model.provider, &model.name);
-        let prefix = self.transcript.prefix().filter(|_| is_own)?;
+        let clock = self.ports.clock.clone();
+        let Some(prefix) = self.transcript.prefix().filter(|_| is_own).cloned() else {
+            let request = split.flattened(&*clock, wanted);
+            return self.ask(Purpose::Summary, request, stop).await;
+        };
+        if self.ports.provider.continuity().summarizes {
+            let request = Request {
+                summary: Some(wanted.unwrap_or_default().to_owned()),
+                ..self.request_of(split.older().to_vec(), &prefix)
+            };
+            let reply = self.ask(Purpose::Summary, request, stop).await;
+            match &reply {
+                // What lies between may not know the wish, and the model goes on with its work.
+                Ok(ModelReply::Whole(answer)) if server_summary(&answer.content).is_none() => {}
+                Err(error) if error.class == ErrorClass::InvalidRequest => {}
+                _ => return reply,
+            }
+        }
         let needed = self.transcript.context_tokens() + Split::ROOM;
         let messages = if needed <= self.settings.limits.context_window {
             self.transcript.view()
         } else {
             split.older().to_vec()
         };
-        let request = SentRequest::of(
+        let request = Split::appended(self.request_of(messages, &prefix), &*clock, wanted);
+        self.ask(Purpose::Summary, request, stop).await
+    }
+
+    /// Returns a request with these messages of the view behind the beginning of the branch.
+    fn request_of(&self, messages: Vec<Arc<Message>>, prefix: &Prefix) -> Request {
+        SentRequest::of(
             messages,
             &self.transcript,
             prefix,
             &self.settings,
             self.ports.provider.continuity().binds_thinking,
-        );
-        Some(Split::appended(request, &*self.ports.clock, wanted))
+        )
     }
 
-    async fn ask_flattened(
-        &mut self,
-        split: &Split,
-        wanted: Option<&str>,
-        stop: &Stop,
-    ) -> Result<ModelReply, ProviderError> {
-        let request = split.flattened(&*self.ports.clock, wanted);
-        self.ask(Purpose::Summary, request, stop).await
-    }
-
-    fn summary(&self, split: Split, text: &str) -> Message {
+    fn summary(&self, split: Split, mut content: Vec<ContentBlock>) -> Message {
         let origin = Origin::Summary {
             kept_from: split.kept_from,
         };
-        let text = format!("{MARKER}\n{}", text.trim());
-        self.message(Role::User, origin, vec![ContentBlock::Text { text }])
+        if let Some(ContentBlock::Text { text }) = content.first_mut() {
+            *text = format!("{MARKER}\n{}", text.trim());
+        }
+        self.message(Role::User, origin, content)
     }
 
     fn response(&self, purpose: Purpose, answer: &ModelAnswer, started: Time) -> Response {
@@ -444,6 +463,23 @@ impl Session {
             _ => {}
         }
     }
+}
+
+/// Returns the block with a summary that the server wrote.
+fn server_summary(content: &[ContentBlock]) -> Option<&ContentBlock> {
+    let mut blocks = content.iter();
+    blocks.find(|block| block.server_summary().is_some())
+}
+
+/// Returns the content of a summary: its text, and the block of a server that wrote it. `None` if there is no text.
+fn summary_of(answer: &[ContentBlock]) -> Option<Vec<ContentBlock>> {
+    let written = server_summary(answer);
+    let text = match written.and_then(ContentBlock::server_summary) {
+        Some(text) => text.to_owned(),
+        None => text_of(answer),
+    };
+    let text = (!text.trim().is_empty()).then(|| ContentBlock::text(text))?;
+    Some([text].into_iter().chain(written.cloned()).collect())
 }
 
 /// Whether the answer to a request for a summary makes another form of it worth trying: the model went on with its work

@@ -78,13 +78,13 @@ pub(crate) fn due(transcript: &Transcript, present: &Present<'_>) -> Due {
     Due::Tell(update, content)
 }
 
-/// Returns the tools that updates have told of and that are not among those of the beginning.
-pub(crate) fn added(transcript: &Transcript) -> Arc<[ToolSpec]> {
-    let Some(prefix) = transcript.prefix() else {
-        return Arc::default();
-    };
+/// Returns the tools that `updates` tell of and that are not among those of the beginning.
+pub(crate) fn added<'a>(
+    prefix: &Prefix,
+    updates: impl Iterator<Item = &'a Update>,
+) -> Arc<[ToolSpec]> {
     let mut added: Vec<ToolSpec> = Vec::new();
-    for tool in transcript.updates().flat_map(|update| &update.tools) {
+    for tool in updates.flat_map(|update| &update.tools) {
         let is_known = |known: &ToolSpec| known.name == tool.name;
         if !prefix.tools.iter().any(is_known) && !added.iter().any(is_known) {
             added.push(tool.clone().into());

@@ -4,8 +4,8 @@ use std::mem;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Message, Origin, Prefix, Request, Role, Transcript, Update, extend_sendable,
-    trimmed,
+    ContentBlock, Message, Origin, Prefix, Request, Role, ToolSpec, Transcript, Update,
+    extend_sendable, trimmed,
 };
 
 use crate::SessionSettings;
@@ -37,7 +37,8 @@ impl SentRequest {
         binds_thinking: bool,
     ) -> Request {
         self.catch_up(transcript, settings.max_messages, binds_thinking);
-        behind(prefix, transcript, settings, self.messages.clone())
+        let added = added(prefix, transcript.updates());
+        behind(prefix, added, settings, self.messages.clone())
     }
 
     /// Returns a request with the first messages of the view, or all of them, as the requests so far have said them.
@@ -56,7 +57,11 @@ impl SentRequest {
         // Nothing was answered behind them, and more is said in their place.
         take_updates(&mut said);
         extend_sendable(&mut sound, &said);
-        behind(prefix, transcript, settings, Arc::new(sound))
+        let updates = said.iter().filter_map(|message| match &message.origin {
+            Origin::Update(update) => Some(&**update),
+            _ => None,
+        });
+        behind(prefix, added(prefix, updates), settings, Arc::new(sound))
     }
 
     fn catch_up(
@@ -105,18 +110,19 @@ impl SentRequest {
 /// Returns a request with these messages behind the beginning of the branch.
 fn behind(
     prefix: &Prefix,
-    transcript: &Transcript,
+    added: Arc<[ToolSpec]>,
     settings: &SessionSettings,
     messages: Arc<Vec<Arc<Message>>>,
 ) -> Request {
     Request {
         system: prefix.system.clone(),
         tools: prefix.tools.clone(),
-        added: added(transcript),
+        added,
         messages,
         max_output: settings.limits.reserved_output,
         thinking: settings.thinking,
         sampling: settings.sampling.clone(),
+        summary: None,
     }
 }
 

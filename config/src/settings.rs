@@ -54,6 +54,8 @@ pub struct Settings {
     pub max_output_tokens: Option<NonZero<u64>>,
     /// Lifetime of what requests leave in the prompt cache.
     pub cache_ttl: Option<CacheTtl>,
+    /// Whether summaries are left to servers that write them.
+    pub server_compaction: Option<bool>,
     /// How often a pause is bridged by a request that keeps the conversation in the prompt cache.
     pub keep_warm: Option<u32>,
     /// Time in seconds until the first event of an answer.
@@ -151,6 +153,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "maxThinkingTokens" => settings.max_thinking_tokens = Some(file.value(value)?),
             "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
             "cacheTtl" => settings.cache_ttl = Some(file.value(value)?),
+            "serverCompaction" => settings.server_compaction = Some(file.value(value)?),
             "keepWarm" => settings.keep_warm = Some(file.value(value)?),
             "firstEventTimeout" => settings.first_event_timeout = Some(file.value(value)?),
             "nextEventTimeout" => settings.next_event_timeout = Some(file.value(value)?),
@@ -302,7 +305,7 @@ mod tests {
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
-            "cacheTtl": "1h", "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
+            "cacheTtl": "1h", "serverCompaction": true, "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
             "temperature": 0.5, "topP": 0.9, "stop": ["END"],
             "permissions": {
                 "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
@@ -371,6 +374,7 @@ mod tests {
             max_thinking_tokens: Some(4_000),
             max_output_tokens: NonZero::new(9_000),
             cache_ttl: Some(CacheTtl::Hour),
+            server_compaction: Some(true),
             keep_warm: Some(3),
             first_event_timeout: NonZero::new(900),
             next_event_timeout: NonZero::new(60),
@@ -543,7 +547,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (32, 5, 12),
+            (33, 5, 12),
             "a setting is missing in the schema"
         );
     }

@@ -30,6 +30,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         max_thinking_tokens: _,
         max_output_tokens: _,
         cache_ttl: _,
+        server_compaction: _,
         keep_warm,
         first_event_timeout: _,
         next_event_timeout: _,

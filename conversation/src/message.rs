@@ -207,6 +207,16 @@ impl ContentBlock {
             _ => None,
         }
     }
+
+    /// Returns the text of a summary that a server wrote ([`Request::summary`](crate::Request::summary)).
+    pub fn server_summary(&self) -> Option<&str> {
+        match self {
+            Self::Other { raw } if raw.get("type")?.as_str()? == "compaction" => {
+                raw.get("content")?.as_str()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Returns the concatenated text blocks of `content`.

@@ -39,6 +39,8 @@ pub struct Continuity {
     pub appends_tools: bool,
     /// Whether its thinking is valid only behind exactly the same beginning.
     pub binds_thinking: bool,
+    /// Whether the server is to write summaries itself.
+    pub summarizes: bool,
 }
 
 /// A web search request.
@@ -98,6 +100,9 @@ pub struct Request {
     pub thinking: Thinking,
     /// Sampling parameters.
     pub sampling: Sampling,
+    /// Asks for the server's own summary of the messages in the place of an answer, with these instructions, which may
+    /// be empty. Only for a model that [`summarizes`](Continuity::summarizes).
+    pub summary: Option<String>,
 }
 
 impl Request {

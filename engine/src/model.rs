@@ -205,6 +205,10 @@ impl Inputs {
                 .cache_ttl
                 .as_ref()
                 .map_or_else(Default::default, |set| set.value),
+            server_compaction: exchange
+                .server_compaction
+                .as_ref()
+                .is_some_and(|set| set.value),
             keep_warm: exchange.keep_warm.as_ref().map_or(0, |set| set.value),
             timeouts: timeouts(exchange),
             retry: config.retry,

@@ -303,6 +303,10 @@ fn named<'a>(
             let rest = (!rest.is_empty()).then(|| (uuid.to_owned(), rest));
             rows.chain(rest).collect()
         }
+        // Behind its text stands the block in which a server wrote it.
+        Role::User if message.is_summary() => {
+            vec![(uuid.to_owned(), &blocks[..blocks.len().min(1)])]
+        }
         Role::Assistant | Role::User => vec![(uuid.to_owned(), blocks)],
     }
 }

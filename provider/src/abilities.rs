@@ -289,6 +289,7 @@ mod tests {
                 top_p: Some(0.9),
                 stop: vec!["END".to_owned()],
             },
+            summary: None,
         }
     }
 

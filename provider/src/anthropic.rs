@@ -33,10 +33,11 @@ const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 /// Usual header of the key.
 pub(crate) const KEY_HEADER: &str = "x-api-key";
 /// Words of an error that is about features which only newer servers know.
-const FEATURE_WORDS: [&str; 7] = [
+const FEATURE_WORDS: [&str; 8] = [
     "anthropic-beta",
     "beta header",
     "block_binding",
+    "compaction",
     "display",
     "tool_addition",
     "unexpected role",
@@ -150,6 +151,10 @@ impl Provider for Anthropic {
                     (event @ Ok(StreamEvent::Sent { .. }), again) => Some((event, (events, again))),
                     (Err(error), Some((plain, request))) if refuses_features(&error) => {
                         is_plain.store(true, Ordering::Relaxed);
+                        if request.summary.is_some() {
+                            // Without the feature the request would ask for an answer.
+                            return Some((Err(error), (events, None)));
+                        }
                         let mut events = plain.stream(request);
                         let event = events.next().await?;
                         Some((event, (events, None)))

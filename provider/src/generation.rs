@@ -12,6 +12,8 @@ pub struct Generation {
     pub always_thinks: bool,
     /// Whether it shows its thoughts, and what it says between its calls, only if asked to.
     pub hides_thoughts: bool,
+    /// Whether the server writes a summary for it on demand.
+    pub summarizes: bool,
 }
 
 impl Generation {
@@ -21,18 +23,28 @@ impl Generation {
         let Some((family, version)) = crate::family::parse(name) else {
             return Self::default();
         };
-        let (updates, binding, thinking, hiding): (&[u32], &[u32], &[u32], &[u32]) = match family {
-            "opus" => (&[4, 8], &[5, 5], &[5], &[4, 7]),
-            "sonnet" | "haiku" => (&[5, 5], &[5, 5], &[5, 5], &[5]),
-            "fable" | "mythos" => (&[5], &[5, 1], &[5], &[5]),
+        // The first versions with each feature, in the order of the fields.
+        let first: [&[u32]; 5] = match family {
+            "opus" => [&[4, 8], &[5, 5], &[5], &[4, 7], &[4, 6]],
+            "sonnet" => [&[5, 5], &[5, 5], &[5, 5], &[5], &[4, 6]],
+            "haiku" => [&[5, 5], &[5, 5], &[5, 5], &[5], &[5, 5]],
+            "fable" | "mythos" => [&[5], &[5, 1], &[5], &[5], &[5]],
             _ => return Self::default(),
         };
-        let version = version.numbers.as_slice();
+        let has = first.map(|first| version.numbers.as_slice() >= first);
+        let [
+            takes_updates,
+            binds_thinking,
+            always_thinks,
+            hides_thoughts,
+            summarizes,
+        ] = has;
         Self {
-            takes_updates: version >= updates,
-            binds_thinking: version >= binding,
-            always_thinks: version >= thinking,
-            hides_thoughts: version >= hiding,
+            takes_updates,
+            binds_thinking,
+            always_thinks,
+            hides_thoughts,
+            summarizes,
         }
     }
 }
@@ -44,28 +56,34 @@ mod tests {
     #[test]
     fn features_follow_from_family_and_version() {
         for (name, expected) in [
-            ("claude-opus-4-6", [false, false, false, false]),
-            ("claude-opus-4-7", [false, false, false, true]),
-            ("claude-opus-4-8", [true, false, false, true]),
-            ("claude-opus-5", [true, false, true, true]),
-            ("claude-opus-5-20260724", [true, false, true, true]),
-            ("claude-opus-5-5", [true, true, true, true]),
+            ("claude-opus-4-6", [false, false, false, false, true]),
+            ("claude-opus-4-7", [false, false, false, true, true]),
+            ("claude-opus-4-8", [true, false, false, true, true]),
+            ("claude-opus-5", [true, false, true, true, true]),
+            ("claude-opus-5-20260724", [true, false, true, true, true]),
+            ("claude-opus-5-5", [true, true, true, true, true]),
             (
                 "anthropic/claude-opus-5-5-20260922",
-                [true, true, true, true],
+                [true, true, true, true, true],
             ),
-            ("us.anthropic.claude-opus-5-5", [true, true, true, true]),
-            ("claude-opus-6", [true, true, true, true]),
-            ("claude-sonnet-5", [false, false, false, true]),
-            ("claude-sonnet-4-5-20250929", [false, false, false, false]),
-            ("claude-sonnet-5-5", [true, true, true, true]),
-            ("claude-haiku-4-5", [false, false, false, false]),
-            ("claude-haiku-5-5", [true, true, true, true]),
-            ("claude-fable-5", [true, false, true, true]),
-            ("claude-fable-5-2", [true, true, true, true]),
-            ("claude-mythos-preview", [false, false, false, false]),
-            ("gpt-6", [false, false, false, false]),
-            ("claude-3-5-sonnet", [false, false, false, false]),
+            (
+                "us.anthropic.claude-opus-5-5",
+                [true, true, true, true, true],
+            ),
+            ("claude-opus-6", [true, true, true, true, true]),
+            ("claude-sonnet-5", [false, false, false, true, true]),
+            (
+                "claude-sonnet-4-5-20250929",
+                [false, false, false, false, false],
+            ),
+            ("claude-sonnet-5-5", [true, true, true, true, true]),
+            ("claude-haiku-4-5", [false, false, false, false, false]),
+            ("claude-haiku-5-5", [true, true, true, true, true]),
+            ("claude-fable-5", [true, false, true, true, true]),
+            ("claude-fable-5-2", [true, true, true, true, true]),
+            ("claude-mythos-preview", [false, false, false, false, false]),
+            ("gpt-6", [false, false, false, false, false]),
+            ("claude-3-5-sonnet", [false, false, false, false, false]),
         ] {
             let found = Generation::of(name);
             let found = [
@@ -73,6 +91,7 @@ mod tests {
                 found.binds_thinking,
                 found.always_thinks,
                 found.hides_thoughts,
+                found.summarizes,
             ];
             assert_eq!(found, expected, "{name}");
         }

@@ -114,6 +114,7 @@ pub fn left_out(
         max_output: 0,
         thinking,
         sampling: sampling.clone(),
+        summary: None,
     };
     Ok(route.left_out(name, &request))
 }

@@ -32,6 +32,8 @@ pub struct Options<'a> {
     pub max_output: Option<u64>,
     /// Lifetime of what requests leave in the prompt cache.
     pub cache_ttl: CacheTtl,
+    /// Whether summaries are left to servers that write them.
+    pub server_compaction: bool,
     /// How often a pause of a conversation is bridged by a request that keeps it in the prompt cache.
     pub keep_warm: u32,
     /// Timeouts of a server's answer.

@@ -136,7 +136,9 @@ impl<'a> Route<'a> {
         };
         Ok(match self.api() {
             Api::Anthropic => {
-                let encoder = anthropic::Encoder::new(model, abilities).cached_for(ttl);
+                let encoder = anthropic::Encoder::new(model, abilities)
+                    .cached_for(ttl)
+                    .summarizing(self.options.server_compaction);
                 Arc::new(Retrying::new(
                     Anthropic::new(server, &betas, encoder, keep_warm)?,
                     retry,

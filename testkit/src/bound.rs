@@ -12,13 +12,16 @@ use ah_provider::abilities::Abilities;
 use ah_provider::anthropic::Encoder;
 use ah_provider::http_model::RequestEncoder as _;
 use futures_util::stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::server::messages::binding::Binding;
 use crate::server::messages::history;
 
 /// Context window of the model, in tokens.
 const WINDOW: u64 = 200_000;
+
+/// Model whose summaries the server writes itself.
+pub const SUMMARIZED: &str = "claude-haiku-5-5";
 
 /// A model; its answers come from a record that several models can share.
 pub struct Bound {
@@ -58,6 +61,8 @@ pub enum BoundAnswer {
     Fills(String),
     /// A call.
     Calls(String, Value),
+    /// The server's own summary.
+    Summarizes,
     /// An error of the server.
     Fails,
 }
@@ -74,7 +79,9 @@ impl Bound {
             long_price: None,
         };
         Self {
-            encoder: Mutex::new(Encoder::new(model.clone(), Abilities::default())),
+            encoder: Mutex::new(
+                Encoder::new(model.clone(), Abilities::default()).summarizing(name == SUMMARIZED),
+            ),
             model,
             record,
         }
@@ -136,7 +143,10 @@ impl Provider for Bound {
             let error = ProviderError::new(ErrorClass::InvalidRequest, refused);
             return Box::pin(stream::iter([Err(error)]));
         }
-        let answer = state.answers.pop_front();
+        let answer = match body["compaction"].is_null() {
+            true => state.answers.pop_front(),
+            false => Some(BoundAnswer::Summarizes),
+        };
         drop(state);
         let answer = answer.unwrap_or_else(|| BoundAnswer::Says("Yes.".to_owned()));
         Box::pin(stream::iter(events(answer, number, Binding::of(&body))))
@@ -163,6 +173,11 @@ fn events(
         BoundAnswer::Fills(text) => {
             usage.input_tokens = WINDOW * 9 / 10;
             (BlockStart::Text(text), StopReason::EndTurn)
+        }
+        BoundAnswer::Summarizes => {
+            let block = json!({"type": "compaction", "content": "All.", "signature": "seal"});
+            let reason = StopReason::Other("compaction".to_owned());
+            (BlockStart::Other(block), reason)
         }
         BoundAnswer::Says(text) => (BlockStart::Text(text), StopReason::EndTurn),
         BoundAnswer::Calls(name, input) => {

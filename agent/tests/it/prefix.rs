@@ -1,7 +1,8 @@
 //! Random lives of a session: every request continues an earlier one byte for byte, or the break is declared; and a model
 //! that binds its thinking to what stands before it refuses none.
 //!
-//! `AH_HISTORIES=100000 cargo test -p ah-agent lives` tries more of them; a failure names the number of its life.
+//! `AH_HISTORIES=100000 cargo test -p ah-agent lives` tries more of them, `AH_HISTORIES=700..701` one; a failure names the
+//! number of its life.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +20,7 @@ use ah_conversation::{
     PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider,
     ProviderError, Rulebook, Sampling, ServerStatus, Servers, ServersChange, Thinking, Tool,
 };
-use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord};
+use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
 use ah_testkit::server::messages::binding::continues;
 use ah_testkit::world::World;
 use async_trait::async_trait;
@@ -32,21 +33,32 @@ use crate::world::Fake;
 const LIVES: u64 = 100;
 const STEPS: usize = 14;
 /// The models that answer.
-const MODELS: [&str; 3] = ["claude-opus-5-5", "claude-opus-4-6", "claude-sonnet-5-5"];
+const MODELS: [&str; 4] = [
+    "claude-opus-5-5",
+    "claude-opus-4-6",
+    "claude-sonnet-5-5",
+    SUMMARIZED,
+];
 
 #[test]
 fn lives_of_a_session_never_change_what_was_said() {
     let wanted = std::env::var("AH_HISTORIES").ok();
-    let count = wanted.and_then(|count| count.parse().ok()).unwrap_or(LIVES);
+    let wanted = wanted.as_deref().map(|range| match range.split_once("..") {
+        Some((first, end)) => Some((first.parse().ok()?, end.parse().ok()?)),
+        None => Some((0, range.parse().ok()?)),
+    });
+    let (first, end) = wanted.map_or((0, LIVES), |range| range.expect("N or FIRST..END"));
+    let count = end - first;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let mut all = Tally::default();
-    for number in 0..count {
+    for number in first..end {
         let tally = runtime.block_on(live(number));
         all.breaks += tally.breaks;
         all.thinks += tally.thinks;
+        all.summaries += tally.summaries;
     }
     // A declaration of everything would pass all checks, and so would requests without thinking.
     assert!(all.breaks < count, "{} breaks in {count} lives", all.breaks);
@@ -55,6 +67,7 @@ fn lives_of_a_session_never_change_what_was_said() {
         "{} thoughts in {count} lives",
         all.thinks
     );
+    assert!(count < LIVES || all.summaries > 0);
 }
 
 /// What shows that the checks had something to check.
@@ -64,6 +77,8 @@ struct Tally {
     breaks: u64,
     /// Requests with thinking.
     thinks: u64,
+    /// Requests with a summary that the server wrote.
+    summaries: u64,
 }
 
 /// Lives life `number` and checks its requests.
@@ -92,14 +107,15 @@ async fn live(number: u64) -> Tally {
             asked[at - 1].body
         );
     }
-    let bodies = asked.iter().map(|request| request.body.to_string());
-    let thinks = bodies
-        .filter(|body| body.contains("\"type\":\"thinking\""))
-        .count();
+    let holding = |block: &str| {
+        let bodies = asked.iter().map(|request| request.body.to_string());
+        bodies.filter(|body| body.contains(block)).count() as u64
+    };
     let declared = asked.iter().filter(|request| request.is_declared).count();
     Tally {
         breaks: (declared as u64).saturating_sub(life.needed),
-        thinks: thinks as u64,
+        thinks: holding("\"type\":\"thinking\""),
+        summaries: holding("\"type\":\"compaction\""),
     }
 }
 

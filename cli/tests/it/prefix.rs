@@ -3,7 +3,7 @@
 
 use ah_conversation::Usage;
 use ah_provider::script::failure::Failure;
-use ah_provider::script::format::Turn;
+use ah_provider::script::format::{Block, Turn};
 use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{thinks, uses};
 use ah_testkit::server::Server;
@@ -284,6 +284,78 @@ fn a_summary_is_asked_for_behind_what_was_said_and_keeps_no_thinking_from_before
         "{usage}"
     );
     assert_eq!(usage.matches("could not read").count(), 1, "{usage}");
+}
+
+/// Returns an answer with a summary that the server wrote itself.
+fn summary_of_the_server() -> Turn {
+    let block = json!({"type": "compaction", "content": "In short.", "signature": "seal"});
+    Turn {
+        content: vec![Block {
+            other: Some(block),
+            ..Block::default()
+        }],
+        stop_reason: Some("compaction".to_owned()),
+        ..Turn::default()
+    }
+}
+
+/// Where the settings ask for it, the server writes the summary, and its block stands for what it summarises. A model
+/// that the server does not offer this for, and a server that does not know it, get the usual request.
+#[test]
+fn a_summary_can_be_left_to_the_server() {
+    let refusal = Turn {
+        error: Some(Failure {
+            status: Some(400),
+            kind: Some("invalid_request_error".to_owned()),
+            message: Some("compaction: Extra inputs are not permitted".to_owned()),
+            ..Failure::default()
+        }),
+        ..Turn::default()
+    };
+    for (model, summary, written) in [
+        (BINDING, &[summary_of_the_server()][..], true),
+        (OLDER, &[summary_of_the_server()], true),
+        (BINDING, &[refusal, answer("In short.")], false),
+        // What lies between has dropped the wish.
+        (OLDER, &[answer("I go on."), answer("In short.")], false),
+        ("claude-haiku-4-5", &[answer("In short.")], false),
+    ] {
+        let world = World::new();
+        world.write(
+            "../home/.ah/settings.json",
+            json!({"serverCompaction": true}).to_string(),
+        );
+        let begin = [looks("A"), long(answer("B"))];
+        let end = [answer("C"), answer("D")];
+        let turns = begin.into_iter().chain(summary.iter().cloned()).chain(end);
+        let server = Server::new(turns);
+        let crowded = ["--compact-at", "9000"];
+        let prompts = ["one", "two", "three"].map(|prompt| [crowded[0], crowded[1], prompt]);
+        let prompts: Vec<_> = prompts.iter().map(|prompt| &prompt[..]).collect();
+        talk(&world, &server, model, &prompts, |_| {});
+        let refusals = server.refusals();
+        assert_eq!(refusals, Vec::<String>::new(), "{model}");
+        let bodies = bodies(&server);
+        let asked: Vec<_> = bodies.iter().map(|body| &body["compaction"]).collect();
+        let is_asked = model != "claude-haiku-4-5";
+        let wish = json!({"type": "summarize"});
+        assert_eq!(asked.contains(&&wish), is_asked, "{model}: {asked:?}");
+        let asks_model = |body: &Value| body["messages"].to_string().contains("[COMPACTION] ");
+        assert_eq!(bodies.iter().any(asks_model), !written, "{model}");
+        let [.., after, last] = &bodies[..] else {
+            panic!("{} requests", bodies.len())
+        };
+        assert!(continues(last, after), "{model}: {last:#}");
+        let first = &after["messages"][0];
+        if written {
+            let block = &summary_of_the_server().content[0].other;
+            assert_eq!(Some(&first["content"][0]), block.as_ref(), "{model}");
+            assert_eq!(first["role"], "assistant", "{model}");
+        } else {
+            let text = first["content"][0]["text"].as_str().unwrap_or_default();
+            assert_eq!(text, "[COMPACTION SUMMARY]\nIn short.", "{model}");
+        }
+    }
 }
 
 #[test]

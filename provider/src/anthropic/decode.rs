@@ -19,6 +19,8 @@ use crate::failure::{self, protocol, unparsable};
 pub struct MessageReader {
     phase: Phase,
     usage: Usage,
+    /// Tokens of summaries that the server wrote, which the totals leave out.
+    summaries: Usage,
     stop_reason: Option<StopReason>,
     /// The blocks so far, by index; `true` while a block is open.
     blocks: BTreeMap<usize, bool>,
@@ -118,10 +120,7 @@ impl MessageReader {
     /// The numbers of each event are totals so far, so later ones replace earlier ones.
     fn merge_usage(&mut self, usage: Option<&wire::Usage>) {
         let Some(usage) = usage else { return };
-        let one_hour = usage
-            .cache_creation
-            .as_ref()
-            .and_then(|creation| creation.ephemeral_1h_input_tokens);
+        let one_hour = one_hour(usage);
         for (total, latest) in [
             (&mut self.usage.input_tokens, usage.input_tokens),
             (&mut self.usage.output_tokens, usage.output_tokens),
@@ -136,6 +135,23 @@ impl MessageReader {
             (&mut self.usage.cache_creation_1h_input_tokens, one_hour),
         ] {
             *total = latest.unwrap_or(*total);
+        }
+        self.summaries = usage
+            .iterations
+            .iter()
+            .filter(|part| part.kind == "compaction")
+            .fold(Usage::default(), |sum, part| sum + tokens(&part.usage));
+    }
+
+    /// Returns the tokens of the answer. The totals leave out a summary, also where the answer is nothing else.
+    fn whole_usage(&self) -> Usage {
+        match &self.stop_reason {
+            Some(StopReason::Other(reason))
+                if reason == "compaction" && self.usage.effective_input() == 0 =>
+            {
+                self.summaries
+            }
+            _ => self.usage,
         }
     }
 
@@ -210,7 +226,7 @@ impl MessageReader {
 
     fn push_stop(&self, events: &mut VecDeque<StreamEvent>) {
         if let Some(stop_reason) = self.stop_reason.clone() {
-            let usage = self.usage;
+            let usage = self.whole_usage();
             events.push_back(StreamEvent::Stopping { stop_reason, usage });
         }
     }
@@ -222,6 +238,21 @@ impl MessageReader {
         self.phase = Phase::Ended;
         events.push_back(StreamEvent::Ended);
         Ok(())
+    }
+}
+
+fn one_hour(usage: &wire::Usage) -> Option<u64> {
+    let creation = usage.cache_creation.as_ref();
+    creation.and_then(|creation| creation.ephemeral_1h_input_tokens)
+}
+
+fn tokens(usage: &wire::Usage) -> Usage {
+    Usage {
+        input_tokens: usage.input_tokens.unwrap_or_default(),
+        output_tokens: usage.output_tokens.unwrap_or_default(),
+        cache_creation_input_tokens: usage.cache_creation_input_tokens.unwrap_or_default(),
+        cache_read_input_tokens: usage.cache_read_input_tokens.unwrap_or_default(),
+        cache_creation_1h_input_tokens: one_hour(usage).unwrap_or_default(),
     }
 }
 

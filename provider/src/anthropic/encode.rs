@@ -22,6 +22,8 @@ use crate::rope::Rope;
 
 /// Beta feature with which tools are added by messages.
 const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
+/// Beta feature with which the server writes summaries, needed as well to send one back.
+const SUMMARIES: &str = "compact-2026-09-04";
 /// Beta feature with which invalid thinking is left out instead of refused.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
@@ -45,6 +47,7 @@ impl RequestEncoder for Encoder {
         Continuity {
             appends_tools: self.generation.takes_updates,
             binds_thinking: self.generation.binds_thinking,
+            summarizes: self.generation.summarizes,
         }
     }
 
@@ -55,7 +58,11 @@ impl RequestEncoder for Encoder {
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let model = &self.model;
-        let takes_updates = self.generation.takes_updates;
+        let Generation {
+            takes_updates,
+            summarizes,
+            ..
+        } = self.generation;
         let conversation = self
             .encoded
             .conversation(&request.messages, |message, mark, bytes| {
@@ -63,6 +70,7 @@ impl RequestEncoder for Encoder {
                     Origin::Update(update) if takes_updates => {
                         append_update(message, update, mark, bytes);
                     }
+                    Origin::Summary { .. } => append_summary(message, summarizes, mark, bytes),
                     _ => append(message, model, mark, bytes),
                 }
             });
@@ -72,10 +80,14 @@ impl RequestEncoder for Encoder {
 }
 
 impl Encoder {
-    /// An encoder for requests to `model`.
+    /// An encoder for requests to `model`. Summaries are left to the server only if [that](Self::summarizing) is asked
+    /// for.
     pub fn new(model: Model, abilities: Abilities) -> Self {
         Self {
-            generation: Generation::of(&model.name),
+            generation: Generation {
+                summarizes: false,
+                ..Generation::of(&model.name)
+            },
             model,
             abilities,
             encoded: Encoded::default(),
@@ -106,10 +118,12 @@ impl Encoder {
             binds_thinking,
             always_thinks,
             hides_thoughts: _,
+            summarizes,
         } = self.generation;
         let betas = [
             takes_updates.then_some(INLINE_TOOLS),
             (binds_thinking && always_thinks).then_some(BINDING_CONTROLS),
+            summarizes.then_some(SUMMARIES),
         ];
         betas.into_iter().flatten()
     }
@@ -141,6 +155,13 @@ impl Encoder {
     /// Keeps what the requests leave in the prompt cache for `ttl`.
     pub fn cached_for(mut self, ttl: CacheTtl) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// Leaves summaries to the server, if `is_wanted` and it offers that for the model.
+    pub fn summarizing(mut self, is_wanted: bool) -> Self {
+        let offered = Generation::of(&self.model.name).summarizes;
+        self.generation.summarizes = is_wanted && offered;
         self
     }
 
@@ -197,6 +218,11 @@ impl Encoder {
             stop_sequences: settings.stop,
             tools: tools.collect(),
             system,
+            compaction: { request.summary.as_deref() }
+                .filter(|_| self.generation.summarizes)
+                .map(|instructions| wire::Compaction::Summarize {
+                    instructions: Some(instructions).filter(|text| !text.is_empty()),
+                }),
         });
         head.pop();
         head.extend_from_slice(br#","messages":["#);
@@ -245,6 +271,28 @@ fn append_update(message: &Message, update: &Update, mark: &mut Mark, bytes: &mu
         mark,
         bytes,
     );
+}
+
+/// Appends a summary: as the server wrote it, which counts as an answer, or as a text for a model that reads only that.
+fn append_summary(message: &Message, as_written: bool, mark: &mut Mark, bytes: &mut Rope) {
+    let written = message.content.iter().filter(|block| is_summary(block));
+    let block = |block| self::block(block, false);
+    if as_written && written.clone().next().is_some() {
+        push(
+            wire::Role::Assistant,
+            written.filter_map(block),
+            mark,
+            bytes,
+        );
+    } else {
+        let texts = message.content.iter().filter(|block| !is_summary(block));
+        push(wire::Role::User, texts.filter_map(block), mark, bytes);
+    }
+}
+
+/// Whether a block is a summary that a server wrote.
+fn is_summary(block: &ContentBlock) -> bool {
+    block.server_summary().is_some()
 }
 
 /// Appends blocks, to the open message if it has the same role.

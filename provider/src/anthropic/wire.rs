@@ -30,6 +30,18 @@ pub struct Head<'a> {
     pub tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<SystemBlock<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<Compaction<'a>>,
+}
+
+/// What is wanted in the place of an answer.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Compaction<'a> {
+    Summarize {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instructions: Option<&'a str>,
+    },
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -213,6 +225,18 @@ pub struct Usage {
     pub cache_creation_input_tokens: Option<u64>,
     pub cache_read_input_tokens: Option<u64>,
     pub cache_creation: Option<CacheCreation>,
+    /// The parts of the answer, of which the totals leave out summaries.
+    #[serde(default)]
+    pub iterations: Vec<Iteration>,
+}
+
+/// Token counts of a part of an answer.
+#[derive(Deserialize)]
+pub struct Iteration {
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    #[serde(flatten)]
+    pub usage: Usage,
 }
 
 #[derive(Deserialize)]

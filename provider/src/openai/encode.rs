@@ -47,8 +47,8 @@ impl RequestEncoder for Encoder {
 
     fn continuity(&self) -> Continuity {
         Continuity {
-            appends_tools: false,
             binds_thinking: Generation::of(&self.model.name).binds_thinking,
+            ..Continuity::default()
         }
     }
 

@@ -40,6 +40,38 @@ fn decode(pieces: &[&[u8]]) -> (VecDeque<StreamEvent>, Result<(), ProviderError>
     (events, end)
 }
 
+/// The totals of an answer that is only a summary leave the summary out.
+#[test]
+fn the_tokens_of_a_summary_of_the_server_count() {
+    let part = r#""iterations":[{"type":"compaction","input_tokens":60,"cache_read_input_tokens":50000,"output_tokens":83}]"#;
+    for (totals, reason, expected) in [
+        (
+            "\"input_tokens\":0,\"output_tokens\":0",
+            "compaction",
+            50_143,
+        ),
+        (
+            "\"input_tokens\":700,\"output_tokens\":83",
+            "compaction",
+            783,
+        ),
+        ("\"input_tokens\":700,\"output_tokens\":83", "end_turn", 783),
+    ] {
+        let answer = format!(
+            "data: {{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\"usage\":{{\"input_tokens\":0}}}}}}\n\n\
+             data: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{reason}\"}},\"usage\":{{{totals},{part}}}}}\n\n\
+             data: {{\"type\":\"message_stop\"}}\n\n"
+        );
+        let (events, end) = decode(&[answer.as_bytes()]);
+        assert_eq!(end, Ok(()));
+        let used = events.iter().find_map(|event| match event {
+            StreamEvent::Stopping { usage, .. } => Some(usage.total()),
+            _ => None,
+        });
+        assert_eq!(used, Some(expected), "{totals} {reason}");
+    }
+}
+
 #[test]
 fn unknown_events_and_blocks_pass_through() {
     let (events, end) = decode(&[ODD.as_bytes()]);

@@ -48,6 +48,7 @@ fn provider_with(
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        server_compaction: false,
         keep_warm: 0,
         timeouts,
         retry,
@@ -80,6 +81,7 @@ fn request() -> Request {
         max_output: 100,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
+        summary: None,
     }
 }
 
@@ -417,6 +419,7 @@ async fn names_lead_to_providers_or_errors() {
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        server_compaction: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy::default(),

@@ -285,6 +285,7 @@ fn connected(example: &str, url: &str) -> Arc<dyn Provider> {
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        server_compaction: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {

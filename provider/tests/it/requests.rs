@@ -71,6 +71,7 @@ pub(crate) fn request(messages: Vec<Arc<Message>>) -> Request {
         max_output: 1_000,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
+        summary: None,
     }
 }
 

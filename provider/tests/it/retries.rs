@@ -27,6 +27,7 @@ fn request() -> Request {
         max_output: 100,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
+        summary: None,
     }
 }
 

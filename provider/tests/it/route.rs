@@ -67,6 +67,7 @@ pub fn with_options<T>(
         betas: &["b1".to_owned()],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        server_compaction: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {

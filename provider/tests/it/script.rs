@@ -40,6 +40,7 @@ fn request(messages: &[Message]) -> Request {
         max_output: 1_000,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
+        summary: None,
     }
 }
 

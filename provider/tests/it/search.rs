@@ -27,6 +27,7 @@ fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        server_compaction: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy::default(),

@@ -17,13 +17,16 @@ pub fn answers(body: &Value) -> usize {
 
 /// Returns the beta feature that the request uses and does not name among `betas`.
 pub fn missing_beta(body: &Value, betas: &str) -> Option<&'static str> {
-    let adds_tools = list(body, "messages")
-        .iter()
-        .flat_map(|message| list(message, "content"))
-        .any(|block| block["type"] == "tool_addition");
+    let has_block = |kind: &str| {
+        let messages = list(body, "messages").iter();
+        let mut blocks = messages.flat_map(|message| list(message, "content"));
+        blocks.any(|block| block["type"] == kind)
+    };
+    let summarizes = !body["compaction"].is_null() || has_block("compaction");
     let binds = !body["thinking"]["block_binding"].is_null();
     let needed = [
-        (adds_tools, "inline-tools-2026-09-15"),
+        (has_block("tool_addition"), "inline-tools-2026-09-15"),
+        (summarizes, "compact-2026-09-04"),
         (binds, "thinking-binding-controls-2026-08-01"),
     ];
     let is_named = |beta: &str| betas.split(',').any(|named| named.trim() == beta);

@@ -14,6 +14,7 @@ fn request() -> Request {
         max_output: 1_000,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
+        summary: None,
     }
 }
 

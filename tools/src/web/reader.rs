@@ -53,6 +53,7 @@ fn request(prompt: String, max_output: u64) -> Request {
         max_output,
         thinking: Thinking::default(),
         sampling: Sampling::default(),
+        summary: None,
     }
 }
 

@@ -32,6 +32,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         betas: &[],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
+        server_compaction: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {

@@ -103,6 +103,15 @@ impl<'a> Spoken<'a> {
             .collect()
     }
 
+    /// Whether it begins with a summary that the server wrote, as its signature shows.
+    fn is_summary(&self) -> bool {
+        let begins = |block: &Block| match block {
+            Block::Typed("compaction", block) => block["signature"].is_string(),
+            _ => false,
+        };
+        self.content.first().is_some_and(begins)
+    }
+
     fn has_calls(&self) -> bool {
         !self.calls().is_empty() || !self.results().is_empty()
     }
@@ -146,7 +155,7 @@ fn merged(body: &Value) -> Result<Vec<Spoken<'_>>, String> {
     }
     match messages.first() {
         None => Err("messages: at least one message is required".to_owned()),
-        Some(first) if !first.is_user => {
+        Some(first) if !first.is_user && !first.is_summary() => {
             Err("messages: first message must use the \"user\" role".to_owned())
         }
         Some(_) => Ok(messages),
