@@ -42,11 +42,12 @@ impl Session {
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
         let frontend = self.ports.frontend.clone();
+        let appends = self.ports.provider.continuity().appends_tools;
         tokio::select! {
             biased;
             // The request below sees the stop as well.
             () = stop.wait(&*clock) => {}
-            () = self.tools.catch_up(|notice| frontend.notice(notice)) => {}
+            () = self.tools.catch_up(appends, |notice| frontend.notice(notice)) => {}
         }
         // The frontend knows the message's id in advance.
         let id = clock.message_id();
@@ -111,7 +112,7 @@ impl Session {
             &self.transcript,
             &Present {
                 prompt: &prompt,
-                tools: self.tools.specs(),
+                tools: &self.tools.known(&self.transcript),
                 mode: self.settings.permissions.mode,
             },
         );
@@ -364,6 +365,7 @@ impl Session {
         request: Request,
         stop: &Stop,
     ) -> Result<ModelReply, ProviderError> {
+        self.end_pause();
         let mut stream = self.provider_for(purpose).stream(request);
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
@@ -400,6 +402,25 @@ impl Session {
         }
     }
 
+    /// Records the requests that kept the conversation in the prompt cache since the last answer, as calls without a
+    /// message: nothing was said.
+    pub(crate) fn end_pause(&mut self) {
+        for usage in self.ports.provider.end_pause() {
+            let model = self.ports.provider.model();
+            let event = EventKind::ApiCallEnd {
+                message_id: self.ports.clock.message_id(),
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cache_creation_input_tokens: usage.cache_creation_input_tokens,
+                cache_read_input_tokens: usage.cache_read_input_tokens,
+                api_latency_ms: 0,
+                model: model.name.clone(),
+                cost_usd: model.cost(&usage).map(Cost::usd),
+            };
+            self.emit(event);
+        }
+    }
+
     /// Sends a streamed event to the frontend, after the block that it completes.
     fn relay(&self, assembly: &Assembly, event: &StreamEvent) {
         let frontend = &self.ports.frontend;
@@ -421,21 +442,6 @@ impl Session {
                         threshold: PAYLOAD_WARN,
                     });
                 }
-            }
-            StreamEvent::KeptWarm { usage } => {
-                let model = self.provider_for(purpose).model();
-                // A call without a message: nothing was said.
-                let event = EventKind::ApiCallEnd {
-                    message_id: self.ports.clock.message_id(),
-                    input_tokens: usage.input_tokens,
-                    output_tokens: usage.output_tokens,
-                    cache_creation_input_tokens: usage.cache_creation_input_tokens,
-                    cache_read_input_tokens: usage.cache_read_input_tokens,
-                    api_latency_ms: 0,
-                    model: model.name.clone(),
-                    cost_usd: model.cost(&usage).map(Cost::usd),
-                };
-                self.emit(event);
             }
             StreamEvent::Delta {
                 delta: Delta::Text(text),

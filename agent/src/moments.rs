@@ -185,6 +185,7 @@ impl Session {
     ///
     /// If the conversation cannot be stored.
     pub async fn close(mut self, reason: &str) -> Result<(), StoreError> {
+        self.end_pause();
         let more = json!({"reason": reason});
         self.ask_hooks(HookEvent::SessionEnd, None, more).await;
         if let Some(subagents) = self.tools.subagents() {

@@ -62,7 +62,7 @@ impl Assembly {
     /// Handles the next event; a retry discards everything before it.
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Sent { .. } | StreamEvent::KeptWarm { .. } => {}
+            StreamEvent::Sent { .. } => {}
             StreamEvent::Retry(_) => {
                 *self = Self {
                     model: self.model.take(),

@@ -94,7 +94,10 @@ impl Session {
     /// Waits for servers that are starting, as the first request would, and adds their tools.
     pub async fn prepare_tools(&mut self) {
         let frontend = self.ports.frontend.clone();
-        self.tools.catch_up(|notice| frontend.notice(notice)).await;
+        let appends = self.ports.provider.continuity().appends_tools;
+        self.tools
+            .catch_up(appends, |notice| frontend.notice(notice))
+            .await;
     }
 
     /// Returns the current settings.

@@ -1,14 +1,16 @@
 //! Tool search: many tools of servers are listed by name, and the model asks for the definitions that it needs.
 //!
-//! A definition that was found is part of the result of the search, and the tool is called through a second tool of ours.
-//! So neither searching nor calling changes what earlier requests said. A call counts under the found tool's own name:
-//! for rules, hooks, the journal and the display.
+//! Neither searching nor calling changes what earlier requests said. A model that takes tools at the end of a conversation
+//! gets what was found like any other new tool, and calls it itself. For others the definition is part of the result of the
+//! search, and the tool is called through a second tool of ours; the call counts under the found tool's own name: for rules,
+//! hooks, the journal and the display.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, ResultBlock, Role, Tool, ToolSpec,
+    ToolUse, Transcript, Truncation, is_same_tool,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,10 @@ const WORTHWHILE: usize = 16;
 const MOST_FOUND: usize = 5;
 /// Beginning of the names of servers' tools.
 const OF_SERVERS: &str = "mcp__";
+/// Name of the tool that searches, in the own interface.
+const SEARCH: &str = "tool_search";
+/// First line of a result whose further lines name tools that are added to the conversation.
+const AVAILABLE: &str = "These tools are available from now on:";
 
 /// Condition for tool search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -61,7 +67,8 @@ fn size(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()
 }
 
-/// Returns the descriptions that a first request has, of all `specs` of a session.
+/// Returns the descriptions that a first request has, of all `specs` of a session, for a model that takes tools only at
+/// the beginning.
 pub fn sent(mode: ToolSearchMode, interface: Interface, specs: Vec<ToolSpec>) -> Vec<ToolSpec> {
     let mut search = ToolSearch::new(mode, interface);
     let (searchable, mut sent): (Vec<_>, Vec<_>) =
@@ -74,10 +81,36 @@ pub fn sent(mode: ToolSearchMode, interface: Interface, specs: Vec<ToolSpec>) ->
     sent
 }
 
-/// The two tools, which share the definitions that they find and call.
+/// Returns the names of the tools that searches since the last answer have found and that are to be added.
+pub(crate) fn announced(transcript: &Transcript) -> Vec<&str> {
+    let messages = transcript.messages();
+    let Some(answer) = { messages.iter() }.rposition(|message| message.role == Role::Assistant)
+    else {
+        return Vec::new();
+    };
+    let calls = messages[answer].tool_uses();
+    let searches: Vec<_> = calls
+        .filter(|call| call.name == SEARCH || is_same_tool(&call.name, SEARCH))
+        .map(|call| &call.id)
+        .collect();
+    let results = messages[answer..]
+        .iter()
+        .flat_map(|message| message.tool_results())
+        .filter(|result| searches.contains(&&result.tool_use_id));
+    let texts = results.flat_map(|result| &result.content);
+    let lists = texts.filter_map(|block| match block {
+        ResultBlock::Text { text } => text.strip_prefix(AVAILABLE),
+        ResultBlock::Image(_) => None,
+    });
+    lists.flat_map(str::lines).collect()
+}
+
+/// The tools, which share the definitions that they find and call.
 pub(crate) struct ToolSearch {
     pub(crate) mode: ToolSearchMode,
     pub(crate) interface: Interface,
+    /// Whether the model takes found tools at the end of the conversation.
+    pub(crate) appends: bool,
     /// Whether tools were left to the search before: then later ones are as well.
     pub(crate) is_on: bool,
     found: Arc<Mutex<Arc<[ToolSpec]>>>,
@@ -88,6 +121,7 @@ impl ToolSearch {
         Self {
             mode,
             interface,
+            appends: false,
             is_on: false,
             found: Arc::new(Mutex::new(Arc::new([]))),
         }
@@ -99,32 +133,41 @@ impl ToolSearch {
         self.is_on
     }
 
-    /// Sets the tools that can be found, and returns the two tools. Both are the same as before unless the list in the
+    /// Sets the tools that can be found, and returns the tools for it. They are the same as before unless the list in the
     /// description differs.
-    pub(crate) fn tools(&self, specs: Arc<[ToolSpec]>) -> [Arc<dyn Tool>; 2] {
+    pub(crate) fn tools(&self, specs: Arc<[ToolSpec]>) -> Vec<Arc<dyn Tool>> {
         let call = self.interface.pick("tool_call", "ToolCall");
+        let purpose = match self.appends {
+            true => "Makes tools of servers available to be called.".to_owned(),
+            false => {
+                format!("Returns definitions of servers' tools, which are called with `{call}`.")
+            }
+        };
         let description = format!(
-            "Returns definitions of servers' tools, which are called with `{call}`. `query`: words, or names.{}",
+            "{purpose} `query`: words, or names.{}",
             list(&specs, LIST_BYTES)
         );
         *lock(&self.found) = specs;
         let search = FindTool {
             spec: spec(
-                self.interface.pick("tool_search", "ToolSearch"),
+                self.interface.pick(SEARCH, "ToolSearch"),
                 description,
                 &json!({"query": {"type": "string"}}),
                 &["query"],
             ),
-            call: call.to_owned(),
+            call: (!self.appends).then(|| call.to_owned()),
             tools: self.found.clone(),
         };
+        if self.appends {
+            return vec![Arc::new(search)];
+        }
         let call = CallTool(spec(
             call,
             "Calls a tool that was found, with `input` as its definition says.".to_owned(),
             &json!({"name": {"type": "string"}, "input": {"type": "object"}}),
             &["name", "input"],
         ));
-        [Arc::new(search), Arc::new(call)]
+        vec![Arc::new(search), Arc::new(call)]
     }
 }
 
@@ -149,10 +192,11 @@ fn spec(name: &str, description: String, properties: &Value, required: &[&str]) 
     }
 }
 
-/// Tool that returns definitions.
+/// Tool that finds tools.
 struct FindTool {
     spec: ToolSpec,
-    call: String,
+    /// The tool that calls what was found; `None` if it is added to the conversation.
+    call: Option<String>,
     tools: Arc<Mutex<Arc<[ToolSpec]>>>,
 }
 
@@ -176,6 +220,10 @@ impl Tool for FindTool {
                 list(&tools, 10 * LIST_BYTES)
             ));
         }
+        let Some(call) = &self.call else {
+            let names: Vec<_> = found.iter().map(|spec| spec.name.as_str()).collect();
+            return Output::text(format!("{AVAILABLE}\n{}", names.join("\n")));
+        };
         let definitions = found.iter().map(|spec| {
             json!({
                 "name": spec.name,
@@ -186,8 +234,7 @@ impl Tool for FindTool {
         });
         let definitions: Vec<_> = definitions.collect();
         Output::text(format!(
-            "Call these with `{}`:\n{}",
-            self.call,
+            "Call these with `{call}`:\n{}",
             definitions.join("\n")
         ))
     }

@@ -1,17 +1,18 @@
 //! The tools of a session, in the order in which they are sent to the model: first its own, then those of servers,
 //! which may change. Many tools of servers are not sent, but can be searched.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Interface, ServerState, Servers, Tasks, Tool, ToolSpec, ToolUse, is_same_tool,
+    Interface, ServerState, Servers, Tasks, Tool, ToolSpec, ToolUse, Transcript, is_same_tool,
 };
 use tokio::time::timeout;
 
 use crate::Subagents;
 use crate::schema::Schema;
-use crate::tool_search::{ToolSearch, ToolSearchMode, is_searchable};
+use crate::tool_search::{ToolSearch, ToolSearchMode, announced, is_searchable};
 
 /// Time that a request waits for servers before it says so.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -148,9 +149,28 @@ impl Toolbox {
         &self.specs
     }
 
+    /// Returns the tools that the model is to know: those that are sent, and those that it has found, or knew before.
+    pub(crate) fn known(&self, transcript: &Transcript) -> Arc<[ToolSpec]> {
+        if self.searchable.is_empty() {
+            return self.specs.clone();
+        }
+        let told = transcript.updates().flat_map(|update| &update.tools);
+        let told = told.map(|tool| tool.name.as_str());
+        let names: HashSet<_> = told.chain(announced(transcript)).collect();
+        let searchable = self.searchable.iter().map(|entry| entry.tool.spec());
+        let found = searchable.filter(|spec| names.contains(spec.name.as_str()));
+        self.specs.iter().chain(found).cloned().collect()
+    }
+
     /// Updates the tools of servers. Only before a request, since calls refer to the tools last sent to the model.
-    /// `tell` receives a notice if servers that are still starting delay it.
-    pub(crate) async fn catch_up(&mut self, tell: impl Fn(&str)) {
+    /// `appends` says whether that model takes tools at the end of the conversation; `tell` receives a notice if servers
+    /// that are still starting delay it.
+    pub(crate) async fn catch_up(&mut self, appends: bool, tell: impl Fn(&str)) {
+        if self.search.appends != appends {
+            self.search.appends = appends;
+            let sent = self.specs.clone();
+            self.arrange(&sent);
+        }
         let Some(servers) = &self.servers else { return };
         if !self.patience.is_zero() {
             let mut ready = servers.ready(self.patience);
@@ -192,7 +212,7 @@ impl Toolbox {
         if self.search.takes(specs_of_searchable) {
             let rest = all().filter(|entry| !is_searchable(entry)).cloned();
             let tools = self.search.tools(specs(&searchable));
-            self.sent = rest.chain(tools.map(ToolEntry::new)).collect();
+            self.sent = rest.chain(tools.into_iter().map(ToolEntry::new)).collect();
             self.searchable = searchable;
         } else {
             self.sent = all().cloned().collect();

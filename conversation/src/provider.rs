@@ -26,6 +26,11 @@ pub trait Provider: Send + Sync {
         Continuity::default()
     }
 
+    /// Ends the pause since the last answer; returns what the requests used that kept the conversation in the prompt cache.
+    fn end_pause(&self) -> Vec<Usage> {
+        Vec::new()
+    }
+
     /// Searches the web through the model's server, if that is supported. Nothing happens until the future is polled.
     fn search(&self, _: &WebSearch) -> Option<Searching> {
         None
@@ -224,11 +229,6 @@ pub enum StreamEvent {
     Billed {
         /// The cost.
         cost: Cost,
-    },
-    /// Before this request, another one kept the conversation in the prompt cache.
-    KeptWarm {
-        /// Tokens that it used.
-        usage: Usage,
     },
     /// Less was read from the prompt cache than the request before had left there.
     CacheMissed(CacheMiss),

@@ -74,7 +74,8 @@ impl<'a> SessionModel<'a> {
 /// The configured model, without an alias: its meaning may change while the session lasts.
 fn resolved(config: &Config) -> Result<String, Error> {
     let catalog = config.catalog()?;
-    Ok(catalog.resolve(&config.model.value).to_owned())
+    let name = ah_provider::without_window(&config.model.value);
+    Ok(catalog.resolve(name).to_owned())
 }
 
 /// Whether the model is named for this run.

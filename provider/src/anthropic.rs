@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching,
-    StreamEvent, WebSearch,
+    StreamEvent, Usage, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -130,6 +130,10 @@ impl Provider for Anthropic {
 
     fn continuity(&self) -> Continuity {
         self.current().continuity()
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        self.current().end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

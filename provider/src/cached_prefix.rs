@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{CacheMiss, Message, Usage};
+use ah_conversation::{CacheMiss, Message, Model, Role, Usage};
 use bytes::Bytes;
 
 use crate::caching::first_change;
@@ -26,21 +26,25 @@ struct CachedPrefix {
 
 impl CachedPrefixes {
     /// Notes the answer to the request `body` of the conversation that begins with `first`; returns what was not read from
-    /// the cache although the request before had left it there.
+    /// the cache although the request before had left it there. `left` are the tokens that the one before this process had
+    /// left there, see [`left_by_last`].
     pub fn miss(
         &mut self,
         first: &Arc<Message>,
         body: Arc<Vec<Bytes>>,
         usage: &Usage,
+        left: Option<u64>,
     ) -> Option<CacheMiss> {
         let is_same = |known: &CachedPrefix| Arc::ptr_eq(&known.first, first);
         let former = self.0.iter().position(is_same).map(|at| self.0.remove(at));
         let read = usage.cache_read_input_tokens;
-        let missed = former.as_ref().filter(|former| read < former.tokens);
-        let miss = missed.map(|former| CacheMiss {
-            expected: former.tokens,
+        let expected = former.as_ref().map(|former| former.tokens).or(left);
+        let miss = expected.filter(|expected| read < *expected);
+        let miss = miss.map(|expected| CacheMiss {
+            expected,
             read,
-            change: first_change(&former.body, &body),
+            // A request of another process began with the same stored messages.
+            change: former.and_then(|former| first_change(&former.body, &body)),
         });
         if self.0.len() == CONVERSATIONS {
             self.0.remove(0);
@@ -52,4 +56,16 @@ impl CachedPrefixes {
         });
         miss
     }
+}
+
+/// Returns the tokens that the request before the last answer had left in the cache, if `model` gave that answer behind the
+/// message with which the conversation begins now.
+pub fn left_by_last(messages: &[Arc<Message>], model: &Model) -> Option<u64> {
+    let answer = { messages.iter() }.rfind(|message| message.role == Role::Assistant)?;
+    let is_behind = messages.first()?.seq < answer.seq;
+    let response = answer.response.as_ref()?;
+    let is_own = answer.was_written_by(&model.provider, &model.name);
+    let usage = response.usage;
+    (is_own && is_behind)
+        .then_some(usage.cache_read_input_tokens + usage.cache_creation_input_tokens)
 }

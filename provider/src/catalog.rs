@@ -190,6 +190,11 @@ impl Catalog {
         }
     }
 
+    /// Returns the newest of OpenAI's small models.
+    pub(crate) fn newest_mini(&self) -> Option<&str> {
+        family::newest_mini(self.models.keys().map(String::as_str))
+    }
+
     fn newest(&self, family: &str) -> Option<&str> {
         family::newest(family, self.models.keys().map(String::as_str))
     }

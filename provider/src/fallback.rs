@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
-    ProviderError, Request, Searching, StreamEvent, WebSearch,
+    ProviderError, Request, Searching, StreamEvent, Usage, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
@@ -41,6 +41,10 @@ impl Provider for Fallback {
 
     fn search(&self, search: &WebSearch) -> Option<Searching> {
         self.first.search(search)
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        self.first.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

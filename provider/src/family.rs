@@ -22,6 +22,16 @@ pub fn newest<'a>(family: &str, names: impl Iterator<Item = &'a str>) -> Option<
     versions.max().map(|(_, name)| name)
 }
 
+/// Returns the newest of OpenAI's small models among `names`, `gpt-VERSION-mini`.
+pub fn newest_mini<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let versions = names.filter_map(|name| {
+        let version = name.strip_prefix("gpt-")?.strip_suffix("-mini")?;
+        let numbers: Result<Vec<u32>, _> = version.split('.').map(str::parse).collect();
+        Some((numbers.ok()?, name))
+    });
+    versions.max().map(|(_, name)| name)
+}
+
 /// Returns the family in a model's name.
 pub fn of(name: &str) -> Option<&str> {
     parse(name).map(|(family, _)| family)
@@ -58,6 +68,21 @@ pub(crate) fn parse(name: &str) -> Option<(&str, Version)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_mini_has_the_greatest_version() {
+        let names = [
+            "gpt-5-mini",
+            "gpt-5.10-mini",
+            "gpt-5.4-mini",
+            "gpt-4.1-mini-2025-04-14",
+            "gpt-9-nano",
+            "gpt-4o-mini",
+            "openai/gpt-9-mini",
+        ];
+        assert_eq!(newest_mini(names.into_iter()), Some("gpt-5.10-mini"));
+        assert_eq!(newest_mini(names[3..].iter().copied()), None);
+    }
 
     #[test]
     fn the_newest_has_the_greatest_version() {

@@ -6,14 +6,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Continuity, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
+    Continuity, EventStream, Model, Provider, ProviderError, Request, StreamEvent, Usage,
 };
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 
 use crate::abilities::Abilities;
-use crate::cached_prefix::CachedPrefixes;
+use crate::cached_prefix::{CachedPrefixes, left_by_last};
 use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
 use crate::keep_warm::{KeepWarm, Warming};
@@ -109,12 +109,15 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
         encoder.continuity()
     }
 
+    fn end_pause(&self) -> Vec<Usage> {
+        self.warming.end()
+    }
+
     fn stream(&self, request: Request) -> EventStream {
-        let warmed = self.warming.end().into_iter();
-        let warmed = stream::iter(warmed.map(|usage| Ok(StreamEvent::KeptWarm { usage })));
         let (keep_warm, warming) = (self.keep_warm, self.warming.clone());
-        let mut warmer = Some(self.warmer(&request));
+        let mut warmer = (keep_warm.times > 0).then(|| self.warmer(&request));
         let first = request.messages.first().cloned();
+        let left = left_by_last(&request.messages, self.model());
         let mut cached_body = Arc::default();
         let cached = self.cached.clone();
         let events = self.asked(request).flat_map(move |(event, body)| {
@@ -125,7 +128,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                 }
                 (Ok(StreamEvent::Stopping { usage, .. }), Some(first)) => {
                     let mut cached = cached.lock().unwrap_or_else(PoisonError::into_inner);
-                    cached.miss(first, std::mem::take(&mut cached_body), usage)
+                    cached.miss(first, std::mem::take(&mut cached_body), usage, left)
                 }
                 (Ok(StreamEvent::Ended), _) => {
                     if let Some(warmer) = warmer.take() {
@@ -138,7 +141,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
             let miss = miss.map(|miss| Ok(StreamEvent::CacheMissed(miss)));
             stream::iter(miss.into_iter().chain([event]))
         });
-        Box::pin(warmed.chain(events))
+        Box::pin(events)
     }
 }
 

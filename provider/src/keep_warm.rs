@@ -42,9 +42,6 @@ impl Warming {
         settings: KeepWarm,
         ask: impl Fn() -> EventStream + Send + 'static,
     ) {
-        if settings.times == 0 {
-            return;
-        }
         let pause = Duration::from_secs(settings.ttl.seconds() - MARGIN);
         let warming = std::sync::Arc::downgrade(self);
         let task = tokio::spawn(async move {
@@ -148,7 +145,6 @@ mod tests {
     async fn a_pause_is_bridged_as_often_as_is_set() {
         let start = Instant::now();
         for (times, working, seconds, expected) in [
-            (0, 9, 1_000, (0, 0)),
             (3, 9, 269, (0, 0)),
             (3, 9, 271, (1, 1)),
             (3, 9, 2_000, (3, 3)),

@@ -59,8 +59,23 @@ pub fn connect(name: &str, options: &Options<'_>) -> Result<Arc<dyn Provider>, P
         let script = script.comparing(Normalizer::of(options.environment));
         return Ok(Arc::new(Retrying::new(script, options.retry, options.seed)));
     }
-    let (route, name) = route(name, options)?;
+    let betas = match without_window(name) == name {
+        true => Vec::new(),
+        false => vec![route::WIDE_WINDOW.to_owned()],
+    };
+    let betas = [options.betas, &betas].concat();
+    let options = Options {
+        betas: &betas,
+        ..*options
+    };
+    let (route, name) = route(name, &options)?;
     route.connect(name)
+}
+
+/// Returns the name of a model without the suffix that asks for its window of a million tokens. Most models have it
+/// without being asked.
+pub fn without_window(name: &str) -> &str {
+    name.strip_suffix("[1m]").unwrap_or(name)
 }
 
 /// Returns the name of the variable or setting that holds the key for the model `name`, or `None` if no key is set and
@@ -80,7 +95,7 @@ pub fn searches(server: &str, options: &Options<'_>) -> bool {
 /// Returns the small model of the server called `server`: the one that a variable names, or else the vendor's own. A
 /// server at another address than the vendor's has none unless a variable names it, since its models are unknown.
 pub fn small(server: &str, options: &Options<'_>) -> Option<String> {
-    Route::to(server, options)?.small().map(str::to_owned)
+    Route::to(server, options)?.small()
 }
 
 /// Returns the server to which the model `name` goes although no list has it, as `SERVER (SETTING)`; `None` for a model
@@ -164,7 +179,7 @@ fn route<'a>(
 /// The server that the name says, or whose list has the model, or else the one that is configured for all models: users
 /// of gateways name models of other vendors.
 fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> {
-    let name = options.catalog.resolve(name);
+    let name = options.catalog.resolve(without_window(name));
     let (server, model) = match name.split_once('/') {
         None if name.starts_with("claude-") => ("anthropic", name),
         None => ("", name),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice,
-    Searching, StreamEvent, WebSearch,
+    Searching, StreamEvent, Usage, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
@@ -97,6 +97,10 @@ impl<P: Provider + 'static> Provider for Retrying<P> {
 
     fn continuity(&self) -> Continuity {
         self.inner.continuity()
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        self.inner.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

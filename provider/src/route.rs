@@ -23,7 +23,7 @@ const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
 /// Variable that names the model behind the alias `haiku`.
 const HAIKU_MODEL: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
 /// Beta for a context window of a million tokens, for Sonnet models.
-const WIDE_WINDOW: &str = "context-1m-2025-08-07";
+pub(crate) const WIDE_WINDOW: &str = "context-1m-2025-08-07";
 
 /// Defaults of a server whose name is known.
 struct KnownServer {
@@ -191,15 +191,19 @@ impl<'a> Route<'a> {
     }
 
     /// Returns the small model: the one that a variable names, or else the vendor's.
-    pub(crate) fn small(&self) -> Option<&'a str> {
+    pub(crate) fn small(&self) -> Option<String> {
         let is_vendor = self.is_of_vendor();
         match self.name {
             "anthropic" => match self.variable(SMALL_MODEL) {
-                Some(name) => Some(name),
-                None => (is_vendor || self.variable(HAIKU_MODEL).is_some()).then_some("haiku"),
+                Some(name) => Some(name.to_owned()),
+                None => {
+                    (is_vendor || self.variable(HAIKU_MODEL).is_some()).then(|| "haiku".to_owned())
+                }
             },
-            "openai" if is_vendor => Some("openai/gpt-5-mini"),
-            "openai-responses" if is_vendor => Some("openai-responses/gpt-5-mini"),
+            server @ ("openai" | "openai-responses") if is_vendor => {
+                let small = self.options.catalog.newest_mini()?;
+                Some(format!("{server}/{small}"))
+            }
             _ => None,
         }
     }

@@ -88,6 +88,41 @@ async fn a_fallback_counts_at_the_cost_reported_by_its_server() {
     );
 }
 
+/// A model whose conversation was kept in the prompt cache before each question.
+struct KeptWarm(Scripted);
+
+impl Provider for KeptWarm {
+    fn model(&self) -> &Model {
+        self.0.model()
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        vec![Usage {
+            cache_read_input_tokens: 777,
+            ..Usage::default()
+        }]
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        self.0.stream(request)
+    }
+}
+
+/// What keeps a conversation warm is told before the next request, and at the end of the session.
+#[tokio::test]
+async fn what_kept_the_cache_warm_counts_to_the_end() {
+    let mut world = World::new([says("One.")]);
+    world.between = |provider| Arc::new(KeptWarm(provider));
+    world.run("hello").await;
+    let events = world.events();
+    let calls = events.matches("api_call_end").count();
+    assert_eq!(calls, 3, "{events}");
+    assert!(
+        events.ends_with("agent_end end_turn\napi_call_end"),
+        "{events}"
+    );
+}
+
 /// The summary's model costs a hundred times as much, and the budget counts that.
 #[tokio::test]
 async fn a_summary_counts_at_the_price_of_its_own_model() {

@@ -97,9 +97,12 @@ async fn live(number: u64) -> Tally {
         let answers = request.body["messages"].as_array().unwrap();
         let begins = answers.iter().all(|message| message["role"] != "assistant");
         let earlier = &asked[..at];
-        let is_continued = earlier
-            .iter()
-            .any(|earlier| continues(&request.body, &earlier.body));
+        // The server may be asked to summarise a part of what an earlier request says, to keep the rest.
+        let is_summary = !request.body["compaction"].is_null();
+        let is_continued = earlier.iter().any(|earlier| {
+            continues(&request.body, &earlier.body)
+                || is_summary && continues(&earlier.body, &request.body)
+        });
         assert!(
             begins || is_continued || request.is_declared,
             "life {number}, request {at}:\n{story}\n{:#}\nbehind\n{:#}",

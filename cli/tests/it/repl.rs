@@ -475,6 +475,26 @@ fn commands_of_the_users_own_are_shared_or_not() {
 
 /// Without cursor positioning the conversation goes line by line, without control sequences.
 #[test]
+fn a_model_chosen_in_the_conversation_is_the_sessions_own() {
+    let world = World::new();
+    let server = Server::new(["One.", "Two."].map(says));
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("/model opus");
+    seat.sees("claude-opus");
+    seat.says("first");
+    seat.sees("One.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    world.asking(&server, ["-p", "-c", "go on"]).run().expect(0);
+    for request in server.requests() {
+        let model = request.body["model"].as_str().unwrap().to_owned();
+        assert!(model.contains("opus"), "{model}");
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
 fn a_dumb_terminal_gets_lines() {
     let world = World::new();
     for (term, option) in [("dumb", "--trust"), ("xterm", "--plain")] {

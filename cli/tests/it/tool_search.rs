@@ -3,6 +3,7 @@
 use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
+use ah_testkit::server::messages::binding::continues;
 use serde_json::{Value, json};
 
 use crate::binary::World;
@@ -25,10 +26,18 @@ fn hundred() -> String {
     json!({"mcpServers": {"register": server.config()}}).to_string()
 }
 
+/// A model that takes tools at the end of a conversation, and one that does not.
+const APPENDING: &str = "claude-sonnet-5-5";
+const OLDER: &str = "claude-sonnet-4-6";
+
 fn body(arguments: &[&str], variable: &str) -> Value {
+    body_for(OLDER, arguments, variable)
+}
+
+fn body_for(model: &str, arguments: &[&str], variable: &str) -> Value {
     let world = World::new();
     let server = Server::new([says("Done.")]);
-    let arguments = arguments.iter().copied().chain(["-m", "sonnet", "go"]);
+    let arguments = arguments.iter().copied().chain(["-m", model, "go"]);
     let ah = world.asking(&server, arguments);
     ah.env("ENABLE_TOOL_SEARCH", variable).run().expect(0);
     assert_eq!(server.refusals(), Vec::<String>::new());
@@ -47,12 +56,15 @@ fn names(body: &Value) -> Vec<&str> {
 #[test]
 fn a_hundred_tools_take_at_most_600_tokens() {
     let servers = hundred();
-    for manner in [&[][..], &["-p"]] {
+    for (model, manner) in [(OLDER, &[][..]), (OLDER, &["-p"]), (APPENDING, &[])] {
         let with = [manner, &["--mcp-config", &servers]].concat();
-        let (without, searched) = (body(manner, ""), body(&with, ""));
+        let [without, searched] = [manner, &with].map(|arguments| body_for(model, arguments, ""));
         let tokens = (bytes(&searched) - bytes(&without)).div_ceil(4);
-        assert!(tokens <= 600, "{manner:?}: {tokens} tokens: {searched:#}");
-        let all = body(&with, "false");
+        assert!(
+            tokens <= 600,
+            "{model} {manner:?}: {tokens} tokens: {searched:#}"
+        );
+        let all = body_for(model, &with, "false");
         assert!(names(&all).contains(&"mcp__register__create_record_99"));
         assert!(bytes(&all) > bytes(&searched) + 15_000);
     }
@@ -114,7 +126,7 @@ fn a_found_tool_is_called_under_its_own_name() {
             says("Done."),
             says("Again."),
         ]);
-        let common = ["--mcp-config", &servers, "-m", "sonnet"];
+        let common = ["--mcp-config", &servers, "-m", OLDER];
         let arguments = [&common[..], rules, &["go"]].concat();
         world.asking(&server, arguments).run().expect(0);
         let results = results(&server);
@@ -146,7 +158,7 @@ fn wrong_input_is_answered_with_what_is_wrong() {
         uses("tool_search", json!({"query": "weather"})),
         says("Done."),
     ]);
-    let arguments = ["--mcp-config", &servers, "-m", "sonnet", "go"];
+    let arguments = ["--mcp-config", &servers, "-m", OLDER, "go"];
     world.asking(&server, arguments).run().expect(0);
     let results = results(&server);
     assert!(results.iter().all(|(_, is_error)| *is_error), "{results:?}");
@@ -156,5 +168,44 @@ fn wrong_input_is_answered_with_what_is_wrong() {
         "create_record_99",
     ]) {
         assert!(text.contains(part), "{text}");
+    }
+}
+
+/// What was found is added at the end like any other new tool, and stays there for later processes and searches.
+#[test]
+fn a_found_tool_is_added_to_the_conversation_where_the_model_takes_that() {
+    let servers = hundred();
+    let name = "mcp__register__create_record_42";
+    let world = World::new();
+    let server = Server::new([
+        uses("tool_search", json!({"query": "record 42"})),
+        uses(name, json!({"title": "x"})),
+        says("Done."),
+        uses("tool_search", json!({"query": name})),
+        says("Again."),
+    ]);
+    for prompt in ["go", "once more"] {
+        let arguments = ["--mcp-config", &servers, "-m", APPENDING, prompt];
+        world.asking(&server, arguments).run().expect(0);
+    }
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let results = results(&server);
+    assert!(results[0].0.contains(name), "{results:?}");
+    assert!(!results[0].0.contains("input_schema"), "{results:?}");
+    assert_eq!(results[1], ("made".to_owned(), false));
+    let requests = server.requests();
+    let first = &requests[0].body;
+    assert!(!names(first).contains(&"tool_call"), "{first:#}");
+    let added = |body: &Value| {
+        let definition = format!("\"definition\":{{\"name\":\"{name}\"");
+        body["messages"].to_string().matches(&definition).count()
+    };
+    let counts: Vec<_> = requests
+        .iter()
+        .map(|request| added(&request.body))
+        .collect();
+    assert_eq!(counts, [0, 1, 1, 1, 1]);
+    for (earlier, later) in requests.iter().zip(&requests[1..]) {
+        assert!(continues(&later.body, &earlier.body), "{:#}", later.body);
     }
 }

@@ -122,8 +122,7 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
         | StreamEvent::Billed { .. }
-        | StreamEvent::CacheMissed(_)
-        | StreamEvent::KeptWarm { .. } => return None,
+        | StreamEvent::CacheMissed(_) => return None,
     })
 }
 

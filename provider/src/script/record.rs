@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request,
-    RetryNotice, StreamEvent,
+    RetryNotice, StreamEvent, Usage,
 };
 use futures_core::Stream;
 
@@ -158,6 +158,10 @@ impl Provider for Recorder {
 
     fn continuity(&self) -> Continuity {
         self.inner.continuity()
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        self.inner.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

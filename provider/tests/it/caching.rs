@@ -8,7 +8,7 @@ use ah_provider::caching::CacheTtl;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use crate::requests::{request, tool, user};
+use crate::requests::{model as said, request, tool, user};
 use crate::route::with_options;
 use crate::server::{Part, Server, events, stream_end, stream_head};
 
@@ -141,4 +141,36 @@ async fn what_was_not_read_from_the_cache_is_named() {
         misses,
         [None, None, miss(0, Some(change)), miss(50, None), None]
     );
+}
+
+/// What an answer of an earlier process says of the cache holds for the first request of this one, unless another model
+/// gave it, or a summary has replaced it since.
+#[tokio::test]
+async fn what_an_earlier_process_left_in_the_cache_is_missed_as_well() {
+    for (provider, first, read, expected) in [
+        ("anthropic", 1, 50, Some((120, 50))),
+        ("anthropic", 1, 120, None),
+        ("another", 1, 50, None),
+        ("anthropic", 3, 50, None),
+    ] {
+        let server = Server::start(vec![answer(read, 0)]).await;
+        let model = connected(&server, "anthropic/m", CacheTtl::default());
+        let mut messages = vec![user("Hi"), said("Yes."), user("Go on")];
+        for (message, seq) in messages.iter_mut().zip([first, 2, 4]) {
+            let message = Arc::make_mut(message);
+            message.seq = seq;
+            if let Some(response) = &mut message.response {
+                response.provider = provider.to_owned();
+                response.model = "m".to_owned();
+                response.usage.cache_read_input_tokens = 100;
+                response.usage.cache_creation_input_tokens = 20;
+            }
+        }
+        let events = events_of(&*model, request(messages)).await;
+        let miss = events.into_iter().find_map(|event| match event {
+            StreamEvent::CacheMissed(miss) => Some((miss.expected, miss.read)),
+            _ => None,
+        });
+        assert_eq!(miss, expected, "{provider} {first} {read}");
+    }
 }

@@ -69,7 +69,6 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
             | StreamEvent::CacheMissed(_)
-            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Retry(_) => {}
         }

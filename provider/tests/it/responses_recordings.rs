@@ -207,7 +207,6 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
             | StreamEvent::CacheMissed(_)
-            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

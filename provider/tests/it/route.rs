@@ -377,12 +377,12 @@ fn the_small_model_is_the_named_one_or_the_vendors_own() {
     let elsewhere = ("ANTHROPIC_BASE_URL", "http://h");
     for (server, variables, servers, expected) in [
         ("anthropic", &[][..], &json!({}), Some("haiku")),
-        ("openai", &[], &json!({}), Some("openai/gpt-5-mini")),
+        ("openai", &[], &json!({}), Some("openai/gpt-5.4-mini")),
         (
             "openai-responses",
             &[],
             &json!({}),
-            Some("openai-responses/gpt-5-mini"),
+            Some("openai-responses/gpt-5.4-mini"),
         ),
         ("anthropic", &[elsewhere], &json!({}), None),
         (
@@ -562,5 +562,28 @@ fn a_listed_model_goes_to_its_server() {
             )
         });
         assert_eq!(provider.expect(name).model().provider, expected, "{name}");
+    }
+}
+
+/// The window of a million tokens is asked for by a suffix, which is not sent; most models have it anyway.
+#[tokio::test]
+async fn a_suffix_asks_for_the_wide_window() {
+    for (name, sent, window) in [
+        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5", 1_000_000),
+        ("claude-sonnet-4-5", "claude-sonnet-4-5", 200_000),
+        ("opus[1m]", "claude-opus-5-5", 1_000_000),
+    ] {
+        let server = Server::start(vec![vec![stream_head(), stream_end()]]).await;
+        let variables = [
+            ("ANTHROPIC_BASE_URL", server.url.as_str()),
+            ("ANTHROPIC_API_KEY", "k"),
+        ];
+        let provider = connected(name, &variables).expect("a model");
+        assert_eq!(provider.model().context_window, window, "{name}");
+        let _ = answered(&*provider).await;
+        let (head, body) = server.request();
+        let is_asked = head.contains("context-1m-2025-08-07");
+        assert_eq!(is_asked, name.ends_with("[1m]"), "{head}");
+        assert!(body.contains(&format!("\"model\":\"{sent}\"")), "{body}");
     }
 }

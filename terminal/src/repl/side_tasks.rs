@@ -81,6 +81,10 @@ impl SideTasks {
             Task::Model(name) => match self.models.connect(Some(&name)) {
                 Ok(provider) => {
                     let model = provider.model().clone();
+                    let catalog = self.config.catalog()?;
+                    self.store
+                        .set_model(catalog.resolve(&name).to_owned())
+                        .await?;
                     self.controls.request(SessionChange::Model(provider));
                     self.tell(Input::Model(model));
                 }

@@ -46,7 +46,6 @@ impl RecordedAnswer {
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
             | StreamEvent::CacheMissed(_)
-            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Started { .. }
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

@@ -56,7 +56,6 @@ impl Stream {
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
             | StreamEvent::CacheMissed(_)
-            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Retry(_) => None,
         }
     }

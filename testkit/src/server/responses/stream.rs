@@ -53,7 +53,6 @@ impl Stream {
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
             | StreamEvent::CacheMissed(_)
-            | StreamEvent::KeptWarm { .. }
             | StreamEvent::Retry(_) => None,
         }
     }
