@@ -24,6 +24,9 @@ pub(crate) const WITHOUT_SUMMARY: &str =
     "Earlier messages were left out to make room; a summary of them could not be made.";
 /// Part of the window kept for the newest messages, in percent.
 const TAIL: u64 = 40;
+/// Largest window in tokens of which that part is taken: what is kept is written into the prompt cache again, and of a
+/// window of a million tokens it would be most of what a session costs.
+const TAIL_WINDOW: u64 = 200_000;
 /// Maximum length of each text in the summary request, in characters: half from its beginning, half from its end.
 const SHOWN: usize = 2_000;
 /// Maximum length of a summary, in tokens, and with the thinking before it.
@@ -38,13 +41,15 @@ pub(crate) struct Split {
     pub(crate) kept_from: Option<MessageId>,
 }
 
-/// Divides the view so that the tail takes 40 % of the window; `None` if there is nothing to leave out.
+/// Divides the view so that the tail takes 40 % of the window, at most 80,000 tokens; `None` if there is nothing to leave
+/// out.
 pub(crate) fn split(transcript: &Transcript, context_window: u64) -> Option<Split> {
     let view = transcript.view();
     let estimated: u64 = view.iter().map(|message| estimate_message(message)).sum();
     // The estimate of the tail is scaled by the usage that the model reported for the whole view.
-    let scaled = u128::from(context_window * TAIL / 100) * u128::from(estimated)
-        / u128::from(transcript.context_tokens().max(1));
+    let tail = context_window.min(TAIL_WINDOW) * TAIL / 100;
+    let scaled =
+        u128::from(tail) * u128::from(estimated) / u128::from(transcript.context_tokens().max(1));
     let tail = u64::try_from(scaled).unwrap_or(u64::MAX);
     let kept_from = transcript
         .tail_within(tail)

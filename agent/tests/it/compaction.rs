@@ -1,7 +1,7 @@
 //! Compaction: summaries that replace older messages.
 
 use ah_conversation::{ContentBlock, ExitReason, Usage, estimate_text};
-use ah_testkit::script::{Turn, fails, says, scenario};
+use ah_testkit::script::{Scenario, Turn, fails, says, scenario};
 
 use crate::world::World;
 
@@ -104,6 +104,23 @@ async fn the_view_is_the_summary_and_an_unchanged_tail() {
         user: third
         ");
     assert_eq!(world.messages().await.len(), 7);
+}
+
+/// Of a wide window the tail is no larger than of a usual one: here a tenth of what was said, not nearly half of it.
+#[tokio::test]
+async fn the_tail_in_a_wide_window_is_short() {
+    let answers = (1..=20).map(|number| at(number * 42_000, &"word ".repeat(1_000)));
+    let mut world = World::playing(Scenario {
+        context_window: Some(1_000_000),
+        ..scenario(answers.chain([says("In short."), says("Done.")]))
+    });
+    for _ in 0..21 {
+        world.run("go on").await;
+    }
+    let last = world.request(world.requests().len() - 1);
+    assert!(last.starts_with("user: [COMPACTION SUMMARY]"), "{last}");
+    let answers = last.matches("assistant: ").count();
+    assert!((1..=2).contains(&answers), "{answers} answers");
 }
 
 /// Resumed sessions start from the summary as well.

@@ -151,6 +151,65 @@ fn tools_of_a_later_server_are_added_at_the_end() {
     assert!(last.contains("there is no tool `mcp__s__greet`"), "{last}");
 }
 
+/// A server that comes within a run is told of at the end as well; the model had waited for it.
+#[test]
+fn tools_of_a_server_that_comes_during_a_run_are_added_at_the_end() {
+    for (model, manner, wait) in [
+        (BINDING, &[][..], "mcp_servers"),
+        (BINDING, &["-p"], "McpServers"),
+        (OLDER, &[], "mcp_servers"),
+    ] {
+        let world = World::new();
+        let script = McpScript::new()
+            .start("until [ -e go ]; do sleep 0.02; done;")
+            .tool("greet")
+            .on_call("greet", "text hello");
+        let config = json!({"mcpServers": {"s": script.config()}}).to_string();
+        let then = |name: &str, input: Value| Turn {
+            thinking: Some("I wait.".into()),
+            ..uses(name, input)
+        };
+        let shell = if manner.is_empty() { "bash" } else { "Bash" };
+        let server = Server::new([
+            then(shell, json!({"command": "touch go"})),
+            then(wait, json!({})),
+            then("mcp__s__greet", json!({})),
+            then(wait, json!({})),
+            answer("Done."),
+        ]);
+        let common = [
+            "-m",
+            model,
+            "--mcp-config",
+            &config,
+            "--permission-mode",
+            "bypassPermissions",
+        ];
+        let arguments = [manner, &common[..], &["begin"]].concat();
+        world.asking(&server, arguments).run().expect(0);
+        assert_eq!(server.refusals(), Vec::<String>::new());
+        let bodies = bodies(&server);
+        let names = bodies[0]["tools"].to_string();
+        assert!(names.contains(wait) && !names.contains("greet"), "{names}");
+        assert!(bodies[3].to_string().contains("hello"), "{:#}", bodies[3]);
+        assert!(
+            !bodies[4].to_string().contains("there is no tool"),
+            "{:#}",
+            bodies[4]
+        );
+        let usage = world.ah(["usage"]).run().expect(0).stdout;
+        assert_eq!(
+            usage.contains("there are new tools"),
+            model == OLDER,
+            "{usage}"
+        );
+        if model == BINDING {
+            assert_append_only(&server);
+            assert!(bodies[2].to_string().contains("tool_addition"));
+        }
+    }
+}
+
 #[test]
 fn a_model_without_additions_gets_new_tools_at_the_beginning_and_the_break_is_declared() {
     let world = World::new();

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 /// Input tokens that an answer reports.
 const USUAL_INPUT: u64 = 100;
-/// More input tokens than any window has.
-const FULL_INPUT: u64 = 10_000_000;
+/// Input tokens past 80 % of a window of a million tokens.
+const CROWDED_INPUT: u64 = 850_000;
 
 /// One HTTP response of the model.
 #[derive(Clone)]
@@ -61,9 +61,9 @@ pub fn runs<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Ans
     response(&calls(turn, commands), "tool_use", USUAL_INPUT)
 }
 
-/// Answer that calls the tool `bash`, with a usage that fills the window.
-pub fn runs_with_full_window(turn: usize, command: &str) -> Answer {
-    response(&calls(turn, [command]), "tool_use", FULL_INPUT)
+/// Answer that calls the tool `bash`, that reports [`CROWDED_INPUT`] tokens.
+pub fn runs_in_crowded_window(turn: usize, command: &str) -> Answer {
+    response(&calls(turn, [command]), "tool_use", CROWDED_INPUT)
 }
 
 fn calls<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Vec<Block> {

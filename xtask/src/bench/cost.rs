@@ -11,15 +11,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::answer::{Answer, runs, runs_with_full_window, says};
+use super::answer::{Answer, runs, runs_in_crowded_window, says};
 use super::process::Agent;
 use super::table::{Figure, Row};
 
 /// Turns of the session, and the processes that share them.
 const TURNS: usize = 200;
 const PROCESSES: usize = 4;
-/// Turn at which the server says that the window is full.
-const FULL: usize = 120;
+/// Turn at which the server says that the window is crowded.
+const CROWDED: usize = 120;
 /// A pause follows each so many turns.
 const PAUSE_EVERY: usize = 20;
 /// Seconds between two requests, and of a pause.
@@ -44,6 +44,11 @@ const SHORT: Lifetime = Lifetime {
     seconds: 300,
     write: 1.25,
     settings: "{}",
+};
+const LONG: Lifetime = Lifetime {
+    seconds: 3_600,
+    write: 2.0,
+    settings: r#"{"cacheTtl": "1h"}"#,
 };
 
 /// A content block of a request, a tool, or a part of the system prompt.
@@ -157,8 +162,8 @@ fn least(requests: &[Vec<Block>], times: &[u64], lifetime: Lifetime) -> f64 {
 fn answer(turn: usize) -> Answer {
     let command = format!("seq {turn} {}", turn + 100);
     match turn {
-        FULL => runs_with_full_window(turn, &command),
-        turn if turn == FULL + 1 => says("A summary of what was done so far, in a few words."),
+        CROWDED => runs_in_crowded_window(turn, &command),
+        turn if turn == CROWDED + 1 => says("A summary of what was done so far, in a few words."),
         turn if (turn + 1) % (TURNS / PROCESSES) == 0 => says("Done for now."),
         _ => runs(turn, [command.as_str()]),
     }
@@ -170,8 +175,8 @@ fn times(count: usize) -> Vec<u64> {
     (0..count).map(time).collect()
 }
 
-/// Measures the cost of the session, and the bytes of its requests.
-pub fn cost(agent: &Agent) -> Result<Vec<Row>> {
+/// The bodies of all requests of the session.
+fn session(agent: &Agent, lifetime: Lifetime) -> Result<Vec<Vec<u8>>> {
     let folder = agent.folder()?;
     let mut bodies = Vec::new();
     let each = TURNS / PROCESSES;
@@ -182,35 +187,42 @@ pub fn cost(agent: &Agent) -> Result<Vec<Row>> {
         } else {
             &["go on"]
         };
-        bodies.extend(agent.requests(&folder, SHORT.settings, arguments, each, script)?);
+        bodies.extend(agent.requests(&folder, lifetime.settings, arguments, each, script)?);
     }
-    let requests = bodies
-        .iter()
-        .map(|body| blocks(body))
-        .collect::<Result<Vec<_>>>()?;
+    Ok(bodies)
+}
+
+/// Returns what the requests cost, over the least that they can.
+fn ratio(bodies: &[Vec<u8>], lifetime: Lifetime) -> Result<f64> {
+    let requests = bodies.iter().map(|body| blocks(body));
+    let requests = requests.collect::<Result<Vec<_>>>()?;
     let times = times(requests.len());
     let mut cache = Cache {
-        lifetime: SHORT,
+        lifetime,
         entries: HashMap::new(),
     };
-    let cost: f64 = requests
-        .iter()
-        .zip(&times)
-        .map(|(blocks, now)| cache.cost(blocks, *now))
-        .sum();
+    let costs = requests.iter().zip(&times);
+    let cost: f64 = costs.map(|(blocks, now)| cache.cost(blocks, *now)).sum();
+    Ok(cost / least(&requests, &times, lifetime))
+}
+
+/// Measures the cost of the session, and the bytes of its requests.
+pub fn cost(agent: &Agent) -> Result<Vec<Row>> {
+    let (short, long) = (session(agent, SHORT)?, session(agent, LONG)?);
+    let figure = |bodies: &[_], lifetime| -> Result<_> {
+        Ok(Figure::times(ratio(bodies, lifetime)?, 1.05).at_least(1.0))
+    };
     let (early, late) = (20, 100);
-    let added = (bodies[late].len() - bodies[early].len()) / (late - early);
+    let added = (short[late].len() - short[early].len()) / (late - early);
     Ok(vec![
         Row {
-            what: "cost of 200 turns with three resumes, ten pauses of 6 minutes and a summary, over the least for the same words",
-            figures: vec![
-                Figure::times(cost / least(&requests, &times, SHORT), 1.05).at_least(1.0),
-            ],
+            what: "cost of 200 turns with three resumes, ten pauses of 6 minutes and a summary, over the least for the same words: entries of 5 minutes, of 1 hour",
+            figures: vec![figure(&short, SHORT)?, figure(&long, LONG)?],
             best: None,
         },
         Row {
             what: "first request",
-            figures: vec![Figure::bytes(bodies[0].len(), 6_000.0)],
+            figures: vec![Figure::bytes(short[0].len(), 6_000.0)],
             best: None,
         },
         Row {
