@@ -10,7 +10,7 @@ pub mod export;
 pub mod logs;
 pub mod mail;
 pub mod man;
-mod mcp;
+pub mod mcp;
 pub mod models;
 mod output;
 mod place;

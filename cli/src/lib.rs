@@ -131,22 +131,26 @@ fn resolve(
     let config = Config::resolve(overrides.clone(), interface, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
     let may_ask = is_run && interface == Interface::Native;
-    let is_terminal = || std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if !may_ask || !config.trust.is_open() || !is_terminal() {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !may_ask || !is_terminal {
         return Ok(config);
     }
+    let config = if config.trust.is_open() && ask_for_trust(&config)? {
+        overrides.trust = Some(Reason::Option);
+        Config::resolve(overrides, interface, environment, overlay)?
+    } else {
+        config
+    };
+    commands::mcp::ask_about_hosts(&config, |_| true)?;
+    Ok(config)
+}
+
+/// Asks whether to trust the project; returns the answer.
+fn ask_for_trust(config: &Config) -> Result<bool, Error> {
     let (mut memory, _) = Memory::read(config.home.as_deref());
     let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
-    match trust::ask(&config.trust, &mut memory, &mut input, &mut output) {
-        Ok(true) => {
-            overrides.trust = Some(Reason::Option);
-            Config::resolve(overrides, interface, environment, overlay)
-        }
-        Ok(false) => Ok(config),
-        Err(error) => Err(Error::failure(format!(
-            "cannot ask on the terminal: {error}"
-        ))),
-    }
+    let answer = trust::ask(&config.trust, &mut memory, &mut input, &mut output);
+    answer.map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))
 }
 
 /// Returns whether the action depends on the project's files.

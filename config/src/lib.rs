@@ -7,6 +7,7 @@
 //!
 //! Nothing here prints: warnings are in [`Config::warnings`] and in return values.
 
+mod answers_file;
 mod concurrency;
 mod config;
 pub mod conversation;
@@ -36,6 +37,7 @@ mod resolve;
 pub mod rulebook;
 mod rules;
 pub mod sandboxing;
+pub mod server_answers;
 pub mod settings;
 mod tier;
 pub mod trust;

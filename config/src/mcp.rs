@@ -15,6 +15,7 @@ use crate::found_file;
 use crate::layers::{Layer, is_absence};
 use crate::origin::{Origin, Sourced};
 use crate::overrides::{McpSource, Overrides};
+use crate::server_answers::{OpenServer, ServerAnswers};
 use crate::settings;
 
 /// File with a project's servers.
@@ -173,9 +174,21 @@ impl Config {
     pub fn mcp_servers(&self) -> (BTreeMap<String, ServerConfig>, Vec<String>) {
         let variable = |name: &str| self.environment.get(name).map(str::to_owned);
         let (mut servers, mut errors) = (BTreeMap::new(), Vec::new());
+        let (answers, warning) = ServerAnswers::read(self.home.as_deref());
+        errors.extend(warning);
         for (name, entry) in &self.mcp_servers {
             match entry.value.resolve(&variable) {
                 Ok(server) => {
+                    let project = self.project_of(entry);
+                    let is_granted = match project {
+                        Some(folder) => answers.answer(folder, name, &server) == Some(true),
+                        None => true,
+                    };
+                    let server = ServerConfig {
+                        is_granted,
+                        project: project.map(Path::to_owned),
+                        ..server
+                    };
                     servers.insert(name.clone(), server);
                 }
                 Err(reason) => errors.push(format!(
@@ -185,6 +198,48 @@ impl Config {
             }
         }
         (servers, errors)
+    }
+
+    /// Returns the project that a server belongs to; `None` for the user's own servers, whose hosts are the user's wish.
+    fn project_of(&self, entry: &Sourced<ServerEntry>) -> Option<&Path> {
+        let is_of_plugin = |path: &Path| {
+            let mut plugins = self.plugins.iter();
+            plugins.any(|plugin| plugin.layer.is_of_project() && path.starts_with(&plugin.root))
+        };
+        let is_of_project = match (entry.value.scope, &entry.origin) {
+            (ServerScope::Project | ServerScope::Local, _) => true,
+            (ServerScope::Dynamic, Origin::File(path)) => is_of_plugin(path),
+            (ServerScope::Dynamic | ServerScope::User, _) => false,
+        };
+        is_of_project.then(|| self.trust.folder())
+    }
+
+    /// Returns the folder for the home directories of servers in the sandbox.
+    pub fn server_homes(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join("servers"))
+    }
+
+    /// Returns the servers of the project that need hosts of which the user has not yet been asked. Servers outside the
+    /// sandbox need no answer.
+    pub fn open_servers(&self) -> Vec<OpenServer> {
+        let (answers, _) = ServerAnswers::read(self.home.as_deref());
+        let is_free = |name: &String| {
+            let mut free = self.sandbox.unconfined_servers.iter();
+            free.any(|free| free.value == *name)
+        };
+        let (servers, _) = self.mcp_servers();
+        let open = servers.into_iter().filter_map(|(name, server)| {
+            let project = server.project.clone()?;
+            let is_open = !server.needs.is_empty()
+                && !is_free(&name)
+                && answers.answer(&project, &name, &server).is_none();
+            is_open.then_some(OpenServer {
+                name,
+                project,
+                server,
+            })
+        });
+        open.collect()
     }
 
     /// Returns when tools of MCP servers are searched: by `ENABLE_TOOL_SEARCH`, the other agent's variable, else by the

@@ -27,7 +27,7 @@ use crate::model::{connect, sampling, thinking};
 use crate::place::transcript_path;
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
-use mcp::mcp_options;
+use mcp::{mcp_options, without_hosts};
 use tools::Sources;
 
 /// Maximum time that a request waits for MCP servers that were just started.
@@ -187,6 +187,7 @@ fn with_servers(
             return tools;
         }
     }
+    warnings.extend(without_hosts(config, sandbox_status));
     let options = ah_mcp::Options {
         host,
         ..mcp_options(config, sandbox_status)

@@ -117,6 +117,14 @@ impl SandboxWish {
     }
 }
 
+/// Returns whether options and settings ask for a sandbox with a network of its own.
+pub fn is_wanted(config: &Config) -> bool {
+    match SandboxWish::of(config) {
+        SandboxWish::No => false,
+        SandboxWish::IfPossible(tier) | SandboxWish::Required(tier) => tier == Tier::Full,
+    }
+}
+
 /// Sandbox status of a run.
 pub enum SandboxStatus {
     /// Commands run in a sandbox.
@@ -265,6 +273,12 @@ impl SandboxProbe {
                 })
             }
         }
+    }
+
+    /// Returns whether commands run in a sandbox with a network of its own; waits until it is known.
+    pub fn has_network(&self) -> bool {
+        let confined = self.status().confined();
+        confined.is_some_and(|confined| confined.sandbox.confinement().tier == Tier::Full)
     }
 
     /// Returns the status; waits until it is known.

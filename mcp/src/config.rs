@@ -1,11 +1,15 @@
 //! Configuration of a server, and its resolution: variables are expanded and the transport is chosen. Pure.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ah_conversation::ServerScope;
+use ah_process::Authority;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::needs::Needs;
 
 /// Entry of a server in `.mcp.json` or in the settings. Unknown keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -30,6 +34,12 @@ pub struct ServerEntry {
     pub name: Option<String>,
     /// Call timeout in milliseconds, restarted by each progress notification.
     pub timeout: Option<u64>,
+    /// Hosts that the program may reach from the sandbox, as `HOST:PORT`.
+    #[serde(default, rename = "allowHosts")]
+    pub allow_hosts: Vec<String>,
+    /// Hosts that the program may reach by plain HTTP, as `HOST:PORT`.
+    #[serde(default, rename = "allowHttp")]
+    pub allow_http: Vec<String>,
     /// Source of the entry.
     #[serde(skip)]
     pub scope: ServerScope,
@@ -44,6 +54,12 @@ pub struct ServerConfig {
     pub call_timeout: Option<Duration>,
     /// Source of the configuration.
     pub scope: ServerScope,
+    /// Hosts that its program needs, if it is one.
+    pub needs: Needs,
+    /// Whether its program may reach these hosts from the sandbox.
+    pub is_granted: bool,
+    /// The project that it belongs to; `None` for the user's own.
+    pub project: Option<PathBuf>,
     /// The entry shown to programs: variables are not expanded, and fields that may hold secrets (`env`, `headers`)
     /// are left out.
     pub as_written: Value,
@@ -104,15 +120,24 @@ impl ServerEntry {
                 headers: all(&self.headers)?,
             })
         };
+        let mut needs = Needs::default();
         let transport = match self.kind() {
-            "stdio" => Transport::Stdio(Program {
-                command: match &self.command {
-                    Some(command) if !command.trim().is_empty() => expanded(command)?,
-                    _ => return Err("it has no `command`".to_owned()),
-                },
-                arguments: self.args.iter().map(expanded).collect::<Result<_, _>>()?,
-                environment: all(&self.env)?,
-            }),
+            "stdio" => {
+                let program = Program {
+                    command: match &self.command {
+                        Some(command) if !command.trim().is_empty() => expanded(command)?,
+                        _ => return Err("it has no `command`".to_owned()),
+                    },
+                    arguments: self.args.iter().map(expanded).collect::<Result<_, _>>()?,
+                    environment: all(&self.env)?,
+                };
+                needs = Needs::of(
+                    &program,
+                    hosts(&self.allow_hosts)?,
+                    hosts(&self.allow_http)?,
+                );
+                Transport::Stdio(program)
+            }
             "http" | "streamable-http" => Transport::Http(address()?),
             "sse" => Transport::Sse(address()?),
             "sdk" => Transport::Sdk,
@@ -126,6 +151,9 @@ impl ServerEntry {
             transport,
             call_timeout: self.timeout.map(Duration::from_millis),
             scope: self.scope,
+            needs,
+            is_granted: false,
+            project: None,
             as_written: match self.kind() {
                 "stdio" => {
                     json!({"type": "stdio", "command": self.command, "args": self.args})
@@ -144,6 +172,13 @@ impl ServerEntry {
             None => "stdio",
         }
     }
+}
+
+fn hosts(list: &[String]) -> Result<Vec<Authority>, String> {
+    let parsed = list.iter().map(|host| host.parse::<Authority>());
+    parsed
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())
 }
 
 /// Expands the variables in `text`. A `${` that is not followed by a name and a brace stays as it is.
@@ -253,6 +288,10 @@ mod tests {
             (
                 json!({"command": "${NOWHERE}/x"}),
                 Err("the variable NOWHERE is not set"),
+            ),
+            (
+                json!({"command": "x", "allowHosts": ["h.example"]}),
+                Err("invalid host and port `h.example`; expected HOST:PORT, as in example.com:443"),
             ),
         ] {
             let found = resolve(entry.clone()).map(|config| config.transport);

@@ -6,12 +6,16 @@
 //! are configured, and whether they are trusted, is decided by the caller.
 
 mod config;
+mod home;
+mod needs;
 mod options;
 #[cfg_attr(not(feature = "client"), path = "absent.rs")]
 mod remote;
 mod sdk;
 
 pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
+pub use home::folder_name;
+pub use needs::Needs;
 pub use options::{Confined, Options};
 pub use remote::RemoteServers;
 pub use sdk::{SdkHost, SdkPipe};

@@ -1,5 +1,6 @@
 //! Options shared by all servers of a session.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Options {
     pub call_timeout: Duration,
     /// Tools hidden from the model.
     pub denied: Vec<Rule>,
+    /// Whether servers that are set during the session may reach the hosts that they need.
+    pub grants_set: bool,
     /// Naming of the built-in tools about servers.
     pub interface: Interface,
 }
@@ -32,8 +35,10 @@ pub struct Options {
 /// Sandbox for servers that are child processes.
 #[derive(Debug, Clone)]
 pub struct Confined {
-    /// Sandbox they run in.
+    /// Sandbox of the session. Each server has a network and a home directory of its own in it.
     pub sandbox: Arc<Sandbox>,
+    /// Folder for the servers' home directories; without it they use the session's.
+    pub homes: Option<PathBuf>,
     /// Environment variables, besides those of the server's configuration.
     pub environment: Vec<(String, String)>,
     /// Names of servers that run outside the sandbox.

@@ -25,6 +25,8 @@ pub struct Confinement {
     /// Directory for `/tmp`, `/var/tmp` and the home directory, shared by all commands of the sandbox. Without it,
     /// every command starts with empty ones.
     pub scratch: Option<PathBuf>,
+    /// Directory for the home directory alone, in place of the one in `scratch`.
+    pub own_home: Option<PathBuf>,
 }
 
 impl Confinement {
@@ -38,6 +40,7 @@ impl Confinement {
             protected: of_git.collect(),
             hidden: Vec::new(),
             scratch: None,
+            own_home: None,
             workspace,
         }
     }
@@ -92,48 +95,57 @@ impl Confinement {
     /// Returns variables that point programs to the scratch directories in the Landlock tier, where `/tmp` cannot be
     /// replaced.
     pub fn variables(&self) -> Vec<(String, String)> {
-        let scratch = match self.tier {
-            Tier::Full => return Vec::new(),
-            Tier::Landlock => self.scratch.iter(),
-        };
-        scratch
-            .flat_map(|scratch| {
-                [
-                    ("TMPDIR", scratch.join("tmp")),
-                    ("HOME", scratch.join("home")),
-                ]
-            })
-            .map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()))
-            .collect()
+        if self.tier == Tier::Full {
+            return Vec::new();
+        }
+        [
+            ("TMPDIR", self.backing("tmp")),
+            ("HOME", self.backing("home")),
+        ]
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, path?)))
+        .map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()))
+        .collect()
     }
 
     /// Returns where the file at `path` is stored on the host, if the sandbox replaces its directory with one of the
     /// scratch directories.
     pub fn backing_path(&self, path: &Path) -> Option<PathBuf> {
-        let scratch = self.scratch.as_ref()?;
         let is_granted = self
             .in_order()
             .iter()
             .any(|grant| path.starts_with(&grant.path));
         let mut places = self.temporary();
         places.retain(|(place, _)| path.starts_with(place));
-        let (place, name) = places
+        let is_own = self.scratch.iter().chain(&self.own_home);
+        let mut is_own = is_own.filter(|own| path.starts_with(own));
+        let (place, backing) = places
             .pop()
-            .filter(|_| !is_granted && !path.starts_with(scratch))?;
+            .filter(|_| !is_granted && is_own.next().is_none())?;
         let below = path.strip_prefix(place).ok()?;
-        Some(scratch.join(name).join(below))
+        Some(backing?.join(below))
     }
 
-    /// Returns the directories that are replaced for commands, with the names of their scratch directories.
-    pub(crate) fn temporary(&self) -> Vec<(PathBuf, &'static str)> {
+    /// Returns the directories that are replaced for commands, each with the directory that stores its contents, if
+    /// they are kept.
+    pub(crate) fn temporary(&self) -> Vec<(PathBuf, Option<PathBuf>)> {
         let home = self.home.iter().map(|home| (home.clone(), "home"));
         let mut places: Vec<_> = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")]
             .into_iter()
             .map(|(place, name)| (PathBuf::from(place), name))
             .chain(home)
+            .map(|(place, name)| (place, self.backing(name)))
             .collect();
         places.sort_by_key(|(place, _)| place.components().count());
         places
+    }
+
+    /// Returns the directory on the host that stores a temporary directory, by its name in the scratch directory.
+    fn backing(&self, name: &str) -> Option<PathBuf> {
+        match &self.own_home {
+            Some(own_home) if name == "home" => Some(own_home.clone()),
+            _ => Some(self.scratch.as_ref()?.join(name)),
+        }
     }
 
     /// Returns whether `path` is inside a hidden path and not inside a deeper grant.
@@ -150,8 +162,8 @@ impl Confinement {
     /// Returns the access to `path`, which must be absolute and without symbolic links. Used by tools that run in this
     /// process.
     pub fn access_to(&self, path: &Path) -> Access {
-        let scratch = self.scratch.as_ref();
-        if scratch.is_some_and(|scratch| path.starts_with(scratch)) {
+        let mut own = self.scratch.iter().chain(&self.own_home);
+        if own.any(|own| path.starts_with(own)) {
             return Access::ALL;
         }
         if self.hides(path) {

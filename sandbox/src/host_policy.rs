@@ -28,6 +28,12 @@ pub type AskHost = Box<
 /// Allowlist, together with the decisions made during the run.
 pub(crate) struct HostPolicy {
     allowlist: Allowlist,
+    answers: Arc<Answers>,
+}
+
+/// The user's decisions.
+#[derive(Default)]
+struct Answers {
     ask: OnceLock<AskHost>,
     /// Earlier decisions. Locked while the user is asked, so that there is one question at a time and one per host.
     said: Mutex<HashMap<(Authority, Egress), Remembered>>,
@@ -50,8 +56,18 @@ impl HostPolicy {
     pub fn new(allowlist: Allowlist) -> Self {
         Self {
             allowlist,
-            ask: OnceLock::new(),
-            said: Mutex::default(),
+            answers: Arc::default(),
+        }
+    }
+
+    /// Returns a policy that also allows the hosts of `more`. Both share the user's decisions.
+    pub fn extended(&self, more: &Allowlist) -> Self {
+        let mut allowlist = self.allowlist.clone();
+        allowlist.tunnels.extend(more.tunnels.iter().cloned());
+        allowlist.http.extend(more.http.iter().cloned());
+        Self {
+            allowlist,
+            answers: self.answers.clone(),
         }
     }
 
@@ -61,7 +77,7 @@ impl HostPolicy {
 
     /// Sets the callback for hosts that are not listed. Only the first call has an effect.
     pub fn set_prompt(&self, ask: AskHost) {
-        let _ = self.ask.set(ask);
+        let _ = self.answers.ask.set(ask);
     }
 
     pub async fn authorize(
@@ -76,11 +92,12 @@ impl HostPolicy {
             let reason = format!("{to} is denied by the settings");
             return Err(Refusal::new(FORBIDDEN, reason));
         }
-        let asked = self.ask.get().filter(|_| !self.allowlist.is_complete);
+        let asked = self.answers.ask.get();
+        let asked = asked.filter(|_| !self.allowlist.is_complete);
         let Some(ask) = asked else {
             return Err(refusal(to, egress));
         };
-        let mut said = self.said.lock().await;
+        let mut said = self.answers.said.lock().await;
         let key = (to.clone(), egress);
         match said.get(&key) {
             Some(Remembered::Denied) => return Err(refusal(to, egress)),

@@ -50,6 +50,16 @@ impl Proxy {
         }
     }
 
+    /// Returns a proxy that also allows the hosts of `more`. Both share the user's answers, not the refusals.
+    #[must_use]
+    pub fn extended(&self, more: &Allowlist) -> Self {
+        Self {
+            policy: Arc::new(self.policy.extended(more)),
+            free: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            refused: Arc::default(),
+        }
+    }
+
     /// Sets the callback for hosts that are not listed. It is called for one host at a time; connections to that host
     /// wait for its result.
     pub fn set_prompt(&self, ask: AskHost) {

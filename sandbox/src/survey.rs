@@ -94,9 +94,9 @@ impl Layout {
     }
 
     fn add_temporary(&mut self, confinement: &Confinement) -> io::Result<()> {
-        for (path, name) in confinement.temporary() {
-            let source = match &confinement.scratch {
-                Some(scratch) => MountSource::Other(scratch.join(name)),
+        for (path, backing) in confinement.temporary() {
+            let source = match backing {
+                Some(backing) => MountSource::Other(backing),
                 None => MountSource::Empty { mebibytes: ROOM },
             };
             self.add(&path, source, Access::ALL)?;

@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
+use std::sync::Arc;
 
 use crate::access::Tier;
+use crate::allowlist::Allowlist;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
@@ -129,6 +131,17 @@ impl Sandbox {
         _keeper: impl Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         Ok(self)
+    }
+
+    /// Returns a sandbox that starts no commands either.
+    pub fn extended(self: &Arc<Self>, home: Option<PathBuf>, more: &Allowlist) -> Self {
+        Self {
+            confinement: Confinement {
+                own_home: home,
+                ..self.confinement.clone()
+            },
+            proxy: self.proxy.extended(more),
+        }
     }
 
     /// Returns an error: there is no sandbox on this platform.

@@ -10,6 +10,7 @@ pub mod line;
 pub mod message;
 pub mod print;
 pub mod repl;
+pub mod servers;
 pub mod signals;
 pub mod trust;
 pub mod undo;

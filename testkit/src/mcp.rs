@@ -76,6 +76,11 @@ impl McpScript {
         json!({"command": "/bin/sh", "args": ["-c", self.script()]})
     }
 
+    /// Returns the server as an executable file, for a folder of `PATH`. It runs in bash, which can open connections.
+    pub fn as_program(&self) -> String {
+        format!("#!/bin/bash\n{}", self.script())
+    }
+
     fn script(&self) -> String {
         let list = json!({"tools": self.tools});
         format!(

@@ -1,27 +1,26 @@
 //! `ah mcp`: lists, shows and tests MCP servers.
 
-use super::runtime::runtime;
+mod ask;
+mod list;
+mod seen;
+
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::io::IsTerminal as _;
 
-use ah_conversation::{ServerState, ServerStatus, Servers as _, ToolSpec};
-use ah_mcp::{RemoteServers, ServerConfig, ServerEntry};
-use serde_json::{Value, json};
-
-use crate::args::json::Json;
-use crate::args::subcommands::McpAction;
-use crate::commands::output::{print, print_json};
-use ah::assemble::mcp::mcp_options;
-use ah::confinement::SandboxProbe;
-use ah_config::Error;
-use ah_config::{Config, Sourced};
-use ah_conversation::neutralise;
+use ah_config::{Config, Error, Sourced};
+use ah_conversation::ServerState;
+use ah_mcp::ServerEntry;
 use ah_terminal::exit::FAILURE;
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
-/// Maximum width of a command line in a list.
-const WIDTH: usize = 60;
+use crate::args::json::Json;
+use crate::args::subcommands::McpAction;
+use crate::commands::output::{print, print_json};
+pub use ask::ask_about_hosts;
+use list::{Reach, list, place, to_json};
+use seen::{describe, status_json};
+pub use seen::{look, summary};
 
 /// Runs a subcommand of `ah mcp`.
 pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
@@ -32,37 +31,11 @@ pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
     }
 }
 
-fn list(config: &Config, form: Json) -> Result<u8, Error> {
-    if form.json {
-        let servers = config.mcp_servers.iter();
-        return print_json(
-            &servers
-                .map(|(name, server)| to_json(name, server))
-                .collect(),
-        );
-    }
-    if config.mcp_servers.is_empty() {
-        ah_terminal::note("no MCP servers configured");
-    }
-    let rows: Vec<_> = config
-        .mcp_servers
-        .iter()
-        .map(|(name, server)| {
-            [
-                preview(name, WIDTH),
-                preview(server.value.kind(), WIDTH),
-                preview(&place(&server.value), WIDTH),
-                server.origin.to_string(),
-            ]
-        })
-        .collect();
-    print(&table([Align::Left; 4], &rows))
-}
-
 fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     let server = find(config, name)?;
+    let reach = Reach::of(config, name);
     if form.json {
-        return print_json(&to_json(name, server));
+        return print_json(&to_json(name, server, &reach));
     }
     let entry = &server.value;
     let names = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -77,6 +50,7 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
             rows.push([what.to_owned(), names(map)]);
         }
     }
+    rows.extend(reach.rows().map(|(what, text)| [what.to_owned(), text]));
     let rows: Vec<_> = rows
         .into_iter()
         .map(|row| row.map(|cell| preview(&cell, usize::MAX)))
@@ -84,9 +58,12 @@ fn get(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     print(&table([Align::Left; 2], &rows))
 }
 
-/// Starts the server as a run would, and no other.
+/// Starts the server as a run would, and no other. On a terminal the user is asked about its hosts as a run would ask.
 fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     let server = find(config, name)?;
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        ask_about_hosts(config, |asked| asked == name)?;
+    }
     let (mut servers, errors) = config.mcp_servers();
     servers.retain(|known, _| known == name);
     if servers.is_empty() {
@@ -111,90 +88,6 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
     print(&describe(&status))
 }
 
-/// Servers and their tools as observed.
-pub struct Seen {
-    /// State of each server.
-    pub status: Vec<ServerStatus>,
-    /// Tools for the model.
-    pub tools: Vec<ToolSpec>,
-}
-
-/// Starts servers as a run would, and returns their states once each is ready or has failed, after `patience` at the
-/// latest.
-pub fn look(
-    config: &Config,
-    servers: BTreeMap<String, ServerConfig>,
-    patience: Duration,
-) -> Result<Seen, Error> {
-    let mut warnings = Vec::new();
-    let probe = SandboxProbe::begin(config, &mut warnings)?;
-    warnings
-        .iter()
-        .for_each(|warning| ah_terminal::warn(warning));
-    let runtime = runtime()?;
-    let seen = runtime.block_on(async {
-        let servers = RemoteServers::start(servers, mcp_options(config, probe.status()));
-        servers.ready(patience).await;
-        let tools = servers.tools();
-        Seen {
-            status: servers.status(),
-            tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
-        }
-    });
-    ah_process::finish_all();
-    Ok(seen)
-}
-
-/// Describes the state of a server in one line.
-pub fn summary(status: &ServerStatus) -> String {
-    let tools = match status.tools.len() {
-        0 => "no tools".to_owned(),
-        1 => "1 tool".to_owned(),
-        count => format!("{count} tools"),
-    };
-    let rest = match (&status.error, status.state) {
-        (Some(error), _) => error.clone(),
-        (None, ServerState::Connected) => tools,
-        (None, _) => "timed out".to_owned(),
-    };
-    let text = format!("{}: {}: {rest}", status.name, status.state.as_str());
-    neutralise(&text).into_owned()
-}
-
-fn describe(status: &ServerStatus) -> String {
-    let software = software(status).unwrap_or_else(|| "no name".to_owned());
-    let mut text = format!(
-        "{}: {} ({})\n",
-        status.name,
-        status.state.as_str(),
-        software
-    );
-    for tool in &status.tools {
-        text.push_str(&format!("  {}\n", tool.name));
-    }
-    for tool in &status.left_out {
-        text.push_str(&format!("  left out: {tool}\n"));
-    }
-    neutralise(&text).into_owned()
-}
-
-/// Returns name and version that a server reports.
-fn software(status: &ServerStatus) -> Option<String> {
-    let software = status.software.as_ref()?;
-    Some(format!("{} {}", software.name, software.version))
-}
-
-fn status_json(status: &ServerStatus) -> Value {
-    json!({
-        "name": status.name,
-        "state": status.state,
-        "software": software(status),
-        "error": status.error,
-        "tools": status.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
-        "left_out": status.left_out,
-    })
-}
-
 fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, Error> {
     config.mcp_servers.get(name).ok_or_else(|| {
         let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
@@ -204,33 +97,5 @@ fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, 
         } else {
             error.hint(format!("configured: {}", known.join(", ")))
         }
-    })
-}
-
-/// Returns the command or address as written; variables are not expanded.
-fn place(entry: &ServerEntry) -> String {
-    match (&entry.command, &entry.url) {
-        (Some(command), _) => {
-            let words =
-                std::iter::once(command.as_str()).chain(entry.args.iter().map(String::as_str));
-            words.collect::<Vec<_>>().join(" ")
-        }
-        (None, url) => url.clone().unwrap_or_default(),
-    }
-}
-
-/// Names of variables and headers only: their values may be secrets.
-fn to_json(name: &str, server: &Sourced<ServerEntry>) -> Value {
-    let entry = &server.value;
-    json!({
-        "name": name,
-        "type": entry.kind(),
-        "command": entry.command,
-        "args": entry.args,
-        "url": entry.url,
-        "env": entry.env.keys().collect::<Vec<_>>(),
-        "headers": entry.headers.keys().collect::<Vec<_>>(),
-        "timeout": entry.timeout,
-        "origin": server.origin.to_string(),
     })
 }

@@ -1,12 +1,12 @@
 //! The user's remembered answers about trust, in a file of the user's folder.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::answers_file;
 
 /// The file, below the user's folder.
 const FILE: &str = "trust.json";
@@ -36,11 +36,8 @@ impl Memory {
         let Some(path) = memory.path() else {
             return (memory, None);
         };
-        let answers =
-            fs::read(&path).and_then(|text| serde_json::from_slice(&text).map_err(io::Error::from));
-        match answers {
+        match answers_file::read(&path) {
             Ok(answers) => memory.answers = answers,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let path = path.display();
                 return (
@@ -66,18 +63,10 @@ impl Memory {
     /// If it cannot be written.
     pub fn keep(&mut self, folder: &Path, is_trusted: bool) -> io::Result<()> {
         self.answers.folders.insert(folder.to_owned(), is_trusted);
-        let (Some(home), Some(path)) = (&self.home, self.path()) else {
-            return Err(io::Error::other("there is no home directory"));
-        };
-        DirBuilder::new().recursive(true).mode(0o700).create(home)?;
-        let mut file = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(home)?;
-        serde_json::to_writer_pretty(&mut file, &self.answers)?;
-        file.write_all(b"\n")?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
+        match &self.home {
+            Some(home) => answers_file::write(home, FILE, &self.answers),
+            None => Err(io::Error::other("there is no home directory")),
+        }
     }
 
     fn path(&self) -> Option<PathBuf> {

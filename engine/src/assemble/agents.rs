@@ -65,7 +65,11 @@ fn servers(
     config: &Config,
     sandbox_status: &SandboxStatus,
 ) -> Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync> {
-    let options = mcp_options(config, sandbox_status);
+    // A definition may be the project's, whose servers get no hosts unasked.
+    let options = ah_mcp::Options {
+        grants_set: false,
+        ..mcp_options(config, sandbox_status)
+    };
     Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))
 }
 

@@ -1,7 +1,9 @@
 //! Connection options of a session's MCP servers.
 
 use ah_config::Config;
+use ah_conversation::neutralise;
 use ah_mcp::Confined;
+use ah_sandbox::{Egress, Tier};
 
 use crate::confinement::SandboxStatus;
 
@@ -14,6 +16,7 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
         host: None,
         confined: sandbox_status.confined().map(|confined| Confined {
             sandbox: confined.sandbox.clone(),
+            homes: config.server_homes(),
             environment: confined.variables.clone(),
             free: { config.sandbox.unconfined_servers.iter() }
                 .map(|name| name.value.clone())
@@ -21,7 +24,41 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
         }),
         start_timeout: config.server_patience(),
         call_timeout: config.call_timeout(),
+        grants_set: true,
         denied: config.deny.iter().map(|rule| rule.value.clone()).collect(),
         interface: config.interface,
     }
+}
+
+/// Returns a warning for each server of the project that needs hosts of which the user has not been asked: it starts
+/// without them.
+pub fn without_hosts(config: &Config, sandbox_status: &SandboxStatus) -> Vec<String> {
+    let confined = sandbox_status.confined();
+    let Some(confined) = confined.filter(|it| it.sandbox.confinement().tier == Tier::Full) else {
+        return Vec::new();
+    };
+    let allowlist = confined.sandbox.proxy().allowlist();
+    let warning = |open: ah_config::server_answers::OpenServer| {
+        let needs = &open.server.needs;
+        let tunnels = needs.registries.iter().chain(&needs.tunnels);
+        let tunnels = tunnels.map(|to| (to, Egress::Tunnel));
+        let options = tunnels
+            .chain(needs.http.iter().map(|to| (to, Egress::Http)))
+            .filter(|(to, egress)| !allowlist.permits(to, *egress))
+            .map(|(to, egress)| format!("{} {to}", egress.option()));
+        let options: Vec<_> = options.collect();
+        (!options.is_empty()).then(|| {
+            let name = neutralise(&open.name).replace('\n', " ");
+            format!(
+                "the MCP server `{name}` of the project may not connect to its hosts: `ah mcp test {name}` on a terminal asks \
+                 and remembers the answer; or use {}",
+                options.join(" ")
+            )
+        })
+    };
+    config
+        .open_servers()
+        .into_iter()
+        .filter_map(warning)
+        .collect()
 }

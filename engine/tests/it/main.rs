@@ -5,5 +5,6 @@
 mod agent;
 mod errors;
 mod examples;
+mod leaving;
 mod options;
 mod outside;

@@ -1,5 +1,7 @@
 //! Connects to a server according to its configuration.
 
+use std::sync::Arc;
+
 use ah_conversation::Environment;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -9,7 +11,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{RoleClient, ServiceExt};
 
 use crate::config::{Address, ServerConfig, Transport};
-use crate::options::Confined;
+use crate::remote::cell::ServerCell;
 use crate::remote::client::Client;
 use crate::remote::error::{ErrorTail, ServerError};
 use crate::remote::name::clean_line;
@@ -25,7 +27,6 @@ pub(crate) struct ConnectOptions {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
     pub(crate) host: Option<SdkHost>,
-    pub(crate) confined: Option<Confined>,
 }
 
 /// An initialized connection; dropping it ends the server.
@@ -39,27 +40,26 @@ pub(crate) struct Connection {
 pub(crate) struct ExitReport {
     process: Option<ServerProcess>,
     error_tail: ErrorTail,
-    /// Whether the server's program runs in the sandbox.
-    is_confined: bool,
+    /// Sandbox of the server's program.
+    cell: Option<Arc<ServerCell>>,
 }
 
 impl Connection {
-    /// Connects to the server and initializes the protocol.
+    /// Connects to the server and initializes the protocol. A program runs in `cell`, if given.
     pub(crate) async fn connect(
         name: &str,
         config: &ServerConfig,
         options: &ConnectOptions,
+        cell: Option<&Arc<ServerCell>>,
     ) -> Result<Self, ServerError> {
         let error_tail = ErrorTail::default();
         let notifications = Notifications::default();
         let client = Client::new(name, options.environment.cwd(), notifications.clone());
-        let (mut process, mut is_confined) = (None, false);
+        let mut process = None;
         let served = match &config.transport {
             Transport::Stdio(program) => {
-                let confined = Confined::of(options.confined.as_ref(), name, &config.transport);
-                is_confined = confined.is_some();
-                let started = program::start(program, &options.environment, confined);
-                let (child, pipes) = started.await?;
+                let cell = cell.map(|cell| &**cell);
+                let (child, pipes) = program::start(program, &options.environment, cell).await?;
                 let (sink, stream, stderr_reader) = stdio::messages(pipes, name, &error_tail)
                     .map_err(|error| ServerError::of(&error))?;
                 process = Some(ServerProcess {
@@ -99,7 +99,7 @@ impl Connection {
         let exit = ExitReport {
             process,
             error_tail,
-            is_confined,
+            cell: cell.cloned(),
         };
         match served {
             Ok(service) => Ok(Self {
@@ -127,11 +127,13 @@ impl ExitReport {
             Some(process) => process.exit_cause(error).await,
             None => error,
         };
-        let explained = self.error_tail.explain(error);
-        if self.is_confined {
-            explained.in_sandbox()
-        } else {
-            explained
+        let Some(cell) = self.cell else {
+            return self.error_tail.explain(error);
+        };
+        match cell.refusals() {
+            // The program's own words about it only say that the network failed.
+            Some(refusals) => error.because(&refusals),
+            None => self.error_tail.explain(error).because(cell.hint()),
         }
     }
 }

@@ -24,10 +24,6 @@ pub(crate) enum ServerError {
     Transient(String),
 }
 
-/// Hint added to the error of a server in the sandbox.
-const SANDBOX_HINT: &str = "it runs in the sandbox: allow what it needs with `sandbox.allowHosts`, `unveil` and `env` \
-    in your settings, or run it outside with `unconfinedServers`";
-
 impl ServerError {
     pub(crate) fn permanent(text: impl fmt::Display) -> Self {
         Self::Permanent(text.to_string())
@@ -37,9 +33,9 @@ impl ServerError {
         Self::Transient(text.into())
     }
 
-    /// Adds a hint about the sandbox, which may be the cause.
-    pub(crate) fn in_sandbox(self) -> Self {
-        let add = |text: String| format!("{text}; {SANDBOX_HINT}");
+    /// Appends a text about the sandbox, which may be the cause.
+    pub(crate) fn because(self, cause: &str) -> Self {
+        let add = |text: String| format!("{text}; {cause}");
         match self {
             Self::NeedsAuth => self,
             Self::Permanent(text) => Self::Permanent(add(text)),
@@ -91,8 +87,11 @@ impl fmt::Display for ServerError {
 pub(crate) struct ErrorTail(Arc<Mutex<VecDeque<String>>>);
 
 impl ErrorTail {
-    /// Appends a line; the oldest one goes when there are too many.
+    /// Appends a line; the oldest one goes when there are too many. Lines of a stack trace are left out.
     pub(crate) fn add(&self, line: String) {
+        if is_of_trace(&line) {
+            return;
+        }
         let mut lines = lock(&self.0);
         if lines.len() == LAST_LINES {
             lines.pop_front();
@@ -109,6 +108,50 @@ impl ErrorTail {
                 ServerError::Transient(format!("{text}; last output: {output}"))
             }
             error => error,
+        }
+    }
+}
+
+/// Returns whether a line says where a program was, not what failed: frames are indented by Node, Python, Java and Rust.
+fn is_of_trace(line: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = [
+        "Traceback (most recent call last)",
+        "node:internal/",
+        "Node.js v",
+        "stack backtrace:",
+        "npm notice",
+    ];
+    line.starts_with([' ', '\t'])
+        || !line.contains(char::is_alphanumeric)
+        || BEGINNINGS.iter().any(|start| line.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_kept_and_where_is_not() {
+        let node = "node:internal/modules/cjs/loader:1210\n  throw err;\n  ^\n\nError: Cannot find module 'x'\n    \
+            at Module._load (node:internal/modules/cjs/loader:1051:27)\n  code: 'MODULE_NOT_FOUND',\n}\n\nNode.js v20.20.2";
+        let python = "Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\n    import x\n\
+            ModuleNotFoundError: No module named 'x'";
+        for (text, expected) in [
+            (
+                node,
+                "it exited; last output: Error: Cannot find module 'x'",
+            ),
+            (
+                python,
+                "it exited; last output: ModuleNotFoundError: No module named 'x'",
+            ),
+            ("a\nb\nc\nd", "it exited; last output: b; c; d"),
+            ("", "it exited"),
+        ] {
+            let tail = ErrorTail::default();
+            text.lines().for_each(|line| tail.add(line.to_owned()));
+            let error = tail.explain(ServerError::transient("it exited"));
+            assert_eq!(error.to_string(), expected);
         }
     }
 }

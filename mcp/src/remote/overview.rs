@@ -116,7 +116,7 @@ impl Tool for PendingTool {
     }
 
     fn access(&self, _: &Input) -> Vec<Access> {
-        vec![access(self.server.is_confined, false)]
+        vec![access(self.server.is_confined(), false)]
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

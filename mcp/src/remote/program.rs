@@ -9,8 +9,8 @@ use ah_process::{Child, Command, Keep, Pipes};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::config::{Program, Transport};
-use crate::options::Confined;
+use crate::config::Program;
+use crate::remote::cell::ServerCell;
 use crate::remote::error::ServerError;
 use crate::remote::name::clean_line;
 
@@ -39,27 +39,15 @@ impl ServerProcess {
     }
 }
 
-impl Confined {
-    /// Returns the sandbox in which the server of this name runs, if any: only a child process can be confined.
-    pub(crate) fn of<'a>(
-        confined: Option<&'a Self>,
-        name: &str,
-        transport: &Transport,
-    ) -> Option<&'a Self> {
-        let is_free = |confined: &&Self| confined.free.iter().any(|free| free == name);
-        confined.filter(|confined| matches!(transport, Transport::Stdio(_)) && !is_free(confined))
-    }
-}
-
 /// Starts the program with the environment of every child process and the variables of its configuration.
 pub(crate) async fn start(
     program: &Program,
     environment: &Environment,
-    confined: Option<&Confined>,
+    cell: Option<&ServerCell>,
 ) -> Result<(Child, Pipes), ServerError> {
     let added = &program.environment;
-    let inherited: Vec<(String, String)> = match confined {
-        Some(confined) => confined.environment.clone(),
+    let inherited: Vec<(String, String)> = match cell {
+        Some(cell) => cell.environment.clone(),
         None => environment
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -86,7 +74,7 @@ pub(crate) async fn start(
         stdin: Vec::new(),
         deadline: None,
         keep: Keep::new(PathBuf::new(), 0),
-        sandbox: confined.map(|confined| confined.sandbox.clone()),
+        sandbox: cell.map(|cell| cell.sandbox.clone()),
         note: |_| None,
     };
     command.converse().await.map_err(ServerError::permanent)

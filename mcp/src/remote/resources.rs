@@ -259,7 +259,7 @@ impl Tool for ReadResource {
             .iter()
             .find(|server| Some(server.name.as_str()) == name);
         vec![access(
-            server.is_some_and(|server| server.is_confined),
+            server.is_some_and(|server| server.is_confined()),
             true,
         )]
     }

@@ -10,7 +10,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::config::ServerConfig;
-use crate::options::{Confined, Options};
+use crate::options::Options;
+use crate::remote::cell::ServerCell;
 use crate::remote::connection::{ConnectOptions, Connection};
 use crate::remote::error::ServerError;
 use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
@@ -49,7 +50,6 @@ impl Shared {
             environment: options.environment.clone(),
             http: options.http.clone(),
             host: options.host.clone(),
-            confined: options.confined.clone(),
         };
         Self {
             options,
@@ -72,8 +72,8 @@ impl Shared {
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
-    /// Whether it runs in the sandbox.
-    pub(crate) is_confined: bool,
+    /// Its sandbox, if it runs in one.
+    cell: Option<Arc<ServerCell>>,
     state: watch::Sender<LinkState>,
     offer: Mutex<Offer>,
     /// Whether its tools are hidden from the model.
@@ -128,15 +128,20 @@ pub(crate) async fn supervise(server: Arc<Server>, shared: Arc<Shared>) {
 
 impl Server {
     pub(crate) fn new(name: String, config: ServerConfig, options: &Options) -> Self {
-        let confined = Confined::of(options.confined.as_ref(), &name, &config.transport);
+        let cell = ServerCell::new(options.confined.as_ref(), &name, &config);
         Self {
-            is_confined: confined.is_some(),
+            cell: cell.map(Arc::new),
             name,
             config,
             state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
             is_off: AtomicBool::new(false),
         }
+    }
+
+    /// Whether its calls have no effect outside the sandbox.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.cell.as_ref().is_some_and(|cell| !cell.reaches_out)
     }
 
     pub(crate) fn link(&self) -> ServerLink {
@@ -240,8 +245,13 @@ impl Server {
     }
 
     async fn start(&self, shared: &Shared) -> Result<Connection, ServerError> {
-        let connection =
-            Connection::connect(&self.name, &self.config, &shared.connect_options).await?;
+        let connection = Connection::connect(
+            &self.name,
+            &self.config,
+            &shared.connect_options,
+            self.cell.as_ref(),
+        )
+        .await?;
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
@@ -305,7 +315,8 @@ impl Server {
                     definition,
                     link: self.link(),
                     call_timeout,
-                    is_confined: self.is_confined,
+                    is_confined: self.is_confined(),
+                    cell: self.cell.clone(),
                 })
             });
             *offer = Offer {

@@ -160,8 +160,17 @@ impl RemoteServers {
     fn read(&self, value: Value) -> Result<ServerConfig, String> {
         let entry: ServerEntry = serde_json::from_value(value)
             .map_err(|error| format!("invalid server configuration: {error}"))?;
-        let environment = &self.shared.options.environment;
-        entry.resolve(&|name| environment.get(name).map(str::to_owned))
+        let Options {
+            environment,
+            grants_set,
+            ..
+        } = &self.shared.options;
+        let config = entry.resolve(&|name| environment.get(name).map(str::to_owned))?;
+        Ok(ServerConfig {
+            is_granted: *grants_set,
+            project: (!grants_set).then(|| environment.cwd().to_owned()),
+            ..config
+        })
     }
 }
 

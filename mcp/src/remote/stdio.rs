@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::task::JoinHandle;
 
 use crate::remote::error::ErrorTail;
-use crate::remote::name::clean_line;
+use crate::remote::name::{clean, clean_line};
 
 /// Maximum length of a message in bytes, so that a server that never ends its line cannot exhaust memory.
 const LONGEST_LINE: usize = 32 << 20;
@@ -83,9 +83,10 @@ async fn next_message(
 async fn log_stderr(stderr: Receiver, server: String, error_tail: ErrorTail) {
     let mut lines = Lines::new(stderr);
     while let Ok(Some(line)) = lines.next().await {
-        let line = clean_line(&String::from_utf8_lossy(line), 1_000);
+        let line = clean(&String::from_utf8_lossy(line), 1_000);
+        let line = line.trim_end();
         tracing::info!(server, "{line}");
-        error_tail.add(line);
+        error_tail.add(line.to_owned());
     }
 }
 

@@ -1,8 +1,11 @@
 //! Calls of a server's tool.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Access, Context, Input, Output, ProgressSink, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Content, Context, Input, Output, ProgressSink, ResultBlock, Tool, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -11,6 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
+use crate::remote::cell::ServerCell;
 use crate::remote::link::{ConnectedServer, ServerLink};
 use crate::remote::listing::ToolDefinition;
 use crate::remote::name::clean;
@@ -25,8 +29,10 @@ pub(crate) struct RemoteTool {
     pub(crate) link: ServerLink,
     /// Timeout of a call, restarted by each progress notification.
     pub(crate) call_timeout: Duration,
-    /// Whether its server runs in the sandbox.
+    /// Whether a call has no effect outside the sandbox.
     pub(crate) is_confined: bool,
+    /// Sandbox of its server.
+    pub(crate) cell: Option<Arc<ServerCell>>,
 }
 
 #[async_trait]
@@ -43,13 +49,29 @@ impl Tool for RemoteTool {
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         match self.link.connected().await {
-            Ok(server) => self.call(&server, call, &context.progress).await,
+            Ok(server) => {
+                let output = self.call(&server, call, &context.progress).await;
+                self.with_refusals(output)
+            }
             Err(reason) => Output::error(reason),
         }
     }
 }
 
 impl RemoteTool {
+    /// Appends what the sandbox refused to the server meanwhile, which its own words seldom say.
+    fn with_refusals(&self, mut output: Output) -> Output {
+        if let Some(text) = self.cell.as_ref().and_then(|cell| cell.refusals()) {
+            let text = format!("\n[{text}]");
+            match &mut output.content {
+                Content::Bytes(bytes) => bytes.extend(text.into_bytes()),
+                Content::Blocks(blocks) => blocks.push(ResultBlock::Text { text }),
+                Content::Spool(_) => {}
+            }
+        }
+        output
+    }
+
     async fn call(
         &self,
         server: &ConnectedServer,

@@ -48,6 +48,7 @@ impl World {
             start_timeout: HANG,
             call_timeout: HANG,
             denied: Vec::new(),
+            grants_set: true,
             interface: Interface::Native,
         };
         change(&mut options);

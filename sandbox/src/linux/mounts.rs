@@ -205,21 +205,24 @@ impl NewRoot {
         attach(&tree, &target).describe(path.display())
     }
 
-    /// Opens the directory at `path`, and creates missing ones.
+    /// Opens the directory at `path`, and creates missing ones. A link on the way, which a command may have left in a
+    /// kept directory, is an error: it could lead to the host's file system, which is still the root.
     fn folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let mut below = PathBuf::new();
+        let mut below = PathBuf::from("/");
+        let mut parent = self.find(&below)?;
         for part in path.components() {
             let Component::Normal(name) = part else {
                 continue;
             };
             below.push(name);
-            match rustix::fs::mkdirat(&self.0, &below, Mode::from_raw_mode(0o755)) {
+            match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
                 // Exists already, or is in a read-only grant.
                 Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
                 Err(errno) => return Err(errno),
             }
+            parent = self.find(&below)?;
         }
-        self.find(path)
+        Ok(parent)
     }
 
     /// Opens the file at `path`, and creates it if missing.

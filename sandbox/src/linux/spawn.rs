@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -21,6 +21,7 @@ use super::quarantine::ProtectedSnapshot;
 use super::wire::LauncherMessage;
 use crate::LAUNCHER;
 use crate::access::Tier;
+use crate::allowlist::Allowlist;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
 use crate::environment::{HELD, is_for_the_loader};
@@ -122,6 +123,23 @@ impl Sandbox {
         self.confinement.scratch = Some(path);
         self._keeper = Some(Box::new(keeper));
         Ok(self)
+    }
+
+    /// Returns a sandbox with the same policy and temporary directories, but a network of its own, in which also the
+    /// hosts of `more` can be reached. `home`, an existing directory without symbolic links, replaces the home directory.
+    pub fn extended(self: &Arc<Self>, home: Option<PathBuf>, more: &Allowlist) -> Self {
+        Self {
+            confinement: Confinement {
+                own_home: home,
+                ..self.confinement.clone()
+            },
+            launcher: self.launcher.clone(),
+            proxy: self.proxy.extended(more),
+            limits: self.limits,
+            network: Mutex::new(None),
+            host_proxy: Mutex::new(None),
+            _keeper: Some(Box::new(self.clone())),
+        }
     }
 
     /// Runs a trivial command in the sandbox to see whether it works.

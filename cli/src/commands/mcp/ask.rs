@@ -1,0 +1,28 @@
+//! Asks on the terminal about the hosts that servers of the project need.
+
+use ah::confinement::{SandboxProbe, is_wanted};
+use ah_config::server_answers::ServerAnswers;
+use ah_config::{Config, Error};
+use ah_terminal::servers::ask;
+
+/// Asks about each server of the project that has no answer yet and whose name `concerns` accepts. Without a sandbox
+/// with a network there is nothing to ask.
+pub fn ask_about_hosts(config: &Config, concerns: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let mut open = config.open_servers();
+    open.retain(|asked| concerns(&asked.name));
+    if open.is_empty() || !is_wanted(config) {
+        return Ok(());
+    }
+    // The caller warns when it begins its own.
+    let probe = SandboxProbe::begin(config, &mut Vec::new())?;
+    if !probe.has_network() {
+        return Ok(());
+    }
+    let (mut answers, _) = ServerAnswers::read(config.home.as_deref());
+    let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+    for asked in &open {
+        ask(asked, &mut answers, &mut input, &mut output)
+            .map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))?;
+    }
+    Ok(())
+}
