@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{SessionId, ToolUseId};
@@ -135,6 +135,18 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
         .truncate(false)
         .mode(FILE_MODE)
         .open(path)
+}
+
+/// Returns what lies at `path` if it is neither a file nor missing. Opening it could wait forever.
+pub(crate) fn not_a_file(path: &Path) -> Option<&'static str> {
+    let kind = fs::metadata(path).ok()?.file_type();
+    match kind {
+        kind if kind.is_file() => None,
+        kind if kind.is_dir() => Some("a folder"),
+        kind if kind.is_fifo() => Some("a named pipe"),
+        kind if kind.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
 }
 
 /// Makes a file that another crate has written accessible to its owner only.

@@ -35,6 +35,8 @@ use std::time::Duration;
 use ah_conversation::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use crate::paths::{file_name, not_a_file, with_ending};
+
 /// Maximum wait for another process that writes the same database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the statement cache, larger than the number of statements that a run uses.
@@ -189,8 +191,28 @@ fn free_bytes(path: &Path) -> Option<u64> {
     Some(volume.f_bavail.saturating_mul(volume.f_frsize))
 }
 
+/// Fails if something other than a file lies in the place of a database or its log, since opening it could wait forever.
+fn require_files(path: &Path) -> Result<(), Failure> {
+    for path in [path.to_owned(), with_ending(path, "-wal")] {
+        require_file(&path)?;
+    }
+    Ok(())
+}
+
+/// Fails if something other than a file lies at `path`.
+fn require_file(path: &Path) -> Result<(), Failure> {
+    match not_a_file(path) {
+        None => Ok(()),
+        Some(kind) => Err(Failure::Refused {
+            reason: format!("`{}` is {kind}, not a file", file_name(path)),
+            hint: Some("remove it, or choose another path".to_owned()),
+        }),
+    }
+}
+
 /// Opens an existing database for reading and writing.
 fn connect(path: &Path) -> Result<Connection, Failure> {
+    require_files(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // An absolute path cannot be taken for a URI, whatever the file is called.
     configured(Connection::open_with_flags(
@@ -204,6 +226,7 @@ fn connect(path: &Path) -> Result<Connection, Failure> {
 /// `SQLITE_OPEN_READ_ONLY` is avoided, since the last such connection leaves the files of the write-ahead log behind.
 /// If nothing can be written, the database is opened as immutable.
 fn connect_to_read(path: &Path) -> Result<Connection, Failure> {
+    require_files(path)?;
     let path = std::path::absolute(path)?;
     let is_writable = rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok()
         && path

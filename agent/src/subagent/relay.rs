@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -40,7 +41,15 @@ impl RelayState {
     /// Logs the output to the file `path`.
     pub(super) fn with_log(path: &Path) -> Self {
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-        let log = folder.and_then(|()| File::create(path));
+        let log = folder.and_then(|()| {
+            let mut options = File::options();
+            options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(path)
+        });
         Self {
             // Without a log, the result is still reported.
             log: log.ok(),

@@ -562,3 +562,39 @@ fn files_of_a_project_that_never_end_are_not_read_and_names_do_not_steer_the_ter
         ended.stderr
     );
 }
+
+#[test]
+fn what_is_no_file_is_no_database() {
+    for (name, make) in [
+        ("a named pipe", "mkfifo x.db"),
+        ("a named pipe", "mkfifo x.db-wal"),
+        ("a named pipe", "mkfifo x.lock"),
+        ("a folder", "mkdir x.db"),
+        (
+            "a socket",
+            "python3 -c 'import socket; socket.socket(1).bind(\"x.db\")'",
+        ),
+    ] {
+        let world = World::new();
+        let made = std::process::Command::new("sh")
+            .args(["-c", make])
+            .current_dir(world.project())
+            .status();
+        if !made.unwrap().success() {
+            continue;
+        }
+        let model = world.scenario("s", [says("Done.")]);
+        for arguments in [
+            &["--db", "x.db", "-m", &model, "go"][..],
+            &["--db", "x.db", "scan"],
+        ] {
+            let is_reading = arguments.contains(&"scan");
+            if is_reading && !make.ends_with("x.db") {
+                continue;
+            }
+            let ended = world.ah(arguments.iter().copied()).run().without_panic();
+            assert_ne!(ended.code, Some(0), "{make}: {arguments:?}");
+            assert!(ended.stderr.contains(name), "{make}: {}", ended.stderr);
+        }
+    }
+}

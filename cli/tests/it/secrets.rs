@@ -1,5 +1,8 @@
 //! Values of secret variables reach no command, and are in nothing that is stored or shown.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
@@ -251,5 +254,36 @@ fn the_file_that_holds_the_key_is_not_read_by_tools() {
             found.contains("sandbox hides it") || found.contains(".env)`"),
             "{found}"
         );
+    }
+}
+
+#[test]
+fn what_a_run_writes_about_itself_is_for_its_owner_only() {
+    let world = World::new();
+    let model = world.scenario(
+        "s",
+        [uses("bash", json!({"command": "true"})), says("Done.")],
+    );
+    // A file that is left from before must not lend its mode to the new one.
+    world.write("run.yaml.part", "");
+    let arguments = [
+        "--record",
+        "run.yaml",
+        "--debug-file",
+        "run.log",
+        "-m",
+        &model,
+        "go",
+    ];
+    world.ah(arguments).run().expect(0);
+    let folder = world.database().parent().unwrap().to_owned();
+    let stored = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let written = [world.file("run.yaml"), world.file("run.log")];
+    for path in written.into_iter().chain(stored) {
+        let metadata = fs::metadata(&path).unwrap();
+        let mode = metadata.permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
     }
 }

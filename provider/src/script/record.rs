@@ -8,6 +8,7 @@ mod answer;
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -107,7 +108,14 @@ impl File {
     fn save(&mut self) -> io::Result<()> {
         let mut temporary = self.path.clone().into_os_string();
         temporary.push(".part");
-        let mut file = fs::File::create(&temporary)?;
+        // The conversation is the user's alone. A file that is left from before may be readable by others.
+        let _ = fs::remove_file(&temporary);
+        let mut options = fs::File::options();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
         file.write_all(self.text.as_bytes())?;
         fs::rename(&temporary, &self.path)
     }

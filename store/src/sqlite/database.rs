@@ -17,7 +17,7 @@ use super::schema::CONVERSATION;
 use super::tree::Tree;
 use super::{
     Durability, Failure, calls, connect, context, events, fault, files, lease, log, messages,
-    prefixes, prune, salvage, set_durability, transcript,
+    prefixes, prune, require_files, salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
 use crate::notice::Notice;
@@ -60,6 +60,7 @@ impl Database {
     /// Opens the session at `paths`, whose lock the caller holds, or creates it.
     pub(super) fn open(paths: &Paths, lock: Lock, is_new_folder: bool) -> Result<Self, Failure> {
         let path = paths.database();
+        require_files(path)?;
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
         if !path.exists() {

@@ -20,7 +20,7 @@ use super::database::Database;
 use super::lock::{Lock, LockAttempt};
 use super::outputs;
 use super::tree::Tree;
-use super::{Failure, context};
+use super::{Failure, context, require_file};
 use crate::id::{self, SystemClock};
 use crate::notice::Notice;
 use crate::open_error::OpenError;
@@ -64,8 +64,9 @@ impl SessionStore {
                 .map_err(|error| Failure::from(error).at("cannot write to", folder))?;
         }
         let lock_path = paths.lock();
-        let attempt = Lock::try_take(&lock_path)
-            .map_err(|error| Failure::from(error).at("cannot lock", &lock_path))?;
+        let attempt = require_file(&lock_path)
+            .and_then(|()| Lock::try_take(&lock_path).map_err(Failure::from))
+            .map_err(|failure| failure.at("cannot lock", &lock_path))?;
         let lock = match attempt {
             LockAttempt::Held(lock) => lock,
             LockAttempt::Busy(holder) => return Err(OpenError::Busy(holder)),
