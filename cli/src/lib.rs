@@ -137,7 +137,12 @@ fn resolve(
     }
     let config = if config.trust.is_open() && ask_for_trust(&config)? {
         overrides.trust = Some(Reason::Option);
-        Config::resolve(overrides, interface, environment, overlay)?
+        let mut trusted = Config::resolve(overrides, interface, environment, overlay)?;
+        // Some warnings are about what happened then, and come only once.
+        let mut warnings = config.warnings;
+        warnings.retain(|warning| !trusted.warnings.contains(warning));
+        trusted.warnings.splice(0..0, warnings);
+        trusted
     } else {
         config
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_agent::hooks::HookSetting;
@@ -121,7 +121,17 @@ pub struct Config {
     pub run: RunOptions,
 }
 
+/// Returns the folder of the journal of running commands, below the user's own folder.
+pub(crate) fn journal_below(home: &Path) -> PathBuf {
+    home.join("running")
+}
+
 impl Config {
+    /// Returns the folder of the journal of running commands; `None` without a home.
+    pub fn journal(&self) -> Option<PathBuf> {
+        self.home.as_deref().map(journal_below)
+    }
+
     /// Returns the user's folders, the other agent's first: later ones take precedence.
     pub fn user_folders(&self) -> Vec<PathBuf> {
         [&self.foreign_home, &self.home]

@@ -10,7 +10,7 @@ use ah_provider::named_server::NamedServer;
 use ah_provider::retry::Policy;
 
 use crate::concurrency::Concurrency;
-use crate::config::Config;
+use crate::config::{Config, journal_below};
 use crate::conversation::ConversationConfig;
 use crate::error::Error;
 use crate::exchange::ExchangeConfig;
@@ -96,6 +96,8 @@ impl Config {
         }
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
+        // Before any file of the project is read: a command that was killed may have put it there.
+        let left = leavings(&folders);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
         let TrustedLayers {
@@ -104,6 +106,7 @@ impl Config {
             mut warnings,
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
+        warnings.splice(0..0, left);
         let servers = servers(&layers);
         let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
@@ -165,6 +168,21 @@ impl Config {
             run: overrides.run,
         })
     }
+}
+
+/// Moves aside what commands have created whose `ah` was killed meanwhile; returns a warning for each file.
+fn leavings(folders: &Folders) -> Vec<String> {
+    let journal = folders.home.as_deref().map(journal_below);
+    let moved = journal.map(|folder| ah_sandbox::finish_journal(&folder));
+    let moved = moved.unwrap_or_default().into_iter();
+    moved
+        .map(|path| {
+            format!(
+                "a sandboxed command that was killed has created a file that it may not create; it is now `{}`",
+                path.display()
+            )
+        })
+        .collect()
 }
 
 /// Lets child processes see the variables that the user names for them, secret or not.

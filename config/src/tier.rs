@@ -10,6 +10,8 @@ pub enum SandboxTier {
     /// Everything.
     #[default]
     Full,
+    /// Everything but Landlock, for kernels that lack it.
+    Namespaces,
     /// Files and system calls only, for machines without user namespaces; there is no network at all.
     Landlock,
 }
@@ -18,6 +20,7 @@ impl From<SandboxTier> for Tier {
     fn from(tier: SandboxTier) -> Self {
         match tier {
             SandboxTier::Full => Self::Full,
+            SandboxTier::Namespaces => Self::Namespaces,
             SandboxTier::Landlock => Self::Landlock,
         }
     }

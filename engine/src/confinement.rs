@@ -87,7 +87,7 @@ impl SandboxGrants {
 enum SandboxWish {
     /// Off.
     No,
-    /// Of this tier, if it can be built.
+    /// Of this tier, or the strongest below it that can be built.
     IfPossible(Tier),
     /// Of this tier; without it there is no run.
     Required(Tier),
@@ -179,9 +179,10 @@ impl SandboxStatus {
             .chain(&list.http)
             .map(ToString::to_string);
         let hosts = hosts.chain(list.domains.iter().map(ToString::to_string));
-        let hosts = match confinement.tier {
-            Tier::Landlock => Vec::new(),
-            Tier::Full => hosts.collect(),
+        let hosts: Vec<_> = if confinement.tier.has_namespaces() {
+            hosts.collect()
+        } else {
+            Vec::new()
         };
         format!(
             "only {} and temporary folders are writable; the home directory is hidden; {}",
@@ -212,8 +213,26 @@ pub struct Confined {
     pub sandbox: Arc<Sandbox>,
     /// All variables visible to commands.
     pub variables: Vec<(String, String)>,
-    /// Whether it runs inside another sandbox, and has the lesser tier for that reason.
-    pub is_inner: bool,
+    /// Why it is not of the preferred tier.
+    pub fallback: Option<Fallback>,
+}
+
+/// The reason why a run has a sandbox of a weaker tier than it prefers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fallback {
+    /// The run is inside another sandbox, which applies to its commands as well.
+    Nested,
+    /// The preferred tier cannot be built here.
+    Unavailable(Obstacle),
+}
+
+impl Confined {
+    /// Returns whether it is a fallback without namespaces: commands can write protected files of the project, and
+    /// there is no network.
+    pub fn is_weak(&self) -> bool {
+        let is_fallback = matches!(self.fallback, Some(Fallback::Unavailable(_)));
+        is_fallback && !self.sandbox.confinement().tier.has_namespaces()
+    }
 }
 
 /// The sandbox of a run, set up in the background.
@@ -235,7 +254,7 @@ impl SandboxProbe {
                 .hint(format!("{}; {further}", obstacle.remedy))
                 .with_kind(ErrorKind::SandboxUnavailable)
         };
-        let built = |tier| PendingSandbox::of(config, SandboxGrants::of(config, tier));
+        let pending = |tier| PendingSandbox::of(config, SandboxGrants::of(config, tier));
         match SandboxWish::of(config) {
             SandboxWish::No => {
                 let grants = &config.run.sandbox;
@@ -247,29 +266,14 @@ impl SandboxProbe {
                 Ok(SandboxStatus::Off.into())
             }
             SandboxWish::Required(tier) => {
-                let confined = built(tier)?.finish().map_err(no_sandbox)?;
+                let confined = pending(tier)?.finish().map_err(no_sandbox)?;
                 Ok(SandboxStatus::Inside(confined).into())
             }
             SandboxWish::IfPossible(tier) => {
-                let wanted = built(tier)?;
-                let lesser = built(Tier::Landlock)?;
-                let probe = move || match (wanted.finish(), tier) {
-                    (Ok(confined), _) => SandboxStatus::Inside(confined),
-                    // Sandboxes cannot be nested.
-                    (Err(obstacle), Tier::Full) if ah_sandbox::is_confined() => {
-                        match lesser.finish() {
-                            Ok(confined) => SandboxStatus::Inside(Confined {
-                                is_inner: true,
-                                ..confined
-                            }),
-                            Err(_) => SandboxStatus::Unavailable(obstacle),
-                        }
-                    }
-                    (Err(obstacle), _) => SandboxStatus::Unavailable(obstacle),
-                };
+                let wanted = pending(tier)?;
                 Ok(Self {
                     outcome: OnceLock::new(),
-                    thread: Mutex::new(Some(thread::spawn(probe))),
+                    thread: Mutex::new(Some(thread::spawn(move || wanted.strongest()))),
                 })
             }
         }
@@ -302,11 +306,13 @@ impl From<SandboxStatus> for SandboxProbe {
 }
 
 /// A sandbox that is not yet built.
+#[derive(Clone)]
 struct PendingSandbox {
     confinement: Confinement,
     hosts: Allowlist,
     grants: SandboxGrants,
     environment: Environment,
+    journal: Option<PathBuf>,
 }
 
 impl PendingSandbox {
@@ -317,7 +323,32 @@ impl PendingSandbox {
             hosts,
             grants,
             environment: config.environment.clone(),
+            journal: config.journal(),
         })
+    }
+
+    /// Builds the sandbox of this tier, or of the strongest below it that works here.
+    fn strongest(&self) -> SandboxStatus {
+        let preferred = self.confinement.tier;
+        let mut fallback = None;
+        for tier in Tier::ALL.into_iter().skip_while(|tier| *tier != preferred) {
+            let mut pending = self.clone();
+            pending.confinement.tier = tier;
+            match pending.finish() {
+                Ok(confined) => {
+                    return SandboxStatus::Inside(Confined {
+                        fallback: fallback.map(|obstacle| match ah_sandbox::is_confined() {
+                            true => Fallback::Nested,
+                            false => Fallback::Unavailable(obstacle),
+                        }),
+                        ..confined
+                    });
+                }
+                // The first reason is about the preferred tier.
+                Err(obstacle) => fallback = fallback.or(Some(obstacle)),
+            }
+        }
+        SandboxStatus::Unavailable(fallback.expect("one tier at least was tried"))
     }
 
     /// Builds the sandbox.
@@ -326,7 +357,18 @@ impl PendingSandbox {
             let remedy = "use a separate folder for the project".to_owned();
             return Err(Obstacle { reason, remedy });
         }
-        let sandbox = look_around(self.confinement, self.hosts);
+        let sandbox = look_around(self.confinement, self.hosts, self.journal);
+        if let Some(path) = sandbox.confinement().second_name() {
+            let path = path.display();
+            return Err(Obstacle {
+                reason: format!(
+                    "`{path}` has a second name (a hard link), by which a command could write it"
+                ),
+                remedy: format!(
+                    "replace it by a copy: `cp -p {path} {path}.new && mv {path}.new {path}`"
+                ),
+            });
+        }
         let kept = OwnFolder::make(SCRATCH).and_then(|folder| {
             let path = folder.path().to_owned();
             sandbox.with_scratch(&path, folder)
@@ -340,7 +382,7 @@ impl PendingSandbox {
         Ok(Confined {
             variables: variables(&self.environment, &self.grants, &sandbox),
             sandbox: Arc::new(sandbox),
-            is_inner: false,
+            fallback: None,
         })
     }
 }
@@ -352,13 +394,21 @@ impl PendingSandbox {
 /// If the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
 pub fn sandbox(config: &Config, grants: &SandboxGrants) -> Result<Sandbox, Error> {
     let (confinement, hosts) = policy(config, grants)?;
-    Ok(look_around(confinement, hosts))
+    Ok(look_around(confinement, hosts, config.journal()))
 }
 
 /// Builds the sandbox after scanning the project, which may take a while.
-fn look_around(mut confinement: Confinement, hosts: Allowlist) -> Sandbox {
+fn look_around(
+    mut confinement: Confinement,
+    hosts: Allowlist,
+    journal: Option<PathBuf>,
+) -> Sandbox {
     confinement.protect_repositories();
-    Sandbox::new(confinement, Proxy::new(hosts), LAUNCHER.into())
+    let sandbox = Sandbox::new(confinement, Proxy::new(hosts), LAUNCHER.into());
+    match journal {
+        Some(folder) => sandbox.with_journal(folder),
+        None => sandbox,
+    }
 }
 
 /// Returns the confinement and the hosts that may be reached.
@@ -472,8 +522,7 @@ pub fn variables(
     let seen = environment
         .for_children()
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let has_network = grants.tier == Tier::Full;
-    let mut variables = ah_sandbox::variables(seen, &grants.variables, has_network);
+    let mut variables = ah_sandbox::variables(seen, &grants.variables, sandbox.proxy_port());
     let own = sandbox.confinement().variables();
     variables.retain(|(name, _)| !own.iter().any(|(own, _)| own == name));
     variables.extend(own);

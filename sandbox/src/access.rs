@@ -11,17 +11,40 @@ pub enum Tier {
     /// Namespaces, Landlock and the system call filter.
     #[default]
     Full,
+    /// Namespaces and the system call filter, for kernels without Landlock, or with one that does not restrict
+    /// truncation yet. An older Landlock is not used at all, so that the tier is the same everywhere.
+    Namespaces,
     /// Landlock and the system call filter, for machines without user namespaces. No network at all, not even a
     /// loopback.
     Landlock,
 }
 
 impl Tier {
+    /// All tiers, the strongest first.
+    pub const ALL: [Self; 3] = [Self::Full, Self::Namespaces, Self::Landlock];
+
     /// Returns the name used in options and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
+            Self::Namespaces => "namespaces",
             Self::Landlock => "landlock",
+        }
+    }
+
+    /// Returns whether commands have a file system, processes and a network of their own.
+    pub fn has_namespaces(self) -> bool {
+        match self {
+            Self::Full | Self::Namespaces => true,
+            Self::Landlock => false,
+        }
+    }
+
+    /// Returns whether Landlock restricts access to files.
+    pub fn has_landlock(self) -> bool {
+        match self {
+            Self::Full | Self::Landlock => true,
+            Self::Namespaces => false,
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Policy for confined commands, as plain data enforced by every layer.
 
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -92,10 +95,26 @@ impl Confinement {
         grants
     }
 
-    /// Returns variables that point programs to the scratch directories in the Landlock tier, where `/tmp` cannot be
-    /// replaced.
+    /// Returns whether commands find the scratch directories at `/tmp`, `/var/tmp` and the home.
+    pub(crate) fn replaces_folders(&self) -> bool {
+        self.tier.has_namespaces() && !cfg!(target_os = "macos")
+    }
+
+    /// Creates the scratch directories in `folder`, which must be empty.
+    pub(crate) fn make_scratch(&mut self, folder: &Path) -> io::Result<()> {
+        let path = folder.canonicalize()?;
+        for (name, mode) in [("tmp", 0o1777), ("var-tmp", 0o1777), ("home", 0o700)] {
+            let place = path.join(name);
+            fs::create_dir(&place)?;
+            fs::set_permissions(place, Permissions::from_mode(mode))?;
+        }
+        self.scratch = Some(path);
+        Ok(())
+    }
+
+    /// Returns variables that point programs to the scratch directories where `/tmp` cannot be replaced.
     pub fn variables(&self) -> Vec<(String, String)> {
-        if self.tier == Tier::Full {
+        if self.replaces_folders() {
             return Vec::new();
         }
         [

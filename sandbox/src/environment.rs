@@ -117,12 +117,12 @@ pub(crate) fn is_for_the_loader(name: &str) -> bool {
     name.starts_with("LD_") || name.starts_with("MALLOC_") || NAMES.contains(&name)
 }
 
-/// Filters `variables` for a confined command: keeps the well-known harmless ones and those listed in `named`. With
-/// `with_proxy`, adds those by which programs find the proxy.
+/// Filters `variables` for a confined command: keeps the well-known harmless ones and those listed in `named`. With a
+/// port, adds those by which programs find the proxy there.
 pub fn variables(
     variables: impl IntoIterator<Item = (String, String)>,
     named: &[String],
-    with_proxy: bool,
+    proxy_port: Option<u16>,
 ) -> Vec<(String, String)> {
     let is_allowed = |name: &str| {
         ALLOWED.contains(&name)
@@ -140,10 +140,14 @@ pub fn variables(
     allowed.retain(|(name, _)| !matches!(name.as_str(), "TMPDIR" | "IS_SANDBOX"));
     // Some agents refuse certain options to root unless they know that they are in a sandbox.
     allowed.push(("IS_SANDBOX".to_owned(), "1".to_owned()));
-    set_node_proxy(&mut allowed, with_proxy);
-    if with_proxy {
+    // The script is part of the file system of a sandbox with namespaces.
+    set_node_proxy(
+        &mut allowed,
+        proxy_port.is_some() && !cfg!(target_os = "macos"),
+    );
+    if let Some(port) = proxy_port {
         allowed.retain(|(name, _)| !is_proxy_variable(name));
-        allowed.extend(proxy_variables());
+        allowed.extend(proxy_variables(port));
     }
     allowed
 }
@@ -174,8 +178,8 @@ fn is_proxy_variable(name: &str) -> bool {
 }
 
 /// Returns the proxy variables of curl, git, cargo, npm, pip, Yarn, Node and Java.
-fn proxy_variables() -> Vec<(String, String)> {
-    let address = format!("http://127.0.0.1:{PROXY_PORT}");
+fn proxy_variables(port: u16) -> Vec<(String, String)> {
+    let address = format!("http://127.0.0.1:{port}");
     let mut pairs: Vec<(String, String)> = [
         "http_proxy",
         "https_proxy",
@@ -198,7 +202,7 @@ fn proxy_variables() -> Vec<(String, String)> {
     }
     pairs.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
     let java = ["http", "https"]
-        .map(|scheme| format!("-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={PROXY_PORT}"))
+        .map(|scheme| format!("-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={port}"))
         .join(" ");
     pairs.push(("MAVEN_OPTS".to_owned(), java.clone()));
     pairs.push(("GRADLE_OPTS".to_owned(), java));
@@ -225,7 +229,7 @@ mod tests {
         ];
         let outside = outside.map(|name| (name.to_owned(), "x".to_owned()));
         let names = |named: &[String]| {
-            let seen = variables(outside.clone(), named, false);
+            let seen = variables(outside.clone(), named, None);
             seen.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
         assert_eq!(
@@ -257,7 +261,8 @@ mod tests {
             (Some(ours), false, None),
         ] {
             let outside = outside.map(|value| ("NODE_OPTIONS".to_owned(), value.to_owned()));
-            let seen = variables(outside.clone(), &[], with_proxy);
+            let port = with_proxy.then_some(PROXY_PORT);
+            let seen = variables(outside.clone(), &[], port);
             let seen = seen
                 .iter()
                 .find(|(name, _)| name == "NODE_OPTIONS")
@@ -272,7 +277,7 @@ mod tests {
             "HTTPS_PROXY".to_owned(),
             "http://user:secret@corp:1".to_owned(),
         )];
-        let seen = variables(outside, &["HTTPS_PROXY".to_owned()], true);
+        let seen = variables(outside, &["HTTPS_PROXY".to_owned()], Some(PROXY_PORT));
         for name in [
             "https_proxy",
             "HTTPS_PROXY",

@@ -28,11 +28,16 @@ mod git;
 mod host_policy;
 #[cfg(all(target_os = "linux", feature = "enforcement"))]
 mod linux;
+#[cfg(all(target_os = "macos", feature = "enforcement"))]
+mod macos;
 mod plan;
 mod protected;
 mod proxy;
+#[cfg(any(test, all(target_os = "macos", feature = "enforcement")))]
+mod seatbelt;
+mod second_name;
 mod survey;
-#[cfg(not(all(target_os = "linux", feature = "enforcement")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 mod unsupported;
 
 pub use access::{Access, Grant, Tier};
@@ -43,14 +48,19 @@ pub use environment::{PROXY_PORT, variables};
 pub use host_policy::{AskHost, ConnectionPermit, HostDecision};
 #[cfg(all(target_os = "linux", feature = "enforcement"))]
 pub use linux::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, is_confined, launcher, probe,
-    remedy,
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, finish_journal, is_confined,
+    launcher, probe, remedy,
+};
+#[cfg(all(target_os = "macos", feature = "enforcement"))]
+pub use macos::{
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, finish_journal, is_confined,
+    launcher, probe, remedy,
 };
 pub use proxy::Proxy;
-#[cfg(not(all(target_os = "linux", feature = "enforcement")))]
+#[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 pub use unsupported::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, is_confined, launcher, probe,
-    remedy,
+    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, finish_journal, is_confined,
+    launcher, probe, remedy,
 };
 
 /// First argument that starts this executable as the launcher.

@@ -4,6 +4,7 @@ mod check;
 mod filter;
 mod inner;
 mod inside;
+mod journal;
 mod landlock;
 mod launch;
 mod mounts;
@@ -16,6 +17,7 @@ mod wire;
 
 pub use check::{Guarantee, check, probe, remedy};
 pub use inner::is_confined;
+pub use journal::finish_journal;
 pub use launch::launcher;
 pub use own::conceal;
 pub use spawn::{Child, ChildGuard, Prepared, Sandbox};

@@ -8,6 +8,21 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Access, Tier};
 
 /// System directories that programs need to run.
+#[cfg(target_os = "macos")]
+pub(crate) const SYSTEM: [&str; 10] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/System",
+    "/Library",
+    "/opt",
+    "/Applications/Xcode.app",
+    "/private/etc",
+    "/private/var/db/timezone",
+    "/private/var/select",
+];
+/// System directories that programs need to run.
+#[cfg(not(target_os = "macos"))]
 pub(crate) const SYSTEM: [&str; 11] = [
     "/usr",
     "/bin",

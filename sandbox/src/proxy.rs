@@ -4,6 +4,7 @@
 //! address, and connects to that address. A refusal names the option that would allow the host.
 
 pub(crate) mod request;
+pub(crate) mod thread;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

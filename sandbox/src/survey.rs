@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::access::{Access, Grant, Tier};
+use crate::access::{Access, Grant};
 use crate::confinement::Confinement;
 use crate::git::linked_repository;
 use crate::plan::{Layout, Mount, MountSource, SYSTEM};
@@ -19,6 +19,12 @@ const ROOM: u64 = 1024;
 impl Layout {
     /// Resolves `confinement` against the file system.
     pub fn of(confinement: &Confinement) -> io::Result<Self> {
+        if let Some(path) = confinement.second_name() {
+            let path = path.display();
+            return Err(io::Error::other(format!(
+                "`{path}` has a second name (a hard link), by which a command could write it"
+            )));
+        }
         let mut layout = Self::default();
         for path in SYSTEM {
             if Path::new(path).exists() {
@@ -39,7 +45,8 @@ impl Layout {
             .mounts
             .sort_by_key(|mount| mount.path.components().count());
         layout.remove_redundant_mounts();
-        if confinement.tier == Tier::Landlock {
+        // A profile of macOS needs the folders that it must deny.
+        if !confinement.tier.has_namespaces() {
             layout.keep_in_place();
         }
         Ok(layout)

@@ -52,6 +52,11 @@ pub fn remedy() -> String {
     }
 }
 
+/// Returns no paths: there is no journal on this platform.
+pub fn finish_journal(_folder: &Path) -> Vec<PathBuf> {
+    Vec::new()
+}
+
 /// Does nothing: not supported on this platform.
 pub fn conceal(_is_secret: &dyn Fn(&str) -> bool) {}
 
@@ -104,6 +109,12 @@ impl Sandbox {
         Self { confinement, proxy }
     }
 
+    /// Returns the sandbox unchanged: nothing needs to be moved aside on this platform.
+    #[must_use]
+    pub fn with_journal(self, _folder: PathBuf) -> Self {
+        self
+    }
+
     /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {
         &self.proxy
@@ -118,6 +129,11 @@ impl Sandbox {
         Err(std::io::Error::other(
             "the sandbox is not supported on this platform",
         ))
+    }
+
+    /// Returns `None`: there is no proxy on this platform.
+    pub fn proxy_port(&self) -> Option<u16> {
+        None
     }
 
     /// Returns the sandbox unchanged.

@@ -318,6 +318,8 @@ pub enum SandboxTier {
     /// All protections
     #[default]
     Full,
+    /// All but Landlock, for kernels that lack it
+    Namespaces,
     /// Files and system calls only, for machines without user namespaces; no network at all
     Landlock,
 }

@@ -221,6 +221,7 @@ impl From<options::SandboxTier> for SandboxTier {
     fn from(tier: options::SandboxTier) -> Self {
         match tier {
             options::SandboxTier::Full => Self::Full,
+            options::SandboxTier::Namespaces => Self::Namespaces,
             options::SandboxTier::Landlock => Self::Landlock,
         }
     }

@@ -2,6 +2,7 @@
 
 mod check;
 mod machine;
+mod stores;
 
 use ah_conversation::{Environment, ServerState};
 use ah_store::{SessionHead, Tree};
@@ -67,6 +68,7 @@ fn checks(config: &Config) -> Vec<Check> {
     checks.push(terminal(environment));
     checks.push(shell(environment));
     checks.push(sandbox());
+    checks.extend(stores::linked(environment.cwd()));
     checks.push(git(environment));
     checks
 }

@@ -70,7 +70,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         }
         Err(error @ SetupError::Sandbox(_)) => {
             let kind = ErrorKind::SandboxUnavailable;
-            return Err(Error::new(kind, error.to_string()));
+            return Err(Error::new(kind, error.to_string()).hint(ah_sandbox::remedy()));
         }
     };
     let status = child.process.wait();
@@ -86,19 +86,35 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
 
 /// Checks all guarantees; fails if one is not met.
 fn check(form: Json) -> Result<u8, Error> {
-    let full = tried(Tier::Full);
-    let landlock = tried(Tier::Landlock);
-    let is_sound = full.is_held();
+    let all = Tier::ALL.map(tried);
+    let is_sound = all[0].is_held();
+    let chosen = all.iter().find(|tried| tried.outcome.is_ok());
     if form.json {
-        print_json(&json!({
-            "full": full.to_json(),
-            "landlock": landlock.to_json(),
-            "remedy": (!is_sound).then(ah_sandbox::remedy),
-        }))?
+        let mut told: serde_json::Map<_, _> = { all.iter() }
+            .map(|tried| (tried.tier.as_str().to_owned(), tried.to_json()))
+            .collect();
+        told.insert(
+            "chosen".to_owned(),
+            chosen.map(|tried| tried.tier.as_str()).into(),
+        );
+        told.insert(
+            "remedy".to_owned(),
+            (!is_sound).then(ah_sandbox::remedy).into(),
+        );
+        print_json(&Value::Object(told))?;
     } else {
-        print(&format!("{full}{landlock}{}", advice(is_sound)))?
-    };
+        let all: String = all.iter().map(ToString::to_string).collect();
+        print(&format!("{all}{}\n{}", choice(chosen), advice(is_sound)))?;
+    }
     Ok(if is_sound { 0 } else { NO_SANDBOX })
+}
+
+/// Returns the tier of a run on this machine in one line.
+fn choice(chosen: Option<&Tried>) -> String {
+    match chosen {
+        Some(tried) => format!("a run without --sandbox uses: {}", tried.tier.as_str()),
+        None => "a run without --sandbox is not confined".to_owned(),
+    }
 }
 
 fn advice(is_sound: bool) -> String {
@@ -107,6 +123,16 @@ fn advice(is_sound: bool) -> String {
     } else {
         format!("hint: {}\n", ah_sandbox::remedy())
     }
+}
+
+/// Tries the tiers in order; returns the first that can be built, or else the first.
+pub fn strongest() -> Tried {
+    let full = tried(Tier::Full);
+    if full.outcome.is_ok() {
+        return full;
+    }
+    let mut weaker = Tier::ALL.into_iter().skip(1).map(tried);
+    weaker.find(|tried| tried.outcome.is_ok()).unwrap_or(full)
 }
 
 /// Result of checking a tier.
@@ -124,6 +150,11 @@ pub fn tried(tier: Tier) -> Tried {
 }
 
 impl Tried {
+    /// Returns whether it is about the full sandbox.
+    pub fn is_full(&self) -> bool {
+        self.tier == Tier::Full
+    }
+
     /// Returns whether all guarantees are met.
     pub fn is_held(&self) -> bool {
         let guarantees = self.outcome.as_ref();

@@ -56,6 +56,7 @@ mod stored;
 mod stream_json;
 mod streams;
 mod talk;
+mod tiers;
 mod tool_search;
 mod tools;
 mod tree;

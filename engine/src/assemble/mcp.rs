@@ -14,14 +14,18 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
         environment: environment.clone(),
         http: ah_http::Options::from_variables(|name| environment.get(name)),
         host: None,
-        confined: sandbox_status.confined().map(|confined| Confined {
-            sandbox: confined.sandbox.clone(),
-            homes: config.server_homes(),
-            environment: confined.variables.clone(),
-            free: { config.sandbox.unconfined_servers.iter() }
-                .map(|name| name.value.clone())
-                .collect(),
-        }),
+        // Without a network, few servers do anything. Outside, their calls are asked about.
+        confined: sandbox_status
+            .confined()
+            .filter(|confined| !confined.is_weak())
+            .map(|confined| Confined {
+                sandbox: confined.sandbox.clone(),
+                homes: config.server_homes(),
+                environment: confined.variables.clone(),
+                free: { config.sandbox.unconfined_servers.iter() }
+                    .map(|name| name.value.clone())
+                    .collect(),
+            }),
         start_timeout: config.server_patience(),
         call_timeout: config.call_timeout(),
         grants_set: true,

@@ -9,19 +9,22 @@ use ah_config::rulebook::SettingsFiles;
 use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Rule};
 use ah_sandbox::{Egress, HostDecision};
 
-use crate::confinement::{Obstacle, SandboxStatus};
+use crate::confinement::{Confined, Fallback, Obstacle, SandboxStatus};
 
-/// Returns the permissions. Unless a mode is set, confined commands need no question; other commands are asked about,
-/// and without a person to ask, only reading is allowed.
+/// Returns the permissions. Unless a mode is set, confined commands need no question. Others, and those whose sandbox is
+/// a weak fallback, are asked about; without a person to ask, only reading is allowed.
 pub fn permissions(
     sandbox_status: &SandboxStatus,
     has_person: bool,
     config: &Config,
 ) -> Permissions {
     let mut permissions = config.permissions();
-    let is_confined = sandbox_status.confined().is_some();
-    // The sandbox hides the file; elsewhere a rule does.
-    let key_file = config.key_file().filter(|_| !is_confined);
+    let confined = sandbox_status.confined();
+    let is_confined = confined.is_some_and(|confined| !confined.is_weak());
+    // Namespaces hide the file; elsewhere a rule does.
+    let is_hidden =
+        confined.is_some_and(|confined| confined.sandbox.confinement().tier.has_namespaces());
+    let key_file = config.key_file().filter(|_| !is_hidden);
     let target = key_file
         .as_ref()
         .and_then(|path| fs::canonicalize(path).ok());
@@ -32,7 +35,7 @@ pub fn permissions(
             content: Some(format!("/{}", path.display())),
             kept: None,
         }));
-    if let Some(confined) = sandbox_status.confined() {
+    if let Some(confined) = confined {
         let list = confined.sandbox.proxy().allowlist();
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));
         permissions.hosts = hosts.map(|to| to.host.to_string()).collect();
@@ -65,19 +68,46 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
         "commands would run with your full permissions, so this run is read-only"
     };
     match sandbox_status {
-        SandboxStatus::Inside(confined) if confined.is_inner => Some(
-            "ah runs inside another sandbox and cannot build its own: commands are confined only by Landlock"
-                .to_owned(),
-        ),
+        SandboxStatus::Inside(confined) => {
+            let fallback = confined.fallback.as_ref()?;
+            Some(of_fallback(
+                confined,
+                fallback,
+                is_open.then_some(has_person),
+            ))
+        }
         SandboxStatus::Unavailable(Obstacle { reason, remedy }) if is_open || is_unasked => {
-            let otherwise = if is_unasked { "" } else { "; or set --permission-mode" };
+            let otherwise = if is_unasked {
+                ""
+            } else {
+                "; or set --permission-mode"
+            };
             Some(format!("{what}: {reason}; {remedy}{otherwise}"))
         }
-        SandboxStatus::Off if is_open => {
-            Some(format!("{what}; change with --permission-mode"))
-        }
-        SandboxStatus::Inside(_) | SandboxStatus::Unavailable(_) | SandboxStatus::Off => None,
+        SandboxStatus::Off if is_open => Some(format!("{what}; change with --permission-mode")),
+        SandboxStatus::Unavailable(_) | SandboxStatus::Off => None,
     }
+}
+
+/// Returns the notice about a sandbox of a weaker tier; `asks` says whether there is a person to ask, if it depends on the
+/// sandbox whether to ask.
+fn of_fallback(confined: &Confined, fallback: &Fallback, asks: Option<bool>) -> String {
+    let obstacle = match fallback {
+        Fallback::Nested => {
+            return "ah runs inside another sandbox and cannot build its own: commands are confined only by Landlock"
+                .to_owned();
+        }
+        Fallback::Unavailable(Obstacle { reason, remedy }) => format!("{reason}; {remedy}"),
+    };
+    let what = match asks {
+        _ if !confined.is_weak() => "commands are confined by namespaces, without Landlock",
+        None => "commands are confined only by Landlock, without network",
+        Some(true) => {
+            "commands are confined only by Landlock, without network, so ah asks before each one"
+        }
+        Some(false) => "commands would be confined only by Landlock, so this run is read-only",
+    };
+    format!("{what}: {obstacle}")
 }
 
 /// Returns the source of connections that the sandbox refuses.

@@ -134,7 +134,7 @@ fn inside(config: &Config) -> SandboxStatus {
     SandboxStatus::Inside(Confined {
         sandbox: Arc::new(Sandbox::new(confinement, proxy, "/proc/self/exe".into())),
         variables: Vec::new(),
-        is_inner: false,
+        fallback: None,
     })
 }
 

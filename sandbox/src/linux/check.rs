@@ -17,6 +17,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
+use super::landlock;
 use super::spawn::Sandbox;
 use crate::PROBE;
 use crate::access::{Access, Grant, Tier};
@@ -148,6 +149,7 @@ fn tried(name: &str, mechanism: &str, attempt: io::Result<()>) -> Guarantee {
 fn file_mechanism(tier: Tier) -> &'static str {
     match tier {
         Tier::Full => "mounts, Landlock",
+        Tier::Namespaces => "mounts",
         Tier::Landlock => "Landlock",
     }
 }
@@ -189,11 +191,12 @@ fn of_files(bait: &Bait) -> Vec<Guarantee> {
 fn of_the_rest(bait: &Bait) -> Vec<Guarantee> {
     let files = file_mechanism(bait.tier);
     let network = match bait.tier {
-        Tier::Full => "network namespace",
+        Tier::Full | Tier::Namespaces => "network namespace",
         Tier::Landlock => "system call filter",
     };
     let processes = match bait.tier {
         Tier::Full => "process namespace, Landlock",
+        Tier::Namespaces => "process namespace",
         Tier::Landlock => "Landlock",
     };
     let filter = "system call filter";
@@ -271,8 +274,11 @@ pub fn remedy() -> String {
     }
     if Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists() {
         return "in a container: start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined \
-                --security-opt systempaths=unconfined`, or use `--sandbox=landlock`"
+                --security-opt systempaths=unconfined`"
             .to_owned();
+    }
+    if !landlock::is_new_enough() {
+        return "this kernel has no Landlock, or one older than Linux 6.2: a newer one adds the second layer".to_owned();
     }
     "Linux 6.2 or newer with Landlock and user namespaces is needed; `--sandbox=landlock` needs no namespaces".to_owned()
 }

@@ -27,7 +27,6 @@ use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
 use super::wire::LauncherMessage;
 use super::{filter, landlock, mounts};
-use crate::access::Tier;
 use crate::environment::{HELD, PROXY_PORT};
 use crate::plan::{Layout, Plan, ResourceLimits};
 
@@ -61,7 +60,7 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
     // At end of file, the parent died before this process could be tied to its life.
     go.read_exact(&mut [0])
         .describe("the launcher has exited")?;
-    if plan.tier == Tier::Full {
+    if plan.tier.has_namespaces() {
         let mut flags = UnshareFlags::NEWNS
             | UnshareFlags::NEWIPC
             | UnshareFlags::NEWUTS
@@ -76,14 +75,16 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
         }
     }
     let layout = read_layout(plan)?;
-    if plan.tier == Tier::Full {
+    if plan.tier.has_namespaces() {
         mounts::enter(&layout, plan.limits)?;
     }
     rustix::process::chdir(&plan.cwd).describe(plan.cwd.display())?;
     limit(plan.limits)?;
     give_up_capabilities()?;
     set_no_new_privs(true).describe("no_new_privs")?;
-    landlock::restrict(plan.tier, &layout)?;
+    if plan.tier.has_landlock() {
+        landlock::restrict(plan.tier, &layout)?;
+    }
     filter::apply(plan.tier)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.

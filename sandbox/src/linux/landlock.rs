@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
 use super::setup::SetupResult;
@@ -20,13 +20,21 @@ const BEST: ABI = ABI::V6;
 /// Restricts this process and its descendants. Paths are resolved in the file system that the process is in.
 pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
     let landlock_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
-    let mut ruleset = Ruleset::default()
+    let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(FLOOR))
         .map_err(|error| landlock_error(&error))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(BEST))
         .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .map_err(|error| landlock_error(&error))?;
+    // Without a network namespace there is no network: the filter refuses sockets, and this the use of TCP.
+    let ruleset = if tier.has_namespaces() {
+        Ok(ruleset)
+    } else {
+        ruleset.handle_access(AccessNet::from_all(BEST))
+    };
+    let mut ruleset = ruleset
         .and_then(Ruleset::create)
         .map_err(|error| landlock_error(&error))?;
     for (path, rights) in rules(tier, layout) {
@@ -50,6 +58,21 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
     }
 }
 
+/// Returns whether this kernel has the required version.
+pub(crate) fn is_new_enough() -> bool {
+    const VERSION: u32 = 1;
+    // SAFETY: asked for the version, the call reads no memory.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    version >= FLOOR as i64
+}
+
 fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
     let mounts = layout.mounts.iter();
     let mut rules: Vec<_> = mounts
@@ -67,15 +90,14 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<Acces
         rules.push((Path::new("/dev").join(name), device | list));
     }
     rules.push(("/dev/shm".into(), rights(Access::ALL)));
-    match tier {
-        Tier::Full => {
-            // Debuggers write to `/proc/PID/mem`; the kernel checks which processes they may trace.
-            rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));
-            rules.push(("/".into(), AccessFs::ReadDir.into()));
-            rules.push((NODE_PROXY.0.into(), rights(Access::READ)));
-        }
+    if tier.has_namespaces() {
+        // Debuggers write to `/proc/PID/mem`; the kernel checks which processes they may trace.
+        rules.push(("/proc".into(), rights(Access::READ) | AccessFs::WriteFile));
+        rules.push(("/".into(), AccessFs::ReadDir.into()));
+        rules.push((NODE_PROXY.0.into(), rights(Access::READ)));
+    } else {
         // The kernel consults Landlock about files of other processes.
-        Tier::Landlock => rules.push(("/proc".into(), rights(Access::READ))),
+        rules.push(("/proc".into(), rights(Access::READ)));
     }
     rules
 }

@@ -22,7 +22,6 @@ use super::inside;
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
 use super::wire::LauncherMessage;
-use crate::access::Tier;
 use crate::plan::Plan;
 
 /// Interval between checks of the memory use.
@@ -54,7 +53,7 @@ fn launch(plan: &Plan, link: &OwnedFd) -> SetupResult<i32> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     close_on_exec_all()?;
     let signals = Signals::hold(plan.forwards_signals);
-    if plan.tier == Tier::Full {
+    if plan.tier.has_namespaces() {
         enter_user_namespace(plan)?;
     }
     let (go, start) = io::pipe().describe("pipe")?;

@@ -20,13 +20,25 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(super) struct ProtectedSnapshot(Vec<(PathBuf, Option<Identity>)>);
 
-type Identity = (u64, u64);
+/// Device and inode.
+pub(super) type Identity = (u64, u64);
 
 /// Cache of opened directories.
 #[derive(Default)]
 struct Folders(HashMap<PathBuf, Result<OwnedFd, Errno>>);
 
+impl FromIterator<(PathBuf, Option<Identity>)> for ProtectedSnapshot {
+    fn from_iter<I: IntoIterator<Item = (PathBuf, Option<Identity>)>>(paths: I) -> Self {
+        Self(paths.into_iter().collect())
+    }
+}
+
 impl ProtectedSnapshot {
+    /// Returns the paths, and what was there before.
+    pub fn paths(&self) -> &[(PathBuf, Option<Identity>)] {
+        &self.0
+    }
+
     /// Records the files at `paths`, which must be absolute. Paths through symbolic links, or without a parent
     /// directory, are left out.
     pub fn take(paths: impl IntoIterator<Item = PathBuf>) -> Self {

@@ -2,31 +2,28 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, Permissions};
 use std::io::{self, PipeWriter, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
+use super::journal::JournalEntry;
 use super::quarantine::ProtectedSnapshot;
 use super::wire::LauncherMessage;
 use crate::LAUNCHER;
-use crate::access::Tier;
 use crate::allowlist::Allowlist;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
-use crate::environment::{HELD, is_for_the_loader};
+use crate::environment::{HELD, PROXY_PORT, is_for_the_loader};
 use crate::plan::{Layout, Plan, ResourceLimits};
 use crate::proxy::Proxy;
+use crate::proxy::thread::serve;
 
 /// Policy, and the resources shared by all commands under it.
 pub struct Sandbox {
@@ -36,6 +33,8 @@ pub struct Sandbox {
     proxy: Proxy,
     network: Mutex<Option<Network>>,
     host_proxy: Mutex<Option<HostProxy>>,
+    /// Folder of the journal of running commands.
+    journal: Option<PathBuf>,
     /// Keeps the scratch directory alive; dropped with the sandbox.
     _keeper: Option<Box<dyn Send + Sync>>,
 }
@@ -78,6 +77,7 @@ pub struct Child {
 pub struct ChildGuard {
     _socket: OwnedFd,
     snapshot: ProtectedSnapshot,
+    entry: Option<JournalEntry>,
 }
 
 impl fmt::Debug for Sandbox {
@@ -99,6 +99,7 @@ impl Sandbox {
             limits: limits(),
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
+            journal: None,
             _keeper: None,
         }
     }
@@ -114,13 +115,7 @@ impl Sandbox {
         folder: &Path,
         keeper: impl Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let path = folder.canonicalize()?;
-        for (name, mode) in [("tmp", 0o1777), ("var-tmp", 0o1777), ("home", 0o700)] {
-            let place = path.join(name);
-            fs::create_dir(&place)?;
-            fs::set_permissions(place, Permissions::from_mode(mode))?;
-        }
-        self.confinement.scratch = Some(path);
+        self.confinement.make_scratch(folder)?;
         self._keeper = Some(Box::new(keeper));
         Ok(self)
     }
@@ -138,8 +133,16 @@ impl Sandbox {
             limits: self.limits,
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
+            journal: self.journal.clone(),
             _keeper: Some(Box::new(self.clone())),
         }
+    }
+
+    /// Keeps a journal of running commands in `folder`, for [`crate::finish_journal`] should this process be killed.
+    #[must_use]
+    pub fn with_journal(mut self, folder: PathBuf) -> Self {
+        self.journal = Some(folder);
+        self
     }
 
     /// Runs a trivial command in the sandbox to see whether it works.
@@ -191,6 +194,11 @@ impl Sandbox {
         Ok(address)
     }
 
+    /// Returns the port at which commands find the proxy on their loopback interface; `None` if they have no network.
+    pub fn proxy_port(&self) -> Option<u16> {
+        self.confinement.tier.has_namespaces().then_some(PROXY_PORT)
+    }
+
     /// Returns the policy.
     pub fn confinement(&self) -> &Confinement {
         &self.confinement
@@ -224,7 +232,7 @@ impl Sandbox {
             .map(Network::namespaces)
             .transpose()
             .map_err(|error| setup_error(error.to_string()))?;
-        let makes_network = joined.is_none() && self.confinement.tier == Tier::Full;
+        let makes_network = joined.is_none() && self.confinement.tier.has_namespaces();
         let plan = Plan {
             tier: self.confinement.tier,
             program: OsString::new(),
@@ -284,28 +292,6 @@ impl Network {
     }
 }
 
-/// Serves the proxy on its own thread until the returned sender is dropped. Commands are started from many threads, and
-/// the caller's runtime may be blocked.
-fn serve(listener: TcpListener, proxy: Proxy) -> io::Result<oneshot::Sender<()>> {
-    listener.set_nonblocking(true)?;
-    let (end, ended) = oneshot::channel();
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    thread::Builder::new().name("proxy".into()).spawn(move || {
-        runtime.block_on(async {
-            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-                return;
-            };
-            tokio::select! {
-                () = proxy.serve_tcp(listener) => {}
-                _ = ended => {}
-            }
-        });
-        // Do not wait for an answer that cannot come.
-        runtime.shutdown_background();
-    })?;
-    Ok(end)
-}
-
 impl Prepared<'_> {
     /// Starts the command and waits until it runs.
     ///
@@ -327,6 +313,14 @@ impl Prepared<'_> {
         let confinement = &self.sandbox.confinement;
         let layout = Layout::of(confinement).map_err(|error| setup_error(error.to_string()))?;
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
+        let journal = self.sandbox.journal.as_ref();
+        // Before the command can create anything: it starts when it has received the layout.
+        let entry = journal
+            .map(|folder| JournalEntry::write(folder, &snapshot))
+            .transpose()
+            .map_err(|error| {
+                setup_error(format!("cannot write the journal of commands: {error}"))
+            })?;
         send_layout(self.layout, &layout).map_err(|error| setup_error(error.to_string()))?;
         loop {
             let message = LauncherMessage::receive(&self.link);
@@ -351,6 +345,7 @@ impl Prepared<'_> {
             guard: ChildGuard {
                 _socket: self.link,
                 snapshot,
+                entry,
             },
         })
     }
@@ -396,7 +391,9 @@ impl ChildGuard {
     /// Moves aside files that the command has put at protected paths. To be called after the command has ended. Returns
     /// the new paths, or the old ones of files that could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
-        self.snapshot.quarantine()
+        let moved = self.snapshot.quarantine();
+        self.entry.iter().for_each(JournalEntry::remove);
+        moved
     }
 }
 

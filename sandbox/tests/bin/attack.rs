@@ -10,6 +10,9 @@
 #[path = "attack/allowed.rs"]
 mod allowed;
 #[cfg(target_os = "linux")]
+#[path = "attack/machine.rs"]
+mod machine;
+#[cfg(target_os = "linux")]
 #[path = "attack/table.rs"]
 mod table;
 

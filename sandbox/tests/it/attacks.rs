@@ -29,7 +29,7 @@ const UNKNOWN: [&str; 5] = [
 ];
 
 /// Targets of the attacks, and the arguments that describe them.
-struct Bait {
+pub struct Bait {
     root: TempDir,
     victim: Child,
     fd: File,
@@ -39,7 +39,7 @@ struct Bait {
 
 impl Bait {
     /// Creates the targets for this user.
-    fn lay(user: u32) -> Self {
+    pub fn lay(user: u32) -> Self {
         let root = TempDir::with_prefix("ah-attacks-").unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let [home, outside, workspace] =
@@ -122,15 +122,21 @@ impl Bait {
         }
     }
 
-    /// Runs the attacks. Returns, for each, its name, whether this user could do it outside, and the result. Empty if
-    /// the sandbox is not available.
-    #[expect(clippy::print_stderr, reason = "what is left out is named")]
-    fn attack(&self, user: u32, mode: &[&str]) -> Vec<(String, bool, String)> {
+    /// Returns the program of the attacks, which runs as this user.
+    pub fn program(&self, user: u32) -> Command {
         let mut command = Command::new(self.root.path().join("bin/attack"));
         if user == NOBODY && rustix::process::geteuid().is_root() {
             command.args(["as", &NOBODY.to_string()]);
         }
-        let output = command
+        command
+    }
+
+    /// Runs the attacks. Returns, for each, its name, whether this user could do it outside, and the result. Empty if
+    /// the sandbox is not available.
+    #[expect(clippy::print_stderr, reason = "what is left out is named")]
+    pub fn attack(&self, user: u32, mode: &[&str]) -> Vec<(String, bool, String)> {
+        let output = self
+            .program(user)
             .args(mode)
             .args(&self.words)
             .env("CANARY_KEY", "canary")
@@ -216,7 +222,7 @@ fn greet_unix(listener: UnixListener) {
 fn check(user: u32) {
     let bare = Bait::lay(user).attack(user, &["all"]);
     let bait = Bait::lay(user);
-    let confined = bait.attack(user, &["confined", "all"]);
+    let confined = bait.attack(user, &["confined", "full", "all"]);
     assert!(bare.len() >= 60, "{}", bare.len());
     if confined.is_empty() {
         return;
@@ -246,7 +252,7 @@ fn check(user: u32) {
 }
 
 /// Returns a user other than root.
-fn ordinary_user() -> u32 {
+pub fn ordinary_user() -> u32 {
     match rustix::process::geteuid().as_raw() {
         0 => NOBODY,
         own => own,
@@ -262,7 +268,7 @@ fn an_ordinary_user_cannot_escape() {
 fn ordinary_operations_work() {
     for user in [ordinary_user(), rustix::process::geteuid().as_raw()] {
         let bait = Bait::lay(user);
-        let came = bait.attack(user, &["confined", "allowed"]);
+        let came = bait.attack(user, &["confined", "full", "allowed"]);
         let faults: Vec<_> = came.iter().filter(|(_, _, said)| said != "done").collect();
         assert!(faults.is_empty(), "as {user}: {faults:#?}");
         assert!(came.is_empty() || came.len() >= 25, "{}", came.len());

@@ -47,8 +47,8 @@ pub fn shell(environment: &Environment) -> Check {
 }
 
 pub fn sandbox() -> Check {
-    let tried = crate::commands::sandbox::tried(ah_sandbox::Tier::Full);
-    if tried.is_held() {
+    let tried = crate::commands::sandbox::strongest();
+    if tried.is_held() && tried.is_full() {
         Check::fine("sandbox", tried.summary())
     } else {
         Check {

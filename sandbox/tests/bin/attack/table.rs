@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 use std::time::Duration;
 
-use ah_sandbox::{Access, Allowlist, Confinement, Grant, Proxy, Sandbox, Terminal};
+use ah_sandbox::{Access, Allowlist, Confinement, Grant, Proxy, Sandbox, Terminal, Tier};
 use libc::{c_long, syscall};
 
 use super::allowed::JOBS;
+use super::machine;
 
 /// Targets created by the test, in the order of the arguments.
 struct Bait {
@@ -388,6 +389,25 @@ const ATTACKS: &[(&str, By, Attack)] = &[
     ("ask for keys", Anyone, |_| {
         call(libc::SYS_keyctl, &[0, -4, 0])
     }),
+    ("list mounts by a new call", Anyone, |_| {
+        const LISTMOUNT: c_long = 458;
+        let (mut request, mut found) = ([24_u64, u64::MAX, 0], [0_u64; 8]);
+        call(
+            LISTMOUNT,
+            &[pointer(&mut request), pointer(&mut found), 8, 0],
+        )
+    }),
+    ("ask for security modules by a new call", Anyone, |_| {
+        const LSM_LIST_MODULES: c_long = 461;
+        let (mut found, mut size) = ([0_u64; 64], [512_u32]);
+        call(
+            LSM_LIST_MODULES,
+            &[pointer(&mut found), pointer(&mut size), 0],
+        )
+    }),
+    ("make all that is readable executable", Anyone, |_| {
+        call(libc::SYS_personality, &[libc::READ_IMPLIES_EXEC.into()])
+    }),
     ("load a program into the kernel", Root, |_| {
         // A map with one element.
         let mut attributes = [2_u32, 4, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -589,6 +609,12 @@ pub fn main() {
     {
         ah_sandbox::launcher(arguments);
     }
+    if arguments
+        .next_if(|first| first == ah_sandbox::PROBE)
+        .is_some()
+    {
+        ah_sandbox::probe(arguments);
+    }
     let words: Vec<String> = arguments.map(|word| word.into_string().unwrap()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let owned = |words: &[&str]| {
@@ -602,7 +628,12 @@ pub fn main() {
         ["all", ref bait @ ..] => all(&owned(bait)),
         ["as", user, ref rest @ ..] => become_user(user.parse().unwrap(), rest),
         ["allowed"] => allowed(),
-        ["confined", what, ref bait @ ..] => confined(what, &owned(bait)),
+        ["on", machine, ref rest @ ..] => {
+            machine::enter(machine);
+            again(rest);
+        }
+        ["tiers"] => tiers(),
+        ["confined", tier, what, ref bait @ ..] => confined(named(tier), what, &owned(bait)),
         _ => panic!("what is {words:?}?"),
     }
 }
@@ -667,11 +698,32 @@ fn become_user(user: u32, rest: &[&str]) {
             | libc::setresuid(user, user, user)
     };
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    again(rest);
+}
+
+/// Runs this program with other arguments, and ends as it does.
+fn again(arguments: &[&str]) -> ! {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(rest)
+        .args(arguments)
         .status()
         .unwrap();
     exit(status.code().unwrap_or(99));
+}
+
+fn named(tier: &str) -> Tier {
+    let mut tiers = Tier::ALL.into_iter();
+    tiers.find(|known| known.as_str() == tier).unwrap()
+}
+
+/// Prints for each tier whether it can be built, or why not.
+fn tiers() {
+    let program = std::env::current_exe().unwrap();
+    for tier in Tier::ALL {
+        match ah_sandbox::check(tier, &program) {
+            Ok(_) => println!("{}\tcan\tbuilt", tier.as_str()),
+            Err(error) => println!("{}\tcan\t{error}", tier.as_str()),
+        }
+    }
 }
 
 /// Names of settings of other programs, as a caller gives them.
@@ -686,11 +738,12 @@ const SETTINGS: [&str; 8] = [
     ".vscode",
 ];
 
-/// Runs all attacks or all ordinary operations in the sandbox.
-fn confined(what: &str, bait: &[String]) {
+/// Runs all attacks or all ordinary operations in a sandbox of this tier.
+fn confined(tier: Tier, what: &str, bait: &[String]) {
     let laid = Bait::parse(bait);
     let program = std::env::current_exe().unwrap();
     let mut confinement = Confinement::new(laid.workspace.clone(), Some(laid.home));
+    confinement.tier = tier;
     confinement.protect_names(SETTINGS, &laid.workspace);
     confinement.grants.push(Grant {
         path: program.parent().unwrap().to_owned(),
@@ -711,7 +764,7 @@ fn confined(what: &str, bait: &[String]) {
             Terminal::Detached,
         )
         .unwrap();
-    let variables = ah_sandbox::variables(std::env::vars(), &[], true);
+    let variables = ah_sandbox::variables(std::env::vars(), &[], sandbox.proxy_port());
     prepared.command.env_clear().envs(variables);
     if what == "allowed" {
         // The loader of a program running outside would write there.

@@ -1,0 +1,137 @@
+//! Journal of running commands: what has to be moved aside after a command, should this process not live to do it.
+//!
+//! A command may create files that other programs would act on; they are moved aside when it has ended. If this process
+//! is killed, the kernel ends the command too, and what it has created by then stays. So before a command starts, a
+//! snapshot of the protected paths is written into a folder that no command can reach, and the next start of the
+//! program finishes the work of processes that are gone.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::quarantine::{Identity, ProtectedSnapshot};
+
+/// Ending of the files of the journal.
+const ENDING: &str = "command";
+
+/// A running command in the journal.
+#[derive(Debug)]
+pub(super) struct JournalEntry {
+    path: PathBuf,
+    /// Locked until this process ends, however it does.
+    _file: File,
+}
+
+impl JournalEntry {
+    /// Writes an entry into `folder`, which is created if it is missing.
+    pub fn write(folder: &Path, snapshot: &ProtectedSnapshot) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let name = format!(
+            "{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let draft = folder.join(&name);
+        let mut options = OpenOptions::new();
+        // A process with the same number may have left one.
+        let mut file = { options.write(true).create(true).truncate(true) }
+            .mode(0o600)
+            .open(&draft)?;
+        file.lock()?;
+        let paths = snapshot.paths();
+        let lines: Vec<_> = { paths.iter() }
+            .map(|(path, before)| (path.as_os_str(), before))
+            .collect();
+        file.write_all(&serde_json::to_vec(&lines)?)?;
+        let path = draft.with_extension(ENDING);
+        // Complete and locked under the name by which it is found.
+        fs::rename(draft, &path)?;
+        Ok(Self { path, _file: file })
+    }
+
+    /// Removes the entry: nothing is left to do.
+    pub fn remove(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Moves aside what the commands of processes that are gone have put at protected paths. Returns the new paths, or the
+/// old ones of files that could not be moved.
+pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut moved = Vec::new();
+    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == ENDING)) {
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        // Its process lives, and will do it.
+        if file.try_lock().is_err() {
+            continue;
+        }
+        let text = fs::read(&path).unwrap_or_default();
+        let known: Result<Vec<(OsString, Option<Identity>)>, _> = serde_json::from_slice(&text);
+        let known = known.unwrap_or_default().into_iter();
+        let snapshot: ProtectedSnapshot =
+            known.map(|(path, before)| (path.into(), before)).collect();
+        moved.extend(snapshot.quarantine());
+        let _ = fs::remove_file(&path);
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Creates a project and a journal with the entry of a command that protects two names there.
+    fn laid() -> (tempfile::TempDir, PathBuf, JournalEntry) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir(root.join("project")).unwrap();
+        fs::write(root.join("project/.mcp.json"), "the user's").unwrap();
+        let names = [".envrc", ".mcp.json"].map(|name| root.join("project").join(name));
+        let snapshot = ProtectedSnapshot::take(names);
+        let entry = JournalEntry::write(&root.join("journal"), &snapshot).unwrap();
+        (folder, root, entry)
+    }
+
+    #[test]
+    fn a_planted_file_is_moved_when_its_process_is_gone_and_not_before() {
+        let (_folder, root, entry) = laid();
+        let planted = root.join("project/.envrc");
+        fs::write(&planted, "planted").unwrap();
+        let journal = root.join("journal");
+        assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new(), "it lives");
+        assert!(planted.exists());
+        drop(entry);
+        let moved = finish_journal(&journal);
+        assert_eq!(moved, [root.join("project/.envrc.quarantined")]);
+        assert!(!planted.exists() && root.join("project/.mcp.json").exists());
+        assert_eq!(
+            finish_journal(&journal),
+            Vec::<PathBuf>::new(),
+            "it is done"
+        );
+        assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_finished_command_leaves_no_entry_and_a_damaged_one_is_removed() {
+        let (_folder, root, entry) = laid();
+        entry.remove();
+        let journal = root.join("journal");
+        assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
+        fs::write(journal.join("1-1.command"), "{").unwrap();
+        assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new());
+        assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
+        assert_eq!(finish_journal(&root.join("none")), Vec::<PathBuf>::new());
+    }
+}

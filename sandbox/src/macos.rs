@@ -1,0 +1,286 @@
+//! Enforcement on macOS: every command runs under `sandbox-exec` with the profile of the policy.
+//!
+//! One layer, and no launcher: a command is a child of this process. Folders cannot be replaced, so the temporary ones
+//! are used at their own paths, and the proxy listens on the loopback of the machine.
+
+mod check;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpgid, kill_process, kill_process_group, setrlimit,
+};
+use tokio::sync::oneshot;
+
+pub use check::{Guarantee, check};
+
+use crate::access::Tier;
+use crate::command::{SetupError, Terminal};
+use crate::confinement::Confinement;
+use crate::plan::Layout;
+use crate::proxy::Proxy;
+use crate::proxy::thread::serve;
+use crate::seatbelt::profile;
+
+/// Program that starts another one under a profile.
+const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
+/// File descriptors that may be open when a command starts.
+const DESCRIPTORS: i32 = 4096;
+
+/// Policy, and the proxy shared by all commands under it.
+pub struct Sandbox {
+    confinement: Confinement,
+    proxy: Proxy,
+    host_proxy: Mutex<Option<HostProxy>>,
+    /// Keeps the scratch directory alive; dropped with the sandbox.
+    _keeper: Option<Box<dyn Send + Sync>>,
+}
+
+/// Proxy on the loopback interface.
+struct HostProxy {
+    address: SocketAddr,
+    /// Stops the proxy when dropped.
+    _proxy: oneshot::Sender<()>,
+}
+
+/// Command ready to start in the sandbox.
+pub struct Prepared<'a> {
+    /// Command to configure: standard streams and environment.
+    pub command: Command,
+    /// Borrows the sandbox like the type of other platforms.
+    _sandbox: PhantomData<&'a ()>,
+}
+
+/// Running command. When dropped, its process group is killed.
+pub struct Child {
+    /// Process of the command.
+    pub process: process::Child,
+    /// Keeps the command alive.
+    pub guard: ChildGuard,
+}
+
+/// Guard of a running command, which is killed when this is dropped.
+pub struct ChildGuard(Option<Pid>);
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandbox")
+            .field("confinement", &self.confinement)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sandbox {
+    /// Returns a sandbox that enforces `confinement`, with `proxy` as its only network access. No launcher is needed.
+    pub fn new(confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
+        Self {
+            confinement,
+            proxy,
+            host_proxy: Mutex::new(None),
+            _keeper: None,
+        }
+    }
+
+    /// Keeps temporary files between commands. They are stored in `folder`, which must be empty and exist as long as
+    /// `keeper`.
+    ///
+    /// # Errors
+    ///
+    /// If the directories cannot be created.
+    pub fn with_scratch(
+        mut self,
+        folder: &Path,
+        keeper: impl Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        self.confinement.make_scratch(folder)?;
+        self._keeper = Some(Box::new(keeper));
+        Ok(self)
+    }
+
+    /// Runs a trivial command in the sandbox to see whether it works.
+    ///
+    /// # Errors
+    ///
+    /// If it does not, with the reason.
+    pub fn probe(&self) -> Result<(), SetupError> {
+        let cwd = &self.confinement.workspace;
+        let mut prepared = self.prepare("/usr/bin/true".as_ref(), &[], cwd, Terminal::None)?;
+        let command = &mut prepared.command;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = prepared.spawn()?;
+        match child.process.wait() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(SetupError::Sandbox(format!(
+                "a test program ended with {status}"
+            ))),
+            Err(error) => Err(SetupError::Sandbox(error.to_string())),
+        }
+    }
+
+    /// Returns the sandbox unchanged: nothing needs to be moved aside on this platform.
+    #[must_use]
+    pub fn with_journal(self, _folder: PathBuf) -> Self {
+        self
+    }
+
+    /// Returns the proxy.
+    pub fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// Returns the proxy's address on the loopback interface. It is served as long as the sandbox exists.
+    ///
+    /// # Errors
+    ///
+    /// If no listener can be created.
+    pub fn proxy_address(&self) -> io::Result<SocketAddr> {
+        let mut host_proxy = { self.host_proxy.lock() }.unwrap_or_else(PoisonError::into_inner);
+        if let Some(host_proxy) = &*host_proxy {
+            return Ok(host_proxy.address);
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let _proxy = serve(listener, self.proxy.clone())?;
+        *host_proxy = Some(HostProxy { address, _proxy });
+        Ok(address)
+    }
+
+    /// Returns the port at which commands find the proxy on their loopback interface; `None` if they have no network.
+    pub fn proxy_port(&self) -> Option<u16> {
+        self.proxy_address().ok().map(|address| address.port())
+    }
+
+    /// Returns the policy.
+    pub fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// Prepares a command.
+    ///
+    /// # Errors
+    ///
+    /// If the policy is invalid, or another tier is wanted than this platform has.
+    pub fn prepare(
+        &self,
+        program: &OsStr,
+        arguments: &[OsString],
+        cwd: &Path,
+        _terminal: Terminal,
+    ) -> Result<Prepared<'_>, SetupError> {
+        let confinement = &self.confinement;
+        confinement.validate().map_err(SetupError::Sandbox)?;
+        if confinement.tier != Tier::Full {
+            let tier = confinement.tier.as_str();
+            return Err(SetupError::Sandbox(format!("no tier `{tier}` on macOS")));
+        }
+        let layout = Layout::of(confinement);
+        let layout = layout.map_err(|error| SetupError::Sandbox(error.to_string()))?;
+        let names = confinement.protected.iter();
+        let protected: Vec<_> = names.map(|name| confinement.workspace.join(name)).collect();
+        let workspace = &confinement.workspace;
+        let profile = profile(&layout, workspace, &protected, self.proxy_port())
+            .map_err(SetupError::Sandbox)?;
+        let mut command = Command::new(SANDBOX_EXEC);
+        command
+            .arg("-p")
+            .arg(profile)
+            .arg(program)
+            .args(arguments)
+            .current_dir(cwd);
+        let prepare = || {
+            for number in 3..DESCRIPTORS {
+                // SAFETY: the descriptor is marked, not closed; a number that is none is an error without effect.
+                let fd = unsafe { BorrowedFd::borrow_raw(number) };
+                let _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC);
+            }
+            let none = Rlimit {
+                current: Some(0),
+                maximum: Some(0),
+            };
+            setrlimit(Resource::Core, none).map_err(io::Error::from)
+        };
+        // SAFETY: between fork and exec it makes system calls only.
+        unsafe { command.pre_exec(prepare) };
+        Ok(Prepared {
+            command,
+            _sandbox: PhantomData,
+        })
+    }
+}
+
+impl Prepared<'_> {
+    /// Starts the command.
+    ///
+    /// # Errors
+    ///
+    /// If the program that sets up the sandbox cannot be executed.
+    pub fn spawn(mut self) -> Result<Child, SetupError> {
+        let process = self.command.spawn();
+        let process =
+            process.map_err(|error| SetupError::Sandbox(format!("`{SANDBOX_EXEC}`: {error}")))?;
+        let guard = ChildGuard(Some(Pid::from_child(&process)));
+        Ok(Child { process, guard })
+    }
+}
+
+impl ChildGuard {
+    /// Returns no paths: protected files cannot be created in the first place.
+    pub fn quarantine(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        let Some(pid) = self.0.take() else {
+            return;
+        };
+        let _ = if getpgid(Some(pid)) == Ok(pid) {
+            kill_process_group(pid, Signal::KILL)
+        } else {
+            kill_process(pid, Signal::KILL)
+        };
+    }
+}
+
+/// Returns advice for the user.
+pub fn remedy() -> String {
+    format!(
+        "the sandbox of macOS needs `{SANDBOX_EXEC}`, and cannot be used inside another sandbox"
+    )
+}
+
+/// Returns no paths: there is no journal on this platform.
+pub fn finish_journal(_folder: &Path) -> Vec<PathBuf> {
+    Vec::new()
+}
+
+/// Does nothing: not supported on this platform.
+pub fn conceal(_is_secret: &dyn Fn(&str) -> bool) {}
+
+/// Returns `false`: cannot be detected on this platform.
+pub fn is_confined() -> bool {
+    false
+}
+
+/// Exits: there is no probe on this platform.
+pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
+    process::exit(78)
+}
+
+/// Exits: there is no launcher on this platform.
+pub fn launcher(_arguments: impl Iterator<Item = OsString>) -> ! {
+    process::exit(78)
+}
