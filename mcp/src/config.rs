@@ -132,9 +132,10 @@ impl ServerEntry {
                     environment: all(&self.env)?,
                 };
                 needs = Needs::of(
-                    &program,
-                    hosts(&self.allow_hosts)?,
-                    hosts(&self.allow_http)?,
+                    &program.command,
+                    &program.arguments,
+                    program.environment.values(),
+                    [hosts(&self.allow_hosts)?, hosts(&self.allow_http)?],
                 );
                 Transport::Stdio(program)
             }

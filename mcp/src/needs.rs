@@ -3,8 +3,6 @@
 
 use ah_process::{Allowlist, Authority, Egress};
 
-use crate::config::Program;
-
 /// Hosts that a server's program needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -26,13 +24,15 @@ const NUGET: &[&str] = &["api.nuget.org:443"];
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
 impl Needs {
-    /// Returns what `program` needs, `allow_hosts` and `allow_http` of its entry included.
-    pub(crate) fn of(
-        program: &Program,
-        allow_hosts: Vec<Authority>,
-        allow_http: Vec<Authority>,
+    /// Returns what a command line needs, with the hosts that its entry allows. URLs are also looked for in `values`, those
+    /// of its variables.
+    pub(crate) fn of<'a>(
+        command: &str,
+        arguments: &'a [String],
+        values: impl Iterator<Item = &'a String>,
+        [allow_hosts, allow_http]: [Vec<Authority>; 2],
     ) -> Self {
-        let registries = registries(base_name(&program.command), &program.arguments);
+        let registries = registries(base_name(command), arguments);
         let mut needs = Self {
             registries: registries
                 .iter()
@@ -41,7 +41,7 @@ impl Needs {
             tunnels: allow_hosts,
             http: allow_http,
         };
-        let words = program.arguments.iter().chain(program.environment.values());
+        let words = arguments.iter().chain(values);
         for (to, egress) in words.filter_map(|word| url_host(word)) {
             let list = match egress {
                 Egress::Tunnel => &mut needs.tunnels,
@@ -86,8 +86,8 @@ impl Needs {
 }
 
 /// Returns whether the program only talks to a container daemon, which the sandbox hides.
-pub(crate) fn is_container(program: &Program) -> bool {
-    CONTAINERS.contains(&base_name(&program.command))
+pub(crate) fn is_container(command: &str) -> bool {
+    CONTAINERS.contains(&base_name(command))
 }
 
 fn base_name(command: &str) -> &str {
@@ -136,21 +136,14 @@ fn url_host(word: &str) -> Option<(Authority, Egress)> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
-    fn needs(line: &str, environment: &[(&str, &str)]) -> Needs {
+    fn needs(line: &str, values: &[&str]) -> Needs {
         let mut words = line.split(' ').map(str::to_owned);
-        let program = Program {
-            command: words.next().unwrap(),
-            arguments: words.collect(),
-            environment: environment
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect::<BTreeMap<_, _>>(),
-        };
-        Needs::of(&program, Vec::new(), Vec::new())
+        let command = words.next().unwrap();
+        let arguments: Vec<_> = words.collect();
+        let values: Vec<_> = values.iter().map(|value| (*value).to_owned()).collect();
+        Needs::of(&command, &arguments, values.iter(), Default::default())
     }
 
     #[test]
@@ -222,11 +215,7 @@ mod tests {
         }
         let found = needs(
             "npx mcp-remote https://mcp.example.com/sse",
-            &[
-                ("API_URL", "http://api.example.com"),
-                ("npm_config_registry", "https://registry.npmjs.org/"),
-                ("TOKEN", "x"),
-            ],
+            &["http://api.example.com", "https://registry.npmjs.org/", "x"],
         );
         let expected = [
             "registry.npmjs.org:443",

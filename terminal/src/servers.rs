@@ -10,12 +10,18 @@ use crate::line::preview;
 /// Longest command line in a question, in characters.
 const LONGEST: usize = 400;
 
-/// Asks on a terminal about one server, and remembers the answer.
+/// Asks on the terminal about each server, and remembers the answers.
 ///
 /// # Errors
 ///
 /// If the terminal cannot be read or written.
-pub fn ask(
+pub fn ask(open: &[OpenServer], answers: &mut ServerAnswers) -> io::Result<()> {
+    let (mut input, mut output) = (io::stdin().lock(), anstream::stderr().lock());
+    open.iter()
+        .try_for_each(|asked| ask_about(asked, answers, &mut input, &mut output))
+}
+
+fn ask_about(
     asked: &OpenServer,
     answers: &mut ServerAnswers,
     input: &mut impl BufRead,

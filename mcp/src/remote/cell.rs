@@ -57,7 +57,7 @@ impl ServerCell {
         let mut environment = confined.environment.clone();
         environment.retain(|(name, _)| !own.iter().any(|(own, _)| own == name));
         environment.extend(own);
-        let hint = if is_container(program) {
+        let hint = if is_container(&program.command) {
             format!(
                 "`{}` needs its daemon, which is outside the sandbox: add `{name}` to `sandbox.unconfinedServers` in your settings",
                 program.command

@@ -19,10 +19,6 @@ pub fn ask_about_hosts(config: &Config, concerns: impl Fn(&str) -> bool) -> Resu
         return Ok(());
     }
     let (mut answers, _) = ServerAnswers::read(config.home.as_deref());
-    let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
-    for asked in &open {
-        ask(asked, &mut answers, &mut input, &mut output)
-            .map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))?;
-    }
-    Ok(())
+    ask(&open, &mut answers)
+        .map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))
 }

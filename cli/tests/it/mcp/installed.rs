@@ -130,7 +130,7 @@ fn a_project_s_server_is_asked_about_once_and_again_when_it_changes() {
     let (text, is_there, is_asked, stderr) = run(None);
     assert!(!is_there && !is_asked, "{text}");
     let warning = format!(
-        "`s` of the project may not connect to its hosts: `ah mcp test s` on a terminal asks and remembers the answer; or use --allow-http {registry}"
+        "`s` of the project may not connect to its hosts: `ah mcp test s` on a terminal asks and remembers the answer; or use --allow-host registry.npmjs.org:443 --allow-http {registry}"
     );
     assert_eq!(stderr.matches(&warning).count(), 1, "{stderr}");
     for part in [
@@ -200,7 +200,7 @@ fn what_a_server_reaches_is_listed() {
     insta::assert_snapshot!(seen.join("\n"), @r"
     files: not allowed: registry.npmjs.org:443 | ~/.ah/servers/files
     free: not confined | yours
-    http: - | 
+    http: - | -
     own: pypi.org:443, files.pythonhosted.org:443 | ~/.ah/servers/own/home
     plain: none | ~/.ah/servers/plain
     remote: not allowed: registry.npmjs.org:443, api.example.com:443, mcp.example.com:443 | ~/.ah/servers/remote
