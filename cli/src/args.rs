@@ -21,6 +21,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
 use ah::plan::SessionPlan;
+use ah::serve::STANDS_IN_FOR;
 use ah_config::Error;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;
@@ -30,6 +31,9 @@ use session::plan;
 use subcommands::Subcommands;
 pub use words::KnownNames;
 use words::Sorted;
+
+/// Similarity, from 0 to 1, from which a word is taken for a mistyped subcommand.
+const NEAR: f32 = 0.75;
 
 /// A parsed command line.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,6 +90,9 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         }
         Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
     };
+    if interface == Interface::Native && sorted.subcommand.is_none() && !sorted.is_prompt {
+        no_subcommand(&sorted.words)?;
+    }
     // Options behind a subcommand are its own: `-p` means something else to `ah work`.
     let interface = match sorted.subcommand {
         Some(_) => interface_of(&sorted.options),
@@ -107,7 +114,8 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         without_meaning.push("--verbose".to_owned());
     }
     let action = if options.version.version {
-        Action::Print(concat!(env!("CARGO_PKG_VERSION"), " (ah)\n").to_owned())
+        let own = env!("CARGO_PKG_VERSION");
+        Action::Print(format!("{STANDS_IN_FOR} (ah {own})\n"))
     } else if options.version.name_and_version {
         Action::Print(concat!("ah ", env!("CARGO_PKG_VERSION"), "\n").to_owned())
     } else if sorted.subcommand.is_some() {
@@ -138,6 +146,31 @@ fn matches(main: Command, sorted: &Sorted) -> Result<ArgMatches, clap::Error> {
     }
     let whole = command().args(grammar::foreign());
     whole.try_get_matches_from(line)
+}
+
+/// Fails if the words are meant for a subcommand that does not exist: a model that is paid for would read them.
+fn no_subcommand(words: &[OsString]) -> Result<(), Error> {
+    let Some(first) = words.first().and_then(|word| word.to_str()) else {
+        return Ok(());
+    };
+    let is_alone = words.len() == 1;
+    let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let as_prompt = format!("for a prompt: ah -- {}", line.join(" "));
+    let foreign = grammar::FOREIGN_SUBCOMMANDS.iter();
+    let mut foreign = foreign.filter(|(_, needs_to_be_alone, _)| is_alone || !needs_to_be_alone);
+    if let Some((name, _, instead)) = foreign.find(|(name, ..)| *name == first) {
+        let error = Error::usage(format!("ah has no subcommand `{name}`"));
+        return Err(error.hint(format!("{instead}; {as_prompt}")));
+    }
+    let known = command();
+    let known: Vec<_> = known.get_subcommands().map(Command::get_name).collect();
+    let is_word = first.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    let near = similar::get_close_matches(first, &known, 1, NEAR);
+    match near.first().filter(|_| is_alone && is_word) {
+        Some(near) => Err(Error::usage(format!("ah has no subcommand `{first}`"))
+            .hint(format!("did you mean `ah {near}`? {as_prompt}"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the given options of other agents that have no effect here.

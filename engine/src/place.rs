@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Clock as _, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
+    Clock as _, Interface, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
 };
 use ah_protocol::{is_of, read_transcript};
 use ah_store::{
@@ -165,6 +165,12 @@ fn chosen(plan: &SessionPlan, config: &Config) -> Result<(Paths, Option<Transcri
                 transcript = Transcript::find(wanted, config);
                 match &transcript {
                     Some(_) => fresh()?,
+                    // Hosts look for these words.
+                    None if config.interface == Interface::AgentSdk && is_uuid(wanted) => {
+                        return Err(Error::failure(format!(
+                            "No conversation found with session ID: {wanted}"
+                        )));
+                    }
                     None => return Err(error.into()),
                 }
             }

@@ -31,7 +31,7 @@ use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
 /// Version of the official program that this one is compatible with; the SDKs read the digits.
-const STANDS_IN_FOR: &str = "2.1.329";
+pub const STANDS_IN_FOR: &str = "2.1.329";
 
 /// Session to serve, and the settings it starts with.
 pub struct ServeRequest<'a> {
@@ -89,16 +89,20 @@ pub async fn serve_program(
 
 /// Returns the additional messages that the configuration asks for.
 fn wanted(config: &Config) -> Wanted {
-    let reads_state = config
-        .environment
-        .get("CLAUDE_CODE_SDK_READS_SESSION_STATE");
+    // The SDKs set the one, other hosts the other.
+    let reads_state = [
+        "CLAUDE_CODE_SDK_READS_SESSION_STATE",
+        "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS",
+    ];
+    let is_set = |name: &str| matches!(config.environment.get(name), Some("1" | "true"));
+    let reads_state = reads_state.into_iter().any(is_set);
     let host = config.run.host;
     Wanted {
         partial_messages: host.partial_messages,
         replays: host.replays,
         hooks: host.hook_events,
         mirror: host.mirror,
-        session_state: reads_state == Some("1"),
+        session_state: reads_state,
         asks: if host.decides_permissions {
             Asks::Host
         } else {

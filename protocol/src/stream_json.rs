@@ -20,6 +20,7 @@ mod host;
 mod input;
 mod introduction;
 mod link;
+mod local;
 pub(crate) mod message;
 mod output;
 mod pipes;

@@ -10,13 +10,55 @@ use super::subcommands::Subcommands;
 /// Options of other agents that have no effect here, and whether each takes a value.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("await-initialize", false),
+    ("bare", false),
+    ("brief", false),
     ("channels", true),
+    ("chrome", false),
+    ("disable-slash-commands", false),
+    ("enable-auto-mode", false),
+    ("exclude-dynamic-system-prompt-sections", false),
+    ("ide", false),
     ("initialize-fields", true),
     ("managed-settings", true),
     ("managed-settings-in-initialize", false),
+    ("mcp-debug", false),
+    ("no-chrome", false),
     ("project-config-root", true),
+    ("prompt-suggestions", false),
+    ("remote-control-session-name-prefix", true),
     ("task-budget", true),
+    ("teammate-mode", true),
     ("thinking-display", true),
+];
+
+/// Subcommands of the program that this one stands in for and that it does not have, each with what is there instead. A
+/// word that is also the first of many a prompt counts only if it stands alone.
+pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
+    ("auth", false, "`ah doctor` shows which key is used"),
+    (
+        "auto-mode",
+        false,
+        "`ah --permission-mode` sets how much is asked",
+    ),
+    (
+        "config",
+        true,
+        "`ah settings` shows the settings and where they come from",
+    ),
+    ("install", true, "the README says how to install ah"),
+    ("login", true, "`ah doctor` shows which key is used"),
+    ("logout", true, "`ah doctor` shows which key is used"),
+    (
+        "migrate-installer",
+        false,
+        "the README says how to install ah",
+    ),
+    ("plugin", false, "`--plugin-dir FOLDER` uses a plugin"),
+    ("plugins", false, "`--plugin-dir FOLDER` uses a plugin"),
+    ("remote-control", false, "sessions are local"),
+    ("setup-token", false, "`ANTHROPIC_AUTH_TOKEN` holds a token"),
+    ("update", true, "the README says how to install ah"),
+    ("upgrade", true, "the README says how to install ah"),
 ];
 
 /// Returns the command line shown by the help text.
@@ -33,6 +75,8 @@ pub fn main() -> Command {
         .override_usage("ah [OPTIONS] [PROMPT]...\n       ah [OPTIONS] <COMMAND>\n       ah [OPTIONS] @N PROMPT...   (forks at message N)")
         .disable_version_flag(true)
         .disable_help_subcommand(true)
+        // Programs add options to a command line that they do not know.
+        .args_override_self(true)
         .max_term_width(100);
     Options::augment_args(command)
         .disable_help_flag(true)

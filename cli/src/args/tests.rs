@@ -307,8 +307,8 @@ fn options_of_other_agents_are_accepted_and_noted() {
 fn versions_and_help_are_printed() {
     for (words, start) in [
         (&["-V"] as &[_], "ah 0.1.0\n"),
-        (&["-v"], "0.1.0 (ah)\n"),
-        (&["--version"], "0.1.0 (ah)\n"),
+        (&["-v"], "2.1.329 (ah 0.1.0)\n"),
+        (&["--version"], "2.1.329 (ah 0.1.0)\n"),
         (&["--help"], "Runs an agent"),
         (&["-h"], "Runs an agent"),
         (&["tree", "--help"], "Draw all branches"),
@@ -350,4 +350,53 @@ fn the_documented_options_and_subcommands_are_those_of_the_help() {
             "`{name}` is not documented"
         );
     }
+}
+
+/// What was meant for a subcommand never becomes a prompt that is paid for.
+#[test]
+fn an_unknown_subcommand_is_an_error() {
+    for (words, expected) in [
+        (
+            &["plugin", "marketplace", "add", "/tmp"][..],
+            "ah has no subcommand `plugin`",
+        ),
+        (&["-n", "auth", "status"], "ah has no subcommand `auth`"),
+        (&["setup-token"], "ah has no subcommand `setup-token`"),
+        (&["update"], "ah has no subcommand `update`"),
+        (&["sesions"], "ah has no subcommand `sesions`"),
+        (&["doctr"], "ah has no subcommand `doctr`"),
+    ] {
+        let error = parse_words(words).unwrap_err();
+        assert_eq!(error.message, expected, "{words:?}");
+        let hint = error.hint.unwrap();
+        assert!(hint.contains("for a prompt: ah -- "), "{hint}");
+    }
+    for words in [
+        &["update", "the", "readme"][..],
+        &["update the readme"],
+        &["--", "plugin", "list"],
+        &["-p", "plugin"],
+        &["hello"],
+        &["explain"],
+        &["why?"],
+    ] {
+        assert!(matches!(parsed(words).action, Action::Run(_)), "{words:?}");
+    }
+}
+
+#[test]
+fn of_repeated_options_the_last_counts() {
+    let options = parsed(&[
+        "-p",
+        "--verbose",
+        "--verbose",
+        "--model",
+        "a",
+        "--model",
+        "b",
+        "hi",
+    ])
+    .options;
+    assert!(options.output.verbose);
+    assert_eq!(options.model.model.as_deref(), Some("b"));
 }

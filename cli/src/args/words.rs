@@ -27,6 +27,8 @@ pub struct Sorted {
     pub subcommand: Option<(String, Vec<OsString>)>,
     /// The words of the prompt.
     pub words: Vec<OsString>,
+    /// Whether `--` says that the words are a prompt.
+    pub is_prompt: bool,
 }
 
 impl Sorted {
@@ -57,6 +59,7 @@ pub fn sort(
         let argument = in_kebab_case(argument, command);
         let text = argument.to_str().unwrap_or_default();
         if text == "--" {
+            sorted.is_prompt = true;
             sorted.words.extend(arguments);
             break;
         }

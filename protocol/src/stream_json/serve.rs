@@ -16,6 +16,7 @@ use super::control::{Handles, unknown};
 use super::input::{self, Line};
 use super::introduction;
 use super::link::Link;
+use super::local::{Local, local};
 use super::message::{error_kind, error_text};
 use super::output::Lines;
 use super::program::{Program, Request};
@@ -533,16 +534,19 @@ impl Worker {
         Ok(())
     }
 
-    /// Expands commands, skills and files in a prompt.
+    /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
+    /// commands count.
     async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
-        let content = prompt.content;
-        match &content[..] {
-            [ContentBlock::Text { text }] if !prompt.is_verbatim => {
-                let text = self.shared.engine.expand(text).await?;
-                Ok(vec![ContentBlock::Text { text }])
-            }
-            _ => Ok(content),
+        let mut content = prompt.content;
+        let mut texts = content.iter_mut().filter_map(|block| match block {
+            ContentBlock::Text { text } if !prompt.is_verbatim => Some(text),
+            _ => None,
+        });
+        let last = texts.next_back();
+        for text in texts.filter(|text| text.starts_with('/')).chain(last) {
+            *text = self.shared.engine.expand(text).await?;
         }
+        Ok(content)
     }
 
     /// Reports the end of a run.
@@ -576,23 +580,6 @@ impl Worker {
         self.speaker.say_result(result, exit_reason);
         self.speaker.state("idle");
     }
-}
-
-/// Prompt that is a command of the protocol.
-enum Local<'a> {
-    /// Compact the conversation, with instructions for the summary.
-    Compact(Option<&'a str>),
-}
-
-fn local(content: &[ContentBlock]) -> Option<Local<'_>> {
-    let [ContentBlock::Text { text }] = content else {
-        return None;
-    };
-    let (name, wanted) = match text.trim().split_once(char::is_whitespace) {
-        Some((name, wanted)) => (name, Some(wanted.trim())),
-        None => (text.trim(), None),
-    };
-    (name == "/compact").then_some(Local::Compact(wanted))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -207,7 +207,7 @@ impl Text {
         if let Some(group) = &self.view.group {
             self.screen.answer(format!("::group::{group}\n").as_bytes());
         }
-        if !self.screen.look.err_is_terminal {
+        if !self.screen.look.err_is_terminal && self.view.interface == Interface::Native {
             self.note(&format!(">>> {}", neutralise(prompt)));
         }
     }
@@ -224,7 +224,7 @@ impl Text {
         if let Some(stopped) = stopped(reason) {
             self.note(&self.paint.warn(stopped));
         }
-        if state.usage.total() > 0 {
+        if state.usage.total() > 0 && self.view.interface == Interface::Native {
             let summary = self.summary(state);
             if self.is_drawn() {
                 self.draw_words(state, &summary);
