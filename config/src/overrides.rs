@@ -147,6 +147,8 @@ pub struct SandboxOptions {
     pub allow_hosts: Vec<Authority>,
     /// Hosts reachable by plain HTTP.
     pub allow_http: Vec<Authority>,
+    /// Whether only these hosts are reachable: none of the settings, and nobody is asked.
+    pub are_hosts_complete: bool,
     /// Additional visible paths.
     pub unveil: Vec<Grant>,
     /// Additional visible variables.

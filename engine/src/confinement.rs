@@ -46,24 +46,31 @@ impl SandboxGrants {
         });
         let unveiled = set.unveil.iter().map(|grant| grant.value.clone());
         let variables = set.env.iter().map(|name| name.value.clone());
-        let set_tunnels = set.allow_hosts.iter().map(|host| host.value.clone());
-        let set_http = set.allow_http.iter().map(|host| host.value.clone());
+        let is_set_used = !typed.are_hosts_complete;
+        let set_hosts = |list: &[Sourced<Authority>]| -> Vec<_> {
+            let list = list.iter().filter(|_| is_set_used);
+            list.map(|host| host.value.clone()).collect()
+        };
         let mut hosts = Allowlist {
             tunnels: typed
                 .allow_hosts
                 .iter()
                 .cloned()
-                .chain(set_tunnels)
+                .chain(set_hosts(&set.allow_hosts))
                 .collect(),
-            http: typed.allow_http.iter().cloned().chain(set_http).collect(),
+            http: { typed.allow_http.iter().cloned() }
+                .chain(set_hosts(&set.allow_http))
+                .collect(),
             ..Allowlist::default()
         };
         let domains = |list: &[Sourced<Domain>]| -> Vec<_> {
             list.iter().map(|domain| domain.value.clone()).collect()
         };
-        hosts.domains = domains(&set.allow_domains);
+        if is_set_used {
+            hosts.domains = domains(&set.allow_domains);
+        }
         hosts.denied = domains(&set.deny_domains);
-        hosts.is_complete = set.is_strict;
+        hosts.is_complete = set.is_strict || typed.are_hosts_complete;
         Self {
             tier,
             workspace: None,
@@ -398,16 +405,26 @@ pub fn sandbox(config: &Config, grants: &SandboxGrants) -> Result<Sandbox, Error
 }
 
 /// Builds the sandbox after scanning the project, which may take a while.
-fn look_around(
-    mut confinement: Confinement,
-    hosts: Allowlist,
-    journal: Option<PathBuf>,
-) -> Sandbox {
-    confinement.protect_repositories();
+fn look_around(confinement: Confinement, hosts: Allowlist, journal: Option<PathBuf>) -> Sandbox {
     let sandbox = Sandbox::new(confinement, Proxy::new(hosts), LAUNCHER.into());
     match journal {
         Some(folder) => sandbox.with_journal(folder),
         None => sandbox,
+    }
+}
+
+/// Returns the configuration files of git that apply in all repositories.
+fn git_configuration(environment: &Environment) -> Vec<PathBuf> {
+    let set = |name| environment.get(name).map(PathBuf::from);
+    let system = set("GIT_CONFIG_SYSTEM").unwrap_or_else(|| PathBuf::from("/etc/gitconfig"));
+    let home = environment.home();
+    let below_home = |name| home.as_ref().map(|home| home.join(name));
+    let folder = set("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
+    let usual = folder.map(|folder| folder.join("git/config")).into_iter();
+    let usual = usual.chain(below_home(".gitconfig"));
+    match set("GIT_CONFIG_GLOBAL") {
+        Some(global) => vec![system, global],
+        None => std::iter::once(system).chain(usual).collect(),
     }
 }
 
@@ -457,6 +474,7 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
     confinement.grants.extend(further);
     let real_cwd = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
     confinement.protect_names(steering_names(), &real_cwd);
+    confinement.git_configuration = git_configuration(environment);
     let named = config
         .protected_folders()
         .into_iter()
@@ -477,6 +495,7 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
     let mut hosts = grants.hosts.clone();
     for host in environment
         .get(ALLOW_HOSTS)
+        .filter(|_| !config.run.sandbox.are_hosts_complete)
         .into_iter()
         .flat_map(|list| list.split(','))
     {

@@ -1,5 +1,6 @@
 //! Policy for confined commands, as plain data enforced by every layer.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, Grant, Tier};
-use crate::protected::OBEYED;
+use crate::protected::{OBEYED, UNFINISHED};
 
 /// Policy for confined commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,14 @@ pub struct Confinement {
     pub scratch: Option<PathBuf>,
     /// Directory for the home directory alone, in place of the one in `scratch`.
     pub own_home: Option<PathBuf>,
+    /// Names of files on which programs act outside the sandbox, in any folder of the workspace.
+    pub steering: Vec<String>,
+    /// Home directory as git knows it, also if it cannot be hidden.
+    pub git_home: Option<PathBuf>,
+    /// The user's configuration files of git.
+    pub git_configuration: Vec<PathBuf>,
+    /// What the user should know about the protection of the workspace, each in one line.
+    pub remarks: Vec<String>,
 }
 
 impl Confinement {
@@ -38,24 +47,29 @@ impl Confinement {
         let of_git = OBEYED.map(|name| Path::new(".git").join(name)).into_iter();
         Self {
             tier: Tier::Full,
+            git_home: home.clone(),
             home: home.filter(|home| is_hideable(home)),
             grants: Vec::new(),
             protected: of_git.collect(),
             hidden: Vec::new(),
             scratch: None,
             own_home: None,
+            steering: Vec::new(),
+            git_configuration: Vec::new(),
+            remarks: Vec::new(),
             workspace,
         }
     }
 
-    /// Protects files of these names in the workspace and in the directories between it and `cwd`: programs act on
-    /// them outside the sandbox.
+    /// Protects files of these names in the workspace: programs act on them outside the sandbox. In the directories
+    /// between it and `cwd` also those that do not exist.
     pub fn protect_names<'a>(
         &mut self,
         names: impl IntoIterator<Item = &'a str, IntoIter: Clone>,
         cwd: &Path,
     ) {
         let names = names.into_iter();
+        self.steering.extend(names.clone().map(str::to_owned));
         let below = cwd.strip_prefix(&self.workspace).unwrap_or(Path::new(""));
         let all = below
             .ancestors()
@@ -178,6 +192,25 @@ impl Confinement {
         hidden.is_some() && hidden >= deepest(&mut grants.chain([&self.workspace]))
     }
 
+    /// Returns whether programs outside the sandbox obey a file in the workspace: by its name or that of a folder above
+    /// it, or as part of a repository within the project, or as the state of an unfinished rebase.
+    fn is_steering(&self, path: &Path) -> bool {
+        let below = path.strip_prefix(&self.workspace).unwrap_or(Path::new(""));
+        let steers = |name: &OsStr| self.steering.iter().any(|other| name == other.as_str());
+        let of_git = |name: &OsStr| {
+            UNFINISHED
+                .iter()
+                .chain(&["modules", "worktrees"])
+                .any(|other| name == *other)
+        };
+        let mut names = below.iter();
+        let is_git = |name: Option<&OsStr>| name.is_some_and(|name| name == ".git");
+        let is_unfinished = is_git(names.next()) && names.next().is_some_and(of_git);
+        is_unfinished
+            || below.iter().any(steers)
+            || below.iter().skip(1).any(|name| is_git(Some(name)))
+    }
+
     /// Returns the access to `path`, which must be absolute and without symbolic links. Used by tools that run in this
     /// process.
     pub fn access_to(&self, path: &Path) -> Access {
@@ -188,10 +221,9 @@ impl Confinement {
         if self.hides(path) {
             return Access::default();
         }
-        let protected = self.protected.iter();
-        let is_protected = protected
-            .map(|name| self.workspace.join(name))
-            .any(|protected| path.starts_with(protected));
+        let mut protected = self.protected.iter();
+        let is_protected = self.is_steering(path)
+            || protected.any(|name| path.starts_with(self.workspace.join(name)));
         let granted = self.in_order();
         let last = granted.iter().rfind(|grant| path.starts_with(&grant.path));
         match last.map(|grant| grant.access) {

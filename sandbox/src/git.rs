@@ -3,60 +3,58 @@
 //! Git itself is not run, because the workspace is untrusted. Anyone who can write these files can execute code outside
 //! the sandbox the next time the user runs git there.
 
-use std::collections::VecDeque;
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+mod config;
+mod index;
+mod named;
+mod plain;
+mod state;
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::config::LONGEST;
+pub(crate) use self::config::Settings;
+use self::index::gitlinks;
+use self::named::named;
+pub(crate) use self::plain::{
+    Known, is_plain, is_plain_bare, is_plain_module, is_plain_worktree, modules,
+};
+pub(crate) use self::state::{Pending, pending};
 use crate::confinement::Confinement;
+use crate::folders::{Folders, Found};
 use crate::protected::OBEYED;
 
 /// Control files of a linked worktree, in its directory within the repository.
 const OF_WORK_TREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
-/// Limits of the search for nested repositories: depth and number of directories.
-const DEEPEST: usize = 4;
-const FOLDERS: usize = 1000;
-/// Largest git file that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
-/// Directories that are not searched for nested repositories.
-const PASSED_BY: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pycache__"];
 
 impl Confinement {
-    /// Protects the control files of all repositories in the workspace, of their submodules and linked worktrees, and
-    /// the files named by their configuration.
-    pub fn protect_repositories(&mut self) {
-        let workspace = self.workspace.clone();
-        let mut found = Vec::new();
-        let own = workspace.join(".git");
-        match fs::symlink_metadata(&own) {
-            Ok(metadata) if metadata.is_dir() => obeyed(&own, &workspace, &mut found),
-            // A `.git` file: contains the path of the repository.
-            Ok(_) => found.push(own),
-            Err(_) => {}
+    /// Protects the control files of all repositories in the workspace, of their submodules and linked worktrees, the
+    /// files that their configuration and that of the user name, and the files that steer other programs, at any depth.
+    /// Returns the folders that were read.
+    pub(crate) fn protect_workspace(&mut self) -> Folders {
+        let folders = Folders::read(&self.workspace, &self.steering);
+        let mut search = Search::new(self);
+        search.all(&folders);
+        let Search { found, remarks, .. } = search;
+        for path in found {
+            self.protect_path(&path);
         }
-        if let Some(common) = linked_repository(&workspace) {
-            obeyed(&common, &workspace, &mut found);
+        for path in self.linked_to() {
+            self.protect_path(&path);
         }
-        for tree in nested(&workspace) {
-            let git = tree.join(".git");
-            if git.is_dir() && !git.is_symlink() {
-                obeyed(&git, &tree, &mut found);
-            } else {
-                found.push(git);
-            }
-        }
-        // A `HEAD` file can make git take the workspace itself for a bare repository.
-        let head = workspace.join("HEAD");
-        found.extend(fs::symlink_metadata(&head).is_err().then_some(head));
-        for path in found.into_iter().chain(self.linked_to()) {
-            let name = path.strip_prefix(&workspace).unwrap_or(&path).to_owned();
-            if !self.protected.contains(&name) {
-                self.protected.push(name);
-            }
+        self.remarks.extend(remarks);
+        folders
+    }
+
+    /// Protects a path in the workspace, or in the repository of which it is a worktree.
+    pub(crate) fn protect_path(&mut self, path: &Path) {
+        let name = path.strip_prefix(&self.workspace).unwrap_or(path);
+        if !self.protected.iter().any(|other| other == name) {
+            self.protected.push(name.to_owned());
         }
     }
-}
 
-impl Confinement {
     /// Returns the targets, within the workspace, of symbolic links at or directly below protected paths.
     fn linked_to(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -75,38 +73,160 @@ impl Confinement {
     }
 }
 
-/// Collects the control files of the repository at `git`, including its worktrees and submodules.
-fn obeyed(git: &Path, tree: &Path, found: &mut Vec<PathBuf>) {
-    found.extend(OBEYED.map(|name| git.join(name)));
-    found.extend(named_by_configuration(git, tree));
-    for own in folders(&git.join("worktrees")) {
-        found.extend(OF_WORK_TREE.map(|name| own.join(name)));
-    }
-    // Submodule names may contain slashes.
-    let mut waiting = folders(&git.join("modules"));
-    while let Some(module) = waiting.pop() {
-        if module.join("HEAD").exists() {
-            obeyed(&module, tree, found);
-        } else {
-            waiting.extend(folders(&module));
-        }
-    }
+/// Search for repositories in a workspace.
+pub(crate) struct Search<'a> {
+    workspace: &'a Path,
+    home: Option<&'a Path>,
+    /// The repository of which the workspace is a linked worktree.
+    common: Option<PathBuf>,
+    /// The user's own configuration.
+    pub global: Settings,
+    /// What must not be written.
+    pub found: BTreeSet<PathBuf>,
+    /// The git directories.
+    pub repositories: Vec<PathBuf>,
+    /// Work trees, also of submodules that are not there yet.
+    pub trees: BTreeSet<PathBuf>,
+    /// What the user should know.
+    pub remarks: Vec<String>,
 }
 
-/// Returns hooks directories and included configuration files that lie in the work tree.
-fn named_by_configuration(git: &Path, tree: &Path) -> Vec<PathBuf> {
-    let text = read(&git.join("config")).unwrap_or_default();
-    let pairs = text.lines().filter_map(|line| line.split_once('='));
-    let paths = pairs.filter_map(|(key, value)| {
-        let from = match key.trim().to_ascii_lowercase().as_str() {
-            "hookspath" => tree,
-            "path" => git,
-            _ => return None,
+impl<'a> Search<'a> {
+    pub fn new(confinement: &'a Confinement) -> Self {
+        let home = confinement.git_home.as_deref();
+        Self {
+            workspace: &confinement.workspace,
+            home,
+            common: None,
+            global: Settings::read(confinement.git_configuration.iter().cloned(), home),
+            found: BTreeSet::new(),
+            repositories: Vec::new(),
+            trees: BTreeSet::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Searches the workspace, with what was found in its folders.
+    pub fn all(&mut self, folders: &Folders) {
+        let workspace = self.workspace;
+        if !self.global.not_understood.is_empty() {
+            self.give_up(workspace, &self.global.not_understood.clone());
+        }
+        self.common = linked_repository(workspace);
+        if let Some(common) = self.common.clone() {
+            self.repository(&common, workspace);
+        }
+        self.tree(workspace);
+        for found in folders.found() {
+            match found {
+                Found::Git(path) => self.tree(path.parent().unwrap_or(path)),
+                Found::Bare(path) => self.repository(path, path),
+                Found::Steering(path) => {
+                    self.found.insert(path.clone());
+                }
+            }
+        }
+        // A `HEAD` file can make git take the workspace itself for a bare repository.
+        let head = workspace.join("HEAD");
+        self.found
+            .extend(fs::symlink_metadata(&head).is_err().then_some(head));
+        if !folders.is_complete {
+            self.remarks.push(format!(
+                "`{}` has too many folders to look at all of them: files in the others that steer agents, editors or git \
+                 can be written by commands, but for submodules",
+                workspace.display()
+            ));
+        }
+    }
+
+    /// Searches a work tree.
+    pub fn tree(&mut self, tree: &Path) {
+        if !self.trees.insert(tree.to_owned()) {
+            return;
+        }
+        let git = tree.join(".git");
+        let Ok(metadata) = fs::symlink_metadata(&git) else {
+            return;
         };
-        let path = without_dots(&from.join(value.trim().trim_matches('"')));
-        (path.starts_with(tree) && path != tree).then_some(path)
-    });
-    paths.collect()
+        if metadata.is_dir() {
+            self.repository(&git, tree);
+            return;
+        }
+        // A `.git` file contains the path of the repository.
+        let target = read(&git).and_then(|text| {
+            let named = text.strip_prefix("gitdir:")?.trim();
+            fs::canonicalize(tree.join(named)).ok()
+        });
+        self.found.insert(git);
+        if let Some(target) = target {
+            self.repository(&target, tree);
+        }
+    }
+
+    /// Collects the control files of the repository at `git`, including its worktrees and submodules.
+    fn repository(&mut self, git: &Path, tree: &Path) {
+        if self.repositories.iter().any(|other| other == git) {
+            return;
+        }
+        self.repositories.push(git.to_owned());
+        let worktrees = worktrees(git);
+        // What is elsewhere cannot be written anyway.
+        let common = self.common.as_deref();
+        let is_writable =
+            git.starts_with(self.workspace) || common.is_some_and(|common| git.starts_with(common));
+        if is_writable {
+            self.found.extend(OBEYED.map(|name| git.join(name)));
+            for own in &worktrees {
+                self.found.extend(OF_WORK_TREE.map(|name| own.join(name)));
+            }
+        }
+        let own = worktrees.iter().map(|own| own.join("config.worktree"));
+        let files = ["config", "config.worktree"].map(|name| git.join(name));
+        let settings = Settings::read(files.into_iter().chain(own), self.home);
+        if !settings.not_understood.is_empty() {
+            self.give_up(tree, &settings.not_understood);
+        }
+        let elsewhere = settings.last("core", "worktree");
+        let elsewhere = elsewhere.map(|path| git.join(String::from_utf8_lossy(path).as_ref()));
+        let elsewhere = elsewhere.and_then(|path| fs::canonicalize(path).ok());
+        for tree in elsewhere.as_deref().into_iter().chain([tree]) {
+            for path in { [&settings, &self.global].into_iter() }
+                .flat_map(|settings| named(settings, tree, self.home))
+                .filter(|path| path.starts_with(self.workspace) && path != self.workspace)
+            {
+                self.found.insert(path);
+            }
+        }
+        for module in modules(git) {
+            self.repository(&module, tree);
+        }
+        self.submodules(git, elsewhere.as_deref().unwrap_or(tree));
+    }
+
+    /// Searches the submodules in the index of a git directory.
+    fn submodules(&mut self, git: &Path, tree: &Path) {
+        let settings = Settings::read([git.join("config")], self.home);
+        let is_long = settings.last("extensions", "objectformat") == Some(b"sha256");
+        match gitlinks(&git.join("index"), if is_long { 32 } else { 20 }) {
+            Ok(paths) => {
+                for path in paths {
+                    self.tree(&tree.join(path));
+                }
+            }
+            Err(_) => self.give_up(tree, &[git.join("index")]),
+        }
+    }
+
+    /// Protects a whole work tree, because these files of its repository are not understood.
+    fn give_up(&mut self, tree: &Path, files: &[PathBuf]) {
+        let file = files.first().map(|file| file.display().to_string());
+        self.remarks.push(format!(
+            "`{}` cannot be read as git reads it: commands cannot write in `{}`",
+            file.unwrap_or_default(),
+            tree.display()
+        ));
+        self.found.insert(tree.to_owned());
+    }
 }
 
 /// Reads a small regular file; reading a named pipe would block forever.
@@ -116,40 +236,9 @@ fn read(path: &Path) -> Option<String> {
     is_usual.then(|| fs::read_to_string(path).ok())?
 }
 
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
-}
-
-/// Returns the directories below `workspace` that contain a `.git`, nearest first.
-fn nested(workspace: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut waiting = VecDeque::from([(workspace.to_owned(), 0)]);
-    for _ in 0..FOLDERS {
-        let Some((folder, depth)) = waiting.pop_front() else {
-            break;
-        };
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if name == ".git" && depth > 0 {
-                found.push(folder.clone());
-            }
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_folder && depth < DEEPEST && !PASSED_BY.iter().any(|other| name == *other) {
-                waiting.push_back((entry.path(), depth + 1));
-            }
-        }
-    }
-    found
+/// Returns the directories of linked worktrees in a git directory.
+pub(crate) fn worktrees(git: &Path) -> Vec<PathBuf> {
+    folders(&git.join("worktrees"))
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {
@@ -256,7 +345,7 @@ mod tests {
         }
         let mut confinement = Confinement::new(root.clone(), None);
         confinement.protect_names([".claude"], &root);
-        confinement.protect_repositories();
+        confinement.protect_workspace();
         for (name, expected) in [
             (".git/hooks", true),
             (".git/config.worktree", true),
@@ -276,7 +365,8 @@ mod tests {
             ("git.inc", true),
             ("HEAD", true),
             ("node_modules/y/.git/config", false),
-            ("1/2/3/4/5/.git/config", false),
+            ("1/2/3/4/5/.git/config", true),
+            ("", false),
         ] {
             let is_protected = confinement.protected.contains(&PathBuf::from(name));
             assert_eq!(
@@ -293,7 +383,7 @@ mod tests {
         let root = fs::canonicalize(folder.path()).unwrap();
         fs::write(root.join(".git"), "gitdir: /elsewhere\n").unwrap();
         let mut confinement = Confinement::new(root, None);
-        confinement.protect_repositories();
+        confinement.protect_workspace();
         assert!(confinement.protected.contains(&PathBuf::from(".git")));
     }
 }

@@ -24,6 +24,7 @@ mod allowlist;
 mod command;
 mod confinement;
 mod environment;
+mod folders;
 mod git;
 mod host_policy;
 #[cfg(all(target_os = "linux", feature = "enforcement"))]

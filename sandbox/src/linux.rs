@@ -8,6 +8,7 @@ mod journal;
 mod landlock;
 mod launch;
 mod mounts;
+mod newcomers;
 mod own;
 mod quarantine;
 mod setup;

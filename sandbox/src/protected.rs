@@ -10,3 +10,6 @@ pub(crate) const OBEYED: [&str; 6] = [
     "gitdir",
     "info/attributes",
 ];
+
+/// Folders in a git directory with the state of an unfinished operation, which may name commands.
+pub(crate) const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];

@@ -105,7 +105,8 @@ pub struct ChildGuard;
 
 impl Sandbox {
     /// Returns a sandbox that starts no commands.
-    pub fn new(confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
+    pub fn new(mut confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
+        confinement.protect_workspace();
         Self { confinement, proxy }
     }
 

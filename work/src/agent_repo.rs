@@ -1,8 +1,8 @@
-//! Repository that the agents of an issue work in. It is separate from the user's, so that agents cannot change the
-//! user's, but borrows its objects through alternates, read-only.
+//! Repository that the agents of an issue work in. It is separate from the user's, and holds only what the base commit
+//! consists of: what is stashed, not pushed or only in a log of references is none of an agent's business.
 //!
 //! A linked worktree would not do: it shares references and configuration, so that an agent could move the user's
-//! branches.
+//! branches. Neither would borrowed objects: all of the user's could be listed and read.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,6 @@ const WORKFLOWS: [&str; 2] = [".github/workflows", ".github/actions"];
 pub struct AgentRepo {
     folder: PathBuf,
     git: Git,
-    objects: Vec<PathBuf>,
 }
 
 /// Parameters for creating the repository.
@@ -74,7 +73,6 @@ impl AgentRepo {
         let repo = Self {
             folder: folder.to_owned(),
             git,
-            objects: object_folders(&common.join("objects")),
         };
         if !Self::is_at(folder) {
             repo.make(&common, origin).await?;
@@ -98,19 +96,24 @@ impl AgentRepo {
             .run(&["init", "--quiet", "--template=", &head])
             .await?;
         let own = path.join(".git");
-        for folder in ["info", "objects/info"] {
-            fs::create_dir_all(own.join(folder))?;
-        }
+        fs::create_dir_all(own.join("info"))?;
         fs::write(own.join("info/exclude"), format!("/{FOLDER}/\n"))?;
-        fs::write(own.join("objects/info/alternates"), self.alternates())?;
-        match fs::copy(common.join("shallow"), own.join("shallow")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
-        let base = format!("refs/remotes/origin/{}", origin.base);
-        self.git
-            .run(&["update-ref", &base, origin.base_commit])
-            .await?;
+        // The base commit, its history, and the tags in it. A shallow repository is as shallow here.
+        let refs = format!("{}:refs/remotes/origin/{}", origin.base_commit, origin.base);
+        let common = common.to_string_lossy();
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--update-shallow",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            &common,
+            &refs,
+        ];
+        // The user's settings say whether the repository may be read. There is nothing of an agent here yet.
+        let variables = origin.variables;
+        let users = Git::new(origin.program.to_owned(), path, Owner::User, variables);
+        users.run(&fetch).await?;
         let checkout = [
             "checkout",
             "--quiet",
@@ -147,11 +150,6 @@ impl AgentRepo {
     /// Returns git in this repository.
     pub fn git(&self) -> &Git {
         &self.git
-    }
-
-    /// Returns the object directories that it borrows from.
-    pub fn objects(&self) -> &[PathBuf] {
-        &self.objects
     }
 
     /// Returns the session database of phase number `number`.
@@ -205,55 +203,74 @@ impl AgentRepo {
         self.git.commit("HEAD").await
     }
 
-    /// Returns why the commits between `base_commit` and `head` must not be pushed, if so.
+    /// Fetches the commits of `head` into the user's repository, without a reference to them.
     ///
     /// # Errors
     ///
-    /// If git fails.
-    pub async fn push_refusal(
-        &self,
-        base_commit: &str,
-        head: &str,
-        allow_workflows: bool,
-    ) -> Result<Option<String>, AgentRepoError> {
-        let alternates = fs::read_to_string(self.path().join(".git/objects/info/alternates"));
-        if alternates.unwrap_or_default() != self.alternates() {
-            return Ok(Some(
-                "the agents' repository was changed to borrow objects from elsewhere".to_owned(),
-            ));
+    /// If git fails, or the repository was changed to borrow objects from elsewhere.
+    pub async fn hand_over(&self, main: &Git, head: &str) -> Result<(), AgentRepoError> {
+        // It would serve the objects of any repository of the user.
+        let borrowed = self.path().join(".git/objects/info/alternates");
+        if fs::symlink_metadata(borrowed).is_ok() {
+            let reason = "the agents' repository was changed to borrow objects from elsewhere";
+            return Err(io::Error::other(reason).into());
         }
-        let is_ahead = ["merge-base", "--is-ancestor", base_commit, head];
-        if !self.git.succeeds(&is_ahead).await {
-            return Ok(Some(
-                "its commits are not based on the commit that the work started from".to_owned(),
-            ));
-        }
-        // Every commit is pushed, also one whose changes a later one takes back.
-        let range = format!("{base_commit}..{head}");
+        let path = self.path().to_string_lossy();
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            &path,
+            head,
+        ];
+        main.run(&fetch).await?;
+        Ok(())
+    }
+}
+
+/// Returns why the commits between `base_commit` and `head` must not be pushed, if so. `main` is the user's repository,
+/// from which they are pushed: what is judged is what is sent.
+///
+/// # Errors
+///
+/// If git fails.
+pub async fn push_refusal(
+    main: &Git,
+    base_commit: &str,
+    head: &str,
+    allow_workflows: bool,
+) -> Result<Option<String>, GitError> {
+    let is_ahead = ["merge-base", "--is-ancestor", base_commit, head];
+    if !main.succeeds(&is_ahead).await {
+        return Ok(Some(
+            "its commits are not based on the commit that the work started from".to_owned(),
+        ));
+    }
+    // Every commit is pushed, also one whose changes a later one takes back. Each is compared with the base: a merge
+    // can bring back what an ancestor of the base had.
+    let range = format!("{base_commit}..{head}");
+    let commits = main.run(&["rev-list", &range]).await?;
+    for commit in commits.lines() {
         let words = [
-            "log",
-            "--format=",
-            "-c",
-            "--no-ext-diff",
-            "--no-textconv",
+            "diff-tree",
+            "-r",
             "--no-renames",
+            "--ignore-submodules=none",
             "--name-only",
             "-z",
-            &range,
+            base_commit,
+            commit,
         ];
-        let changed = self.git.run(&words).await?;
-        let paths = changed.split(['\0', '\n']).filter(|path| !path.is_empty());
+        let changed = main.run(&words).await?;
+        let paths = changed.split('\0').filter(|path| !path.is_empty());
         let mut refused = paths.filter_map(|path| refusal(path, allow_workflows));
-        Ok(refused.next())
+        if let Some(reason) = refused.next() {
+            return Ok(Some(reason));
+        }
     }
-
-    fn alternates(&self) -> String {
-        let lines = self
-            .objects
-            .iter()
-            .map(|path| format!("{}\n", path.display()));
-        lines.collect()
-    }
+    Ok(None)
 }
 
 /// Returns why a change of this path must not be pushed, if so.
@@ -284,26 +301,6 @@ fn refusal(path: &str, allow_workflows: bool) -> Option<String> {
     is_refused.then(|| {
         format!("it changes `{path}`, which runs with the repository's permissions; --allow-workflows permits it")
     })
-}
-
-/// Returns an object directory and those that it borrows from.
-fn object_folders(first: &Path) -> Vec<PathBuf> {
-    let mut folders = vec![first.to_owned()];
-    let mut next = 0;
-    while let Some(folder) = folders.get(next).cloned() {
-        let list = fs::read_to_string(folder.join("info/alternates")).unwrap_or_default();
-        for line in list
-            .lines()
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        {
-            let other = folder.join(line);
-            if !folders.contains(&other) && folders.len() < 16 {
-                folders.push(other);
-            }
-        }
-        next += 1;
-    }
-    folders
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use ah_process::{Command, Keep};
 /// Time limit of a command, long enough to fetch a large repository.
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Disables everything that git would run or ask for on its own.
-const QUIET: [&str; 14] = [
+const QUIET: [&str; 16] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -26,6 +26,9 @@ const QUIET: [&str; 14] = [
     "submodule.recurse=false",
     "-c",
     "core.attributesFile=/dev/null",
+    // Older versions serve no commit by its id.
+    "-c",
+    "protocol.version=2",
 ];
 
 /// Owner of a repository, which determines the configuration that applies.

@@ -19,6 +19,13 @@ pub struct WorkSettings {
     /// Rounds of `--converge`. Default: reviews are answered by the phase fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converge: Option<usize>,
+    /// Hosts that the agents' commands may reach through a tunnel, as `HOST:PORT`. Default: none, whatever the settings of
+    /// the sandbox say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_hosts: Vec<String>,
+    /// The same for plain HTTP.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_http: Vec<String>,
     /// Overrides by phase.
     pub phases: BTreeMap<Phase, PhaseSettings>,
 }

@@ -153,6 +153,7 @@ impl options::SandboxOptions {
             wanted,
             allow_hosts: self.hosts.allow_host.clone(),
             allow_http: self.hosts.allow_http.clone(),
+            are_hosts_complete: self.only_allowed_hosts,
             unveil: self.unveil.clone(),
             env: self.env.clone(),
         }

@@ -41,6 +41,9 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         hosts: exec.hosts.allowlist(),
     };
     let sandbox = confinement::sandbox(config, &grants)?;
+    for remark in &sandbox.confinement().remarks {
+        ah_terminal::warn(remark);
+    }
     let workspace = &sandbox.confinement().workspace;
     let cwd = config.environment.cwd();
     let cwd = if cwd.starts_with(workspace) {

@@ -20,6 +20,7 @@ mod extensions;
 mod faults;
 mod first_request;
 mod hooks;
+mod hostile_git;
 mod hostile_text;
 mod how_it_shows;
 mod interfaces;

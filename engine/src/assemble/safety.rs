@@ -69,12 +69,12 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
     };
     match sandbox_status {
         SandboxStatus::Inside(confined) => {
-            let fallback = confined.fallback.as_ref()?;
-            Some(of_fallback(
-                confined,
-                fallback,
-                is_open.then_some(has_person),
-            ))
+            let fallback = confined.fallback.as_ref();
+            let fallback = fallback
+                .map(|fallback| of_fallback(confined, fallback, is_open.then_some(has_person)));
+            let remarks = confined.sandbox.confinement().remarks.iter().cloned();
+            let all: Vec<_> = fallback.into_iter().chain(remarks).collect();
+            (!all.is_empty()).then(|| all.join("; "))
         }
         SandboxStatus::Unavailable(Obstacle { reason, remedy }) if is_open || is_unasked => {
             let otherwise = if is_unasked {

@@ -110,7 +110,7 @@ fn link_above(path: &Path) -> Option<PathBuf> {
 }
 
 /// Renames the file at `path` within its directory. Returns the new path, or `path` if that failed.
-fn move_aside(path: &Path) -> PathBuf {
+pub(super) fn move_aside(path: &Path) -> PathBuf {
     let attempt = || {
         let (folder, name) = parts(path)?;
         let opened = open(folder)?;

@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use tokio::sync::oneshot;
 
 use super::journal::JournalEntry;
+use super::newcomers::{Project, ProjectSnapshot};
 use super::quarantine::ProtectedSnapshot;
 use super::wire::LauncherMessage;
 use crate::LAUNCHER;
@@ -28,6 +29,7 @@ use crate::proxy::thread::serve;
 /// Policy, and the resources shared by all commands under it.
 pub struct Sandbox {
     confinement: Confinement,
+    project: Arc<Project>,
     launcher: PathBuf,
     limits: ResourceLimits,
     proxy: Proxy,
@@ -78,6 +80,7 @@ pub struct ChildGuard {
     _socket: OwnedFd,
     snapshot: ProtectedSnapshot,
     entry: Option<JournalEntry>,
+    project: ProjectSnapshot,
 }
 
 impl fmt::Debug for Sandbox {
@@ -90,9 +93,12 @@ impl fmt::Debug for Sandbox {
 
 impl Sandbox {
     /// Returns a sandbox that enforces `confinement`, with `proxy` as its only network access. `launcher` is a program
-    /// that calls [`crate::launcher`] if its first argument is [`LAUNCHER`].
-    pub fn new(confinement: Confinement, proxy: Proxy, launcher: PathBuf) -> Self {
+    /// that calls [`crate::launcher`] if its first argument is [`LAUNCHER`]. The workspace is searched for what is to be
+    /// protected in it, which may take a while.
+    pub fn new(mut confinement: Confinement, proxy: Proxy, launcher: PathBuf) -> Self {
+        let folders = confinement.protect_workspace();
         Self {
+            project: Arc::new(Project::new(confinement.clone(), folders)),
             confinement,
             launcher,
             proxy,
@@ -128,6 +134,7 @@ impl Sandbox {
                 own_home: home,
                 ..self.confinement.clone()
             },
+            project: self.project.clone(),
             launcher: self.launcher.clone(),
             proxy: self.proxy.extended(more),
             limits: self.limits,
@@ -310,8 +317,9 @@ impl Prepared<'_> {
         drop(self.command);
         let mut process = KillOnDrop(Some(process));
         // Paths are resolved while the launcher starts.
-        let confinement = &self.sandbox.confinement;
-        let layout = Layout::of(confinement).map_err(|error| setup_error(error.to_string()))?;
+        let project = ProjectSnapshot::take(&self.sandbox.project);
+        let confinement = project.protecting(&self.sandbox.confinement);
+        let layout = Layout::of(&confinement).map_err(|error| setup_error(error.to_string()))?;
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
         let journal = self.sandbox.journal.as_ref();
         // Before the command can create anything: it starts when it has received the layout.
@@ -346,6 +354,7 @@ impl Prepared<'_> {
                 _socket: self.link,
                 snapshot,
                 entry,
+                project,
             },
         })
     }
@@ -388,10 +397,12 @@ impl Drop for KillOnDrop {
 }
 
 impl ChildGuard {
-    /// Moves aside files that the command has put at protected paths. To be called after the command has ended. Returns
+    /// Moves aside files that the command has put at protected paths, and repositories that it has made so that git
+    /// would run something in them. To be called after the command has ended. Returns
     /// the new paths, or the old ones of files that could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
-        let moved = self.snapshot.quarantine();
+        let mut moved = self.snapshot.quarantine();
+        moved.extend(self.project.quarantine());
         self.entry.iter().for_each(JournalEntry::remove);
         moved
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::action::{self, ActionContext};
 use crate::agent::{AgentExit, AgentJob, prompt, resume_prompt};
-use crate::agent_repo::{AgentRepo, AgentRepoSource};
+use crate::agent_repo::{AgentRepo, AgentRepoSource, push_refusal};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::journal::{Hashes, Journal, PhaseRun};
 use crate::phase::{Phase, PhaseOutcome, Rework};
@@ -161,28 +161,18 @@ impl Work {
         {
             return Ok((PhaseOutcome::Skipped, "nothing to push".to_owned()));
         }
-        if let Some(reason) = repo
-            .push_refusal(base, &head, self.options.allow_workflows)
-            .await?
-        {
+        // Pushed from the user's repository, which has the remote's address and credentials. Its own branches do not
+        // change.
+        if let Err(error) = repo.hand_over(&self.main, &head).await {
+            return Ok((PhaseOutcome::Failed, format!("not pushed: {error}")));
+        }
+        let allow_workflows = self.options.allow_workflows;
+        if let Some(reason) = push_refusal(&self.main, base, &head, allow_workflows).await? {
             return Ok((PhaseOutcome::Failed, format!("not pushed: {reason}")));
         }
         if head == journal.remote_commit {
             return Ok((PhaseOutcome::Done, "already pushed".to_owned()));
         }
-        // Pushed from the user's repository, which has the remote's address and credentials. Its own branches do not
-        // change.
-        let path = repo.path().to_string_lossy().into_owned();
-        let fetch = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-write-fetch-head",
-            &path,
-            "HEAD",
-        ];
-        self.main.run(&fetch).await?;
         let branch = &journal.branch;
         let lease = format!(
             "--force-with-lease=refs/heads/{branch}:{}",
@@ -347,13 +337,12 @@ impl Work {
     async fn clean(&self, repo: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
         let head = repo.head().await?;
         let base = &journal.base_commit;
-        let target = match repo
-            .push_refusal(base, &head, self.options.allow_workflows)
-            .await?
-        {
-            None => &head,
-            Some(_) => base,
-        };
+        let allow_workflows = self.options.allow_workflows;
+        let is_pushable = repo.hand_over(&self.main, &head).await.is_ok()
+            && push_refusal(&self.main, base, &head, allow_workflows)
+                .await?
+                .is_none();
+        let target = if is_pushable { &head } else { base };
         repo.git()
             .run(&["reset", "--quiet", "--hard", target])
             .await?;
@@ -392,7 +381,6 @@ impl Work {
             .iter()
             .map(|earlier| below.join(earlier.as_str()))
             .collect();
-        read_only.extend(repo.objects().iter().cloned());
         if !self.options.allow_workflows {
             read_only.extend(repo.workflows());
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{Environment, Interface};
+use ah_sandbox::Authority;
 use ah_work::agent::Agents;
 use ah_work::artifact;
 use ah_work::git::{Git, Owner, is_repository, repository_of};
@@ -104,10 +105,14 @@ impl Repository {
                 "the agents run with your full permissions: a malicious issue could harm your machine",
             );
         }
+        let mut words = arguments(options, config.environment.cwd());
+        if !wanted.no_sandbox {
+            words.extend(hosts(config)?);
+        }
         Ok(Agents {
             program: program()?,
             variables: variables(config, main).await,
-            arguments: arguments(options, config.environment.cwd()),
+            arguments: words,
             is_confined: !wanted.no_sandbox,
         })
     }
@@ -135,6 +140,29 @@ impl Repository {
             ),
         }
     }
+}
+
+/// Returns the options with the hosts that the agents may reach: those of `work`, and no others.
+fn hosts(config: &Config) -> Result<Vec<String>, Error> {
+    let work = config.work.as_ref().map(|work| &work.value);
+    // Pages are read outside of the sandbox.
+    let mut words = vec![
+        "--only-allowed-hosts".to_owned(),
+        "--disallowed-tools=WebFetch,WebSearch".to_owned(),
+    ];
+    for (option, hosts) in [
+        ("--allow-host", work.map(|work| &work.allow_hosts)),
+        ("--allow-http", work.map(|work| &work.allow_http)),
+    ] {
+        for host in hosts.into_iter().flatten() {
+            let host: Authority = host.parse().map_err(|error| {
+                Error::failure(format!("setting `work`: `{host}` is no host: {error}"))
+                    .hint("write HOST:PORT")
+            })?;
+            words.push(format!("{option}={host}"));
+        }
+    }
+    Ok(words)
 }
 
 /// Refuses to work if the user's settings trust the folder of the agents' work trees.

@@ -1,5 +1,6 @@
 //! A malicious issue, and agents that do as it says.
 
+use ah_conversation::steering_names;
 use ah_testkit::github::TOKEN;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
@@ -166,4 +167,157 @@ fn what_agents_obey_is_not_changed_by_agents() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn agents_see_nothing_but_what_the_base_consists_of() {
+    let Some(site) = Site::new() else { return };
+    let project = site.world.project();
+    let here = |words: &[&str]| site.git(&project, words);
+    here(&["tag", "-a", "-m", "first", "v1"]);
+    here(&["checkout", "-q", "-b", "secret"]);
+    site.world.write("local.txt", "LOCALSECRET\n");
+    here(&["add", "local.txt"]);
+    here(&["commit", "-q", "-m", "not pushed"]);
+    here(&["tag", "-a", "-m", "TAGSECRET", "private"]);
+    here(&["checkout", "-q", "main"]);
+    site.world.write("greet.sh", "STASHSECRET\n");
+    here(&["stash"]);
+    site.world.write("greet.sh", "LOGSECRET\n");
+    here(&["commit", "-q", "-am", "to be undone"]);
+    here(&["reset", "-q", "--hard", "HEAD~1"]);
+    let github = site.github();
+    github.open(7, "Greet in Latin", DEMAND, &["todo"]);
+    let command = "for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done; \
+        git tag; git stash list; git branch -a; cat .git/objects/info/alternates; git describe";
+    let look = vec![uses("bash", json!({"command": command}))];
+    let turns = [
+        look,
+        plans(),
+        does("salve", "greet: speaks Latin"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, []).run().expect(0);
+    let found = server.requests()[1].body.to_string();
+    assert!(found.contains("echo hello"), "{found}");
+    assert!(found.contains("v1"), "{found}");
+    for secret in ["LOCAL", "STASH", "LOG", "TAG"] {
+        assert!(
+            !found.contains(&format!("{secret}SECRET")),
+            "{secret}: {found}"
+        );
+    }
+    assert!(!found.contains("private"), "{found}");
+}
+
+#[test]
+fn what_is_hidden_behind_replaced_objects_is_judged() {
+    let Some(site) = Site::new() else { return };
+    let hide = [
+        "git replace $h $c",
+        "mkdir -p .git/info; echo $h $c > .git/info/grafts; git replace $h^{tree} $c^{tree}",
+        "echo $h >> .git/shallow",
+    ];
+    for hide in hide {
+        let github = site.github();
+        github.open(7, "Greet in Latin", DEMAND, &["todo"]);
+        let command = format!(
+            "mkdir -p .github/workflows; echo evil > .github/workflows/e.yml; echo x > n; git add -Af; git commit -qm w; \
+             h=$(git rev-parse HEAD); git checkout -qb clean HEAD~1; echo x > n; git add n; git commit -qm w; \
+             c=$(git rev-parse HEAD); git checkout -qf work/7; {hide}"
+        );
+        let server = Server::new([plans(), changes("do", &command)].concat());
+        let ended = site.on(&github, &server, []).run().expect(1);
+        assert!(
+            ended.stderr.contains("not pushed: "),
+            "{hide}: {}",
+            ended.stderr
+        );
+        let branches = site.git(&site.remote(), &["branch"]);
+        assert!(!branches.contains("work/7"), "{hide}: {branches}");
+    }
+}
+
+#[test]
+fn a_merge_that_brings_back_an_old_workflow_is_not_pushed() {
+    let Some(site) = Site::new() else { return };
+    let project = site.world.project();
+    site.world.write(".github/workflows/ci.yml", "on: push\n");
+    site.git(&project, &["add", ".github"]);
+    site.git(&project, &["commit", "-q", "-m", "ci: runs"]);
+    site.git(&project, &["rm", "-q", "-r", ".github"]);
+    site.git(&project, &["commit", "-q", "-m", "ci: rests"]);
+    site.git(&project, &["push", "-q", "origin", "main"]);
+    let github = site.github();
+    github.open(7, "Greet in Latin", DEMAND, &["todo"]);
+    let command = "t=$(git rev-parse HEAD~1^{tree}); \
+        git reset -q --hard $(git commit-tree -p HEAD -p HEAD~1 -m merge $t) && git rm -q -r .github && git commit -q -m clean && \
+        echo x > n && git add n && git commit -q -m n";
+    let server = Server::new([plans(), changes("do", command)].concat());
+    let ended = site.on(&github, &server, []).run().expect(1);
+    assert!(
+        ended
+            .stderr
+            .contains("not pushed: it changes `.github/workflows/ci.yml`"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn agents_reach_the_hosts_of_work_and_no_others() {
+    let Some(site) = Site::new() else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.3:0").unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            use std::io::Write as _;
+            let mut stream = stream.unwrap();
+            let _ = stream.write_all(
+                b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\nREACHED",
+            );
+        }
+    });
+    let everyday = json!({"sandbox": {"allowHttp": [host], "allowHosts": [host]}});
+    let own = json!({"work": {"allowHttp": [host]}});
+    for (settings, is_reached) in [(everyday, false), (own, true)] {
+        let github = site.github();
+        github.open(7, "Greet in Latin", DEMAND, &["todo"]);
+        let command = format!("curl -sS -m 10 http://{host}/");
+        let look = vec![uses("bash", json!({"command": command}))];
+        let turns = [
+            look,
+            plans(),
+            does("salve", "greet: speaks Latin"),
+            checks(PASS),
+        ];
+        let server = Server::new(turns.concat());
+        let settings = format!("--settings={settings}");
+        site.on(&github, &server, [settings.as_str()])
+            .env("AH_ALLOW_HOSTS", &host)
+            .run()
+            .expect(0);
+        let found = server.requests()[1].body.to_string();
+        assert_eq!(found.contains("REACHED"), is_reached, "{settings}: {found}");
+        std::fs::remove_dir_all(site.world.file("o")).unwrap();
+    }
+}
+
+/// Every name of the list, in any folder, keeps a branch from being pushed.
+#[test]
+fn no_file_that_steers_programs_is_pushed() {
+    let Some(site) = Site::new() else { return };
+    for name in steering_names() {
+        let github = site.github();
+        github.open(7, "Greet in Latin", DEMAND, &["todo"]);
+        let command = format!(
+            "blob=$(echo evil | git hash-object -w --stdin); \
+             git update-index --add --cacheinfo 100644,$blob,a/b/c/{name}; git commit -q -m sly"
+        );
+        let server = Server::new([plans(), changes("do", &command)].concat());
+        let ended = site.on(&github, &server, []).run().expect(1);
+        let said = format!("not pushed: it changes `a/b/c/{name}`, which controls");
+        assert!(ended.stderr.contains(&said), "{name}: {}", ended.stderr);
+    }
 }

@@ -1,0 +1,140 @@
+//! Looks for what a command has left that programs obey outside the sandbox, under names that nobody could list before:
+//! repositories, submodules, unfinished rebases, and files that steer agents and editors in any folder. What is not
+//! plain is moved aside.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::quarantine::move_aside;
+use crate::confinement::Confinement;
+use crate::folders::{Folders, Found};
+use crate::git::{
+    Known, Pending, Search, is_plain, is_plain_bare, is_plain_module, is_plain_worktree, modules,
+    pending, worktrees,
+};
+
+/// A project, looked at before and after each command.
+pub(super) struct Project {
+    confinement: Confinement,
+    folders: Mutex<Arc<Folders>>,
+}
+
+/// State of a project before a command.
+pub(super) struct ProjectSnapshot {
+    project: Arc<Project>,
+    seen: Seen,
+}
+
+/// What there is in a project.
+struct Seen {
+    folders: Arc<Folders>,
+    /// Existing `.git` of work trees.
+    gits: HashSet<PathBuf>,
+    repositories: Vec<PathBuf>,
+    modules: HashSet<PathBuf>,
+    worktrees: HashSet<PathBuf>,
+    pending: BTreeSet<Pending>,
+    /// What must not be written.
+    protected: BTreeSet<PathBuf>,
+}
+
+impl Project {
+    pub fn new(confinement: Confinement, folders: Folders) -> Self {
+        Self {
+            confinement,
+            folders: Mutex::new(Arc::new(folders)),
+        }
+    }
+
+    fn folders(&self) -> Arc<Folders> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = folders.read_again(&self.confinement.workspace, &self.confinement.steering);
+        *folders = Arc::new(now);
+        folders.clone()
+    }
+
+    fn look(&self) -> Seen {
+        let folders = self.folders();
+        let mut search = Search::new(&self.confinement);
+        search.all(&folders);
+        let gits = search.trees.iter().map(|tree| tree.join(".git"));
+        let repositories = search.repositories;
+        let all = |of: fn(&Path) -> Vec<PathBuf>| repositories.iter().flat_map(move |git| of(git));
+        let worktrees: HashSet<_> = all(worktrees).collect();
+        Seen {
+            gits: gits
+                .filter(|git| fs::symlink_metadata(git).is_ok())
+                .collect(),
+            modules: all(modules).collect(),
+            pending: { repositories.iter().chain(&worktrees) }
+                .flat_map(|git| pending(git))
+                .collect(),
+            worktrees,
+            repositories,
+            protected: search.found,
+            folders,
+        }
+    }
+}
+
+impl ProjectSnapshot {
+    /// Looks at a project.
+    pub fn take(project: &Arc<Project>) -> Self {
+        Self {
+            project: project.clone(),
+            seen: project.look(),
+        }
+    }
+
+    /// Returns `confinement` with what is protected now: repositories may have been made since it was drawn up.
+    pub fn protecting(&self, confinement: &Confinement) -> Confinement {
+        let mut confinement = confinement.clone();
+        for path in &self.seen.protected {
+            confinement.protect_path(path);
+        }
+        confinement
+    }
+
+    /// Moves aside what was not there before and is not plain. Returns the new names, or the old one if moving failed.
+    pub fn quarantine(&self) -> Vec<PathBuf> {
+        let (before, now) = (&self.seen, self.project.look());
+        let search = Search::new(&self.project.confinement);
+        let known = Known {
+            repositories: &before.repositories,
+            global: &search.global,
+            home: self.project.confinement.git_home.as_deref(),
+        };
+        let found_before: HashSet<_> = before.folders.found().collect();
+        let mut found: BTreeSet<_> = now.gits.difference(&before.gits).cloned().collect();
+        found.retain(|git| !is_plain(git, &known));
+        for newcomer in now.folders.found() {
+            let is_refused = match newcomer {
+                _ if found_before.contains(newcomer) => false,
+                // Among the others, but for those behind a link.
+                Found::Git(path) => !before.gits.contains(path) && !is_plain(path, &known),
+                Found::Bare(path) => !is_plain_bare(path),
+                Found::Steering(_) => true,
+            };
+            if is_refused {
+                found.insert(match newcomer {
+                    Found::Bare(path) => path.join("HEAD"),
+                    other => other.path().to_owned(),
+                });
+            }
+        }
+        let new_modules = now.modules.difference(&before.modules);
+        found.extend(new_modules.filter(|git| !is_plain_module(git)).cloned());
+        let new_worktrees = now.worktrees.difference(&before.worktrees);
+        found.extend(new_worktrees.filter(|own| !is_plain_worktree(own)).cloned());
+        let new_pending = now.pending.difference(&before.pending);
+        found.extend(new_pending.map(|pending| pending.folder.clone()));
+        // The folder around it may have been moved already.
+        let found = found.into_iter();
+        found
+            .filter(|path| fs::symlink_metadata(path).is_ok())
+            .map(|path| move_aside(&path))
+            .collect()
+    }
+}
