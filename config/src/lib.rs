@@ -38,6 +38,7 @@ pub mod rulebook;
 mod rules;
 pub mod sandboxing;
 pub mod server_answers;
+pub mod server_files;
 pub mod settings;
 mod tier;
 pub mod trust;

@@ -19,7 +19,7 @@ use crate::server_answers::{OpenServer, ServerAnswers};
 use crate::settings;
 
 /// File with a project's servers.
-const FILE: &str = ".mcp.json";
+pub(crate) const FILE: &str = ".mcp.json";
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const CALL_TIMEOUT: Duration = Duration::from_secs(600);
 

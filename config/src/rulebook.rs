@@ -92,7 +92,7 @@ fn change(path: &Path, update: &PermissionUpdate) -> io::Result<()> {
 }
 
 /// Changes the settings in a file.
-fn rewrite(
+pub(crate) fn rewrite(
     path: &Path,
     change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -125,7 +125,7 @@ fn rewrite(
     Ok(())
 }
 
-fn object<'a>(
+pub(crate) fn object<'a>(
     settings: &'a mut Map<String, Value>,
     key: &str,
 ) -> io::Result<&'a mut Map<String, Value>> {

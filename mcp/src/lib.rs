@@ -7,6 +7,7 @@
 
 mod config;
 mod home;
+mod import;
 mod needs;
 mod options;
 #[cfg_attr(not(feature = "client"), path = "absent.rs")]
@@ -15,6 +16,7 @@ mod sdk;
 
 pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
 pub use home::folder_name;
+pub use import::imported;
 pub use needs::Needs;
 pub use options::{Confined, Options};
 pub use remote::RemoteServers;

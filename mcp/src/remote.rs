@@ -13,6 +13,8 @@ mod overview;
 mod program;
 mod resources;
 mod result;
+mod revision;
+mod rounds;
 mod sdk_messages;
 mod server;
 mod servers;

@@ -60,11 +60,13 @@ impl HostPolicy {
         }
     }
 
-    /// Returns a policy that also allows the hosts of `more`. Both share the user's decisions.
+    /// Returns a policy that also allows the hosts of `more`, and asks about others only if `more` does not forbid it.
+    /// Both share the user's decisions.
     pub fn extended(&self, more: &Allowlist) -> Self {
         let mut allowlist = self.allowlist.clone();
         allowlist.tunnels.extend(more.tunnels.iter().cloned());
         allowlist.http.extend(more.http.iter().cloned());
+        allowlist.is_complete |= more.is_complete;
         Self {
             allowlist,
             answers: self.answers.clone(),

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::json::Json;
-use ah_sandbox::Grant;
-use clap::Subcommand;
+use ah_sandbox::{Authority, Grant};
+use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::options::{Hosts, SandboxTier, whole};
@@ -298,6 +298,33 @@ pub enum McpAction {
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
+    /// Add a server, and try it
+    Add {
+        /// Its name
+        name: String,
+        /// Its URL, or `--` and the program with its arguments
+        #[arg(value_name = "URL|COMMAND", required = true, num_args = 1..)]
+        target: Vec<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its fields say it")]
+        options: AddedServer,
+    },
+    /// Add the servers of a file: of another agent or editor, or server.json of the MCP registry
+    Import {
+        /// The file; `-` is standard input
+        file: PathBuf,
+        /// The file to add them to
+        #[arg(long, value_enum, value_name = "SCOPE", default_value = "user")]
+        scope: Scope,
+    },
+    /// Remove a server
+    Remove {
+        /// Its name
+        name: String,
+        /// The file to remove it from [default: the one that counts]
+        #[arg(long, value_enum, value_name = "SCOPE")]
+        scope: Option<Scope>,
+    },
     /// Start a server and list its tools
     Test {
         /// Its name
@@ -306,6 +333,40 @@ pub enum McpAction {
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
+}
+
+/// Options of a server that is added.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct AddedServer {
+    /// The file to add it to: of the user, of the project (.mcp.json), of the user for this folder
+    #[arg(long, value_enum, value_name = "SCOPE", default_value = "user")]
+    pub scope: Scope,
+    /// Transport of a URL
+    #[arg(long = "type", value_name = "TYPE", value_parser = ["http", "sse"])]
+    pub kind: Option<String>,
+    /// Variable of its program; ${NAME} in the value is replaced when it starts
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub variables: Vec<String>,
+    /// Header of every request
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Host that its program may reach from the sandbox
+    #[arg(long = "allow-host", value_name = "HOST:PORT")]
+    pub hosts: Vec<Authority>,
+    /// Host that its program may reach by plain HTTP
+    #[arg(long = "allow-http", value_name = "HOST:PORT")]
+    pub plain_hosts: Vec<Authority>,
+}
+
+/// Files for servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// ~/.ah/settings.json
+    User,
+    /// .mcp.json of the project
+    Project,
+    /// .ah/settings.local.json
+    Local,
 }
 
 /// Demos.

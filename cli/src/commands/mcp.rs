@@ -1,5 +1,6 @@
 //! `ah mcp`: lists, shows and tests MCP servers.
 
+mod add;
 mod ask;
 mod list;
 mod seen;
@@ -17,6 +18,7 @@ use ah_terminal::print::table::{Align, table};
 use crate::args::json::Json;
 use crate::args::subcommands::McpAction;
 use crate::commands::output::{print, print_json};
+use add::{add, import, remove};
 pub use ask::ask_about_hosts;
 use list::{Reach, list, place, to_json};
 use seen::{describe, status_json};
@@ -28,6 +30,13 @@ pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
         McpAction::List(form) => list(config, *form),
         McpAction::Get { name, json } => get(config, name, *json),
         McpAction::Test { name, json } => test(config, name, *json),
+        McpAction::Add {
+            name,
+            target,
+            options,
+        } => add(config, name, target, options),
+        McpAction::Import { file, scope } => import(config, file, *scope),
+        McpAction::Remove { name, scope } => remove(config, name, *scope),
     }
 }
 

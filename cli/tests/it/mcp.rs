@@ -1,5 +1,6 @@
 //! Runs with MCP servers that are shell scripts: the tools offered to the model, their results, and cleanup.
 
+mod added;
 mod installed;
 mod outside;
 mod real;

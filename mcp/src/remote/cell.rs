@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_process::Sandbox;
+use ah_process::{Allowlist, Sandbox};
 
 use crate::config::{ServerConfig, Transport};
 use crate::home::folder_name;
@@ -48,9 +48,14 @@ impl ServerCell {
             .ok()
         });
         let is_complete = confined.sandbox.proxy().allowlist().is_complete;
-        let hosts = match config.is_granted {
-            true => config.needs.allowed(is_complete),
-            false => Default::default(),
+        let hosts = if config.is_granted || config.needs.is_empty() {
+            config.needs.allowed(is_complete)
+        } else {
+            // The user has been asked about these hosts, and did not allow them.
+            Allowlist {
+                is_complete: true,
+                ..Allowlist::default()
+            }
         };
         let sandbox = confined.sandbox.extended(home, &hosts);
         let own = sandbox.confinement().variables();

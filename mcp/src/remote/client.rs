@@ -4,7 +4,7 @@
     reason = "current servers request roots and send logs, though the next protocol revision deprecates both"
 )]
 
-use std::path::Path;
+use std::sync::Arc;
 
 use rmcp::ClientHandler;
 use rmcp::model::{
@@ -20,18 +20,16 @@ use crate::remote::notifications::Notifications;
 /// The client side of a connection.
 pub(crate) struct Client {
     server: String,
-    root: String,
+    root: Arc<str>,
     notifications: Notifications,
 }
 
 impl Client {
     /// Creates the client of `server`, whose notifications go to `notifications`.
-    pub(crate) fn new(server: &str, cwd: &Path, notifications: Notifications) -> Self {
+    pub(crate) fn new(server: &str, root: Arc<str>, notifications: Notifications) -> Self {
         Self {
             server: server.to_owned(),
-            root: reqwest::Url::from_directory_path(cwd)
-                .map(String::from)
-                .unwrap_or_default(),
+            root,
             notifications,
         }
     }
@@ -45,7 +43,7 @@ impl ClientHandler for Client {
             capabilities,
             Implementation::new("ah", env!("CARGO_PKG_VERSION")),
         )
-        // Later revisions have no handshake, and no server requires one of them yet.
+        // Later revisions have no handshake.
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
@@ -53,8 +51,7 @@ impl ClientHandler for Client {
         &self,
         _: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        let root = self.root.trim_end_matches('/');
-        Ok(ListRootsResult::new(vec![Root::new(root)]))
+        Ok(ListRootsResult::new(vec![Root::new(&*self.root)]))
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -1,14 +1,16 @@
 //! Connects to a server according to its configuration.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::Environment;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::RoleClient;
+use rmcp::service::{ClientInitializeError, ClientServiceExt as _, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt};
+use tokio::time::timeout;
 
 use crate::config::{Address, ServerConfig, Transport};
 use crate::remote::cell::ServerCell;
@@ -17,6 +19,7 @@ use crate::remote::error::{ErrorTail, ServerError};
 use crate::remote::name::clean_line;
 use crate::remote::notifications::Notifications;
 use crate::remote::program::{self, ServerProcess};
+use crate::remote::revision::{Beginning, DISCOVERY_TIMEOUT, is_refusal};
 use crate::remote::sdk_messages;
 use crate::remote::{sse, stdio};
 use crate::sdk::SdkHost;
@@ -34,6 +37,32 @@ pub(crate) struct Connection {
     pub(crate) service: RunningService<RoleClient, Client>,
     pub(crate) notifications: Notifications,
     pub(crate) exit: ExitReport,
+    /// How it began.
+    pub(crate) beginning: Beginning,
+    /// URI of the working directory.
+    pub(crate) root: Arc<str>,
+}
+
+/// A server, and where it runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) config: &'a ServerConfig,
+    /// Sandbox of its program.
+    pub(crate) cell: Option<&'a Arc<ServerCell>>,
+}
+
+/// Reason why a connection could not begin.
+enum Failure {
+    /// The server answered with an error.
+    Refused(ServerError),
+    Other(ServerError),
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        Self::Other(error)
+    }
 }
 
 /// Collects evidence about the end of a connection: exit code, last output, sandbox.
@@ -45,17 +74,36 @@ pub(crate) struct ExitReport {
 }
 
 impl Connection {
-    /// Connects to the server and initializes the protocol. A program runs in `cell`, if given.
+    /// Connects to the server and initializes the protocol. A server that refuses the handshake is asked again without.
     pub(crate) async fn connect(
-        name: &str,
-        config: &ServerConfig,
+        place: Place<'_>,
         options: &ConnectOptions,
-        cell: Option<&Arc<ServerCell>>,
+        beginning: Beginning,
     ) -> Result<Self, ServerError> {
+        match Self::attempt(place, options, beginning).await {
+            Ok(connection) => Ok(connection),
+            Err(Failure::Refused(error)) if beginning == Beginning::Handshake => {
+                let second = Self::attempt(place, options, Beginning::Discovery);
+                match timeout(DISCOVERY_TIMEOUT, second).await {
+                    Ok(Ok(connection)) => Ok(connection),
+                    // What a server said first is about its usual way to start.
+                    Ok(Err(_)) | Err(_) => Err(error),
+                }
+            }
+            Err(Failure::Refused(error) | Failure::Other(error)) => Err(error),
+        }
+    }
+
+    async fn attempt(
+        Place { name, config, cell }: Place<'_>,
+        options: &ConnectOptions,
+        beginning: Beginning,
+    ) -> Result<Self, Failure> {
         let error_tail = ErrorTail::default();
         let notifications = Notifications::default();
-        let client = Client::new(name, options.environment.cwd(), notifications.clone());
-        let mut process = None;
+        let root = root(options.environment.cwd());
+        let client = Client::new(name, root.clone(), notifications.clone());
+        let (mut process, mode) = (None, beginning.mode());
         let served = match &config.transport {
             Transport::Stdio(program) => {
                 let cell = cell.map(|cell| &**cell);
@@ -66,7 +114,8 @@ impl Connection {
                     child,
                     stderr_reader,
                 });
-                client.serve((Box::pin(sink), Box::pin(stream))).await
+                let streams = (Box::pin(sink), Box::pin(stream));
+                client.serve_with_lifecycle(streams, mode).await
             }
             Transport::Http(address) => {
                 let (url, http, headers) = http_client(address, &options.http)?;
@@ -77,14 +126,15 @@ impl Connection {
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers);
                 let transport = StreamableHttpClientTransport::with_client(http, config);
-                client.serve(transport).await
+                client.serve_with_lifecycle(transport, mode).await
             }
             Transport::Sse(address) => {
                 let (url, http, headers) = http_client(address, &options.http)?;
                 let (sink, stream) = sse::messages(http, url, headers, &error_tail)
                     .await
                     .map_err(|error| error_tail.explain(error))?;
-                client.serve((Box::pin(sink), Box::pin(stream))).await
+                let streams = (Box::pin(sink), Box::pin(stream));
+                client.serve_with_lifecycle(streams, mode).await
             }
             Transport::Sdk => {
                 let host = options.host.as_ref().ok_or_else(|| {
@@ -93,7 +143,8 @@ impl Connection {
                     )
                 })?;
                 let (sink, stream) = sdk_messages::messages(host, name);
-                client.serve((Box::pin(sink), Box::pin(stream))).await
+                let streams = (Box::pin(sink), Box::pin(stream));
+                client.serve_with_lifecycle(streams, mode).await
             }
         };
         let exit = ExitReport {
@@ -101,18 +152,37 @@ impl Connection {
             error_tail,
             cell: cell.cloned(),
         };
-        match served {
-            Ok(service) => Ok(Self {
-                service,
-                notifications,
-                exit,
-            }),
-            Err(ClientInitializeError::JsonRpcError(error)) => {
-                Err(ServerError::transient(clean_line(&error.message, 500)))
+        let error = match served {
+            Ok(service) => {
+                return Ok(Self {
+                    service,
+                    notifications,
+                    exit,
+                    beginning,
+                    root,
+                });
             }
-            Err(error) => Err(exit.explain(ServerError::of_start(&error)).await),
-        }
+            Err(error) => error,
+        };
+        let has_status = matches!(config.transport, Transport::Http(_));
+        let is_refusal = is_refusal(&error, has_status);
+        let error = match error {
+            ClientInitializeError::JsonRpcError(error) => {
+                ServerError::transient(clean_line(&error.message, 500))
+            }
+            error => exit.explain(ServerError::of_start(&error)).await,
+        };
+        Err(match is_refusal {
+            true => Failure::Refused(error),
+            false => Failure::Other(error),
+        })
     }
+}
+
+/// Returns the URI of the working directory, the only root that servers are told.
+fn root(cwd: &Path) -> Arc<str> {
+    let uri = Url::from_directory_path(cwd).map(String::from);
+    uri.unwrap_or_default().trim_end_matches('/').into()
 }
 
 impl ExitReport {

@@ -36,6 +36,8 @@ impl LinkState {
 pub(crate) struct ConnectedServer {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) notifications: Notifications,
+    /// URI of the working directory.
+    pub(crate) root: Arc<str>,
 }
 
 /// Watches the connection state of one server.

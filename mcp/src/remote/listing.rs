@@ -37,6 +37,8 @@ pub(crate) struct ToolListing {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolDefinition {
     pub(crate) spec: ToolSpec,
+    /// Schema of its structured results, if it declares one.
+    pub(crate) output_schema: Option<Value>,
     /// The tool as the server describes it.
     pub(crate) status: ServerTool,
 }
@@ -129,7 +131,9 @@ fn definition(server: &str, tool: &Tool) -> Result<ToolDefinition, String> {
     let description = clean(described.unwrap_or_default(), LONGEST_DESCRIPTION);
     let name = tool_name(server, &tool.name);
     let hints = tool.annotations.as_ref();
+    let promised = tool.output_schema.as_ref();
     Ok(ToolDefinition {
+        output_schema: promised.map(|schema| Value::Object((**schema).clone())),
         status: ServerTool {
             name: name.clone(),
             own_name: tool.name.to_string(),

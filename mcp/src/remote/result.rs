@@ -1,9 +1,11 @@
 //! Converts the results of servers into tool outputs. Pure.
 
 use ah_conversation::{Content, Image, Output, ResultBlock, Truncation};
+use ah_schema::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::remote::name::clean_line;
@@ -25,6 +27,32 @@ pub(crate) fn output(result: CallToolResult) -> Output {
         is_error: result.is_error == Some(true),
         ..of_blocks(blocks)
     }
+}
+
+/// Returns the output of a result that is not known as a whole: each of its contents for itself, so that one of a new
+/// kind does not turn a picture beside it into text.
+pub(crate) fn unknown(result: &Value) -> Output {
+    let Some(contents) = result["content"].as_array() else {
+        return Output::text(result.to_string());
+    };
+    let each = |content: &Value| match ContentBlock::deserialize(content) {
+        Ok(known) => block(known),
+        Err(_) => text(content.to_string()),
+    };
+    Output {
+        is_error: result["isError"] == true,
+        ..of_blocks(contents.iter().map(each).collect())
+    }
+}
+
+/// Returns why structured content does not fit the schema that the tool has promised, in words for the model.
+pub(crate) fn broken_promise(promised: &Value, structured: &Value) -> Option<String> {
+    let faults = Schema::new(promised).ok()?.faults(structured);
+    let first = faults.first()?;
+    let first = clean_line(&first.to_string(), 500);
+    Some(format!(
+        "[the structured result does not fit the schema that the server declares for it: {first}]"
+    ))
 }
 
 /// Returns the output for the contents of a resource.

@@ -12,12 +12,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::config::ServerConfig;
 use crate::options::Options;
 use crate::remote::cell::ServerCell;
-use crate::remote::connection::{ConnectOptions, Connection};
+use crate::remote::connection::{ConnectOptions, Connection, Place};
 use crate::remote::error::ServerError;
 use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
 use crate::remote::listing::{self, ToolListing};
 use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
+use crate::remote::revision::{self, Beginning, LIST_INTERVAL};
 use crate::remote::tool::RemoteTool;
 
 /// Delays before reconnecting, by the number of failures; the first only applies to a server that was connected.
@@ -32,8 +33,6 @@ const RECONNECT_DELAYS: [Duration; 7] = [
 ];
 /// Uptime after which the end of a connection resets the number of failures.
 const STEADY: Duration = Duration::from_secs(60);
-/// Minimum time between two requests for the list of tools, however often it changes.
-const LIST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INSTRUCTIONS: usize = 2_048;
 
 /// State shared by all servers of a session.
@@ -72,6 +71,8 @@ impl Shared {
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
+    /// How it begins connections, once known.
+    beginning: Mutex<Beginning>,
     /// Its sandbox, if it runs in one.
     cell: Option<Arc<ServerCell>>,
     state: watch::Sender<LinkState>,
@@ -133,6 +134,7 @@ impl Server {
             cell: cell.map(Arc::new),
             name,
             config,
+            beginning: Mutex::new(Beginning::Handshake),
             state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
             is_off: AtomicBool::new(false),
@@ -245,13 +247,14 @@ impl Server {
     }
 
     async fn start(&self, shared: &Shared) -> Result<Connection, ServerError> {
-        let connection = Connection::connect(
-            &self.name,
-            &self.config,
-            &shared.connect_options,
-            self.cell.as_ref(),
-        )
-        .await?;
+        let beginning = *lock(&self.beginning);
+        let place = Place {
+            name: &self.name,
+            config: &self.config,
+            cell: self.cell.as_ref(),
+        };
+        let connection = Connection::connect(place, &shared.connect_options, beginning).await?;
+        *lock(&self.beginning) = connection.beginning;
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
@@ -260,6 +263,7 @@ impl Server {
             .send_replace(LinkState::Connected(ConnectedServer {
                 peer: peer.clone(),
                 notifications: connection.notifications.clone(),
+                root: connection.root.clone(),
             }));
         shared.mark_changed();
         Ok(connection)
@@ -271,10 +275,13 @@ impl Server {
             service,
             notifications,
             exit,
+            ..
         } = connection;
         let peer = service.peer().clone();
         let closed = service.waiting();
         tokio::pin!(closed);
+        let listening = revision::listen(&peer, &notifications);
+        tokio::pin!(listening);
         let mut earliest = Instant::now();
         loop {
             tokio::select! {
@@ -282,6 +289,7 @@ impl Server {
                     self.set_connecting();
                     return exit.cause().await;
                 }
+                () = &mut listening => {}
                 () = change(&notifications.tools_changed, earliest) => {}
             }
             match listing::request(&peer, &self.name, shared.options.start_timeout).await {

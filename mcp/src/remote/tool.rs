@@ -9,8 +9,8 @@ use ah_conversation::{
 use async_trait::async_trait;
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, RequestId,
-    RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
+    ClientRequest, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
@@ -18,7 +18,8 @@ use crate::remote::cell::ServerCell;
 use crate::remote::link::{ConnectedServer, ServerLink};
 use crate::remote::listing::ToolDefinition;
 use crate::remote::name::clean;
-use crate::remote::result::output;
+use crate::remote::result;
+use crate::remote::rounds::{self, MOST_ROUNDS};
 
 /// Metadata key of the model's tool use id; hosts of the Agent SDK look for it.
 const CALL_ID: &str = "claudecode/toolUseId";
@@ -60,16 +61,25 @@ impl Tool for RemoteTool {
 
 impl RemoteTool {
     /// Appends what the sandbox refused to the server meanwhile, which its own words seldom say.
-    fn with_refusals(&self, mut output: Output) -> Output {
-        if let Some(text) = self.cell.as_ref().and_then(|cell| cell.refusals()) {
-            let text = format!("\n[{text}]");
-            match &mut output.content {
-                Content::Bytes(bytes) => bytes.extend(text.into_bytes()),
-                Content::Blocks(blocks) => blocks.push(ResultBlock::Text { text }),
-                Content::Spool(_) => {}
-            }
+    fn with_refusals(&self, output: Output) -> Output {
+        match self.cell.as_ref().and_then(|cell| cell.refusals()) {
+            Some(text) => with_note(output, &format!("[{text}]")),
+            None => output,
         }
-        output
+    }
+
+    /// Returns the output of a call; structured content is checked against the schema that the tool declares.
+    fn output(&self, result: CallToolResult) -> Output {
+        let promised = self.definition.output_schema.as_ref();
+        let structured = result.structured_content.as_ref();
+        let fault = promised
+            .zip(structured)
+            .and_then(|(promised, structured)| result::broken_promise(promised, structured));
+        let output = result::output(result);
+        match fault {
+            Some(fault) => with_note(output, &fault),
+            None => output,
+        }
     }
 
     async fn call(
@@ -82,23 +92,39 @@ impl RemoteTool {
         if let Input::Object(arguments) = &call.input {
             params = params.with_arguments(arguments.clone());
         }
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let mut meta = RequestMetaObject::new();
-        meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
-        let options = PeerRequestOptions::with_timeout(self.call_timeout)
-            .reset_timeout_on_progress()
-            .with_meta(meta);
-        match send(server, request, options, progress).await {
-            Ok(ServerResult::CallToolResult(result)) => output(result),
-            // A result of a kind that the SDK does not know is still worth reading.
-            Ok(ServerResult::CustomResult(result)) => Output::text(result.0.to_string()),
-            Ok(ServerResult::InputRequiredResult(_)) => {
-                Output::error("the server needs input from the user, which is not supported")
-            }
-            Ok(_) => Output::error("the server's response is not a tool result"),
-            Err(error) => Output::error(explain(&error)),
+        for _ in 0..MOST_ROUNDS {
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let mut meta = RequestMetaObject::new();
+            meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
+            let options = PeerRequestOptions::with_timeout(self.call_timeout)
+                .reset_timeout_on_progress()
+                .with_meta(meta);
+            let required = match send(server, request, options, progress).await {
+                Ok(ServerResult::CallToolResult(result)) => return self.output(result),
+                // A result of a kind that the SDK does not know is still worth reading.
+                Ok(ServerResult::CustomResult(result)) => return result::unknown(&result.0),
+                Ok(ServerResult::InputRequiredResult(required)) => required,
+                Ok(_) => return Output::error("the server's response is not a tool result"),
+                Err(error) => return Output::error(explain(&error)),
+            };
+            params = match rounds::next(params, required, &server.root).await {
+                Ok(params) => params,
+                Err(reason) => return Output::error(reason),
+            };
         }
+        Output::error("the server asks for more and more input; the call was given up")
     }
+}
+
+/// Appends a note of ours to an output.
+fn with_note(mut output: Output, note: &str) -> Output {
+    let text = format!("\n{note}");
+    match &mut output.content {
+        Content::Bytes(bytes) => bytes.extend(text.into_bytes()),
+        Content::Blocks(blocks) => blocks.push(ResultBlock::Text { text }),
+        Content::Spool(_) => {}
+    }
+    output
 }
 
 /// Returns the access of a request to a server, whose effect is `promised` to be none or unknown.
@@ -115,6 +141,7 @@ async fn send(
     ConnectedServer {
         peer,
         notifications,
+        ..
     }: &ConnectedServer,
     request: ClientRequest,
     options: PeerRequestOptions,

@@ -4,6 +4,8 @@
 
 mod address;
 mod bad;
+mod contents;
 mod host;
 mod life;
+mod revisions;
 mod world;

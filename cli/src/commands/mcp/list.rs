@@ -2,7 +2,7 @@
 
 use ah::confinement::is_wanted;
 use ah_config::{Config, Error, Sourced};
-use ah_mcp::{ServerEntry, Transport, folder_name};
+use ah_mcp::{ServerConfig, ServerEntry, Transport, folder_name};
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 use serde_json::{Value, json};
@@ -27,20 +27,20 @@ impl Reach {
     /// Determines what the server `name` reaches. Whether the sandbox can be built here is not tried.
     pub fn of(config: &Config, name: &str) -> Self {
         let (servers, _) = config.mcp_servers();
-        let nothing = |network: &str, home: &str| Self {
-            hosts: Vec::new(),
-            network: network.to_owned(),
-            home: home.to_owned(),
-        };
-        let Some(server) = servers.get(name) else {
-            return nothing("-", "-");
-        };
+        match servers.get(name) {
+            Some(server) => Self::of_server(config, name, server),
+            None => Self::nothing("-", "-"),
+        }
+    }
+
+    /// Determines what a resolved server reaches.
+    pub fn of_server(config: &Config, name: &str, server: &ServerConfig) -> Self {
         if !matches!(server.transport, Transport::Stdio(_)) {
-            return nothing("-", "-");
+            return Self::nothing("-", "-");
         }
         let mut free = config.sandbox.unconfined_servers.iter();
         if !is_wanted(config) || free.any(|free| free.value == name) {
-            return nothing("not confined", "yours");
+            return Self::nothing("not confined", "yours");
         }
         let hosts = server.needs.names();
         let home = config.server_homes().map(|homes| {
@@ -55,6 +55,14 @@ impl Reach {
             },
             hosts,
             home: home.map_or("of the run".to_owned(), |home| home.display().to_string()),
+        }
+    }
+
+    fn nothing(network: &str, home: &str) -> Self {
+        Self {
+            hosts: Vec::new(),
+            network: network.to_owned(),
+            home: home.to_owned(),
         }
     }
 

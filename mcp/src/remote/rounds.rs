@@ -1,0 +1,46 @@
+//! Requests that need several rounds: the server answers with questions, and gets the request again with the answers.
+
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequestParams, InputRequest, InputRequiredResult};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+/// Maximum number of rounds of one request.
+pub(crate) const MOST_ROUNDS: usize = 10;
+/// Wait before a request whose server needs time, not answers.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Returns the parameters of the next round.
+///
+/// # Errors
+///
+/// If the server asks for something that it cannot have; the text is for the model.
+pub(crate) async fn next(
+    mut params: CallToolRequestParams,
+    required: InputRequiredResult,
+    root: &str,
+) -> Result<CallToolRequestParams, String> {
+    let requests = required.input_requests.unwrap_or_default();
+    if requests.is_empty() {
+        if required.request_state.is_none() {
+            return Err("the server needs input, but does not say which".to_owned());
+        }
+        sleep(PAUSE).await;
+    }
+    let answers = requests
+        .into_iter()
+        .map(|(key, request)| Ok((key, answer(&request, root)?)));
+    let answers: std::collections::BTreeMap<_, _> = answers.collect::<Result<_, String>>()?;
+    params.input_responses = (!answers.is_empty()).then_some(answers);
+    params.request_state = required.request_state;
+    Ok(params)
+}
+
+fn answer(request: &InputRequest, root: &str) -> Result<Value, String> {
+    match request {
+        InputRequest::ListRoots(_) => Ok(json!({"roots": [{"uri": root}]})),
+        InputRequest::Elicitation(_) => Ok(json!({"action": "decline"})),
+        _ => Err("the server asks for a model's answer, which it does not get".to_owned()),
+    }
+}

@@ -1,0 +1,183 @@
+//! Servers that speak only the revision 2026-07-28: no handshake, self-contained requests, requests of several rounds.
+
+use std::io::{BufRead, BufReader, Read as _, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use ah_conversation::ServerState;
+use ah_testkit::mcp::McpScript;
+use serde_json::{Value, json};
+
+use crate::world::{World, eventually, names, show};
+
+/// What each request of this revision has to carry.
+const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
+        "instructions": "Greet first.", "ttlMs": 0, "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "2"}},
+    })
+}
+
+/// A server on standard streams that refuses the handshake, and requests without their metadata.
+fn modern() -> McpScript {
+    McpScript::new()
+        .start("refuse() { printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32601,\"message\":\"%s\"}}\\n' \"$id\" \"$1\"; }\n")
+        .on("\"method\":\"initialize\"", "refuse 'no handshake'")
+        .on("\"method\":\"server/discover\"", &format!("answer '{}'", discovered()))
+        .tool("greet")
+        .on_call("greet", &format!("case $line in *'{VERSION}'*) text hello ;; *) refuse 'no version' ;; esac"))
+}
+
+#[tokio::test]
+async fn a_server_without_a_handshake_is_used() {
+    let world = World::new(&modern());
+    assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
+    let status = world.status();
+    assert_eq!(status.state, ServerState::Connected);
+    let software = status.software.as_ref().unwrap();
+    assert_eq!((&*software.name, &*software.version), ("modern", "2"));
+    assert_eq!(names(&status), ["mcp__s__greet"]);
+}
+
+#[tokio::test]
+async fn what_a_server_needs_is_answered_in_further_rounds() {
+    let asks = json!({
+        "resultType": "input_required", "requestState": "state-1",
+        "inputRequests": {
+            "where": {"method": "roots/list"},
+            "who": {"method": "elicitation/create", "params": {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}},
+        },
+    });
+    let rounds = format!(
+        r#"case $line in
+        *'"requestState":"state-1"'*'{VERSION}'*|*'{VERSION}'*'"requestState":"state-1"'*) echo "$line" >round; text done ;;
+        *) answer '{asks}' ;; esac"#
+    );
+    let model = json!({"resultType": "input_required", "inputRequests": {"m": {
+        "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1},
+    }}});
+    let server = modern()
+        .tool("ask")
+        .on_call("ask", &rounds)
+        .tool("think")
+        .on_call("think", &format!("answer '{model}'"))
+        .tool("forever")
+        .on_call("forever", "echo x >>forever; answer '{\"resultType\":\"input_required\",\"requestState\":\"again\"}'");
+    let world = World::new(&server);
+    assert_eq!(
+        show(&world.call("mcp__s__ask", json!({"a": 1})).await),
+        "done"
+    );
+    let round: Value = serde_json::from_str(&world.text("round")).unwrap();
+    let answers = &round["params"]["inputResponses"];
+    assert_eq!(answers["who"], json!({"action": "decline"}));
+    let root = answers["where"]["roots"][0]["uri"].as_str().unwrap();
+    assert!(root.starts_with("file:///"), "{root}");
+    assert_eq!(round["params"]["arguments"], json!({"a": 1}));
+    let refused = show(&world.call("mcp__s__think", json!({})).await);
+    assert_eq!(
+        refused,
+        "failed: the server asks for a model's answer, which it does not get"
+    );
+    let given_up = show(&world.call("mcp__s__forever", json!({})).await);
+    assert!(
+        given_up.starts_with("failed: the server asks for more and more"),
+        "{given_up}"
+    );
+    assert_eq!(world.text("forever").lines().count(), 10);
+}
+
+#[tokio::test]
+async fn changes_are_listened_to() {
+    let list = r#"if [ -f changed ]; then answer '{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}'; else answer '{"tools":[{"name":"old","inputSchema":{"type":"object"}}]}'; fi"#;
+    let listen = r#"printf '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":{"toolsListChanged":true}}}\n' "$id"
+        touch changed
+        printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s}}}\n' "$id""#;
+    let server = modern()
+        .on("\"method\":\"subscriptions/listen\"", listen)
+        .on("\"method\":\"tools/list\"", list);
+    let world = World::new(&server);
+    world.servers.settled().await;
+    let is_new = || (names(&world.status()) == ["mcp__s__new"]).then_some(());
+    eventually("change", is_new).await;
+}
+
+#[tokio::test]
+async fn over_http_as_well() {
+    for status in ["200 OK", "400 Bad Request", "404 Not Found"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A connection that the client gives up is no concern of the server.
+                thread::spawn(move || serve(stream, status).ok());
+            }
+        });
+        let world = World::with(&json!({"s": {"url": url}}), |_| {});
+        assert_eq!(
+            show(&world.call("mcp__s__greet", json!({})).await),
+            "hello",
+            "{status}"
+        );
+    }
+}
+
+/// Answers one request; the handshake with this status.
+fn serve(mut stream: TcpStream, refusal: &str) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or_default();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push_str(&line.to_ascii_lowercase());
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let method = request["method"].as_str().unwrap_or_default().to_owned();
+    let is_whole = String::from_utf8_lossy(&body).contains(VERSION)
+        && head.contains("mcp-protocol-version: 2026-07-28")
+        && head.contains(&format!("mcp-method: {method}"));
+    let (status, answer) = match method.as_str() {
+        "initialize" => (
+            refusal,
+            json!({"error": {"code": -32601, "message": "no handshake"}}),
+        ),
+        _ if !is_whole => (
+            "400 Bad Request",
+            json!({"error": {"code": -32001, "message": "metadata is missing"}}),
+        ),
+        "server/discover" => ("200 OK", json!({"result": discovered()})),
+        "tools/list" => (
+            "200 OK",
+            json!({"result": {"resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+            "tools": [{"name": "greet", "inputSchema": {"type": "object"}}]}}),
+        ),
+        "tools/call" => (
+            "200 OK",
+            json!({"result": {"resultType": "complete", "content": [{"type": "text", "text": "hello"}]}}),
+        ),
+        _ => (
+            "404 Not Found",
+            json!({"error": {"code": -32601, "message": "unknown"}}),
+        ),
+    };
+    let mut answer = answer;
+    answer["jsonrpc"] = json!("2.0");
+    answer["id"] = request["id"].clone();
+    let text = answer.to_string();
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    )
+}
