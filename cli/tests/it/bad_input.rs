@@ -324,7 +324,8 @@ error: cannot read the system prompt `none`: No such file or directory (os error
 exit code 1
 
 $ ah -m script:short.json --db folder go
-error: cannot open `<project>/folder`: unable to open database file: <project>/folder
+error: cannot open `<project>/folder`: `folder` is a folder, not a file
+hint: remove it, or choose another path
 exit code 1
 
 $ ah -m script:short.json --debug=[ go
