@@ -14,7 +14,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getpgid, kill_process, kill_process_group, setrlimit,
@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 pub use check::{Guarantee, check};
 
 use crate::access::Tier;
+use crate::allowlist::Allowlist;
 use crate::command::{SetupError, Terminal};
 use crate::confinement::Confinement;
 use crate::plan::Layout;
@@ -81,7 +82,8 @@ impl fmt::Debug for Sandbox {
 
 impl Sandbox {
     /// Returns a sandbox that enforces `confinement`, with `proxy` as its only network access. No launcher is needed.
-    pub fn new(confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
+    pub fn new(mut confinement: Confinement, proxy: Proxy, _launcher: PathBuf) -> Self {
+        confinement.protect_workspace();
         Self {
             confinement,
             proxy,
@@ -104,6 +106,20 @@ impl Sandbox {
         self.confinement.make_scratch(folder)?;
         self._keeper = Some(Box::new(keeper));
         Ok(self)
+    }
+
+    /// Returns a sandbox with the same policy and temporary directories, but a proxy of its own, by which also the hosts
+    /// of `more` can be reached. `home`, an existing directory without symbolic links, replaces the home directory.
+    pub fn extended(self: &Arc<Self>, home: Option<PathBuf>, more: &Allowlist) -> Self {
+        Self {
+            confinement: Confinement {
+                own_home: home,
+                ..self.confinement.clone()
+            },
+            proxy: self.proxy.extended(more),
+            host_proxy: Mutex::new(None),
+            _keeper: Some(Box::new(self.clone())),
+        }
     }
 
     /// Runs a trivial command in the sandbox to see whether it works.

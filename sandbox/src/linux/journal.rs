@@ -16,6 +16,8 @@ use super::quarantine::{Identity, ProtectedSnapshot};
 
 /// Ending of the files of the journal.
 const ENDING: &str = "command";
+/// Folder of sessions, which this program itself may create while a command runs.
+const OWN: &str = ".ah";
 
 /// A running command in the journal.
 #[derive(Debug)]
@@ -47,6 +49,7 @@ impl JournalEntry {
         file.lock()?;
         let paths = snapshot.paths();
         let lines: Vec<_> = { paths.iter() }
+            .filter(|(path, before)| before.is_some() || !path.ends_with(OWN))
             .map(|(path, before)| (path.as_os_str(), before))
             .collect();
         file.write_all(&serde_json::to_vec(&lines)?)?;
@@ -55,9 +58,11 @@ impl JournalEntry {
         fs::rename(draft, &path)?;
         Ok(Self { path, _file: file })
     }
+}
 
-    /// Removes the entry: nothing is left to do.
-    pub fn remove(&self) {
+impl Drop for JournalEntry {
+    /// Removes the entry: this process lives, and has done the work.
+    fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -111,7 +116,10 @@ mod tests {
         let journal = root.join("journal");
         assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new(), "it lives");
         assert!(planted.exists());
+        // A process that is killed removes nothing, and its lock is gone.
+        let text = fs::read(&entry.path).unwrap();
         drop(entry);
+        fs::write(journal.join("1-1.command"), text).unwrap();
         let moved = finish_journal(&journal);
         assert_eq!(moved, [root.join("project/.envrc.quarantined")]);
         assert!(!planted.exists() && root.join("project/.mcp.json").exists());
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn a_finished_command_leaves_no_entry_and_a_damaged_one_is_removed() {
         let (_folder, root, entry) = laid();
-        entry.remove();
+        drop(entry);
         let journal = root.join("journal");
         assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
         fs::write(journal.join("1-1.command"), "{").unwrap();

@@ -63,6 +63,8 @@ pub struct Prepared<'a> {
     sandbox: &'a Sandbox,
     link: OwnedFd,
     layout: PipeWriter,
+    /// Folder of the journal of running commands.
+    journal: Option<&'a Path>,
     /// Held by the first command, which creates the network; others wait for it.
     first: Option<MutexGuard<'a, Option<Network>>>,
 }
@@ -79,7 +81,8 @@ pub struct Child {
 pub struct ChildGuard {
     _socket: OwnedFd,
     snapshot: ProtectedSnapshot,
-    entry: Option<JournalEntry>,
+    /// Removed with this guard.
+    _entry: Option<JournalEntry>,
     project: ProjectSnapshot,
 }
 
@@ -160,6 +163,8 @@ impl Sandbox {
     pub fn probe(&self) -> Result<(), SetupError> {
         let cwd = &self.confinement.workspace;
         let mut prepared = self.prepare("true".as_ref(), &[], cwd, Terminal::None)?;
+        // It creates nothing, while this program may create files under protected names.
+        prepared.journal = None;
         prepared
             .command
             .stdin(Stdio::null())
@@ -265,6 +270,7 @@ impl Sandbox {
             sandbox: self,
             link,
             layout,
+            journal: self.journal.as_deref(),
             first: makes_network.then_some(network),
         })
     }
@@ -321,9 +327,9 @@ impl Prepared<'_> {
         let confinement = project.protecting(&self.sandbox.confinement);
         let layout = Layout::of(&confinement).map_err(|error| setup_error(error.to_string()))?;
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
-        let journal = self.sandbox.journal.as_ref();
         // Before the command can create anything: it starts when it has received the layout.
-        let entry = journal
+        let entry = self
+            .journal
             .map(|folder| JournalEntry::write(folder, &snapshot))
             .transpose()
             .map_err(|error| {
@@ -353,7 +359,7 @@ impl Prepared<'_> {
             guard: ChildGuard {
                 _socket: self.link,
                 snapshot,
-                entry,
+                _entry: entry,
                 project,
             },
         })
@@ -403,7 +409,6 @@ impl ChildGuard {
     pub fn quarantine(&self) -> Vec<PathBuf> {
         let mut moved = self.snapshot.quarantine();
         moved.extend(self.project.quarantine());
-        self.entry.iter().for_each(JournalEntry::remove);
         moved
     }
 }

@@ -21,8 +21,11 @@ const ENTRIES: usize = 2000;
 /// Returns a note for each folder of packages whose files have other names too: the sandbox lets commands write the
 /// project, and with these files everything that shares the store.
 pub fn linked(cwd: &Path) -> impl Iterator<Item = Check> {
-    PACKAGES.iter().filter_map(move |(name, remedy)| {
-        is_linked(cwd.join(name)).then(|| Check {
+    let linked = PACKAGES
+        .iter()
+        .filter(move |(name, _)| is_linked(cwd.join(name)));
+    linked.map(|(name, remedy)| {
+        Check {
             hint: Some((*remedy).to_owned()),
             ..Check::note(
                 "packages",
@@ -31,7 +34,7 @@ pub fn linked(cwd: &Path) -> impl Iterator<Item = Check> {
                      projects"
                 ),
             )
-        })
+        }
     })
 }
 
