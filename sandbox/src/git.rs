@@ -4,6 +4,7 @@
 //! the sandbox the next time the user runs git there.
 
 mod config;
+mod files;
 mod index;
 mod named;
 mod plain;
@@ -13,8 +14,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::config::LONGEST;
 pub(crate) use self::config::Settings;
+use self::files::read;
+pub(crate) use self::files::worktrees;
 use self::index::gitlinks;
 use self::named::named;
 pub(crate) use self::plain::{
@@ -227,24 +229,6 @@ impl<'a> Search<'a> {
         ));
         self.found.insert(tree.to_owned());
     }
-}
-
-/// Reads a small regular file; reading a named pipe would block forever.
-fn read(path: &Path) -> Option<String> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    let is_usual = metadata.is_file() && metadata.len() < LONGEST;
-    is_usual.then(|| fs::read_to_string(path).ok())?
-}
-
-/// Returns the directories of linked worktrees in a git directory.
-pub(crate) fn worktrees(git: &Path) -> Vec<PathBuf> {
-    folders(&git.join("worktrees"))
-}
-
-fn folders(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| entry.path()).collect()
 }
 
 /// Returns the common git directory of a linked worktree, which a commit must be able to write.

@@ -273,7 +273,7 @@ fn faults(attacks: &[Attack]) -> Vec<String> {
             bash(&world, later);
             match (is_confined, canary.exists()) {
                 (false, false) => {
-                    faults.push(format!("outside it came to nothing: {laid}; {command}"))
+                    faults.push(format!("outside it came to nothing: {laid}; {command}"));
                 }
                 (true, true) => faults.push(format!("escaped: {laid}; {command}\n{said}")),
                 _ => {}

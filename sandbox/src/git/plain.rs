@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::config::{Setting, Settings, read_file};
+use super::files::{folders, read, worktrees};
 use super::named::named;
 use super::state::pending;
-use super::{folders, read};
 use crate::protected::OBEYED;
 
 /// Settings that run nothing, by section and name. A subsection is any.
@@ -152,9 +152,7 @@ fn is_plain_folder(git: &Path, role: &Role) -> bool {
         && has_plain_config(&git.join("config"), role)
         && pending(git).is_empty()
         && modules(git).iter().all(|module| is_plain_module(module))
-        && folders(&git.join("worktrees"))
-            .iter()
-            .all(|own| is_plain_worktree(own))
+        && worktrees(git).iter().all(|own| is_plain_worktree(own))
 }
 
 /// Returns the git directories below `modules` of another. Their names may contain slashes.
