@@ -4,6 +4,7 @@ mod cell;
 mod client;
 mod connection;
 mod error;
+mod explain;
 mod link;
 mod listing;
 mod lock;
@@ -20,6 +21,7 @@ mod server;
 mod servers;
 mod sse;
 mod stdio;
+mod task;
 mod tool;
 
 pub use servers::RemoteServers;

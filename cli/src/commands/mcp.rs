@@ -8,9 +8,8 @@ mod seen;
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
-use ah_config::{Config, Error, Sourced};
+use ah_config::{Config, Error};
 use ah_conversation::ServerState;
-use ah_mcp::ServerEntry;
 use ah_terminal::exit::FAILURE;
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
@@ -20,7 +19,7 @@ use crate::args::subcommands::McpAction;
 use crate::commands::output::{print, print_json};
 use add::{add, import, remove};
 pub use ask::ask_about_hosts;
-use list::{Reach, list, place, to_json};
+use list::{Reach, find, list, place, to_json};
 use seen::{describe, status_json};
 pub use seen::{look, summary};
 
@@ -95,16 +94,4 @@ fn test(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
         return Err(Error::failure(message).hint(format!("it is configured in {}", server.origin)));
     }
     print(&describe(&status))
-}
-
-fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, Error> {
-    config.mcp_servers.get(name).ok_or_else(|| {
-        let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
-        let error = Error::failure(format!("there is no MCP server `{name}`"));
-        if known.is_empty() {
-            error.hint("none is configured; see docs/mcp.md")
-        } else {
-            error.hint(format!("configured: {}", known.join(", ")))
-        }
-    })
 }

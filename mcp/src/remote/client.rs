@@ -10,27 +10,36 @@ use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientInfo, ErrorData, Implementation, ListRootsResult,
     LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, Root,
-    RootsCapabilities,
+    RootsCapabilities, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
 use crate::remote::name::clean_line;
 use crate::remote::notifications::Notifications;
+use crate::remote::revision::Beginning;
 
 /// The client side of a connection.
 pub(crate) struct Client {
     server: String,
     root: Arc<str>,
     notifications: Notifications,
+    /// Whether servers may carry out calls as tasks, an extension of the revisions without a handshake.
+    follows_tasks: bool,
 }
 
 impl Client {
     /// Creates the client of `server`, whose notifications go to `notifications`.
-    pub(crate) fn new(server: &str, root: Arc<str>, notifications: Notifications) -> Self {
+    pub(crate) fn new(
+        server: &str,
+        root: Arc<str>,
+        notifications: Notifications,
+        beginning: Beginning,
+    ) -> Self {
         Self {
             server: server.to_owned(),
             root,
             notifications,
+            follows_tasks: beginning == Beginning::Discovery,
         }
     }
 }
@@ -38,6 +47,10 @@ impl Client {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientInfo {
         let mut capabilities = ClientCapabilities::default();
+        if self.follows_tasks {
+            let tasks = (TASKS_EXTENSION_ID.to_owned(), Default::default());
+            capabilities.extensions = Some([tasks].into());
+        }
         capabilities.roots = Some(RootsCapabilities::default());
         ClientInfo::new(
             capabilities,

@@ -102,7 +102,7 @@ impl Connection {
         let error_tail = ErrorTail::default();
         let notifications = Notifications::default();
         let root = root(options.environment.cwd());
-        let client = Client::new(name, root.clone(), notifications.clone());
+        let client = Client::new(name, root.clone(), notifications.clone(), beginning);
         let (mut process, mode) = (None, beginning.mode());
         let served = match &config.transport {
             Transport::Stdio(program) => {
@@ -165,17 +165,7 @@ impl Connection {
             Err(error) => error,
         };
         let has_status = matches!(config.transport, Transport::Http(_));
-        let is_refusal = is_refusal(&error, has_status);
-        let error = match error {
-            ClientInitializeError::JsonRpcError(error) => {
-                ServerError::transient(clean_line(&error.message, 500))
-            }
-            error => exit.explain(ServerError::of_start(&error)).await,
-        };
-        Err(match is_refusal {
-            true => Failure::Refused(error),
-            false => Failure::Other(error),
-        })
+        Err(exit.failure(error, has_status).await)
     }
 }
 
@@ -190,6 +180,21 @@ impl ExitReport {
     pub(crate) async fn cause(self) -> ServerError {
         self.explain(ServerError::transient("the connection was closed"))
             .await
+    }
+
+    /// Returns why a connection could not begin. Over HTTP (`has_status`) a server may refuse it by the status.
+    async fn failure(self, error: ClientInitializeError, has_status: bool) -> Failure {
+        let is_refusal = is_refusal(&error, has_status);
+        let error = match error {
+            ClientInitializeError::JsonRpcError(error) => {
+                ServerError::transient(clean_line(&error.message, 500))
+            }
+            error => self.explain(ServerError::of_start(&error)).await,
+        };
+        match is_refusal {
+            true => Failure::Refused(error),
+            false => Failure::Other(error),
+        }
     }
 
     async fn explain(self, error: ServerError) -> ServerError {

@@ -13,10 +13,11 @@ use rmcp::service::{Peer, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
+use crate::remote::explain::explain;
 use crate::remote::name::{clean, clean_line};
 use crate::remote::result;
 use crate::remote::server::{Server, Shared};
-use crate::remote::tool::{access, explain};
+use crate::remote::tool::access;
 
 const MOST_PAGES: usize = 64;
 const MOST_RESOURCES: usize = 1_000;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, InputRequest, InputRequiredResult};
+use rmcp::model::{
+    CallToolRequestParams, InputRequest, InputRequests, InputRequiredResult, InputResponses,
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -28,13 +30,22 @@ pub(crate) async fn next(
         }
         sleep(PAUSE).await;
     }
-    let answers = requests
-        .into_iter()
-        .map(|(key, request)| Ok((key, answer(&request, root)?)));
-    let answers: std::collections::BTreeMap<_, _> = answers.collect::<Result<_, String>>()?;
+    let answers = answers(requests, root)?;
     params.input_responses = (!answers.is_empty()).then_some(answers);
     params.request_state = required.request_state;
     Ok(params)
+}
+
+/// Returns the answers to a server's questions.
+///
+/// # Errors
+///
+/// If the server asks for something that it cannot have; the text is for the model.
+pub(crate) fn answers(requests: InputRequests, root: &str) -> Result<InputResponses, String> {
+    let answers = requests
+        .into_iter()
+        .map(|(key, request)| Ok((key, answer(&request, root)?)));
+    answers.collect()
 }
 
 fn answer(request: &InputRequest, root: &str) -> Result<Value, String> {

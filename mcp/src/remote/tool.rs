@@ -15,11 +15,12 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
 use crate::remote::cell::ServerCell;
+use crate::remote::explain::explain;
 use crate::remote::link::{ConnectedServer, ServerLink};
 use crate::remote::listing::ToolDefinition;
-use crate::remote::name::clean;
 use crate::remote::result;
 use crate::remote::rounds::{self, MOST_ROUNDS};
+use crate::remote::task;
 
 /// Metadata key of the model's tool use id; hosts of the Agent SDK look for it.
 const CALL_ID: &str = "claudecode/toolUseId";
@@ -104,6 +105,10 @@ impl RemoteTool {
                 // A result of a kind that the SDK does not know is still worth reading.
                 Ok(ServerResult::CustomResult(result)) => return result::unknown(&result.0),
                 Ok(ServerResult::InputRequiredResult(required)) => required,
+                Ok(ServerResult::CreateTaskResult(created)) => {
+                    let end = task::follow(server, created.task, progress, self.call_timeout).await;
+                    return end.map_or_else(Output::error, |result| self.output(result));
+                }
                 Ok(_) => return Output::error("the server's response is not a tool result"),
                 Err(error) => return Output::error(explain(&error)),
             };
@@ -170,22 +175,5 @@ impl Drop for CancelOnDrop {
             // It fails if the server is gone, and then there is nothing to cancel.
             let _ = peer.notify_cancelled(params).await;
         });
-    }
-}
-
-/// Returns the error of a request, worded for the model.
-pub(crate) fn explain(error: &ServiceError) -> String {
-    match error {
-        ServiceError::McpError(error) => clean(&error.message, 4_000),
-        ServiceError::Timeout { timeout } => {
-            format!(
-                "no response and no progress for {} s; the call was cancelled",
-                timeout.as_secs_f64()
-            )
-        }
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            "the server disconnected before it responded; it is unknown whether the call had any effect".to_owned()
-        }
-        other => clean(&other.to_string(), 1_000),
     }
 }

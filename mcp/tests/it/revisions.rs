@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use ah_conversation::ServerState;
+use ah_conversation::{Context, ProgressSink, ServerState};
 use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 
-use crate::world::{World, eventually, names, show};
+use crate::world::{World, eventually, names, run_with, show};
 
 /// What each request of this revision has to carry.
 const VERSION: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
@@ -103,6 +105,73 @@ async fn changes_are_listened_to() {
     world.servers.settled().await;
     let is_new = || (names(&world.status()) == ["mcp__s__new"]).then_some(());
     eventually("change", is_new).await;
+}
+
+#[tokio::test]
+async fn a_task_is_followed_to_its_end_and_cancelled_with_the_call() {
+    let task = |status: &str, more: &str| {
+        format!(
+            r#"answer '{{"resultType":"complete","taskId":"t1","status":"{status}","createdAt":"x","lastUpdatedAt":"x","ttlMs":null,"pollIntervalMs":1{more}}}'"#
+        )
+    };
+    let created = task("working", "").replace("complete", "task");
+    let asks = r#","inputRequests":{"who":{"method":"elicitation/create","params":{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{}}}}}"#;
+    let done =
+        r#","result":{"resultType":"complete","content":[{"type":"text","text":"long work"}]}"#;
+    let failed = r#","error":{"code":-32603,"message":"no luck"}"#;
+    let get = format!(
+        r#"echo x >>polls; if [ -f forever ]; then {working}; elif [ -f failing ]; then {failed}; else
+        case $(grep -c x polls) in 1) {working} ;; 2) {asking} ;; *) {done} ;; esac; fi"#,
+        working = task("working", r#","statusMessage":"half way""#),
+        asking = task("input_required", asks),
+        failed = task("failed", failed),
+        done = task("completed", done),
+    );
+    let server = modern()
+        .on("\"method\":\"tasks/get\"", &get)
+        .on("\"method\":\"tasks/update\"", "echo \"$line\" >update; answer '{\"resultType\":\"complete\"}'")
+        .on("\"method\":\"tasks/cancel\"", "echo \"$line\" >cancelled; answer '{\"resultType\":\"complete\"}'")
+        .tool("work")
+        .on_call("work", &format!("case $line in *'io.modelcontextprotocol/tasks'*) {created} ;; *) refuse 'no tasks' ;; esac"));
+    let world = World::new(&server);
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let seen = shown.clone();
+    let mut context = Context::new(PathBuf::from("/nowhere"));
+    context.progress =
+        ProgressSink::new(move |progress| seen.lock().unwrap().push(progress.message));
+    let tool = world.tool("mcp__s__work").await;
+    assert_eq!(
+        show(&run_with(&tool, json!({}), context).await),
+        "long work"
+    );
+    assert!(shown.lock().unwrap().contains(&Some("half way".to_owned())));
+    let update: Value = serde_json::from_str(&world.text("update")).unwrap();
+    assert_eq!(
+        update["params"]["inputResponses"]["who"],
+        json!({"action": "decline"})
+    );
+    assert_eq!(world.text("cancelled"), "");
+    std::fs::write(world.path("failing"), "").unwrap();
+    assert_eq!(
+        show(&world.call("mcp__s__work", json!({})).await),
+        "failed: no luck"
+    );
+    // A call that is dropped takes its task with it.
+    std::fs::write(world.path("forever"), "").unwrap();
+    let polls = world.text("polls").lines().count();
+    let call = world.call("mcp__s__work", json!({}));
+    let is_followed = || (world.text("polls").lines().count() > polls).then_some(());
+    tokio::select! {
+        _ = call => panic!("it never ends"),
+        () = eventually("poll", is_followed) => {}
+    }
+    let is_cancelled = || {
+        world
+            .text("cancelled")
+            .contains("\"taskId\":\"t1\"")
+            .then_some(())
+    };
+    eventually("cancellation", is_cancelled).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use ah_mcp::{ServerConfig, ServerEntry, imported};
 use ah_terminal::exit::FAILURE;
 use serde_json::{Map, Value, json};
 
-use super::list::Reach;
+use super::list::{Reach, find};
 use super::seen::{describe, look};
 use crate::args::subcommands::{AddedServer, Scope};
 use crate::commands::output::print;
@@ -55,7 +55,7 @@ pub fn import(config: &Config, file: &Path, scope: Scope) -> Result<u8, Error> {
 pub fn remove(config: &Config, name: &str, scope: Option<Scope>) -> Result<u8, Error> {
     let file = match scope {
         Some(scope) => path(config, scope)?,
-        None => match &super::find(config, name)?.origin {
+        None => match &find(config, name)?.origin {
             Origin::File(path) => path.clone(),
             origin => {
                 return Err(Error::failure(format!(

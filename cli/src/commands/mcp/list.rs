@@ -76,6 +76,19 @@ impl Reach {
     }
 }
 
+/// Returns the server of this name; the error names those that are configured.
+pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntry>, Error> {
+    config.mcp_servers.get(name).ok_or_else(|| {
+        let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
+        let error = Error::failure(format!("there is no MCP server `{name}`"));
+        if known.is_empty() {
+            error.hint("none is configured; see docs/mcp.md")
+        } else {
+            error.hint(format!("configured: {}", known.join(", ")))
+        }
+    })
+}
+
 /// Prints the servers, and what their programs reach.
 pub fn list(config: &Config, form: Json) -> Result<u8, Error> {
     if form.json {
