@@ -3,6 +3,7 @@
 
 mod adapters;
 mod agents;
+mod attacks;
 mod bad_input;
 mod beside;
 mod binary;

@@ -6,10 +6,11 @@ mod effect;
 mod options;
 mod parser;
 mod places;
+mod tar;
 mod word;
 mod wrapper;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
@@ -48,6 +49,9 @@ pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis
             .collect()
     };
     let (reads, mut writes) = (redirected(false), redirected(true));
+    let named = { parsed.redirections.iter() }.map(|redirection| Path::new(&redirection.file));
+    let mut reached = reads.iter().map(PathBuf::as_path).chain(named);
+    let reads_process = reached.any(reaches_processes);
     let mut names = parsed.redirections.iter();
     let are_files_known = names.all(|redirection| resolver.directories.knows(&redirection.file));
     let written = written_by_options(&parsed.commands);
@@ -61,7 +65,7 @@ pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis
     let commands = is_known.then(|| {
         let commands = parsed.commands.into_iter();
         let mut commands: Vec<_> = commands.map(|command| resolver.command(command)).collect();
-        if reads.iter().any(|path| reaches_processes(path)) {
+        if reads_process {
             commands.iter_mut().for_each(raise_effect);
         }
         if !(is_plain && moves_last(&commands) && !has_writes) {
@@ -163,15 +167,22 @@ impl Resolver<'_> {
         let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
         let directories = self.directories.with(folder_of(&words));
         let arguments = words.iter().skip(1).flatten();
-        let names = arguments.filter_map(|argument| named(argument));
-        let mut operands: Vec<PathBuf> = names
-            .flat_map(|name| directories.places(name))
-            .map(|name| (self.resolve)(&name))
-            .collect();
+        let mut is_behind = false;
+        let names = arguments.filter_map(|argument| {
+            let name = named(argument, is_behind);
+            is_behind |= argument == "--";
+            name
+        });
+        let named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        // What is behind a link of a process is a place of its own.
+        let names_process = { named.iter() }.any(|name| reaches_processes(Path::new(name)));
+        let mut operands: Vec<PathBuf> =
+            { named.iter() }.map(|name| (self.resolve)(name)).collect();
         let files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
         let mut effect = if parsed.assignments > 0
             || words.is_empty()
+            || names_process
             || all().any(|path| reaches_processes(path))
         {
             Effect::Any
@@ -226,7 +237,7 @@ impl Resolver<'_> {
             return found;
         }
         let mut names: Vec<String> = Vec::new();
-        let mut is_anything = false;
+        let (mut is_anything, mut is_behind) = (false, false);
         for word in words.iter().skip(1) {
             let (text, is_pattern) = match (&word.text, pattern(word)) {
                 (Some(text), _) => (text.as_str(), false),
@@ -236,7 +247,8 @@ impl Resolver<'_> {
                     continue;
                 }
             };
-            let own = named(text);
+            let own = named(text, is_behind);
+            is_behind |= text == "--";
             is_anything |= own.is_some_and(|name| !directories.knows(name));
             names.extend(own.filter(|_| is_pattern).map(str::to_owned));
             names.extend(further_names(text).into_iter().map(str::to_owned));

@@ -1,5 +1,6 @@
 //! Options that name a file to write: a rule for the program does not cover the file.
 
+use super::tar;
 use super::word::Word;
 
 /// Options of one program, or of one of its subcommands.
@@ -141,6 +142,9 @@ pub(super) fn written(words: &[Word]) -> Option<Vec<String>> {
         for word in operands.skip(1) {
             files.push(word.text.clone()?);
         }
+    }
+    if matches!(name, "tar" | "bsdtar" | "gtar") {
+        files.extend(tar::read(arguments)?.written);
     }
     Some(files)
 }

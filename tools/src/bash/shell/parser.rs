@@ -277,6 +277,10 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Returns the command of these words, with what it starts in turn.
     fn started(&mut self, words: Vec<Word>) -> Option<ParsedCommand> {
+        for line in words.iter().filter_map(Word::assigned_line) {
+            let commands = self.line(line?)?;
+            self.parsed.commands.extend(commands);
+        }
         let assignments = words.iter().take_while(|word| word.is_assignment()).count();
         let mut command = ParsedCommand {
             reach: assignments + 1,
@@ -308,16 +312,21 @@ impl<'a, 'p> Parser<'a, 'p> {
                     command.inner.push(inner);
                 }
                 Start::Line(line) => {
-                    let mut parsed = ParsedLine::default();
-                    Parser::new(&line, self.depth + 1, &mut parsed).lines()?;
                     command.reach = command.words.len();
-                    command.inner.append(&mut parsed.commands);
-                    self.parsed.redirections.append(&mut parsed.redirections);
-                    self.parsed.moves.append(&mut parsed.moves);
+                    command.inner.extend(self.line(&line)?);
                 }
             }
         }
         Some(command)
+    }
+
+    /// Returns the commands of a line within this one.
+    fn line(&mut self, line: &str) -> Option<Vec<ParsedCommand>> {
+        let mut parsed = ParsedLine::default();
+        Parser::new(line, self.depth + 1, &mut parsed).lines()?;
+        self.parsed.redirections.append(&mut parsed.redirections);
+        self.parsed.moves.append(&mut parsed.moves);
+        Some(parsed.commands)
     }
 
     fn deeper<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {

@@ -123,11 +123,12 @@ fn without_parents(path: &str) -> Option<String> {
     (path.contains("..") && !plain.is_empty()).then_some(plain)
 }
 
-/// Returns the name that an argument most likely is: an operand, or the value after `=`.
-pub(super) fn named(argument: &str) -> Option<&str> {
+/// Returns the name that an argument most likely is: an operand, or the value after `=`. Behind `--`, a name may begin
+/// with a hyphen.
+pub(super) fn named(argument: &str, is_behind: bool) -> Option<&str> {
     let name = match argument.split_once('=') {
         Some((_, value)) => value,
-        None if argument.starts_with('-') => return None,
+        None if argument.starts_with('-') && !is_behind => return None,
         None => argument,
     };
     (!name.is_empty()).then_some(name)

@@ -1,5 +1,36 @@
 //! A word of a command line.
 
+/// Variables whose value a program runs: as a command line, or as a prompt in which the shell replaces commands.
+const RUN: [&str; 27] = [
+    "BROWSER",
+    "CVS_RSH",
+    "EDITOR",
+    "FCEDIT",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS2",
+    "PS4",
+    "RSYNC_RSH",
+    "RUSTC_WRAPPER",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "SYSTEMD_PAGER",
+    "VISUAL",
+];
+
 /// A word.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
@@ -39,15 +70,27 @@ impl Word {
 
     /// Whether it sets a variable if it precedes the program.
     pub fn is_assignment(&self) -> bool {
-        let Some((name, _)) = self.raw.split_once('=') else {
-            return false;
-        };
+        self.variable().is_some()
+    }
+
+    /// Returns the name of the variable that it sets.
+    fn variable(&self) -> Option<&str> {
+        let (name, _) = self.raw.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
         let name = name.split_once('[').map_or(name, |(name, _)| name);
         let mut bytes = name.bytes();
-        bytes
+        let is_name = bytes
             .next()
             .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-            && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then_some(name)
+    }
+
+    /// Returns the command line that it puts into a variable whose value programs run, if it does; the line is `None`
+    /// if it is known only at run time.
+    pub fn assigned_line(&self) -> Option<Option<&str>> {
+        self.variable().filter(|name| RUN.contains(name))?;
+        let value = self.text.as_deref().and_then(|text| text.split_once('='));
+        Some(value.map(|(_, line)| line))
     }
 }

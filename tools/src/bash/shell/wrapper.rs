@@ -1,5 +1,6 @@
 //! Programs that start the program which their arguments name: it must not escape the rules.
 
+use super::tar;
 use super::word::Word;
 
 /// Something that a command starts.
@@ -422,11 +423,7 @@ fn lines(program: &str, words: &[Word]) -> Option<Vec<Start>> {
             "--open-files-in-pager",
             "--extcmd",
         ],
-        "tar" | "bsdtar" => &[
-            "--to-command",
-            "--use-compress-program",
-            "--checkpoint-action",
-        ],
+        "tar" | "bsdtar" | "gtar" => &["--to-command", "--checkpoint-action"],
         "sort" => &["--compress-program"],
         "rg" => &["--pre", "--hostname-bin"],
         _ => return Some(Vec::new()),
@@ -434,6 +431,10 @@ fn lines(program: &str, words: &[Word]) -> Option<Vec<Start>> {
     let mut lines = match program {
         "git" if configures_git(words) => return None,
         "git" => run_by_git(words)?,
+        "tar" | "bsdtar" | "gtar" => {
+            let started = tar::read(&words[1..])?.started;
+            started.into_iter().map(Start::Line).collect()
+        }
         _ => Vec::new(),
     };
     let has = |wanted: &str| { words.iter() }.any(|word| word.text.as_deref() == Some(wanted));
