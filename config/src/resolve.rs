@@ -96,8 +96,6 @@ impl Config {
         }
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
-        // Before any file of the project is read: a command that was killed may have put it there.
-        let left = leavings(&folders);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
         let TrustedLayers {
@@ -106,7 +104,6 @@ impl Config {
             mut warnings,
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
-        warnings.splice(0..0, left);
         let servers = servers(&layers);
         let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
@@ -210,12 +207,15 @@ fn trusted_layers(
     environment: &Environment,
     overlay: &Overlay,
 ) -> TrustedLayers {
+    // Before any file of the project is read: a command that was killed may have put it there.
+    let left = leavings(folders);
     let (given, embedded) = (overrides.settings.as_ref(), overlay.settings.as_deref());
     let LoadedLayers {
         mut layers,
         mut warnings,
         errors,
     } = layers::read(folders, sources, given, embedded);
+    warnings.splice(0..0, left);
     let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
     layers.extend(is_plain.then(plain));
     let given = overrides.trust;
