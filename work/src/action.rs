@@ -48,9 +48,17 @@ pub async fn perform(
     review: &Review,
     context: &ActionContext<'_>,
 ) -> Vec<ActionResult> {
-    let mut done = Vec::new();
-    for action in &review.actions {
-        let result = one(hub, action, review.verdict, context).await;
+    let mut done: Vec<ActionResult> = Vec::new();
+    let is_close = |action: &&Action| matches!(action, Action::CloseIssue);
+    let (last, first): (Vec<_>, Vec<_>) = review.actions.iter().partition(is_close);
+    for action in first.into_iter().chain(last) {
+        // An issue stays open until its pull request is there.
+        let is_missing = |done: &ActionResult| !done.is_done && done.action == "create_pr";
+        let result = if is_close(&action) && done.iter().any(is_missing) {
+            Err(HubError::new("not closed: there is no pull request"))
+        } else {
+            one(hub, action, review.verdict, context).await
+        };
         done.push(ActionResult {
             action: action.as_str().to_owned(),
             is_done: result.is_ok(),

@@ -34,8 +34,10 @@ pub struct AgentRepoSource<'a> {
     pub variables: &'a [(String, String)],
     /// Base branch.
     pub base: &'a str,
-    /// Commit that the work starts from.
+    /// Commit of the base branch.
     pub base_commit: &'a str,
+    /// Commit that the work starts from: that of the base, or of the branch if it exists.
+    pub start_commit: &'a str,
     /// Branch for the commits.
     pub branch: &'a str,
 }
@@ -109,6 +111,7 @@ impl AgentRepo {
             "--no-write-fetch-head",
             &common,
             &refs,
+            origin.start_commit,
         ];
         // The user's settings say whether the repository may be read. There is nothing of an agent here yet.
         let variables = origin.variables;
@@ -119,7 +122,7 @@ impl AgentRepo {
             "--quiet",
             "-B",
             origin.branch,
-            origin.base_commit,
+            origin.start_commit,
         ];
         self.git.run(&checkout).await?;
         Ok(())

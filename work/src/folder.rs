@@ -23,9 +23,6 @@ pub struct StoredIssue {
     /// Issue.
     #[serde(flatten)]
     pub issue: Issue,
-    /// Whether it is closed.
-    #[serde(default)]
-    pub is_closed: bool,
     /// Texts of its comments.
     #[serde(default)]
     pub comments: Vec<String>,
@@ -123,7 +120,7 @@ fn file_error(action: &str, path: &Path, error: &dyn std::error::Error) -> HubEr
 impl Hub for FolderHub {
     async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError> {
         let mut kept = self.all()?;
-        kept.retain(|kept| !kept.is_closed && kept.issue.has(label));
+        kept.retain(|kept| !kept.issue.is_closed && kept.issue.has(label));
         Ok(kept.into_iter().map(|kept| kept.issue).collect())
     }
 
@@ -176,7 +173,7 @@ impl Hub for FolderHub {
     }
 
     async fn close(&self, number: u64) -> Result<(), HubError> {
-        self.change(number, |kept| kept.is_closed = true)
+        self.change(number, |kept| kept.issue.is_closed = true)
     }
 
     async fn open_pulls(&self, _: usize) -> Result<usize, HubError> {

@@ -237,8 +237,7 @@ impl Hub for GitHub {
     async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError> {
         let label = wire::escaped(label);
         let path = format!("/issues?state=open&labels={label}&sort=created&direction=asc");
-        let is_enough = |found: &[wire::Issue]| found.len() >= PER_PAGE;
-        let found = self.list::<wire::Issue>(&path, is_enough).await?;
+        let found = self.list::<wire::Issue>(&path, |_| false).await?;
         let issues = found
             .into_iter()
             .filter(|issue| issue.pull_request.is_none());

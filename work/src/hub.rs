@@ -9,7 +9,7 @@ use crate::issue::Issue;
 /// Operations needed on a hub. A successful call has taken effect; a failed one may have.
 #[async_trait]
 pub trait Hub: Send + Sync {
-    /// Returns up to 100 open issues with this label, oldest first.
+    /// Returns the open issues with this label, oldest first.
     async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError>;
     /// Returns an issue.
     async fn issue(&self, number: u64) -> Result<Issue, HubError>;

@@ -41,6 +41,9 @@ pub struct Issue {
     /// URL.
     #[serde(default)]
     pub url: String,
+    /// Whether it is closed.
+    #[serde(default)]
+    pub is_closed: bool,
 }
 
 impl Issue {

@@ -18,6 +18,9 @@ pub struct Journal {
     pub base: String,
     /// Commit of the base branch that the work starts from.
     pub base_commit: String,
+    /// Commit of the branch on the remote when the work began, if there was one: the work goes on from there.
+    #[serde(default)]
+    pub start_commit: String,
     /// Branch with the commits.
     pub branch: String,
     /// Last known commit of the branch on the remote; empty if there is none.
@@ -67,6 +70,14 @@ impl Journal {
             .iter()
             .map(|run| (run.phase, run.outcome))
             .collect()
+    }
+
+    /// Returns the commit that the agents' commits follow: that of the branch if it existed, else of the base.
+    pub fn start(&self) -> &str {
+        match self.start_commit.as_str() {
+            "" => &self.base_commit,
+            commit => commit,
+        }
     }
 
     /// Returns the latest run of a phase.

@@ -277,7 +277,7 @@ pub struct SandboxOptions {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
     pub hosts: Hosts,
-    /// Let sandboxed commands reach only the hosts of these two options, none of your settings
+    /// Let sandboxed commands reach only the hosts of --allow-host and --allow-http, none of the settings
     #[arg(long)]
     pub only_allowed_hosts: bool,
     /// Let sandboxed commands access this path: read (r), write (w), execute (x), create (c)

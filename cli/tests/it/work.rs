@@ -3,6 +3,7 @@
 mod faults;
 mod hostile;
 mod kill;
+mod people;
 mod shape;
 mod shipped;
 mod site;

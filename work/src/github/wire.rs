@@ -15,6 +15,8 @@ pub(super) struct Issue {
     created_at: String,
     #[serde(default)]
     html_url: String,
+    #[serde(default)]
+    state: String,
     /// Present for pull requests.
     pub pull_request: Option<Value>,
 }
@@ -39,6 +41,7 @@ impl From<Issue> for crate::issue::Issue {
             labels: issue.labels.into_iter().filter_map(name).collect(),
             created_at: issue.created_at,
             url: issue.html_url,
+            is_closed: issue.state == "closed",
         }
     }
 }

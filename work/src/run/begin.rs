@@ -153,6 +153,7 @@ impl Work {
             branch: issue.branch(),
             base,
             base_commit,
+            start_commit: String::new(),
             remote_commit: String::new(),
             rework: self.settings.rework(),
             started_at: now(),
@@ -180,7 +181,14 @@ impl Work {
 
     async fn find(&self) -> Result<Option<Issue>, HubError> {
         match (&self.options.issue, &self.options.open) {
-            (Some(number), _) => self.hub.issue(*number).await.map(Some),
+            (Some(number), _) => {
+                let issue = self.hub.issue(*number).await?;
+                if issue.is_closed {
+                    let error = HubError::new(format!("issue #{number} is closed"));
+                    return Err(error.hint("reopen it first"));
+                }
+                Ok(Some(issue))
+            }
             (None, Some((title, body))) => self.hub.open_issue(title, body, TODO).await.map(Some),
             (None, None) => {
                 let issues = self.hub.issues(TODO).await?;

@@ -118,9 +118,15 @@ impl Work {
                     .await?;
                 journal.branch = branch;
             }
+            let pushed = std::mem::take(&mut journal.remote_commit);
             journal.remote_commit = self.remote_commit(&journal.branch).await?;
+            // What this work has pushed is done again.
+            if journal.remote_commit != pushed {
+                self.take_up(journal).await?;
+            }
             save(artifacts, journal)?;
         }
+        let repo = self.agent_repo(journal).await?;
         artifacts.write(
             &format!("{phase}/branch.txt"),
             &format!("{}\n", journal.branch),
@@ -129,7 +135,7 @@ impl Work {
         artifacts.collect(repo.path(), phase)?;
         let before = match journal.remote_commit.as_str() {
             commit if journal.last(Phase::Push).is_some() && !commit.is_empty() => commit,
-            _ => &journal.base_commit,
+            _ => journal.start(),
         };
         let head = repo.head().await?;
         Ok(match (end, head != before) {
@@ -152,8 +158,8 @@ impl Work {
     ) -> Result<PhaseResult, WorkError> {
         let repo = self.agent_repo(journal).await?;
         let head = repo.head().await?;
-        let base = &journal.base_commit;
-        if head == *base
+        let base = journal.start();
+        if head == base
             || repo
                 .git()
                 .succeeds(&["diff", "--quiet", "--no-ext-diff", base, &head])
@@ -192,11 +198,54 @@ impl Work {
             Ok(_) => {}
             // The push may have succeeded although its response was lost.
             Err(_) if self.remote_commit(branch).await.as_ref() == Ok(&head) => {}
-            Err(error) => return Ok((PhaseOutcome::Failed, error.to_string())),
+            Err(error) => {
+                let is_ours =
+                    self.remote_commit(branch).await.as_ref() == Ok(&journal.remote_commit);
+                let reason = if is_ours {
+                    error.to_string()
+                } else {
+                    format!(
+                        "`{branch}` has new commits by others, which stay; `ah work -i {}` works on top of them",
+                        journal.issue.number
+                    )
+                };
+                return Ok((PhaseOutcome::Failed, reason));
+            }
         }
         journal.remote_commit = head;
         save(artifacts, journal)?;
         Ok((PhaseOutcome::Done, String::new()))
+    }
+
+    /// Goes on from the commits of a branch that exists: they may be a person's, and stay. Those that the base has
+    /// already are not followed.
+    async fn take_up(&self, journal: &mut Journal) -> Result<(), WorkError> {
+        let commit = journal.remote_commit.clone();
+        if commit.is_empty() {
+            return Ok(());
+        }
+        let refs = format!("+refs/heads/{0}:refs/remotes/origin/{0}", journal.branch);
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "origin",
+            &refs,
+        ];
+        self.main.run(&fetch).await?;
+        let is_merged = ["merge-base", "--is-ancestor", &commit, &journal.base_commit];
+        if self.main.succeeds(&is_merged).await {
+            return Ok(());
+        }
+        let short = &commit[..commit.len().min(10)];
+        (self.on_event)(&WorkEvent::Warning(format!(
+            "`{}` exists: the work goes on from its commit {short}",
+            journal.branch
+        )));
+        journal.start_commit = commit;
+        AgentRepo::discard(&self.tree_folder(journal.issue.number))?;
+        Ok(())
     }
 
     /// Returns the commit of the branch on the remote, or an empty string.
@@ -291,6 +340,7 @@ impl Work {
             variables: &self.agents.variables,
             base: &journal.base,
             base_commit: &journal.base_commit,
+            start_commit: journal.start(),
             branch: &journal.branch,
         };
         Ok(AgentRepo::of(&folder, &origin).await?)
@@ -336,7 +386,7 @@ impl Work {
     /// Resets uncommitted changes, and also the commits if they must not be pushed.
     async fn clean(&self, repo: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
         let head = repo.head().await?;
-        let base = &journal.base_commit;
+        let base = journal.start();
         let allow_workflows = self.options.allow_workflows;
         let is_pushable = repo.hand_over(&self.main, &head).await.is_ok()
             && push_refusal(&self.main, base, &head, allow_workflows)
@@ -372,6 +422,12 @@ impl Work {
             .collect();
         let issue = journal.issue.to_json(&journal.branch);
         let mut text = prompt(phase, &files, &journal.base, &issue);
+        if !journal.start_commit.is_empty() {
+            text = format!(
+                "The branch has commits of earlier work or of people, and they stay: `git log origin/{}..HEAD`.\n{text}",
+                journal.base
+            );
+        }
         if is_resumed {
             text = format!("{}\n{text}", resume_prompt(phase));
         }

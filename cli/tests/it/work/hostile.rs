@@ -281,7 +281,7 @@ fn agents_reach_the_hosts_of_work_and_no_others() {
     });
     let everyday = json!({"sandbox": {"allowHttp": [host], "allowHosts": [host]}});
     let own = json!({"work": {"allowHttp": [host]}});
-    for (settings, is_reached) in [(everyday, false), (own, true)] {
+    for (settings, word, is_reached) in [(everyday, "salve", false), (own, "ave", true)] {
         let github = site.github();
         github.open(7, "Greet in Latin", DEMAND, &["todo"]);
         let command = format!("curl -sS -m 10 http://{host}/");
@@ -289,7 +289,7 @@ fn agents_reach_the_hosts_of_work_and_no_others() {
         let turns = [
             look,
             plans(),
-            does("salve", "greet: speaks Latin"),
+            does(word, "greet: speaks Latin"),
             checks(PASS),
         ];
         let server = Server::new(turns.concat());

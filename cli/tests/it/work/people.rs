@@ -1,0 +1,130 @@
+//! What people did stays: their commits on a branch, issues that they closed, issues whose pull request is missing.
+
+use ah_testkit::script::says;
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use super::site::{PASS, Site, checks, does, plans};
+
+/// A person commits to `work/7` of the remote.
+fn commit_of_a_person(site: &Site, from: &str) {
+    let clone = site.world.home().join("person");
+    let _ = std::fs::remove_dir_all(&clone);
+    let (remote, path) = (site.remote(), clone.to_str().unwrap().to_owned());
+    let home = site.world.home();
+    site.git(&home, &["clone", "-q", remote.to_str().unwrap(), &path]);
+    site.git(&clone, &["checkout", "-q", "-B", "work/7", from]);
+    std::fs::write(clone.join("review.txt"), "seen\n").unwrap();
+    site.git(&clone, &["add", "review.txt"]);
+    site.git(&clone, &["commit", "-q", "-m", "a person's fix"]);
+    site.git(&clone, &["push", "-q", "origin", "work/7"]);
+}
+
+#[test]
+fn the_commits_of_a_person_are_the_base_of_the_work() {
+    let Some(site) = Site::new() else { return };
+    commit_of_a_person(&site, "origin/main");
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
+    let server = Server::new(turns.concat());
+    let ended = site.on(&github, &server, []).run().expect(0);
+    assert!(
+        ended
+            .stderr
+            .contains("`work/7` exists: the work goes on from its commit"),
+        "{}",
+        ended.stderr
+    );
+    let subjects = site.git(&site.remote(), &["log", "--format=%s", "work/7"]);
+    assert_eq!(
+        subjects,
+        "greet: speaks Latin\na person's fix\ngreet: the first words"
+    );
+    let told = server.requests().iter().any(|request| {
+        let body = request.body.to_string();
+        body.contains("The branch has commits of earlier work or of people, and they stay")
+    });
+    assert!(told);
+}
+
+#[test]
+fn a_commit_that_comes_meanwhile_is_not_overwritten() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let turns = [plans(), does("salve", "greet: speaks Latin")];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, ["plan"]).run().expect(0);
+    site.on(&github, &server, ["do"]).run().expect(0);
+    commit_of_a_person(&site, "origin/main");
+    let ended = site.on(&github, &server, ["push"]).run().expect(1);
+    assert!(
+        ended
+            .stderr
+            .contains("`work/7` has new commits by others, which stay"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(
+        site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]),
+        "a person's fix"
+    );
+}
+
+#[test]
+fn a_closed_issue_is_refused() {
+    let Some(site) = Site::new() else { return };
+    site.issue(7, "Greet in Latin", &["todo"]);
+    let path = site.hub().join("issues/7.json");
+    let mut issue = site.kept("issues/7");
+    issue["is_closed"] = json!(true);
+    std::fs::write(path, issue.to_string()).unwrap();
+    let ended = site
+        .work(&Server::new([says("unused")]), ["-i", "7"])
+        .run()
+        .expect(1);
+    assert!(
+        ended.stderr.contains("issue #7 is closed"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn an_issue_stays_open_until_its_pull_request_is_there() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let actions = json!({"verdict": "pass", "actions": [
+        {"action": "close_issue"},
+        {"action": "create_pr", "branch": "work/8", "title": "Wrong", "body": "x"},
+    ]});
+    let turns = [
+        plans(),
+        does("salve", "greet: speaks Latin"),
+        checks(&actions.to_string()),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, []).run().expect(1);
+    assert!(!github.issue(7).is_closed);
+    assert!(
+        site.artifact("act/act.md")
+            .contains("not closed: there is no pull request")
+    );
+}
+
+#[test]
+fn all_waiting_issues_are_looked_at() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    for number in 1..=130 {
+        github.open(number, "Someday", "", &["todo"]);
+    }
+    github.open(131, "It burns", "", &["todo", "p0"]);
+    let ended = site
+        .on(&github, &Server::new([says("unused")]), ["--dry-run"])
+        .run()
+        .expect(0);
+    assert!(ended.stdout.contains("131"), "{}", ended.stdout);
+}
