@@ -98,7 +98,7 @@ fn a_kill_around_a_summary_loses_nothing() {
             talk.note(&ended);
         }
         let fault = format!("{}:{commit}", ["before", "after"][commit as usize % 2]);
-        let ended = talk.ah("three").env("AH_FAULT", fault).run();
+        let ended = talk.ah("third").env("AH_FAULT", fault).run();
         talk.note(&ended);
         let last = talk.ah("four").run().expect(0);
         assert!(last.stdout.contains("compaction_complete"), "{last:#?}");

@@ -79,8 +79,8 @@ fn talk(world: &World, server: &Server, model: &str, prompts: &[&[&str]], betwee
 fn a_commit_between_prompts_is_told_behind_what_was_said() {
     for model in [BINDING, OLDER] {
         for prompts in [
-            [&["one"][..], &["two"], &["three"]],
-            [&["-p", "one"], &["-p", "-c", "two"], &["-p", "-c", "three"]],
+            [&["one"][..], &["two"], &["third"]],
+            [&["-p", "one"], &["-p", "-c", "two"], &["-p", "-c", "third"]],
         ] {
             let world = World::new();
             commit(&world, 'a');
@@ -104,7 +104,7 @@ fn changed_instructions_are_told_without_the_authority_of_the_system() {
         let world = World::new();
         world.write("AGENTS.md", "Use tabs.");
         let server = Server::new([answer("A"), answer("B"), answer("C")]);
-        let prompts = [&["one"][..], &["two"], &["three"]];
+        let prompts = [&["one"][..], &["two"], &["third"]];
         talk(&world, &server, model, &prompts, |at| match at {
             1 => {
                 world.write("AGENTS.md", "Use spaces.");
@@ -140,7 +140,7 @@ fn tools_of_a_later_server_are_added_at_the_end() {
         answer("C"),
     ]);
     let with = ["--mcp-config", &config, "two"];
-    let prompts = [&["one"][..], &with, &["three"]];
+    let prompts = [&["one"][..], &with, &["third"]];
     talk(&world, &server, BINDING, &prompts, |_| {});
     assert_append_only(&server);
     let bodies = bodies(&server);
@@ -233,7 +233,7 @@ fn a_fork_goes_on_with_what_its_branch_began_with() {
     let world = World::new();
     commit(&world, 'a');
     let server = Server::new([answer("A"), answer("B"), answer("C"), answer("D")]);
-    let prompts = [&["one"][..], &["two"], &["@1", "other two"], &["three"]];
+    let prompts = [&["one"][..], &["two"], &["@1", "other two"], &["third"]];
     talk(&world, &server, BINDING, &prompts, |at| {
         commit(&world, ['b', 'c', 'd'][at - 1]);
     });
@@ -252,7 +252,7 @@ fn the_mode_is_told_by_the_system_where_the_model_takes_that() {
         let prompts = [
             &["-p", "one"][..],
             &["-p", "-c", "--permission-mode", "plan", "two"],
-            &["-p", "-c", "--permission-mode", "plan", "three"],
+            &["-p", "-c", "--permission-mode", "plan", "third"],
         ];
         talk(&world, &server, model, &prompts, |_| {});
         assert_append_only(&server);
@@ -272,7 +272,7 @@ fn another_system_prompt_by_option_is_a_declared_break() {
         &world,
         &server,
         BINDING,
-        &[&["-p", "one"], &brief, &["-p", "-c", "three"]],
+        &[&["-p", "one"], &brief, &["-p", "-c", "third"]],
         |_| {},
     );
     assert_eq!(server.refusals(), Vec::<String>::new());
@@ -317,7 +317,7 @@ fn a_summary_is_asked_for_behind_what_was_said_and_keeps_no_thinking_from_before
     let prompts = [
         &["one"][..],
         &["--compact-at", "9000", "two"],
-        &["--compact-at", "9000", "three"],
+        &["--compact-at", "9000", "third"],
     ];
     talk(&world, &server, BINDING, &prompts, |_| {});
     assert_eq!(server.refusals(), Vec::<String>::new());
@@ -389,7 +389,7 @@ fn a_summary_can_be_left_to_the_server() {
         let turns = begin.into_iter().chain(summary.iter().cloned()).chain(end);
         let server = Server::new(turns);
         let crowded = ["--compact-at", "9000"];
-        let prompts = ["one", "two", "three"].map(|prompt| [crowded[0], crowded[1], prompt]);
+        let prompts = ["one", "two", "third"].map(|prompt| [crowded[0], crowded[1], prompt]);
         let prompts: Vec<_> = prompts.iter().map(|prompt| &prompt[..]).collect();
         talk(&world, &server, model, &prompts, |_| {});
         let refusals = server.refusals();

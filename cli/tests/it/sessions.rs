@@ -213,15 +213,15 @@ exit code 1
 ");
     let uuid = "123e4567-e89b-12d3-a456-426614174000";
     talks
-        .say(&["-c", "--fork-session", "--session-id", uuid, "three"])
+        .say(&["-c", "--fork-session", "--session-id", uuid, "third"])
         .expect(0);
     assert_eq!(
         talks.prompts(),
-        ["one two another two", "one two another two three"]
+        ["one two another two", "one two another two third"]
     );
     assert_eq!(talks.listed()[0]["uuid"], uuid);
     talks.say(&["-r", uuid, "four"]).expect(0);
-    assert_eq!(talks.prompts()[1], "one two another two three four");
+    assert_eq!(talks.prompts()[1], "one two another two third four");
 }
 
 #[test]
