@@ -24,7 +24,7 @@ const RESTORE: &str = "cd ../project; for d in ${@:-project home outside}; do \
     find ../$d -mindepth 1 -maxdepth 1 -exec rm -rf {} + 2>/dev/null || { chmod -R u+rwX ../$d; find ../$d -mindepth 1 -maxdepth 1 -exec rm -rf {} +; }; \
     cp -a ../saved/$d/. ../$d/; done; rm -f ../new[0-9]*";
 /// Variables that hold secrets.
-const VARIABLES: [&str; 14] = [
+const VARIABLES: [&str; 13] = [
     "ANTHROPIC_API_KEY",
     "API_KEY",
     "AWS_SECRET_ACCESS_KEY",
@@ -35,7 +35,6 @@ const VARIABLES: [&str; 14] = [
     "MYSQL_PWD",
     "OPENAI_API_KEY",
     "PGPASSWORD",
-    "SENTRY_DSN",
     "SLACK_WEBHOOK_URL",
     "STRIPE_SECRET_KEY",
     "TOKEN",
@@ -189,6 +188,7 @@ impl Place {
             ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/x".to_owned()),
             ("DOCKER_HOST", "tcp://127.0.0.1:1".to_owned()),
             ("DATABASE_URL", "postgres://x".to_owned()),
+            ("SENTRY_DSN", "https://x".to_owned()),
             ("GIT_AUTHOR_NAME", "u".to_owned()),
             ("GIT_AUTHOR_EMAIL", "u@example.com".to_owned()),
             ("GIT_COMMITTER_NAME", "u".to_owned()),

@@ -246,7 +246,9 @@ fn call(place: &Place, text: &str, number: usize, agent: &str) -> Turn {
 fn run(place: &Place, options: &[&str], turns: impl Iterator<Item = Turn>) -> Vec<String> {
     let turns: Vec<_> = turns.collect();
     let count = turns.len();
-    let played = scenario(turns.into_iter().chain([says("Done.")]));
+    // Each job that ends in the background asks the model once more.
+    let ends = std::iter::repeat_with(|| says("Done.")).take(3);
+    let played = scenario(turns.into_iter().chain(ends));
     let played = place.write("played.json", &serde_json::to_string(&played).unwrap());
     let database = played.with_file_name("session.db");
     let _ = std::fs::remove_file(&database);

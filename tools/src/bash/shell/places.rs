@@ -134,10 +134,10 @@ pub(super) fn named(argument: &str, is_behind: bool) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Returns the other names that programs may find in an argument: `-fFILE`, `@FILE`, `REVISION:FILE`, `a,FILE`.
+/// Returns the other names that programs may find in an argument: `-fFILE`, `@FILE`, `<FILE`, `REVISION:FILE`, `a,FILE`.
 pub(super) fn further_names(argument: &str) -> Vec<&str> {
     let mut names: Vec<_> = argument
-        .match_indices(['=', '@', ':', ','])
+        .match_indices(['=', '@', ':', ',', '<'])
         .map(|(at, _)| &argument[at + 1..])
         .collect();
     if argument.starts_with('-') && !argument.starts_with("--") {
