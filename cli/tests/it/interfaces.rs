@@ -260,7 +260,6 @@ stdout:
 Yes.
 stderr:
 warning: no data on standard input for 3 seconds; ignoring it
->>> go
 exit code 0
 ");
 }

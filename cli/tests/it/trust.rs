@@ -41,7 +41,6 @@ fn an_untrusted_project_neither_runs_nor_redirects() {
         stderr:
         `<project>` is not trusted; ignored: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode)
         hint: use --trust for one run, or add it to `trustedFolders` in your own settings
-        >>> go
         ✗ Bash (<n>s)
           $ touch ran
           Permission to use Bash was denied: it needs to be allowed, and nobody can be a

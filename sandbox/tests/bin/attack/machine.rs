@@ -59,7 +59,7 @@ pub fn enter(name: &str) {
                 (libc::SYS_clone, Some(OTHERS), libc::EPERM),
             ]),
             Lack::Landlock => {
-                refused.extend([(libc::SYS_landlock_create_ruleset, None, libc::EOPNOTSUPP)])
+                refused.extend([(libc::SYS_landlock_create_ruleset, None, libc::EOPNOTSUPP)]);
             }
         }
         if *lack != Lack::Landlock {
