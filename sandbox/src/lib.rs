@@ -15,6 +15,7 @@
     not(all(target_os = "linux", feature = "enforcement")),
     allow(
         dead_code,
+        unused_imports,
         reason = "the plan of a sandbox is drawn for its layers alone"
     )
 )]
@@ -24,7 +25,9 @@ mod allowlist;
 mod command;
 mod confinement;
 mod environment;
+#[cfg(feature = "enforcement")]
 mod folders;
+#[cfg(feature = "enforcement")]
 mod git;
 mod host_policy;
 #[cfg(all(target_os = "linux", feature = "enforcement"))]

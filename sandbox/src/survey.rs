@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use crate::access::{Access, Grant};
 use crate::confinement::Confinement;
+#[cfg(feature = "enforcement")]
 use crate::git::linked_repository;
 use crate::plan::{Layout, Mount, MountSource, SYSTEM};
 
@@ -113,6 +114,7 @@ impl Layout {
 
     /// Grants the git directory of a linked worktree, since commits write there; its control files stay protected.
     fn add_git(&mut self, confinement: &Confinement) -> io::Result<()> {
+        #[cfg(feature = "enforcement")]
         if let Some(common) = linked_repository(&confinement.workspace) {
             self.add(&common, MountSource::Same, Access::ALL)?;
         }
