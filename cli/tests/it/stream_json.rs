@@ -77,33 +77,6 @@ fn answered(running: &mut Running, id: &str, response: &Value) {
     running.say(&json!({"type": "control_response", "response": response}).to_string());
 }
 
-/// A host sends what a command is about in front of it.
-#[test]
-fn a_command_may_stand_in_any_text_of_a_prompt() {
-    let world = World::new();
-    world.write(
-        "../home/.claude/commands/review-pr.md",
-        "Review $ARGUMENTS well.",
-    );
-    let server = Server::new([says("Done.")]);
-    let text = |text: &str| json!({"type": "text", "text": text});
-    let content = ["/review-pr 11", "Of @nobody: /review-pr", "/review-pr 12"].map(text);
-    let message = json!({"role": "user", "content": content});
-    let line = json!({"type": "user", "message": message});
-    let ended = host(&world, &server, [])
-        .stdin(lines(&[line.to_string()]))
-        .run();
-    ended.expect(0);
-    let body = server.requests()[0].body["messages"].to_string();
-    for part in [
-        "Review 11 well.",
-        "Of @nobody: /review-pr",
-        "Review 12 well.",
-    ] {
-        assert!(body.contains(part), "{body}");
-    }
-}
-
 /// Other hosts than the SDKs ask for the state by another variable.
 #[test]
 fn the_state_is_told_to_whoever_asks_for_it() {

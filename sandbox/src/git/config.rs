@@ -251,7 +251,7 @@ mod tests {
             ("\u{feff}[core]\n a = b\n", true),
             ("[include \"Sub \\\"x\\\" \\\\ y\"]\n path = z\n", true),
             ("[includeIf \"gitdir:~/x/\"] path = y", true),
-            ("[Include.Sub]\n path = x\n", true),
+            ("[Include.sub]\n path = x\n", true),
             ("[a]\n x = 1\n[a]\n x = 2\n[a \"b\"]\n x = 3\n", true),
             ("# [core]\n;a = b\n[core] # x\n a = b\n", true),
             ("[core]\n a = tab\tin\t it  \n", true),

@@ -322,7 +322,6 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 #[test]
 fn as_a_drop_in_only_the_last_answer_is_shown_and_once_it_is_whole() {
     insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &a_run()), @r#"
-2 >>> fix it
 2 read (1.2s)
 2   src/main.rs
 2   1⇥fn main() {}
@@ -333,7 +332,6 @@ fn as_a_drop_in_only_the_last_answer_is_shown_and_once_it_is_whole() {
 2   ␛[2J
 2
 1 All␛[31m done.
-2 24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]
 "#);
     let cut_off = [
         starts(),
@@ -343,8 +341,6 @@ fn as_a_drop_in_only_the_last_answer_is_shown_and_once_it_is_whole() {
         ends(ExitReason::Interrupted, None),
     ];
     insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &cut_off), @r#"
-2 >>> fix it
-2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
 }
 
@@ -367,10 +363,8 @@ fn a_retry_voids_what_was_shown() {
 2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
     insta::assert_snapshot!(show(view(Interface::AgentSdk), PIPE, &events), @r#"
-2 >>> fix it
 2 overloaded (529), retrying in 1.5s
 1 The answer.
-2 12.0k in (10.0k cached) / 100 out (12.1k total), $0.0105, 6% of 200.0k [01ARZ3ND]
 "#);
 }
 
