@@ -231,13 +231,14 @@ impl Session {
             Ok(ModelReply::Whole(answer)) => match summary_of(&answer.content) {
                 Some(content) => {
                     let response = self.response(Purpose::Summary, &answer, started);
+                    let text = text_of(&content);
                     let message = self.summary(split, content);
                     self.store_answer(message, response).await?;
                     self.emit(EventKind::CompactionComplete {
                         input_tokens: answer.usage.effective_input(),
                         output_tokens: answer.usage.output_tokens,
                     });
-                    return Ok(self.after_summary().await?);
+                    return Ok(self.after_summary(instructions, &text).await?);
                 }
                 None => "the model sent an empty answer".to_owned(),
             },
@@ -248,7 +249,7 @@ impl Session {
         });
         let message = self.summary(split, vec![ContentBlock::text(WITHOUT_SUMMARY)]);
         self.append_with(message, Vec::new()).await?;
-        Ok(self.after_summary().await?)
+        Ok(self.after_summary(instructions, WITHOUT_SUMMARY).await?)
     }
 
     /// Requests a summary of the messages in `split`, behind the beginning of the requests before, so that it reads their

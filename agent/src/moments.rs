@@ -25,7 +25,7 @@ impl Session {
         let kind = match event {
             HookEvent::SessionStart => kind("source"),
             HookEvent::SessionEnd => kind("reason"),
-            HookEvent::PreCompact => kind("trigger"),
+            HookEvent::PreCompact | HookEvent::PostCompact => kind("trigger"),
             HookEvent::Notification => kind("notification_type"),
             _ => call.map(|call| call.name.clone()).unwrap_or_default(),
         };
@@ -154,11 +154,8 @@ impl Session {
 
     /// Calls the hooks before a summary; returns the instructions for it from the user and the hooks.
     pub(crate) async fn before_summary(&mut self, instructions: Option<&str>) -> Option<String> {
-        let (trigger, by_user) = match instructions {
-            Some(text) => ("manual", Some(text).filter(|text| !text.is_empty())),
-            None => ("auto", None),
-        };
-        let more = json!({"trigger": trigger, "custom_instructions": by_user});
+        let by_user = instructions.filter(|text| !text.is_empty());
+        let more = json!({"trigger": trigger(instructions), "custom_instructions": by_user});
         self.ask_hooks(HookEvent::PreCompact, None, more).await;
         let context = std::mem::take(&mut self.context);
         let wanted: Vec<_> = by_user
@@ -169,8 +166,14 @@ impl Session {
         (!wanted.is_empty()).then(|| wanted.join("\n"))
     }
 
-    /// Calls the SessionStart hooks after a summary.
-    pub(crate) async fn after_summary(&mut self) -> Result<(), StoreError> {
+    /// Calls the hooks after a summary: those that are told of it, then those of a session that begins anew.
+    pub(crate) async fn after_summary(
+        &mut self,
+        instructions: Option<&str>,
+        summary: &str,
+    ) -> Result<(), StoreError> {
+        let more = json!({"trigger": trigger(instructions), "compact_summary": summary});
+        self.ask_hooks(HookEvent::PostCompact, None, more).await;
         let more = json!({"source": "compact"});
         self.ask_hooks(HookEvent::SessionStart, None, more).await;
         match self.take_context() {
@@ -192,5 +195,14 @@ impl Session {
             subagents.close();
         }
         self.store(Vec::new()).await
+    }
+}
+
+/// Returns who asked for a summary, as hooks are told: there are instructions, if only empty ones, where the user did.
+fn trigger(instructions: Option<&str>) -> &'static str {
+    if instructions.is_some() {
+        "manual"
+    } else {
+        "auto"
     }
 }

@@ -14,6 +14,7 @@ pub enum HookEvent {
     PostToolUseFailure,
     Notification,
     PreCompact,
+    PostCompact,
     Stop,
     SubagentStart,
     SubagentStop,
@@ -25,7 +26,7 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All events.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
         Self::PreToolUse,
@@ -34,6 +35,7 @@ impl HookEvent {
         Self::PostToolUseFailure,
         Self::Notification,
         Self::PreCompact,
+        Self::PostCompact,
         Self::Stop,
         Self::SubagentStart,
         Self::SubagentStop,
@@ -54,6 +56,7 @@ impl HookEvent {
             Self::PostToolUseFailure => "PostToolUseFailure",
             Self::Notification => "Notification",
             Self::PreCompact => "PreCompact",
+            Self::PostCompact => "PostCompact",
             Self::Stop => "Stop",
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",

@@ -422,6 +422,7 @@ async fn hooks_are_called_before_and_after_a_summary() {
     };
     let mut world = World::new(turns).with_hooks([
         payloads.hook(HookEvent::PreCompact, wants),
+        payloads.hook(HookEvent::PostCompact, |_| HookReply::Nothing),
         payloads.hook(HookEvent::SessionStart, begins),
     ]);
     for prompt in ["first", "second", "third"] {
@@ -432,6 +433,7 @@ async fn hooks_are_called_before_and_after_a_summary() {
         SessionStart {"source":"resume","model":"test"}
         SessionStart {"source":"resume","model":"test"}
         PreCompact {"trigger":"auto","custom_instructions":null}
+        PostCompact {"trigger":"auto","compact_summary":"What happened."}
         SessionStart {"source":"compact"}
         "#);
     let asked = world.request(2);

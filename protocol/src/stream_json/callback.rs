@@ -14,6 +14,21 @@ use super::link::Link;
 /// Default time limit of a callback.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Events of the SDKs that tell of what never happens here, so that hooks for them are never missed. Hooks for an event
+/// that could decide about something are named in a warning instead.
+const NEVER_HAPPEN: [&str; 10] = [
+    "TaskCreated",
+    "PostModelSwitch",
+    "ConfigChange",
+    "InstructionsLoaded",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "MessageDisplay",
+];
+
 /// The hooks of a host, and the faults of those that are left out.
 type Callbacks = (Vec<Arc<dyn Hook>>, Vec<String>);
 
@@ -23,7 +38,8 @@ pub(crate) fn callbacks(
     link: &Arc<Link>,
 ) -> Result<Callbacks, MatcherError> {
     let (mut callbacks, mut faults) = (Vec::<Arc<dyn Hook>>::new(), Vec::new());
-    for (name, matchers) in hooks {
+    let may_happen = |name: &String| !NEVER_HAPPEN.contains(&name.as_str());
+    for (name, matchers) in hooks.iter().filter(|(name, _)| may_happen(name)) {
         let event = name.parse::<HookEvent>();
         let matchers =
             Vec::<MatcherEntry>::deserialize(matchers).map_err(|error| error.to_string());

@@ -157,7 +157,7 @@ fn the_modes_are_six() {
 /// All fifteen hook events are accepted; an unknown one is reported to the host, and nothing breaks.
 #[test]
 fn the_events_of_hooks_are_fifteen() {
-    const EVENTS: [&str; 15] = [
+    const EVENTS: [&str; 18] = [
         "PreToolUse",
         "PostToolUse",
         "PostToolUseFailure",
@@ -169,6 +169,9 @@ fn the_events_of_hooks_are_fifteen() {
         "SubagentStart",
         "SubagentStop",
         "PreCompact",
+        "PostCompact",
+        "PostModelSwitch",
+        "TaskCreated",
         "PermissionRequest",
         "Setup",
         "TeammateIdle",
