@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufReader;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{ErrorClass, StreamEvent};
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use self::http::{Broken, IncomingRequest, OutgoingResponse};
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Refusal, Stream};
-use crate::script::scenario;
+use crate::script::{says, scenario};
 
 /// Time after which [`Server::wait_until`] fails.
 const HUNG: Duration = Duration::from_secs(60);
@@ -91,6 +91,8 @@ struct Shared {
     scenario: Scenario,
     order: Vec<usize>,
     pick: Pick,
+    /// Answer to requests that offer no tools; without it they get a turn like all others.
+    aside: OnceLock<Turn>,
     /// Part of its ids, which keeps them apart from those of other servers.
     port: u16,
     log: Mutex<Log>,
@@ -132,6 +134,7 @@ impl Server {
             order: scenario.order(),
             scenario,
             pick,
+            aside: OnceLock::new(),
             port: address.port(),
             log: Mutex::default(),
             changed: Condvar::new(),
@@ -141,6 +144,15 @@ impl Server {
         let accepting = shared.clone();
         std::thread::spawn(move || accept(&listener, &accepting));
         Ok(Self { address, shared })
+    }
+
+    /// Answers requests that offer no tools with `text`, outside the scenario: programs ask for the titles of sessions and
+    /// the like beside the conversation, each at times of its own.
+    #[must_use]
+    pub fn answers_asides(self, text: &str) -> Self {
+        // Only the first text counts.
+        let _ = self.shared.aside.set(says(text));
+        self
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
@@ -300,6 +312,14 @@ impl Shared {
 
     fn turn(&self, log: &mut Log, protocol: Protocol, body: &Value) -> Reply<'_> {
         let turn = |at: usize| self.order.get(at).map(|place| &self.scenario.turns[*place]);
+        let offers_tools = body["tools"].as_array().is_some_and(|it| !it.is_empty());
+        if let Some(aside) = self.aside.get().filter(|_| !offers_tools) {
+            return Reply::Play(
+                aside,
+                self.context(log.received.len(), 0, protocol.new_input(body)),
+                Stream::new(protocol, body),
+            );
+        }
         let at = match self.pick {
             Pick::InOrder => log.next,
             Pick::ByHistory => {

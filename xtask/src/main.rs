@@ -31,7 +31,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all | github | library | litellm | mcp | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all | github | library | litellm | mcp | programs | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
@@ -57,6 +57,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),
         ["test", "github"] => suites::github::install().and_then(|it| suites::github::test(&it)),
+        ["test", "programs"] => {
+            suites::programs::install().and_then(|it| suites::programs::test(&it))
+        }
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),

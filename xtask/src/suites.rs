@@ -8,6 +8,7 @@ pub mod github;
 pub mod library;
 pub mod litellm;
 pub mod mcp;
+pub mod programs;
 pub mod sdk;
 
 use anyhow::{Result, bail};
@@ -67,6 +68,11 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => left_out.push("litellm (a download of 750 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("litellm ({missing:#})")),
         Some(Ok(python)) => litellm::test(&python)?,
+    }
+    match is_fetched.then(programs::install) {
+        None => left_out.push("programs (a download of 200 MB; use `--all`)".to_owned()),
+        Some(Err(missing)) => left_out.push(format!("programs ({missing:#})")),
+        Some(Ok(programs)) => programs::test(&programs)?,
     }
     if is_fetched {
         library::test(&library::build()?)?;

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
 // Installed beside the other programs that we test with, not beside this file.
-const installed = createRequire(join(process.env.SDK_TS_DIR, 'package.json'));
+export const installed = createRequire(join(process.env.SDK_TS_DIR, 'package.json'));
 export const sdk = await import(pathToFileURL(installed.resolve('@anthropic-ai/claude-agent-sdk')));
 export const { z } = await import(pathToFileURL(installed.resolve('zod')));
 
@@ -82,7 +82,10 @@ export async function answered(query, watch = () => {}) {
 }
 
 export class Bench {
-  constructor() {
+  /// `aside`: the answer to requests that offer no tools, which programs make beside the conversation for titles and
+  /// the like; without it they get a turn of the scenario.
+  constructor({ aside } = {}) {
+    this.aside = aside;
     this.folder = mkdtempSync(join(tmpdir(), 'ah-sdk-'));
     this.cwd = join(this.folder, 'work');
     this.home = join(this.folder, 'home');
@@ -94,7 +97,8 @@ export class Bench {
     const scenario = join(this.folder, 'scenario.json');
     writeFileSync(scenario, JSON.stringify({ turns }));
     const stdio = ['ignore', 'pipe', 'inherit'];
-    this.server = spawn(process.env.AH_TEST_LOOPBACK, ['--scenario', scenario], { stdio });
+    const aside = this.aside ? ['--aside', this.aside] : [];
+    this.server = spawn(process.env.AH_TEST_LOOPBACK, ['--scenario', scenario, ...aside], { stdio });
     for await (const line of createInterface(this.server.stdout)) {
       this.url = line;
       return;
@@ -109,8 +113,20 @@ export class Bench {
   /// The files that a run has made, but for those of the session.
   get made() { return readdirSync(this.cwd).filter(name => name !== '.ah'); }
 
-  query(prompt, { env, ...options } = {}) {
+  /// The variables of a program: none of ours that speak of models, and those of this bench.
+  environment(more) {
     const kept = Object.entries(process.env).filter(([name]) => !/^(ANTHROPIC|CLAUDE)/.test(name));
+    return {
+      ...Object.fromEntries(kept),
+      ANTHROPIC_BASE_URL: this.url,
+      ANTHROPIC_API_KEY: 'sk-test',
+      HOME: this.home,
+      IS_SANDBOX: '1',
+      ...more,
+    };
+  }
+
+  query(prompt, { env, ...options } = {}) {
     return sdk.query({
       prompt,
       options: {
@@ -118,14 +134,7 @@ export class Bench {
         model: 'claude-sonnet-4-5',
         settingSources: [],
         pathToClaudeCodeExecutable: process.env.AGENT_CLI,
-        env: {
-          ...Object.fromEntries(kept),
-          ANTHROPIC_BASE_URL: this.url,
-          ANTHROPIC_API_KEY: 'sk-test',
-          HOME: this.home,
-          IS_SANDBOX: '1',
-          ...env,
-        },
+        env: this.environment(env),
         ...options,
       },
     });
@@ -148,9 +157,9 @@ export class Bench {
 }
 
 /// A test with a bench of its own.
-export function on(name, act) {
+export function on(name, act, options) {
   test(name, { timeout: 300_000 }, async () => {
-    const bench = new Bench();
+    const bench = new Bench(options);
     try {
       await act(bench);
     } finally {

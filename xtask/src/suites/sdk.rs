@@ -19,7 +19,7 @@ use super::cache;
 use crate::workspace::{COMMAND_LINE, built, in_ci, root, run};
 
 /// Variable for the binary that the SDKs start; by default ours.
-const BINARY: &str = "AGENT_CLI";
+pub(super) const BINARY: &str = "AGENT_CLI";
 const PINS: [&str; 4] = [
     "package.json",
     "package-lock.json",
@@ -176,7 +176,7 @@ impl Sdks {
 }
 
 /// Runs a suite and passes on its output line by line. The lines decide the outcome, not the exit code.
-fn each_line(suite: &mut Command, mut read: impl FnMut(&str)) -> Result<()> {
+pub(super) fn each_line(suite: &mut Command, mut read: impl FnMut(&str)) -> Result<()> {
     let mut child = suite
         .stdout(Stdio::piped())
         .spawn()
@@ -194,7 +194,7 @@ fn each_line(suite: &mut Command, mut read: impl FnMut(&str)) -> Result<()> {
     let status = child.wait()?;
     // Which tests failed is read from the lines.
     if !matches!(status.code(), Some(0 | 1)) {
-        bail!("a conformance suite ended with {status}");
+        bail!("a suite ended with {status}");
     }
     Ok(())
 }
