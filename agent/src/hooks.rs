@@ -54,6 +54,14 @@ pub struct HookSession {
     pub cwd: PathBuf,
 }
 
+impl HookSession {
+    /// Returns the file with the transcript of a subagent, which stands below the session's folder.
+    pub fn transcript_of(&self, agent_id: &str) -> PathBuf {
+        let folder = self.transcript_path.with_extension("").join("subagents");
+        folder.join(format!("agent-{agent_id}.jsonl"))
+    }
+}
+
 /// The hooks of a session.
 #[derive(Clone, Default)]
 pub struct Hooks {
@@ -158,7 +166,7 @@ impl Hooks {
             more["agent_id"] = json!(id);
             more["agent_type"] = json!(name);
             if event == HookEvent::SubagentStop {
-                more["agent_transcript_path"] = json!(self.session.transcript_path);
+                more["agent_transcript_path"] = json!(self.session.transcript_of(id));
                 kind = name;
             }
         }

@@ -323,6 +323,7 @@ impl Session {
             model: model.name.clone(),
             provider: model.provider.clone(),
             latency_ms: self.ports.clock.now().since(started),
+            request_id: answer.request_id.clone(),
         }
     }
 

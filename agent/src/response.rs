@@ -13,6 +13,8 @@ pub(crate) struct Assembly {
     usage: Usage,
     cost: Option<Cost>,
     cache_miss: Option<CacheMiss>,
+    /// The server's id of the request.
+    request_id: Option<String>,
     /// The fallback model that answers.
     model: Option<Model>,
     stop_reason: Option<StopReason>,
@@ -31,6 +33,8 @@ pub(crate) struct ModelAnswer {
     pub(crate) cache_miss: Option<CacheMiss>,
     /// The model that answered, if not the requested one.
     pub(crate) model: Option<Model>,
+    /// The server's id of the request.
+    pub(crate) request_id: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -63,6 +67,7 @@ impl Assembly {
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Sent { .. } => {}
+            StreamEvent::Accepted { request_id } => self.request_id = Some(request_id.clone()),
             StreamEvent::Retry(_) => {
                 *self = Self {
                     model: self.model.take(),
@@ -145,6 +150,7 @@ impl Assembly {
             cost: self.cost,
             cache_miss: self.cache_miss,
             model: self.model,
+            request_id: self.request_id,
         }
     }
 
@@ -169,6 +175,7 @@ impl Assembly {
             cost: self.cost,
             cache_miss: self.cache_miss,
             model: self.model,
+            request_id: self.request_id,
         })
     }
 }

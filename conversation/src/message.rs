@@ -86,6 +86,9 @@ pub struct Response {
     pub provider: String,
     /// Milliseconds from the request to the end, retries included.
     pub latency_ms: u64,
+    /// The server's id of the request; `None` if it gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// Reason why the model stopped.

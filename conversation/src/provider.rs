@@ -199,6 +199,11 @@ pub enum StreamEvent {
     Retry(RetryNotice),
     /// Another model answers instead of the requested one; everything received before is void.
     Fallback(FallbackNotice),
+    /// The server has accepted the request under this id, which its support asks for.
+    Accepted {
+        /// The server's id of the request.
+        request_id: String,
+    },
     /// The answer begins.
     Started {
         /// The vendor's id of the message.

@@ -128,6 +128,7 @@ fn assistant(answer: &str, calls: &mut usize) -> Message {
         model: "m".into(),
         provider: "p".into(),
         latency_ms: 0,
+        request_id: None,
     };
     Message {
         response: Some(response),

@@ -257,6 +257,9 @@ impl SessionOpener {
         Engaged {
             session_id: store.uuid().to_owned(),
             cwd: config.environment.cwd().to_owned(),
+            entrypoint: { config.environment.get("CLAUDE_CODE_ENTRYPOINT") }
+                .unwrap_or("sdk-cli")
+                .to_owned(),
             transcript_path: assemble::transcript(store, &config),
             servers: session.tools().servers().cloned(),
             session,

@@ -50,6 +50,8 @@ pub struct Engaged {
     pub session_id: String,
     /// Working directory.
     pub cwd: PathBuf,
+    /// What started the program: `cli`, `sdk-cli`, `sdk-py` …
+    pub entrypoint: String,
     /// Models to switch to.
     pub models: Arc<dyn Models>,
     /// The MCP servers.

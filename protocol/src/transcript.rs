@@ -6,6 +6,7 @@
 //! is restored from its transcript (`read`).
 
 mod read;
+pub(crate) mod sidechain;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_conversation::{ContentBlock, Message, MessageId, Origin, Role, ToolUseId};
+use ah_conversation::{ContentBlock, Message, MessageId, Origin, Response, Role, ToolUseId};
 use serde_json::{Value, json};
 
 use crate::stream_json::message::{content, details, head, timestamp};
@@ -67,13 +68,25 @@ pub(crate) fn unwritten(path: &Path, error: &io::Error) -> String {
     format!("cannot write the transcript `{}`: {error}", path.display())
 }
 
+/// What every row of a session's transcripts says.
+#[derive(Debug, Clone)]
+pub struct RowHead {
+    /// UUID of the session.
+    pub session_id: String,
+    /// Working directory; the branch that is checked out there is told with each row.
+    pub cwd: PathBuf,
+    /// Version of this program, for the SDKs.
+    pub version: String,
+    /// What started the program: `cli`, `sdk-cli`, `sdk-py` …
+    pub entrypoint: String,
+    /// Id of the subagent whose conversation it is; `None` in the main conversation.
+    pub agent_id: Option<String>,
+}
+
 /// Transcript of an open session.
 pub struct TranscriptFile {
     path: PathBuf,
-    /// Written in every row.
-    session_id: String,
-    cwd: String,
-    version: String,
+    head: RowHead,
     state: Mutex<WriteState>,
 }
 
@@ -102,9 +115,7 @@ impl TranscriptFile {
     /// If the file cannot be read or written.
     pub fn open(
         path: PathBuf,
-        session_id: &str,
-        cwd: &Path,
-        version: &str,
+        head: RowHead,
         title: Option<&str>,
         messages: &[Arc<Message>],
         ids: &dyn Ids,
@@ -119,14 +130,12 @@ impl TranscriptFile {
         let mut before = if is_cut { "\n" } else { "" }.to_owned();
         if let Some(title) = title.filter(|_| there.is_empty() && messages.is_empty()) {
             let row =
-                json!({"type": "custom-title", "customTitle": title, "sessionId": session_id});
+                json!({"type": "custom-title", "customTitle": title, "sessionId": head.session_id});
             before.push_str(&format!("{row}\n"));
         }
         let transcript = Self {
             path,
-            session_id: session_id.to_owned(),
-            cwd: cwd.to_string_lossy().into_owned(),
-            version: version.to_owned(),
+            head,
             state: Mutex::new(WriteState {
                 file: RowFile::Closed,
                 before,
@@ -141,8 +150,9 @@ impl TranscriptFile {
             .collect();
         let mut state = transcript.lock();
         let mut rows = Vec::new();
+        let branch = transcript.head.branch();
         for message in messages {
-            rows.extend(transcript.rows(message, &mut state, ids));
+            rows.extend(transcript.rows(message, &branch, &mut state, ids));
         }
         rows.retain(|row| !row["uuid"].as_str().is_some_and(|it| known.contains(it)));
         state.write(&transcript.path, &rows)?;
@@ -161,14 +171,20 @@ impl TranscriptFile {
     /// If the file cannot be written.
     pub fn write(&self, message: &Message, ids: &dyn Ids) -> io::Result<Vec<Value>> {
         let state = &mut *self.lock();
-        let rows = self.rows(message, state, ids);
+        let rows = self.rows(message, &self.head.branch(), state, ids);
         state.write(&self.path, &rows)?;
         Ok(rows)
     }
 
     /// Returns the rows of a message: one for each block of an answer and each tool result, like the lines that hosts see,
     /// and one for any other message.
-    fn rows(&self, message: &Message, state: &mut WriteState, ids: &dyn Ids) -> Vec<Value> {
+    fn rows(
+        &self,
+        message: &Message,
+        branch: &str,
+        state: &mut WriteState,
+        ids: &dyn Ids,
+    ) -> Vec<Value> {
         let uuid = ids.of(&message.id);
         let mut parent = message.parent.as_ref().map(|parent| {
             let end = state.ends.get(parent).cloned();
@@ -179,6 +195,7 @@ impl TranscriptFile {
             let mut row = self.row(message, &uuid, blocks);
             row["parentUuid"] = json!(parent);
             row["uuid"] = json!(name);
+            row["gitBranch"] = json!(branch);
             rows.push(row);
             parent = Some(name);
         }
@@ -196,16 +213,24 @@ impl TranscriptFile {
         };
         let mut row = json!({
             "parentUuid": null,
-            "isSidechain": false,
+            "isSidechain": self.head.agent_id.is_some(),
             "userType": "external",
-            "cwd": self.cwd,
-            "sessionId": self.session_id,
-            "version": self.version,
+            "entrypoint": self.head.entrypoint,
+            "cwd": self.head.cwd.to_string_lossy(),
+            "sessionId": self.head.session_id,
+            "version": self.head.version,
+            "gitBranch": null,
             "type": kind,
             "message": said(message, blocks, uuid),
             "uuid": null,
             "timestamp": timestamp(message.created_at),
         });
+        if let Some(agent) = &self.head.agent_id {
+            row["agentId"] = json!(agent);
+        }
+        if let Some(response) = &message.response {
+            row["requestId"] = json!(request_id(response, uuid));
+        }
         match message.origin {
             Origin::Summary { .. } => row["isCompactSummary"] = json!(true),
             Origin::Nudge
@@ -230,6 +255,21 @@ impl TranscriptFile {
     fn lock(&self) -> MutexGuard<'_, WriteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl RowHead {
+    /// Returns the branch that is checked out; `HEAD` if none is.
+    fn branch(&self) -> String {
+        let repository = ah_agent::git::repository(&self.cwd);
+        let branch = repository.and_then(|repository| repository.branch);
+        branch.unwrap_or_else(|| "HEAD".to_owned())
+    }
+}
+
+/// Returns the id of the request of an answer. Usage readers count the rows of one request once, so there always is one.
+fn request_id(response: &Response, uuid: &str) -> String {
+    let known = response.request_id.clone();
+    known.unwrap_or_else(|| format!("req_{}", uuid.replace('-', "")))
 }
 
 impl WriteState {

@@ -152,7 +152,10 @@ impl Provider for Anthropic {
             async move {
                 let event = events.next().await?;
                 match (event, again) {
-                    (event @ Ok(StreamEvent::Sent { .. }), again) => Some((event, (events, again))),
+                    (
+                        event @ Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }),
+                        again,
+                    ) => Some((event, (events, again))),
                     (Err(error), Some((plain, request))) if refuses_features(&error) => {
                         is_plain.store(true, Ordering::Relaxed);
                         if request.summary.is_some() {

@@ -187,10 +187,16 @@ impl Attempt {
         if content_type.starts_with("text/html") {
             return Err(web_page(response, &setting_names).await);
         }
+        let id = ["request-id", "x-request-id"]
+            .into_iter()
+            .find_map(|name| header(&response, name))
+            .filter(|id| id.len() <= failure::LONGEST_REQUEST_ID)
+            .map(str::to_owned);
+        let accepted = id.map(|request_id| Ok(StreamEvent::Accepted { request_id }));
         let body = response
             .bytes_stream()
             .map_err(move |error| network(&error, &host, &setting_names));
-        Ok(events(body, deadline, timeouts, reader))
+        Ok(stream::iter(accepted).chain(events(body, deadline, timeouts, reader)))
     }
 
     /// Returns the response. If the server rejects the key and the source has another one, sends the request again with it.

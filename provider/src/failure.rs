@@ -16,7 +16,7 @@ const LONGEST_MESSAGE: usize = 500;
 /// Length limit, in bytes, of the excerpt of a body or header that an error message repeats.
 const LONGEST_EXCERPT: usize = 200;
 /// Longer request ids are left out of messages.
-const LONGEST_REQUEST_ID: usize = 40;
+pub(crate) const LONGEST_REQUEST_ID: usize = 40;
 
 /// Phrases in errors of servers about a conversation that is too long, in lower case.
 const TOO_LONG: [&str; 14] = [

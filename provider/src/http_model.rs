@@ -162,7 +162,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
         stream::unfold(state, |(mut events, body, again)| async move {
             let event = events.next().await?;
             let again = match (&event, again) {
-                (Ok(StreamEvent::Sent { .. }), again) => {
+                (Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }), again) => {
                     return Some(((event, body.clone()), (events, body, again)));
                 }
                 (Err(error), Some(again)) => again.learn(error),

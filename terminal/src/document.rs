@@ -134,6 +134,7 @@ mod tests {
             model: "m".to_owned(),
             provider: "script".to_owned(),
             latency_ms: 1,
+            request_id: None,
         };
         let call = ToolUse {
             id: "t".into(),

@@ -170,6 +170,7 @@ fn an_unknown_part_makes_the_cost_unknown() {
         model: model.to_owned(),
         provider: "p".to_owned(),
         latency_ms: 0,
+        request_id: None,
     };
     let responses = [
         response("a", Some(Cost(1))),

@@ -122,6 +122,7 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
         | StreamEvent::Billed { .. }
+        | StreamEvent::Accepted { .. }
         | StreamEvent::CacheMissed(_) => return None,
     })
 }

@@ -29,7 +29,8 @@ use super::wire::{
     ResponseForm,
 };
 use super::{Pipes, Wanted};
-use crate::transcript::unwritten;
+use crate::transcript::sidechain::Sidechains;
+use crate::transcript::{RowHead, unwritten};
 use crate::{Engaged, Engine, Ids, Introduction, Refusal, Setting, TranscriptFile};
 
 /// Time limit for flushing the output on shutdown.
@@ -435,11 +436,19 @@ impl Worker {
         let engaged = engaged.await?;
         speaker.name(&engaged.session_id, engaged.max_retries);
         if let Some(path) = &engaged.transcript_path {
+            let head = RowHead {
+                session_id: engaged.session_id.clone(),
+                cwd: engaged.cwd.clone(),
+                version: shared.introduction().version.clone(),
+                entrypoint: engaged.entrypoint.clone(),
+                agent_id: None,
+            };
+            let sidechains = Mutex::new(Sidechains::of(path, head.clone()));
+            // It is opened once.
+            drop(speaker.sidechains.set(sidechains));
             let opened = TranscriptFile::open(
                 path.clone(),
-                &engaged.session_id,
-                &engaged.cwd,
-                &shared.introduction().version,
+                head,
                 wishes.title.as_deref(),
                 engaged.session.transcript().messages(),
                 &*shared.link.ids,

@@ -21,6 +21,7 @@ use hook::said;
 use super::Wanted;
 use super::link::Link;
 use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
+use crate::transcript::sidechain::Sidechains;
 use crate::transcript::unwritten;
 use crate::{TranscriptFile, names};
 
@@ -32,6 +33,8 @@ pub(crate) struct Speaker {
     pub(crate) host: Option<Arc<dyn Host>>,
     /// Transcript file for the SDKs.
     pub(crate) transcript: OnceLock<TranscriptFile>,
+    /// Transcripts of its subagents.
+    pub(crate) sidechains: OnceLock<Mutex<Sidechains>>,
     state: Mutex<SpeakerState>,
 }
 
@@ -66,6 +69,8 @@ struct Arriving {
     id: String,
     model: String,
     usage: Usage,
+    /// The server's id of the request.
+    request_id: Option<String>,
     /// Number of blocks sent, without calls.
     told: usize,
     /// UUID of the message.
@@ -83,6 +88,7 @@ impl Speaker {
             wanted,
             host,
             transcript: OnceLock::new(),
+            sidechains: OnceLock::new(),
             state: Mutex::new(SpeakerState {
                 trigger: "auto",
                 ..SpeakerState::default()
@@ -222,7 +228,7 @@ impl Speaker {
     }
 
     fn assistant(&self, block: &ContentBlock, is_cut: bool) {
-        let (mut message, uuid) = {
+        let (mut message, uuid, request_id) = {
             let answer = &mut self.lock().answer;
             let index = answer.blocks;
             answer.blocks += 1;
@@ -232,7 +238,8 @@ impl Speaker {
                 _ => answer.told += 1,
             }
             let uuid = names::of_block(&answer.uuid, index);
-            (head(&answer.id, &answer.model, &answer.usage), uuid)
+            let head = head(&answer.id, &answer.model, &answer.usage);
+            (head, uuid, answer.request_id.clone())
         };
         message["content"] = json!([content(block)]);
         let mut line = json!({
@@ -242,6 +249,9 @@ impl Speaker {
             "uuid": uuid,
             "timestamp": self.now(),
         });
+        if let Some(id) = request_id {
+            line["request_id"] = json!(id);
+        }
         if is_cut {
             line["aborted"] = json!(true);
         }
@@ -249,6 +259,9 @@ impl Speaker {
     }
 
     fn piece(&self, event: &StreamEvent) {
+        if let StreamEvent::Accepted { request_id } = event {
+            self.lock().answer.request_id = Some(request_id.clone());
+        }
         if let StreamEvent::Started { id, usage } = event {
             let id = if id.is_empty() {
                 format!("msg_{}", self.link.ids.fresh().replace('-', ""))

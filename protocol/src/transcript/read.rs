@@ -201,5 +201,6 @@ fn response(said: &Value) -> Response {
         model: said["model"].as_str().unwrap_or_default().to_owned(),
         provider: "anthropic".to_owned(),
         latency_ms: 0,
+        request_id: None,
     }
 }

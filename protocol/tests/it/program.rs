@@ -49,6 +49,7 @@ impl Engine for Scene {
         Ok(Engaged {
             session: session.await.unwrap(),
             session_id: "session".to_owned(),
+            entrypoint: "sdk-cli".to_owned(),
             cwd: PathBuf::from("/"),
             models: Arc::new(NoModels),
             servers: None,

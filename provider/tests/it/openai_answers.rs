@@ -68,6 +68,7 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
             StreamEvent::Billed { cost } => end.push(format!("billed {}", cost.0)),
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
+            | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Fallback(_)
             | StreamEvent::Retry(_) => {}

@@ -285,6 +285,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }

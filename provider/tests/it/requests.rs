@@ -46,6 +46,7 @@ pub(crate) fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock
             model: model.to_owned(),
             provider: "anthropic".to_owned(),
             latency_ms: 0,
+            request_id: None,
         }),
     })
 }

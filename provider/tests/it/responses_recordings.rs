@@ -206,6 +206,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }

@@ -95,6 +95,7 @@ fn answer(seq: u32, stop_reason: StopReason) -> Message {
             model: "test".to_owned(),
             provider: "script".to_owned(),
             latency_ms: 0,
+            request_id: None,
         }),
         ..message(
             seq,

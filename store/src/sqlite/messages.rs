@@ -17,7 +17,7 @@ use super::{blocks, calls, context};
 /// Columns that [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-    cache_creation_1h_input_tokens, cost";
+    cache_creation_1h_input_tokens, cost, request_id";
 
 /// Inserts a message into the conversation of a subagent or the main one, unless it is already stored; returns whether
 /// it was inserted. `outputs` are the full outputs of calls that ended in this transaction; those of earlier calls are
@@ -64,8 +64,8 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
         .prepare_cached(
             "INSERT INTO messages (id, parent_id, role, seq, created_at, created_ms, stop_reason, model, provider,
                  api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-                 cache_creation_1h_input_tokens, cost)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                 cache_creation_1h_input_tokens, cost, request_id)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             message.id.as_str(),
@@ -89,6 +89,7 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
             tokens(|usage| usage.cache_read_input_tokens),
             tokens(|usage| usage.cache_creation_1h_input_tokens),
             response.and_then(|response| i64::try_from(response.cost?.0).ok()),
+            response.and_then(|response| response.request_id.as_deref()),
         ])?;
     Ok(inserted == 1)
 }
@@ -221,6 +222,7 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
         model: row.get::<_, Option<String>>(7)?.unwrap_or_default(),
         provider: row.get::<_, Option<String>>(8)?.unwrap_or_default(),
         latency_ms: tokens(9)?,
+        request_id: row.get(16)?,
     })
 }
 

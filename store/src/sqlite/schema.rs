@@ -3,7 +3,7 @@
 //! Tables and columns of the original program keep its names and meanings. `created_at` and similar columns are Unix
 //! seconds; `input_tokens` of an assistant message counts all input, cached or not. Added here:
 //!
-//! - `messages`: `cost` (in pico-dollars; NULL if unknown), `agent_id` and `spawned_by` (of a subagent's messages,
+//! - `messages`: `cost` (in pico-dollars; NULL if unknown), `request_id` (the server's id of the request; NULL if none), `agent_id` and `spawned_by` (of a subagent's messages,
 //!   whose root is a child of the message with the call), `provider`, `created_ms` (the milliseconds within the
 //!   second), and the parts of `input_tokens` written to and read from the cache, which give the uncached rest and the
 //!   exact price.
@@ -117,15 +117,24 @@ CREATE TABLE file_states (
     "
 CREATE TABLE prefixes (id INTEGER PRIMARY KEY, message_id TEXT NOT NULL, hash TEXT NOT NULL, content TEXT);
 ",
+    "
+ALTER TABLE messages ADD COLUMN request_id TEXT;
+",
 ]);
 
 /// Temporary views that make an older conversation readable without migrating it, by `user_version` - 1.
-const TO_READ: [&str; 2] = [
+const TO_READ: [&str; 4] = [
     "
-CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost FROM main.messages;
+CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost, NULL AS request_id FROM main.messages;
 ",
-    "",
+    NO_REQUEST_ID,
+    NO_REQUEST_ID,
+    NO_REQUEST_ID,
 ];
+
+const NO_REQUEST_ID: &str = "
+CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS request_id FROM main.messages;
+";
 
 /// Migrations to the current schema of a queue.
 pub(super) const QUEUE: Schema = Schema(&["

@@ -138,6 +138,7 @@ pub fn response() -> Response {
         model: "model-1".to_owned(),
         provider: "anthropic".to_owned(),
         latency_ms: 1234,
+        request_id: Some("req_1".to_owned()),
     }
 }
 

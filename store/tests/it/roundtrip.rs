@@ -136,6 +136,7 @@ fn response() -> impl Strategy<Value = Response> {
                 model,
                 provider,
                 latency_ms: latency_ms.into(),
+                request_id: (latency_ms % 2 == 0).then(|| format!("req_{latency_ms}")),
             }
         })
 }

@@ -290,7 +290,7 @@ async fn a_database_of_a_newer_version_is_left_unchanged() {
     let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 4)");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 5)");
     insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or start a new session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
@@ -306,7 +306,7 @@ async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for
     rusqlite::Connection::open(paths.database())
         .unwrap()
         .execute_batch(
-            "ALTER TABLE messages DROP COLUMN cost; DROP TABLE file_states; DROP TABLE file_steps;
+            "ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps;
              DROP TABLE prefixes;
              PRAGMA user_version = 1;",
         )
@@ -331,6 +331,27 @@ async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for
     let answer = Speaker::after(&messages[messages.len() - 1]).answer("at a price");
     append(&session, &answer).await;
     assert_eq!(costs(session.load().await.unwrap().messages()), 1);
+}
+
+/// The last version before answers had the id of their request.
+#[tokio::test]
+async fn a_database_without_ids_of_requests_is_read_without_changes() {
+    let world = World::new();
+    let paths = world.fresh();
+    let messages = conversation(&paths).await;
+    rusqlite::Connection::open(paths.database())
+        .unwrap()
+        .execute_batch("ALTER TABLE messages DROP COLUMN request_id; PRAGMA user_version = 4;")
+        .unwrap();
+    let found = fs::read(paths.database()).unwrap();
+    let tree = Tree::open(&paths).unwrap();
+    assert_eq!(tree.heads().unwrap().len(), messages.len());
+    assert_eq!(fs::read(paths.database()).unwrap(), found);
+    let session = open_quietly(&paths).await;
+    assert_eq!(
+        session.load().await.unwrap().messages().len(),
+        messages.len()
+    );
 }
 
 #[tokio::test]

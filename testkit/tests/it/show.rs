@@ -66,6 +66,7 @@ async fn a_stored_conversation_is_formatted_in_lines() {
                 model: "test".to_owned(),
                 provider: "script".to_owned(),
                 latency_ms: 1,
+                request_id: None,
             }),
         };
         parent = Some(message.clone());

@@ -367,3 +367,61 @@ fn without_persistence_no_file_is_written() {
     assert_eq!(files(&world), before);
     assert!(!world.file(".ah").exists());
 }
+
+/// Readers of usage count the rows of one request once, and the SDKs list subagents by their files.
+#[test]
+fn rows_name_their_request_and_subagents_have_files_of_their_own() {
+    let world = World::new();
+    let ask = json!({
+        "description": "look",
+        "prompt": "Look around.",
+        "subagent_type": "general-purpose",
+        "run_in_background": false,
+    });
+    let both = Turn {
+        text: Some("I ask.".into()),
+        ..uses("Agent", ask)
+    };
+    let server = Server::new([
+        both,
+        uses("Bash", json!({"command": "echo hello"})),
+        says("Seen."),
+        says("Done."),
+    ]);
+    let id = talk(&world, &server, &[], "first");
+    let all = transcripts(&world);
+    let (mains, below): (Vec<_>, Vec<_>) = { all.iter() }
+        .partition(|path| path.file_stem().and_then(|name| name.to_str()) == Some(&*id));
+    let ([main], [below]) = (&mains[..], &below[..]) else {
+        panic!("{all:?}");
+    };
+    let folder = main.with_extension("").join("subagents");
+    assert_eq!(below.parent(), Some(&*folder));
+    let agent = rows(below)[0]["agentId"].as_str().unwrap().to_owned();
+    assert_eq!(
+        below.file_name().unwrap().to_str(),
+        Some(&*format!("agent-{agent}.jsonl"))
+    );
+    for (path, is_below) in [(main, false), (below, true)] {
+        let mut requests = Vec::new();
+        for row in rows(path) {
+            assert_eq!(row["isSidechain"], is_below, "{row}");
+            assert_eq!(row["sessionId"], json!(id), "{row}");
+            assert_eq!(row["entrypoint"], "sdk-cli", "{row}");
+            assert_eq!(row["gitBranch"], "HEAD", "{row}");
+            if row["type"] == "assistant" {
+                requests.push((row["message"]["id"].clone(), row["requestId"].clone()));
+            }
+        }
+        assert!(requests.iter().all(|(_, request)| request.is_string()));
+        requests.dedup();
+        assert_eq!(requests.len(), 2, "{requests:?}");
+    }
+    assert_eq!(rows(below)[0]["message"]["content"], "Look around.");
+    let meta = fs::read_to_string(below.with_extension("meta.json")).unwrap();
+    let meta: Value = serde_json::from_str(&meta).unwrap();
+    assert_eq!(
+        (&meta["agentType"], &meta["toolUseId"].is_string()),
+        (&json!("general-purpose"), &true)
+    );
+}

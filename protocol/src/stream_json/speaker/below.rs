@@ -1,6 +1,8 @@
 //! Messages about background tasks, and messages of subagents, which carry the id of the call that started them.
 
-use ah_agent::SessionUpdate;
+use std::sync::PoisonError;
+
+use ah_agent::{Frontend as _, SessionUpdate};
 use ah_conversation::{
     ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage,
 };
@@ -93,6 +95,11 @@ impl Speaker {
                 answer.id = if id.is_empty() { fresh() } else { id.clone() };
                 answer.usage = *usage;
             }
+            SessionUpdate::Piece(StreamEvent::Accepted { request_id }) => {
+                let mut state = self.lock();
+                let answer = state.below.entry(task.id.clone()).or_default();
+                answer.request_id = Some(request_id.clone());
+            }
             SessionUpdate::Block(block) => self.block_below(task, block),
             SessionUpdate::Result(result) => self.below(
                 task,
@@ -103,15 +110,18 @@ impl Speaker {
                     "timestamp": self.now(),
                 }),
             ),
-            SessionUpdate::Stored(message) if message.origin == Origin::Prompt => {
-                self.prompt_below(task, message);
+            SessionUpdate::Stored(message) => {
+                self.stored_below(task, message);
+                if message.origin == Origin::Prompt {
+                    self.prompt_below(task, message);
+                }
             }
             _ => {}
         }
     }
 
     fn block_below(&self, task: &Task, block: &ContentBlock) {
-        let mut message = {
+        let (mut message, request_id) = {
             let state = self.lock();
             let is_call = matches!(block, ContentBlock::ToolUse(_));
             let Some(answer) = state.below.get(&task.id) else {
@@ -121,13 +131,35 @@ impl Speaker {
                 return;
             }
             let Arriving {
-                id, model, usage, ..
+                id,
+                model,
+                usage,
+                request_id,
+                ..
             } = answer;
-            head(id, model, usage)
+            (head(id, model, usage), request_id.clone())
         };
         message["content"] = json!([content(block)]);
-        let line = json!({"type": "assistant", "message": message, "timestamp": self.now()});
+        let mut line = json!({"type": "assistant", "message": message, "timestamp": self.now()});
+        if let Some(id) = request_id {
+            line["request_id"] = json!(id);
+        }
         self.below(task, line);
+    }
+
+    /// Writes a message into the transcript of its subagent.
+    fn stored_below(&self, task: &Task, message: &Message) {
+        let Some(sidechains) = self.sidechains.get() else {
+            return;
+        };
+        let mut sidechains = sidechains.lock().unwrap_or_else(PoisonError::into_inner);
+        match sidechains.write(task, message, &*self.link.ids) {
+            Ok((path, rows)) => self.mirror(&path, rows),
+            Err(error) => {
+                let text = format!("cannot write the transcript of a subagent: {error}");
+                self.notice(&text);
+            }
+        }
     }
 
     fn prompt_below(&self, task: &Task, message: &Message) {

@@ -45,6 +45,7 @@ impl RecordedAnswer {
             | StreamEvent::Retry(_)
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Started { .. }
             | StreamEvent::BlockStopped { .. }

@@ -44,11 +44,13 @@ fn client(server: &Server) -> Arc<dyn Provider> {
     connect("anthropic/test", &options).expect("a key and an address")
 }
 
-/// The answer of `provider`, without the request's size, the answer's id and the token counts, which differ.
+/// The answer of `provider`, without the request's size and id, the answer's id and the token counts, which differ.
 async fn told(provider: &dyn Provider) -> Vec<String> {
     let events = provider.stream(request(&[user(0, "hello")]));
     let told = events.filter_map(async |event| match event {
-        Ok(StreamEvent::Sent { .. } | StreamEvent::Started { .. }) => None,
+        Ok(
+            StreamEvent::Sent { .. } | StreamEvent::Accepted { .. } | StreamEvent::Started { .. },
+        ) => None,
         Ok(event) => Some(format!("{event:?}")),
         Err(error) => Some(format!(
             "{:?} {:?} {:?}",

@@ -55,6 +55,7 @@ impl Stream {
             | StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Retry(_) => None,
         }

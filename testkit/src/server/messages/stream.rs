@@ -26,6 +26,7 @@ pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
         | StreamEvent::Billed { .. }
+        | StreamEvent::Accepted { .. }
         | StreamEvent::CacheMissed(_) => return None,
         StreamEvent::Started { id, usage } => json!({
             "type": "message_start",

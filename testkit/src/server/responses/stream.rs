@@ -52,6 +52,7 @@ impl Stream {
             | StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
+            | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Retry(_) => None,
         }
