@@ -90,30 +90,64 @@ pub fn rows(hunks: &[Hunk], width: usize) -> Vec<Line> {
     rows
 }
 
+/// Returns the hunks as lines of any length, without numbers: of a text whose place in the file is not known.
+pub fn unnumbered(hunks: &[Hunk]) -> Vec<Line> {
+    let mut rows = Vec::new();
+    for (index, hunk) in hunks.iter().enumerate() {
+        if index > 0 {
+            rows.push(Line::of("⋮", Style::DIM));
+        }
+        for changed in compared(&hunk.lines) {
+            let (sign, ink) = sign(changed.tag);
+            let mut line = Line::of(sign, Style::of(ink, Effects::new()));
+            line.append(&marked(&changed, ink));
+            rows.push(line);
+        }
+    }
+    rows
+}
+
+/// Returns the sign of a line, and its ink.
+fn sign(tag: ChangeTag) -> (&'static str, Ink) {
+    match tag {
+        ChangeTag::Equal => ("  ", Ink::Plain),
+        ChangeTag::Delete => ("- ", Ink::Removed),
+        ChangeTag::Insert => ("+ ", Ink::Added),
+    }
+}
+
+/// Returns a line in its ink, with its changed words marked.
+fn marked(changed: &DiffLine, ink: Ink) -> Line {
+    let style = Style::of(ink, Effects::new());
+    let mut line = Line::default();
+    for (is_marked, piece) in &changed.pieces {
+        let effects = if *is_marked {
+            Effects::BOLD | Effects::UNDERLINE
+        } else {
+            Effects::new()
+        };
+        line.push(piece, style.with(effects));
+    }
+    line
+}
+
 fn hunk_rows(hunk: &Hunk, digits: usize, width: usize, rows: &mut Vec<Line>) {
     let (mut old, mut new) = (hunk.old_start, hunk.new_start);
     for changed in compared(&hunk.lines) {
-        let (number, sign, ink) = match changed.tag {
-            ChangeTag::Equal => (new, ' ', Ink::Plain),
-            ChangeTag::Delete => (old, '-', Ink::Removed),
-            ChangeTag::Insert => (new, '+', Ink::Added),
+        let (sign, ink) = sign(changed.tag);
+        let number = if changed.tag == ChangeTag::Delete {
+            old
+        } else {
+            new
         };
         old += usize::from(changed.tag != ChangeTag::Insert);
         new += usize::from(changed.tag != ChangeTag::Delete);
         let style = Style::of(ink, Effects::new());
-        let mut line = Line::default();
-        for (is_marked, piece) in &changed.pieces {
-            let effects = if *is_marked {
-                Effects::BOLD | Effects::UNDERLINE
-            } else {
-                Effects::new()
-            };
-            line.push(piece, style.with(effects));
-        }
+        let line = marked(&changed, ink);
         let mut first = Line::of(&format!("{number:>digits$} "), Style::DIM);
-        first.push(&format!("{sign} "), style);
+        first.push(sign, style);
         let mut rest = Line::of(&format!("{:>digits$} ", ""), Style::DIM);
-        rest.push(&format!("{sign} "), style);
+        rest.push(sign, style);
         rows.extend(wrap_hard(&line, width, &first, &rest));
     }
 }

@@ -152,8 +152,8 @@ fn a_question_writes_out_what_nothing_shows() {
         .run()
         .expect(0);
     for part in [
-        "bash wants to run",
-        "write wants to run",
+        "bash: echo",
+        "write: a",
         "<U+200B>",
         "<U+E0041>",
         "<U+202E>",

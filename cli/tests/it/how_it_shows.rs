@@ -230,12 +230,11 @@ fn always_means_always() {
 
 ⠋ waiting for you 0s · Esc interrupts
 
-bash wants to run:
-  command: touch made
-  y            yes, once
-  s            yes, for this session: bash(touch made)
-  a            yes, always in ALL projects: the same, saved to FILE
-  n [reason]   no; the reason is sent to the model
+bash: touch made
+  y           yes, once
+  s           yes, for this session: bash(touch made)
+  a           yes, always in ALL projects: the same, saved to FILE
+  n [reason]  no; the reason is sent to the model
 Allow?
 claude-sonnet-4-5-20250929 · /help
 "#);
@@ -245,13 +244,8 @@ claude-sonnet-4-5-20250929 · /help
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > make it
 
-    bash wants to run:
-      command: touch made
-      y            yes, once
-      s            yes, for this session: bash(touch made)
-      a            yes, always in ALL projects: the same, saved to FILE
-      n [reason]   no; the reason is sent to the model
-    Allow? a
+    bash: touch made
+    → yes, always in ALL projects
 
     ✓ bash $ touch made (0.0s)
       (no output)
@@ -294,8 +288,8 @@ fn a_choice_of_the_models() {
     ⠋ waiting for you 0s · Esc interrupts
 
     [Colour] Which colour?
-      1  red   warm
-      2  blue  cold
+      1  red: warm
+      2  blue: cold
     A number, or your own words:
     claude-sonnet-4-5-20250929 · bypass permissions
     ");
@@ -306,9 +300,7 @@ fn a_choice_of_the_models() {
     > paint it
 
     [Colour] Which colour?
-      1  red   warm
-      2  blue  cold
-    A number, or your own words: 2
+    → blue
 
     ✓ ask_user_question (0.0s)
       The person has answered:

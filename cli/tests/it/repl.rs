@@ -19,7 +19,7 @@ pub fn stable(screen: &str) -> String {
         (r"\b01[0-9A-Z]{24}\b", "SESSION"),
         (r"\(\d+\.\ds\)", "(0.0s)"),
         (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ([\w ]+) \d+s", "⠋ $1 0s"),
-        (r"(?s)saved to `.*?\n  n ", "saved to FILE\n  n "),
+        (r"(?s)saved to\s+`.*?\n  n ", "saved to FILE\n  n "),
     ];
     fixed
         .iter()
@@ -250,12 +250,11 @@ fn a_question_does_not_eat_what_is_typed() {
 
 ⠋ waiting for you 0s · Esc interrupts
 
-bash wants to run:
-  command: touch asked
-  y            yes, once
-  s            yes, for this session: bash(touch asked)
-  a            yes, always in ALL projects: the same, saved to FILE
-  n [reason]   no; the reason is sent to the model
+bash: touch asked
+  y           yes, once
+  s           yes, for this session: bash(touch asked)
+  a           yes, always in ALL projects: the same, saved to FILE
+  n [reason]  no; the reason is sent to the model
 Allow? (Tab, then your answer)
 > no need to hurry
 claude-sonnet-4-5-20250929 · /help

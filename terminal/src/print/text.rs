@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Cost, DisplayKey, Event, EventKind, ExitReason, Host, HostPermission, Interface, LoopAction,
-    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUseId, Usage, neutralise,
+    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUse, ToolUseId, Usage,
+    neutralise,
 };
 use async_trait::async_trait;
 
 use ah::assemble::SessionView;
 use ah_config::{Config, Keeping};
 
-use super::question;
+use super::question::{self, Lines};
 use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Screen, count};
 
@@ -190,6 +191,12 @@ impl Text {
     }
 
     /// Returns the key argument of a call, with paths relative to the working directory, and its kind.
+    /// Returns the name of the argument that stands for a call.
+    pub fn key_argument(&self, call: &ToolUse) -> Option<String> {
+        let spec = self.view.tools.iter().find(|spec| spec.name == call.name)?;
+        Some(spec.key.as_ref()?.argument().to_owned())
+    }
+
     fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, Option<&DisplayKey>) {
         let spec = self.view.tools.iter().find(|spec| spec.name == tool);
         let kind = spec.and_then(|spec| spec.key.as_ref());
@@ -497,10 +504,11 @@ impl Host for Text {
         self.screen.flush();
         self.screen.rest();
         let asked = question.clone();
+        let (key, size) = (self.key_argument(&question.call), self.screen.look.size);
         // If the run is stopped meanwhile, the thread waits for a line until the program ends.
         let answer = tokio::task::spawn_blocking(move || {
-            let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
-            question::ask(&asked, &keeping, &mut input, &mut output)
+            let mut form = Lines::of_process(size);
+            question::ask(&asked, key.as_deref(), &keeping, &mut form)
         });
         match answer.await {
             Ok(Ok(answer)) => answer,
@@ -514,10 +522,9 @@ impl Host for Text {
         }
         self.screen.flush();
         self.screen.rest();
-        let host = host.to_owned();
+        let (host, size) = (host.to_owned(), self.screen.look.size);
         let answer = tokio::task::spawn_blocking(move || {
-            let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
-            question::ask_host(&host, &mut input, &mut output)
+            question::ask_host(&host, &mut Lines::of_process(size))
         });
         match answer.await {
             Ok(Ok(answer)) => answer,

@@ -1,44 +1,51 @@
-//! The asking side of a question in the conversation: a writer for its text and a reader for the answers, so that the
-//! same code asks as without a conversation (`print/question.rs`).
+//! The asking side of a question in the conversation: what is asked goes to the terminal, and typed lines come back, so
+//! that the same code asks as without a conversation (`print/question.rs`).
 
-use std::io::{self, BufRead, Read, Write};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::input::Input;
 use super::question::QuestionUpdate;
+use crate::print::question::{Form, Sheet};
 
 /// The side of a question that asks.
 pub struct Asker {
     id: u64,
     inputs: Sender<Input>,
+    typed: Receiver<String>,
 }
 
 impl Asker {
-    /// Opens a question. It is closed when the asker is dropped.
-    pub fn open(inputs: &Sender<Input>) -> (Self, AnswerReader, QuestionWriter) {
+    /// Opens a question.
+    pub fn open(inputs: &Sender<Input>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let (lines, typed) = channel();
         let _ = inputs.send(Input::Question(QuestionUpdate::Opened(id, lines)));
-        let asker = Self {
+        Self {
             id,
             inputs: inputs.clone(),
-        };
-        let reader = AnswerReader {
             typed,
-            line: Vec::new(),
-            at: 0,
-        };
-        let writer = QuestionWriter {
-            id,
-            inputs: inputs.clone(),
-        };
-        (asker, reader, writer)
+        }
+    }
+
+    /// Returns what closes the question when it is dropped: also if nobody waits for the answer any more.
+    pub fn closer(&self) -> Closer {
+        Closer {
+            id: self.id,
+            inputs: self.inputs.clone(),
+        }
     }
 }
 
-impl Drop for Asker {
+/// Closes a question when it is dropped.
+pub struct Closer {
+    id: u64,
+    inputs: Sender<Input>,
+}
+
+impl Drop for Closer {
     fn drop(&mut self) {
         let _ = self
             .inputs
@@ -46,58 +53,13 @@ impl Drop for Asker {
     }
 }
 
-/// Reads the answers.
-pub struct AnswerReader {
-    typed: Receiver<String>,
-    line: Vec<u8>,
-    at: usize,
-}
-
-impl Read for AnswerReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.fill_buf()?.read(buffer)?;
-        self.consume(count);
-        Ok(count)
-    }
-}
-
-impl BufRead for AnswerReader {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.at >= self.line.len() {
-            // If nobody can answer, this is the end of the input.
-            self.line = match self.typed.recv() {
-                Ok(line) => format!("{}\n", line.replace('\n', " ")).into_bytes(),
-                Err(_) => Vec::new(),
-            };
-            self.at = 0;
-        }
-        Ok(&self.line[self.at..])
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.at += count;
-    }
-}
-
-/// Writes the text of a question.
-pub struct QuestionWriter {
-    id: u64,
-    inputs: Sender<Input>,
-}
-
-impl Write for QuestionWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(bytes).into_owned();
-        let _ = self
-            .inputs
-            .send(Input::Question(QuestionUpdate::Text(self.id, text)));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let _ = self
-            .inputs
-            .send(Input::Question(QuestionUpdate::Waiting(self.id)));
-        Ok(())
+impl Form for Asker {
+    fn fill(&mut self, sheet: &Sheet, complaint: Option<&str>) -> io::Result<Option<String>> {
+        let complaint = complaint.map(str::to_owned);
+        let asked = QuestionUpdate::Asked(self.id, Box::new(sheet.clone()), complaint);
+        let _ = self.inputs.send(Input::Question(asked));
+        // If nobody can answer, this is the end of the input.
+        let line = self.typed.recv().ok();
+        Ok(line.map(|line| line.replace('\n', " ").trim().to_owned()))
     }
 }

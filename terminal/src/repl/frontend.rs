@@ -106,9 +106,11 @@ impl Host for ReplFrontend {
         };
         self.text.set_apart();
         let asked = question.clone();
-        let (_asker, mut reader, mut writer) = Asker::open(&self.inputs);
+        let key = self.text.key_argument(&question.call);
+        let mut asker = Asker::open(&self.inputs);
+        let _closer = asker.closer();
         let answer = tokio::task::spawn_blocking(move || {
-            question::ask(&asked, &keeping, &mut reader, &mut writer)
+            question::ask(&asked, key.as_deref(), &keeping, &mut asker)
         });
         match answer.await {
             Ok(Ok(answer)) => answer,
@@ -119,10 +121,9 @@ impl Host for ReplFrontend {
     async fn new_host(&self, host: &str) -> HostPermission {
         self.text.set_apart();
         let host = host.to_owned();
-        let (_asker, mut reader, mut writer) = Asker::open(&self.inputs);
-        let answer = tokio::task::spawn_blocking(move || {
-            question::ask_host(&host, &mut reader, &mut writer)
-        });
+        let mut asker = Asker::open(&self.inputs);
+        let _closer = asker.closer();
+        let answer = tokio::task::spawn_blocking(move || question::ask_host(&host, &mut asker));
         match answer.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => HostPermission::No,

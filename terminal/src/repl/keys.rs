@@ -1,5 +1,6 @@
 //! Keys with a meaning outside of the editor.
 
+use super::question::Choosing;
 use ah_conversation::PermissionMode;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -35,6 +36,28 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
         (KeyModifiers::CONTROL, KeyCode::Char('o')) => Some(Own::Output),
         (KeyModifiers::NONE, KeyCode::Tab) => Some(Own::Turn),
         (_, KeyCode::BackTab) | (KeyModifiers::SHIFT, KeyCode::Tab) => Some(Own::Mode),
+        _ => None,
+    }
+}
+
+/// Returns what a key chooses while a question waits; with text typed already, letters and numbers belong to it.
+pub fn choosing(event: &KeyEvent, has_text: bool) -> Option<Choosing> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    match (event.modifiers, event.code) {
+        (KeyModifiers::CONTROL, KeyCode::Char('o')) => Some(Choosing::Page),
+        (KeyModifiers::NONE, KeyCode::Up) | (KeyModifiers::CONTROL, KeyCode::Char('p')) => {
+            Some(Choosing::Up)
+        }
+        (KeyModifiers::NONE, KeyCode::Down) | (KeyModifiers::CONTROL, KeyCode::Char('n')) => {
+            Some(Choosing::Down)
+        }
+        (KeyModifiers::NONE, KeyCode::Char(' ')) if !has_text => Some(Choosing::Toggle),
+        (KeyModifiers::NONE, KeyCode::Char(digit)) if !has_text => {
+            let number = digit.to_digit(10).filter(|number| *number > 0)?;
+            Some(Choosing::Number(usize::try_from(number).ok()?))
+        }
         _ => None,
     }
 }

@@ -37,17 +37,6 @@ pub fn wrap(text: &str, columns: usize, first: &str, further: &str) -> (Vec<Stri
     (rows, at)
 }
 
-/// Returns a line as rows, with those after the first indented.
-pub fn hang(line: &str, columns: usize) -> Vec<String> {
-    const HANG: &str = "    ";
-    let (mut rows, _) = wrap(line, columns.max(10), "", HANG);
-    if rows.len() > 1 {
-        // No cursor needs a row of its own.
-        rows.pop_if(|row| row == HANG);
-    }
-    rows
-}
-
 /// Returns a line cut to `columns`, with an ellipsis if something is missing.
 pub fn fit(line: &str, columns: usize) -> String {
     if width(line) > columns {

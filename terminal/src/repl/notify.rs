@@ -111,12 +111,9 @@ impl Notifier {
         }
     }
 
-    /// Returns the notification of a question, whose text is given.
-    pub fn waiting(&self, question: &str, now: Instant) -> Option<Notification> {
-        let first = question
-            .lines()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or("there is a question");
+    /// Returns the notification of a question, whose head is given.
+    pub fn waiting(&self, head: &str, now: Instant) -> Option<Notification> {
+        let first = ah_conversation::neutralise(head).replace('\n', " ");
         let folder = &self.settings.folder;
         let text = format!("waits for you in {folder}: {first}");
         self.notification(NotificationKind::Waiting, &text, now)

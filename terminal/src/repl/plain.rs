@@ -125,8 +125,11 @@ impl Plain {
             }
             Input::Event(kind) => self.announce(&kind),
             Input::Question(QuestionUpdate::Opened(_, lines)) => self.answers = Some(lines),
-            Input::Question(QuestionUpdate::Text(_, text)) => print(&text),
-            Input::Question(QuestionUpdate::Waiting(_)) => self.answer(),
+            Input::Question(QuestionUpdate::Asked(_, sheet, complaint)) => {
+                let text = complaint.map_or_else(|| sheet.text(), |complaint| complaint + "\n");
+                print(&format!("{text}{}", sheet.prompt));
+                self.answer();
+            }
             Input::Question(QuestionUpdate::Closed(_)) => self.answers = None,
             Input::Pick(picker) => {
                 for (entry, _) in picker.window() {

@@ -6,39 +6,139 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 
+use ah_render::{Line, Palette, Style};
+
 use super::editor::Editor;
-use super::layout::hang;
-use ah_conversation::neutralise;
+use crate::print::question::Sheet;
+use crate::print::question::layout::{self, Shown, Window};
+
+/// Rows of the terminal that a question leaves to the typed text and the line below it.
+const REST: usize = 3;
 
 /// An open question.
 pub struct Panel {
     id: u64,
-    /// Text so far.
-    pub text: String,
+    /// What is asked; a question may consist of several, one after the other.
+    pub sheet: Sheet,
+    /// What was wrong with the last answer.
+    pub complaint: Option<String>,
+    /// Index of the marked answer.
+    marked: Option<usize>,
+    /// Indices of the chosen answers, where several may be chosen.
+    picked: Vec<usize>,
+    /// Number of pages turned.
+    page: usize,
+    /// The last answer.
+    said: Option<String>,
+    /// Whether the question stands in the scrollback.
+    is_printed: bool,
     /// Receiver of the answers, line by line.
     lines: Sender<String>,
 }
 
+/// The terminal that questions are shown on.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// Columns and lines.
+    pub size: (usize, usize),
+    /// Colours of printed lines.
+    pub palette: Palette,
+}
+
 impl Panel {
-    /// Returns the complete lines, and the beginning of the one that the answer follows.
-    pub fn parts(&self) -> (&str, &str) {
-        match self.text.rfind('\n') {
-            Some(end) => (&self.text[..end], &self.text[end + 1..]),
-            None => ("", &self.text),
-        }
+    /// Returns the question in `rows` rows of a terminal of this width.
+    pub fn show(&self, columns: usize, rows: usize) -> Shown {
+        let window = Window {
+            columns,
+            rows,
+            marked: self.marked,
+            picked: &self.picked,
+            page: self.page,
+        };
+        layout::show(&self.sheet, window)
     }
+
+    /// Replaces what is asked. Returns the lines that belong into the scrollback now.
+    fn ask(&mut self, sheet: Sheet, complaint: Option<String>, page: Page) -> String {
+        if complaint.is_some() {
+            (self.complaint, self.said) = (complaint, None);
+            return String::new();
+        }
+        let mut printed = self.finish(page);
+        self.sheet = sheet;
+        self.complaint = None;
+        (self.marked, self.picked, self.page) = (None, Vec::new(), 0);
+        let (columns, lines) = page.size;
+        self.is_printed = self.show(columns, lines.saturating_sub(REST)).is_folded;
+        if self.is_printed {
+            printed.push_str(&painted(self.sheet.whole(columns), page.palette));
+            printed.push('\n');
+        }
+        printed
+    }
+
+    /// Returns the lines of the question and its answer, as far as they are not printed yet.
+    fn finish(&mut self, page: Page) -> String {
+        let mut rows = match self.is_printed {
+            true => vec![Line::of(&self.sheet.head, Style::BOLD).cut(page.size.0)],
+            false => self.sheet.whole(page.size.0),
+        };
+        if self.sheet.head.is_empty() {
+            return String::new();
+        }
+        if let Some(said) = self.said.take() {
+            let said = Line::of(&self.sheet.said(&said), Style::PLAIN);
+            let sign = Line::of("→ ", Style::DIM);
+            rows.extend(ah_render::wrap(
+                &said,
+                page.size.0,
+                &sign,
+                &Line::of("  ", Style::PLAIN),
+            ));
+        }
+        painted(rows, page.palette)
+    }
+
+    /// Returns the line that Enter stands for: the typed text, or what is marked or chosen if nothing is typed.
+    fn line(&self, typed: String) -> String {
+        if !typed.trim().is_empty() {
+            return typed;
+        }
+        let key = |at: &usize| self.sheet.answers[*at].key.clone();
+        if !self.picked.is_empty() {
+            return self.picked.iter().map(key).collect::<Vec<_>>().join(",");
+        }
+        self.marked.as_ref().map(key).unwrap_or_default()
+    }
+}
+
+fn painted(rows: Vec<Line>, palette: Palette) -> String {
+    rows.iter().map(|row| row.paint(palette) + "\n").collect()
 }
 
 /// Change of a question, which is named by its id.
 pub enum QuestionUpdate {
     /// It is opened; answers go to the sender.
     Opened(u64, Sender<String>),
-    /// Its text continues.
-    Text(u64, String),
-    /// Its text is complete, and it waits for an answer.
-    Waiting(u64),
+    /// It waits for an answer, or for another one if something was wrong with the last.
+    Asked(u64, Box<Sheet>, Option<String>),
     /// It is answered or withdrawn.
     Closed(u64),
+}
+
+/// A key that chooses an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choosing {
+    /// Marks the previous answer.
+    Up,
+    /// Marks the next answer.
+    Down,
+    /// Chooses the marked answer as one of several.
+    Toggle,
+    /// Answers with this number.
+    Number(usize),
+    /// Shows the next part of what is folded.
+    Page,
 }
 
 /// Open questions, of which the first is shown.
@@ -54,7 +154,9 @@ pub struct Questions {
 impl Questions {
     /// Returns the question that is shown.
     pub fn first(&self) -> Option<&Panel> {
-        self.panels.front()
+        self.panels
+            .front()
+            .filter(|panel| !panel.sheet.head.is_empty())
     }
 
     /// Returns whether no question is open.
@@ -67,18 +169,24 @@ impl Questions {
         self.is_answering
     }
 
-    /// Applies a change. Returns the lines of a question that was closed, to be printed.
+    /// Applies a change. Returns the lines that belong into the scrollback now.
     pub fn update(
         &mut self,
         update: QuestionUpdate,
         editor: &mut Editor,
-        columns: usize,
+        page: Page,
     ) -> Option<String> {
         match update {
             QuestionUpdate::Opened(id, lines) => {
                 self.panels.push_back(Panel {
                     id,
-                    text: String::new(),
+                    sheet: Sheet::default(),
+                    complaint: None,
+                    marked: None,
+                    picked: Vec::new(),
+                    page: 0,
+                    said: None,
+                    is_printed: false,
                     lines,
                 });
                 if self.panels.len() == 1 {
@@ -86,20 +194,18 @@ impl Questions {
                 }
                 None
             }
-            QuestionUpdate::Text(id, text) => {
-                if let Some(panel) = self.panels.iter_mut().find(|panel| panel.id == id) {
-                    panel.text.push_str(&text);
-                }
-                None
+            QuestionUpdate::Asked(id, sheet, complaint) => {
+                let panel = self.panels.iter_mut().find(|panel| panel.id == id)?;
+                let printed = panel.ask(*sheet, complaint, page);
+                Some(printed).filter(|printed| !printed.is_empty())
             }
-            QuestionUpdate::Waiting(_) => None,
-            QuestionUpdate::Closed(id) => self.close(id, editor, columns),
+            QuestionUpdate::Closed(id) => self.close(id, editor, page),
         }
     }
 
-    fn close(&mut self, id: u64, editor: &mut Editor, columns: usize) -> Option<String> {
+    fn close(&mut self, id: u64, editor: &mut Editor, page: Page) -> Option<String> {
         let at = self.panels.iter().position(|panel| panel.id == id)?;
-        let panel = self.panels.remove(at)?;
+        let mut panel = self.panels.remove(at)?;
         if at > 0 {
             return None;
         }
@@ -108,12 +214,7 @@ impl Questions {
             editor.insert(std::mem::take(&mut self.aside));
         }
         self.answer_if_idle(editor);
-        let rows = panel
-            .text
-            .trim_matches('\n')
-            .lines()
-            .flat_map(|line| hang(line, columns));
-        Some(rows.map(|row| row + "\n").collect())
+        Some(panel.finish(page))
     }
 
     /// Takes what is typed next as the answer if a question is open and nothing is typed yet.
@@ -137,14 +238,52 @@ impl Questions {
         true
     }
 
-    /// Sends the typed text as the answer.
+    /// Applies a key that chooses; returns whether it had a meaning.
+    pub fn choose(&mut self, key: Choosing) -> bool {
+        let Some(panel) = self.panels.front_mut() else {
+            return false;
+        };
+        let last = panel.sheet.answers.len().saturating_sub(1);
+        match key {
+            Choosing::Down => panel.marked = Some(panel.marked.map_or(0, |at| (at + 1).min(last))),
+            Choosing::Up => {
+                panel.marked = Some(panel.marked.map_or(last, |at| at.saturating_sub(1)))
+            }
+            Choosing::Toggle => {
+                let Some(at) = panel.marked.filter(|_| panel.sheet.is_multiple) else {
+                    return false;
+                };
+                match panel.picked.iter().position(|picked| *picked == at) {
+                    Some(place) => drop(panel.picked.remove(place)),
+                    None => panel.picked.push(at),
+                }
+                panel.picked.sort_unstable();
+            }
+            // Several numbers are typed with commas.
+            Choosing::Number(_) if panel.sheet.is_multiple => return false,
+            Choosing::Number(number) => panel.send(number.to_string()),
+            Choosing::Page => panel.page += 1,
+        }
+        true
+    }
+
+    /// Sends the typed text or the marked answer.
     pub fn answer(&mut self, editor: &mut Editor) {
-        let line = editor.take();
-        if let Some(panel) = self.panels.front_mut() {
-            panel.text.push_str(&neutralise(&line));
-            panel.text.push('\n');
+        if let Some(panel) = self.panels.front_mut()
+            && panel.said.is_none()
+        {
+            let line = panel.line(editor.take());
+            panel.send(line);
+        }
+    }
+}
+
+impl Panel {
+    fn send(&mut self, line: String) {
+        if self.said.is_none() {
+            self.said = Some(line.clone());
             // If the asking side has gone, the question is closed soon.
-            let _ = panel.lines.send(line);
+            let _ = self.lines.send(line);
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Undo and redo of file changes in the conversation. The user sees what would change and confirms it first.
 
-use std::io;
-
 use ah_agent::checkpoint::{Files, Rewind};
 use ah_render::{Line, Style, diff};
 
@@ -83,14 +81,11 @@ async fn is_agreed(rewind: &Rewind, direction: Direction, config: &Config, link:
         ));
         return false;
     }
-    let (_asker, mut reader, mut writer) = Asker::open(&link.inputs);
-    let answer = tokio::task::spawn_blocking(move || -> io::Result<bool> {
-        io::Write::write_all(&mut writer, summary.as_bytes())?;
-        question::confirm(
-            &format!("{count} would change. Continue? (y/n) "),
-            &mut reader,
-            &mut writer,
-        )
+    let mut asker = Asker::open(&link.inputs);
+    let _closer = asker.closer();
+    let head = format!("{}: {count} would change", direction.verb());
+    let answer = tokio::task::spawn_blocking(move || {
+        question::confirm(&head, &summary, "Continue? (y/n) ", &mut asker)
     });
     matches!(answer.await, Ok(Ok(true)))
 }

@@ -8,6 +8,7 @@ pub mod submit;
 use std::time::Instant;
 
 use ah_conversation::{EventKind, ExitReason};
+use ah_render::Palette;
 
 use super::activity::Activity;
 use super::app::App;
@@ -15,7 +16,7 @@ use super::attach::Attached;
 use super::effect::{Effect, Task};
 use super::input::{Ending, Input, Queued, Then};
 use super::notify::Notification;
-use super::question::QuestionUpdate;
+use super::question::{Page, QuestionUpdate};
 use super::status;
 use ah_conversation::neutralise;
 
@@ -86,14 +87,22 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
 }
 
 fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> {
-    let is_waiting = matches!(change, QuestionUpdate::Waiting(_));
+    let is_asked = matches!(change, QuestionUpdate::Asked(_, _, None));
+    let page = Page {
+        size: app.size,
+        palette: if app.colours {
+            Palette::Ansi
+        } else {
+            Palette::Plain
+        },
+    };
     let printed = app
         .questions
-        .update(change, &mut app.editor, app.size.0)
+        .update(change, &mut app.editor, page)
         .map(Effect::Print);
     let mut effects: Vec<_> = printed.into_iter().collect();
-    if is_waiting && let Some(panel) = app.questions.first() {
-        effects.extend(notify(app.notifier.waiting(&panel.text, now)));
+    if is_asked && let Some(panel) = app.questions.first() {
+        effects.extend(notify(app.notifier.waiting(&panel.sheet.head, now)));
     }
     effects
 }

@@ -6,12 +6,14 @@ use std::time::Instant;
 use super::activity::Activity;
 use super::app::App;
 use super::input::Queued;
-use super::layout::{fit, hang, wrap};
+use super::layout::{fit, wrap};
 use super::painter::{Live, width};
+use super::question::Panel;
 use super::status;
 use crate::print::{count, elapsed};
 use ah_conversation::neutralise;
 use ah_conversation::{MailKind, PermissionMode};
+use ah_render::Palette;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Duration of a spinner frame in milliseconds.
@@ -19,6 +21,8 @@ pub const FRAME_MS: u64 = 100;
 /// Prompt before the typed text, and before its further lines.
 const PROMPT: &str = "> ";
 const FURTHER: &str = "  ";
+/// Lines of a terminal from which on there is room for the status line below a question.
+const ROOMY: usize = 12;
 /// Placeholder in the first prompt of a session.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
 
@@ -39,13 +43,6 @@ pub fn live(app: &App, now: Instant) -> Live {
         for (name, key) in &work.tools {
             let line = format!("  {name} {}", key.replace('\n', " "));
             above.push(dim(app, &fit(&line, columns)));
-        }
-    }
-    if let Some(panel) = app.questions.first() {
-        let (lines, ask) = panel.parts();
-        above.extend(lines.lines().flat_map(|line| hang(line, columns)));
-        if !app.questions.is_answering() {
-            above.push(fit(&format!("{ask}(Tab, then your answer)"), columns));
         }
     }
     above.extend(
@@ -77,16 +74,26 @@ pub fn live(app: &App, now: Instant) -> Live {
             )
         }));
     }
-    below.extend(bottom(app, columns));
-    let (mut typed, (row, column)) = typed(app, columns);
-    // If there is no room, the upper lines go: the user looks at the typed text.
     let most = app.size.1.saturating_sub(1).max(1);
-    let room = most.saturating_sub(below.len()).max(1);
+    if app.questions.first().is_none() || most >= ROOMY {
+        below.extend(bottom(app, columns));
+    }
+    let (mut typed, (row, column)) = typed(app, columns);
+    // If there is no room, the upper lines go: the user looks at the typed text, and at the question.
+    let mut room = most.saturating_sub(below.len()).max(1);
+    if let Some(panel) = app.questions.first() {
+        let (asked, least) = asked(app, panel, columns, room, typed.len());
+        if !above.is_empty() {
+            above.push(String::new());
+        }
+        above.extend(asked);
+        room = room.min(least).max(1);
+    }
     let first = (row + 1).saturating_sub(room);
     typed.drain(..first);
     typed.truncate(room);
     let row = row - first;
-    let spare = room.saturating_sub(typed.len());
+    let spare = most.saturating_sub(below.len() + typed.len());
     let hidden = above.len().saturating_sub(spare);
     above.drain(..hidden);
     let row = above.len() + row;
@@ -97,6 +104,39 @@ pub fn live(app: &App, now: Instant) -> Live {
         cursor: (row, column),
         columns: app.size.0,
     }
+}
+
+/// Returns the rows of a question, and how many are left for the typed text.
+fn asked(
+    app: &App,
+    panel: &Panel,
+    columns: usize,
+    room: usize,
+    typed: usize,
+) -> (Vec<String>, usize) {
+    let palette = if app.colours {
+        Palette::Ansi
+    } else {
+        Palette::Plain
+    };
+    let mut foot = Vec::new();
+    if let Some(complaint) = &panel.complaint {
+        let complaint = fit(&neutralise(complaint), columns);
+        foot.push(complaint);
+    }
+    if !app.questions.is_answering() {
+        foot.push(fit(
+            &format!("{}(Tab, then your answer)", panel.sheet.prompt),
+            columns,
+        ));
+    }
+    let typed = typed.min(room.div_ceil(3)).max(1);
+    // The head, one line, and the answers in words come before what was wrong.
+    let spare = room.saturating_sub(typed);
+    let shown = panel.show(columns, spare.saturating_sub(foot.len()).max(1));
+    let mut rows: Vec<String> = shown.rows.iter().map(|row| row.paint(palette)).collect();
+    rows.append(&mut foot);
+    (rows, typed)
 }
 
 /// `⠙ thinking 3s · 1.2k tokens · Esc interrupts`
@@ -205,7 +245,8 @@ fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
         .filter(|_| app.questions.is_answering());
     let prompt = match (&app.picker, asked) {
         (Some(picker), _) => picker.prompt(),
-        (None, Some(panel)) => panel.parts().1,
+        (None, Some(panel)) if width(&panel.sheet.prompt) * 2 > columns => PROMPT,
+        (None, Some(panel)) => &panel.sheet.prompt,
         (None, None) => PROMPT,
     };
     let (mut rows, _) = wrap(&neutralise(text), columns, prompt, FURTHER);
@@ -249,3 +290,6 @@ fn dim(app: &App, text: &str) -> String {
         text.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

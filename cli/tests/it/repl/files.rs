@@ -65,22 +65,24 @@ fn files_are_given_back_once_that_is_agreed_to() {
 
     > /undo
 
-    remove new.txt (+0 -1)
-    restore old.txt (+1 -1)
-    2 files would change. Continue? (y/n) n
+    undo: 2 files would change
+      remove new.txt (+0 -1)
+      restore old.txt (+1 -1)
+    → no
 
     > /undo
 
-    remove new.txt (+0 -1)
-    restore old.txt (+1 -1)
-    2 files would change. Continue? (y/n) y
+    undo: 2 files would change
+      remove new.txt (+0 -1)
+      restore old.txt (+1 -1)
+    → yes
     2 files changed; /redo reverses this
 
     > /redo
 
-    recreate new.txt (+1 -0)
-    restore old.txt (+1 -1)
-    2 files would change. Continue? (y/n)
+    redo: 2 files would change
+      recreate new.txt (+1 -0)
+      restore old.txt (+1 -1)
 
     >
     claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions

@@ -1,25 +1,28 @@
 //! Asks the user on the terminal to choose between a model's options.
 
-use std::io::{self, BufRead, Write};
+use std::io;
 
 use ah_conversation::{Choice, Input, PermissionAnswer, ToolUse};
 use serde_json::{Map, Value};
 
-use super::prompt::{line, refused};
-use ah_conversation::neutralise;
+use super::form::{Form, answer, refused};
+use super::sheet::{Answer, Said, Sheet};
 
 /// Asks one question after the other; a number selects an option, other text is the answer itself.
 pub fn ask(
     call: &ToolUse,
     choices: &[Choice],
-    input: &mut impl BufRead,
-    output: &mut impl Write,
+    form: &mut impl Form,
 ) -> io::Result<PermissionAnswer> {
     let mut answers = Map::new();
     for choice in choices {
-        describe(choice, output)?;
-        let Some(answer) = answer(choice, input, output)? else {
-            return Ok(refused("nobody answered"));
+        let answer = match answer(&sheet(choice), form)? {
+            None => return Ok(refused("nobody answered")),
+            Some(Said::Words(words)) => words,
+            Some(Said::Chosen(chosen, _)) => {
+                let labels = chosen.iter().map(|at| choice.options[*at].label.as_str());
+                labels.collect::<Vec<_>>().join(", ")
+            }
         };
         answers.insert(choice.question.clone(), answer.into());
     }
@@ -34,57 +37,31 @@ pub fn ask(
     })
 }
 
-fn describe(choice: &Choice, output: &mut impl Write) -> io::Result<()> {
+/// Returns the question about a choice.
+pub fn sheet(choice: &Choice) -> Sheet {
     let header = match choice.header.trim() {
         "" => String::new(),
-        header => format!("[{}] ", neutralise(header)),
+        header => format!("[{header}] "),
     };
-    writeln!(output, "\n{header}{}", neutralise(&choice.question))?;
-    let widths = choice.options.iter().map(|it| it.label.chars().count());
-    let width = widths.max().unwrap_or_default();
-    for (at, option) in choice.options.iter().enumerate() {
-        let label = neutralise(&option.label).replace('\n', " ");
-        let description = neutralise(&option.description).replace('\n', " ");
-        let row = format!("  {}  {label:width$}  {description}", at + 1);
-        writeln!(output, "{}", row.trim_end())?;
-    }
-    Ok(())
-}
-
-/// Returns the answer; `None` at the end of the input.
-fn answer(
-    choice: &Choice,
-    input: &mut impl BufRead,
-    output: &mut impl Write,
-) -> io::Result<Option<String>> {
+    let answer = |(at, option): (usize, &ah_conversation::ChoiceOption)| Answer {
+        key: (at + 1).to_string(),
+        word: option.label.clone(),
+        label: option.label.clone(),
+        short: option.label.clone(),
+        detail: option.description.clone(),
+        takes_reason: false,
+    };
     let prompt = if choice.is_multiple {
         "Numbers, or your own words: "
     } else {
         "A number, or your own words: "
     };
-    while let Some(said) = line(prompt, input, output)? {
-        if let Some(answer) = chosen(choice, &said) {
-            return Ok(Some(answer));
-        }
+    Sheet {
+        head: format!("{header}{}", choice.question),
+        answers: choice.options.iter().enumerate().map(answer).collect(),
+        prompt: prompt.to_owned(),
+        takes_words: true,
+        is_multiple: choice.is_multiple,
+        ..Sheet::default()
     }
-    Ok(None)
-}
-
-/// Returns the answer that a line gives; `None` if its numbers fit no option.
-fn chosen(choice: &Choice, said: &str) -> Option<String> {
-    let words: Vec<_> = said
-        .split([',', ' '])
-        .filter(|word| !word.is_empty())
-        .collect();
-    let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
-    let Some(numbers) = numbers else {
-        return Some(said.to_owned());
-    };
-    let is_count = numbers.len() == 1 || choice.is_multiple && !numbers.is_empty();
-    let labels: Option<Vec<_>> = numbers
-        .iter()
-        .map(|number| choice.options.get(number.checked_sub(1)?))
-        .map(|option| Some(option?.label.as_str()))
-        .collect();
-    labels.filter(|_| is_count).map(|labels| labels.join(", "))
 }

@@ -1,74 +1,84 @@
 //! Asks the user on the terminal to approve a plan, or to let the model make one.
 
-use std::io::{self, BufRead, Write};
+use std::io;
 
 use ah_conversation::{Destination, PermissionAnswer, PermissionMode, PermissionUpdate};
 
-use super::prompt::{line, refused};
-use ah_conversation::neutralise;
+use super::form::{Form, answer, refused};
+use super::sheet::{Answer, Part, Said, Sheet};
 
 /// Shows a plan and asks for approval. Without a plan in the call, it is the text of the last answer.
-pub fn approve(
-    plan: Option<&str>,
-    input: &mut impl BufRead,
-    output: &mut impl Write,
-) -> io::Result<PermissionAnswer> {
-    match plan.map(str::trim).filter(|plan| !plan.is_empty()) {
-        Some(plan) => writeln!(
-            output,
-            "\nThe plan:\n\n  {}\n",
-            neutralise(plan).replace('\n', "\n  ")
-        )?,
-        None => writeln!(output, "\nThe plan is in the answer above.")?,
-    }
-    writeln!(
-        output,
-        "  y           yes, and restore the permission mode from before the plan"
-    )?;
-    writeln!(output, "  e           yes, and accept edits without asking")?;
-    writeln!(
-        output,
-        "  n [words]   no, keep planning; your words are sent to the model"
-    )?;
-    answer("Approve? ", input, output, |word| match word {
-        "y" | "yes" => Some(Vec::new()),
-        "e" | "edits" => Some(vec![PermissionUpdate::SetMode {
-            mode: PermissionMode::AcceptEdits,
-            destination: Destination::Session,
-        }]),
-        _ => None,
-    })
+pub fn approve(plan: Option<&str>, form: &mut impl Form) -> io::Result<PermissionAnswer> {
+    answered(&plan_sheet(plan), form)
 }
 
 /// Asks whether the model may plan first.
-pub fn agree(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<PermissionAnswer> {
-    writeln!(
-        output,
-        "\nThe model wants to plan first, without changes until you approve the plan."
-    )?;
-    writeln!(output, "  y           yes")?;
-    writeln!(output, "  n [words]   no; your words are sent to the model")?;
-    answer("Plan first? ", input, output, |word| {
-        matches!(word, "y" | "yes").then(Vec::new)
-    })
+pub fn agree(form: &mut impl Form) -> io::Result<PermissionAnswer> {
+    answered(&agreement(), form)
 }
 
-fn answer(
-    prompt: &str,
-    input: &mut impl BufRead,
-    output: &mut impl Write,
-    updates: impl Fn(&str) -> Option<Vec<PermissionUpdate>>,
-) -> io::Result<PermissionAnswer> {
-    while let Some(said) = line(prompt, input, output)? {
-        let (word, rest) = said.split_once(char::is_whitespace).unwrap_or((&said, ""));
-        let word = word.to_ascii_lowercase();
-        if matches!(word.as_str(), "n" | "no") {
-            return Ok(refused(rest.trim()));
-        }
-        if let Some(updates) = updates(&word) {
-            let input = None;
-            return Ok(PermissionAnswer::Allow { input, updates });
-        }
+/// Returns the question about a plan.
+pub fn plan_sheet(plan: Option<&str>) -> Sheet {
+    let plan = plan.map(str::trim).filter(|plan| !plan.is_empty());
+    let body = match plan {
+        Some(plan) => vec![Part::Markdown(plan.to_owned())],
+        None => Part::lines("The plan is in the answer above."),
+    };
+    let mut edits = Answer::of("e", "edits", "yes, and accept edits without asking");
+    edits.short = "accept edits".to_owned();
+    Sheet {
+        head: "The plan:".to_owned(),
+        body,
+        answers: vec![
+            Answer::of(
+                "y",
+                "yes",
+                "yes, and restore the permission mode from before the plan",
+            ),
+            edits,
+            no("no, keep planning; your words are sent to the model"),
+        ],
+        prompt: "Approve? ".to_owned(),
+        ..Sheet::default()
     }
-    Ok(refused("nobody answered"))
+}
+
+/// Returns the question whether the model may plan first.
+pub fn agreement() -> Sheet {
+    Sheet {
+        head: "Plan first?".to_owned(),
+        body: Part::lines(
+            "The model wants to plan first, without changes until you approve the plan.",
+        ),
+        answers: vec![
+            Answer::of("y", "yes", "yes"),
+            no("no; your words are sent to the model"),
+        ],
+        prompt: "Plan first? ".to_owned(),
+        ..Sheet::default()
+    }
+}
+
+fn no(label: &str) -> Answer {
+    Answer {
+        takes_reason: true,
+        ..Answer::of("n", "no", label)
+    }
+}
+
+fn answered(sheet: &Sheet, form: &mut impl Form) -> io::Result<PermissionAnswer> {
+    let Some(Said::Chosen(chosen, rest)) = answer(sheet, form)? else {
+        return Ok(refused("nobody answered"));
+    };
+    let key = chosen.first().map(|at| sheet.answers[*at].key.as_str());
+    let updates = match key {
+        Some("y") => Vec::new(),
+        Some("e") => vec![PermissionUpdate::SetMode {
+            mode: PermissionMode::AcceptEdits,
+            destination: Destination::Session,
+        }],
+        _ => return Ok(refused(&rest)),
+    };
+    let input = None;
+    Ok(PermissionAnswer::Allow { input, updates })
 }

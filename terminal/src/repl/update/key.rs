@@ -47,6 +47,12 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Chord::None => {}
     }
     let was_leaving = std::mem::take(&mut app.is_leaving);
+    if app.questions.is_answering()
+        && let Some(key) = keys::choosing(&event, !app.editor.is_empty())
+        && app.questions.choose(key)
+    {
+        return Vec::new();
+    }
     match keys::own(&event) {
         Some(Own::Interrupt) => return interrupt(app, was_leaving),
         Some(Own::Escape) if app.suggestions.close() => return Vec::new(),

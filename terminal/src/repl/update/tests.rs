@@ -8,6 +8,7 @@ use super::super::history::History;
 use super::super::input::Opened;
 use super::super::picker::{Entry, Picker, Subject};
 use super::*;
+use crate::print::question;
 use ah_config::settings::conversation::EditorMode;
 
 /// Returns the state of an open, idle session.
@@ -66,7 +67,8 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
         "asks" => {
             let (lines, _) = std::sync::mpsc::channel();
             update(app, Input::Question(QuestionUpdate::Opened(1, lines)), now);
-            Input::Question(QuestionUpdate::Text(1, "May it?\nAllow? ".to_owned()))
+            let sheet = question::confirmation("May it?", "", "Allow? ");
+            Input::Question(QuestionUpdate::Asked(1, Box::new(sheet), None))
         }
         "answered" => Input::Question(QuestionUpdate::Closed(1)),
         "well" => Input::Ended(Ending::Well),
@@ -343,12 +345,12 @@ fn a_question_waits_while_text_is_typed() {
         ),
         (
             "work | 'half | asks | Tab | 'y | Enter | answered",
-            r#"half_ working  →  print "May it?\nAllow? y""#,
+            r#"half_ working  →  print "May it?\n→ yes""#,
         ),
         ("work | asks | 'y | Enter", "_ working asked answering"),
         (
             "work | asks | 'y | Enter | answered",
-            r#"_ working  →  print "May it?\nAllow? y""#,
+            r#"_ working  →  print "May it?\n→ yes""#,
         ),
         (
             "work | asks | Esc",
@@ -356,7 +358,20 @@ fn a_question_waits_while_text_is_typed() {
         ),
         (
             "work | asks | Ctrl-C | answered",
-            r#"_ stopping leaving  →  print "May it?\nAllow?""#,
+            r#"_ stopping leaving  →  print "May it?""#,
+        ),
+        // A number answers at once, an arrow marks for Enter.
+        (
+            "work | asks | '2 | answered",
+            r#"_ working  →  print "May it?\n→ no""#,
+        ),
+        (
+            "work | asks | Down | Down | Up | Enter | answered",
+            r#"_ working  →  print "May it?\n→ yes""#,
+        ),
+        (
+            "work | 'half | asks | Tab | Down | Tab",
+            "half_ working asked",
         ),
         // Nothing is suggested in an answer.
         ("work | asks | '/", "/_ working asked answering"),

@@ -1,0 +1,128 @@
+//! The question about a tool call: which tool, on what, and what it would do.
+
+use ah_config::Keeping;
+use ah_conversation::{Destination, PermissionRequest, PermissionUpdate, RuleValue};
+use ah_render::{Line, Style, diff};
+use serde_json::Value;
+
+use super::sheet::{Answer, Part, Sheet, rule};
+
+/// Arguments of an edit.
+const OLD: &str = "old_string";
+const NEW: &str = "new_string";
+/// Longest key argument that is shown in the head alone, in characters.
+const SHORT: usize = 200;
+
+/// Returns the question about a call. `for_session` would be allowed for the session, and kept with `keeping`.
+pub fn sheet(
+    question: &PermissionRequest,
+    key: Option<&str>,
+    for_session: &[&PermissionUpdate],
+    keeping: Option<&Keeping>,
+) -> Sheet {
+    let call = &question.call;
+    let input = call.input.to_value();
+    let target = key.and_then(|key| input.get(key)?.as_str());
+    let head = match target.and_then(|target| target.lines().next()) {
+        Some(first) => format!("{}: {}", call.name, first.trim_end()),
+        None => call.name.clone(),
+    };
+    let mut body = Vec::new();
+    if let Some(target) = target
+        && (target.trim_end().contains('\n') || target.chars().count() > SHORT)
+    {
+        body.extend(Part::lines(target));
+    }
+    let changed = changed(&input);
+    for (name, value) in input.as_object().into_iter().flatten() {
+        let is_changed = changed.is_some() && [OLD, NEW].contains(&name.as_str());
+        if !is_changed && Some(name.as_str()) != key.filter(|_| target.is_some()) {
+            argument(name, value, &mut body);
+        }
+    }
+    body.extend(changed.into_iter().flatten().map(Part::Line));
+    let reason = question.inquiry.reason.iter();
+    Sheet {
+        head,
+        body,
+        notes: reason.map(|reason| format!("Reason: {reason}.")).collect(),
+        answers: answers(for_session, keeping),
+        prompt: "Allow? ".to_owned(),
+        ..Sheet::default()
+    }
+}
+
+/// Adds an argument and its value.
+fn argument(name: &str, value: &Value, body: &mut Vec<Part>) {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    let mut lines = text.lines();
+    let mut first = Line::of(&format!("{name}: "), Style::DIM);
+    let line = lines.next().unwrap_or_default();
+    if lines.clone().next().is_none() {
+        first.push(line, Style::PLAIN);
+        body.push(Part::Line(first));
+        return;
+    }
+    body.push(Part::Line(first));
+    for line in std::iter::once(line).chain(lines) {
+        body.push(Part::Line(Line::of(line, Style::PLAIN)));
+    }
+}
+
+/// Returns the diff of an edit: easier to read than the two texts.
+fn changed(input: &Value) -> Option<Vec<Line>> {
+    let text = |name| input.get(name)?.as_str();
+    Some(diff::unnumbered(&diff::between(text(OLD)?, text(NEW)?)))
+}
+
+fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<Answer> {
+    let rules: Vec<String> = for_session
+        .iter()
+        .flat_map(|update| texts(update))
+        .map(|text| rule(&text))
+        .collect();
+    let rules = rules.join(", ");
+    let mut answers = vec![Answer::of("y", "yes", "yes, once")];
+    if !rules.is_empty() {
+        answers.push(Answer {
+            detail: rules.clone(),
+            ..Answer::of("s", "session", "yes, for this session")
+        });
+    }
+    if let Some(keeping) = keeping {
+        let scope = match keeping.destination {
+            Destination::UserSettings => "in ALL projects",
+            Destination::ProjectSettings | Destination::LocalSettings | Destination::Session => {
+                "in this project"
+            }
+        };
+        answers.push(Answer {
+            detail: format!("the same, saved to {}", keeping.shown),
+            ..Answer::of("a", "always", &format!("yes, always {scope}"))
+        });
+    }
+    answers.push(Answer {
+        takes_reason: true,
+        ..Answer::of("n", "no", "no; the reason is sent to the model")
+    });
+    answers
+}
+
+/// Returns a change as text; rules are written as in the settings.
+fn texts(update: &PermissionUpdate) -> Vec<String> {
+    match update {
+        PermissionUpdate::AddRules { rules, .. } => {
+            rules.iter().map(RuleValue::to_string).collect()
+        }
+        PermissionUpdate::SetMode { mode, .. } => vec![format!("mode {}", mode.as_str())],
+        PermissionUpdate::AddDirectories { directories, .. } => directories
+            .iter()
+            .map(|folder| format!("files in {}", folder.display()))
+            .collect(),
+        PermissionUpdate::ReplaceRules { .. }
+        | PermissionUpdate::RemoveRules { .. }
+        | PermissionUpdate::RemoveDirectories { .. } => Vec::new(),
+    }
+}
