@@ -8,6 +8,7 @@ pub mod json;
 pub mod options;
 mod overrides;
 mod parse_error;
+pub mod plugin;
 pub mod session;
 pub mod subcommands;
 mod words;
@@ -76,7 +77,9 @@ pub struct TypedPrompt {
 pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocation, Error> {
     let interface = interface_of(&arguments);
     let main = grammar::main().args(grammar::foreign());
-    let sorted = words::sort(arguments, &main, Subcommands::has_subcommand, names);
+    // The parser knows the second name, but does not list it among the names.
+    let is_subcommand = |word: &str| Subcommands::has_subcommand(word) || word == "plugins";
+    let sorted = words::sort(arguments, &main, is_subcommand, names);
     let matches = match matches(main, &sorted) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {

@@ -14,12 +14,14 @@ pub mod mcp;
 pub mod models;
 mod output;
 mod place;
+pub mod plugin;
 pub mod prompt;
 pub mod proxy;
 pub mod run;
 mod runtime;
 pub mod sandbox;
 pub mod sessions;
+pub mod shim;
 pub mod tools;
 pub mod tree;
 pub mod undo;
@@ -95,6 +97,8 @@ pub fn perform(
             }
         }
         Subcommands::Mcp { action } => mcp::run(config, &action),
+        Subcommands::Plugin { action } => plugin::run(config, &action),
+        Subcommands::Shim(options) => shim::run(config, &options),
         Subcommands::Config { action } => config::run(config, &action),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),

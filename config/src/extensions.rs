@@ -97,7 +97,8 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
     for plugin in &config.plugins {
         let usual = plugin.root.join(kind);
         let more = plugin.more.get(kind).into_iter().flatten();
-        for folder in [&usual].into_iter().chain(more) {
+        let usual = Some(&usual).filter(|_| plugin.has_usual_folders);
+        for folder in usual.into_iter().chain(more) {
             let of = (plugin.layer, Some(plugin.name.as_str()));
             texts.extend(found(folder, depth, of, warnings));
         }
@@ -113,7 +114,12 @@ fn found(
     warnings: &mut Vec<String>,
 ) -> Vec<TextFile> {
     let mut locations = Vec::new();
-    let folder = if place.is_file() {
+    // A manifest may name the folder of a single skill, whose other files belong to it.
+    let skill = place.join(skills::FILE);
+    let folder = if skill.is_file() {
+        locations.push(skill);
+        place.parent().unwrap_or(place)
+    } else if place.is_file() {
         locations.push(place.to_owned());
         place.parent().unwrap_or(place)
     } else {

@@ -21,6 +21,7 @@ pub mod exchange;
 pub mod extensions;
 mod first;
 pub mod found_file;
+pub mod installed;
 mod keeping;
 pub mod layers;
 mod mcp;
@@ -54,6 +55,7 @@ pub use mcp::parse_servers;
 pub use origin::{Origin, Sourced};
 pub use overrides::Overrides;
 pub use plugin::Plugin;
+pub use plugins::PluginParts;
 pub use rules::parse_rules;
 pub use tier::SandboxTier;
 

@@ -228,4 +228,6 @@ pub struct PluginFolder {
     pub path: PathBuf,
     /// Whether its MCP servers are started.
     pub has_servers: bool,
+    /// Whether its programs run: hooks, servers, and lines in its commands.
+    pub runs_programs: bool,
 }

@@ -14,6 +14,10 @@ pub struct Plugin {
     pub root: PathBuf,
     /// Its precedence, and whether it is part of the project.
     pub layer: Layer,
+    /// Whether its programs run: hooks, servers, and lines in its commands.
+    pub runs_programs: bool,
+    /// Whether its usual folders count: `commands`, `skills`, `agents`. Some marketplaces name all parts themselves.
+    pub has_usual_folders: bool,
     /// Files and folders besides the usual ones, by kind: `commands`, `skills`, `agents`.
     pub more: BTreeMap<&'static str, Vec<PathBuf>>,
 }

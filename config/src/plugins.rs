@@ -3,6 +3,8 @@
 //! They are named on the command line or by a host. Code of a plugin within the project counts only if the project is
 //! trusted, like the project's own files.
 
+mod parts;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,8 @@ use crate::overrides::PluginFolder;
 use crate::plugin::Plugin;
 use crate::{found_file, settings};
 
+pub use parts::PluginParts;
+
 /// Optional manifest of a plugin.
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 /// Placeholder for the plugin's folder in its files.
@@ -34,6 +38,9 @@ struct Manifest {
     agents: Option<Paths>,
     hooks: Option<Value>,
     mcp_servers: Option<Value>,
+    /// Of ours: whether only the parts named here count, since a marketplace has named all of them.
+    #[serde(rename = "ahOnlyNamedParts")]
+    only_named_parts: bool,
 }
 
 /// One path or several, relative to the plugin's folder.
@@ -51,9 +58,11 @@ impl Config {
         let is_strict = self.run.only_named_mcp_servers;
         for folder in folders {
             let root = self.environment.cwd().join(&folder.path);
-            match self.plugin(&root, folder.has_servers && !is_strict) {
+            match self.plugin(&root, folder, is_strict) {
                 Ok((plugin, hooks)) => {
-                    self.add_hooks(&plugin, hooks);
+                    if plugin.runs_programs {
+                        self.add_hooks(&plugin, hooks);
+                    }
                     self.plugins.push(plugin);
                 }
                 Err(error) => self.warnings.push(format!(
@@ -68,7 +77,8 @@ impl Config {
     fn plugin(
         &mut self,
         root: &Path,
-        has_servers: bool,
+        folder: &PluginFolder,
+        is_strict: bool,
     ) -> Result<(Plugin, Option<Value>), String> {
         let root = fs::canonicalize(root).map_err(|error| error.to_string())?;
         if !root.is_dir() {
@@ -95,6 +105,8 @@ impl Config {
             } else {
                 Layer::ForeignUser
             },
+            runs_programs: folder.runs_programs,
+            has_usual_folders: !manifest.only_named_parts,
             more: [
                 ("commands", manifest.commands),
                 ("skills", manifest.skills),
@@ -105,7 +117,7 @@ impl Config {
             .collect(),
             root,
         };
-        if has_servers {
+        if folder.has_servers && folder.runs_programs && !is_strict {
             self.add_plugin_servers(&plugin, manifest.mcp_servers);
         }
         Ok((plugin, manifest.hooks))
@@ -118,6 +130,16 @@ impl Config {
         };
         let mut roots = self.plugins.iter().map(|plugin| plugin.root.as_path());
         roots.find(|root| path.starts_with(root))
+    }
+
+    /// Returns why a file of this layer may run no programs and allow no calls; `None` if it may.
+    pub fn distrust(&self, layer: Layer, file: &Path) -> Option<&'static str> {
+        if layer.is_of_project() && !self.trust.is_given() {
+            return Some("the project is not trusted");
+        }
+        let mut plugins = self.plugins.iter();
+        let plugin = plugins.find(|plugin| file.starts_with(&plugin.root))?;
+        (!plugin.runs_programs).then_some("the plugin may run no programs")
     }
 
     /// Returns whether code of a plugin counts; if not, notes the file.
@@ -182,7 +204,10 @@ impl Config {
         key: &str,
         given: Option<Value>,
     ) -> Vec<(PathBuf, Value)> {
-        let mut paths = vec![plugin.root.join(usual)];
+        let mut paths = Vec::new();
+        if plugin.has_usual_folders {
+            paths.push(plugin.root.join(usual));
+        }
         let mut found = Vec::new();
         match given {
             Some(Value::String(path)) => {

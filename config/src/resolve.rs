@@ -51,6 +51,7 @@ impl Config {
         let plugins = overrides.plugins.clone();
         let mut config = Self::survey(overrides, interface, environment, overlay)?;
         config.add_plugins(&plugins);
+        config.add_installed_plugins();
         if config.errors.is_empty() {
             Ok(config)
         } else {

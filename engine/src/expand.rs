@@ -117,7 +117,7 @@ fn unknown(name: &str, skills: &Skills) -> Error {
 }
 
 fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded {
-    let counts = !skill.layer.is_of_project() || config.trust.is_given();
+    let counts = config.distrust(skill.layer, &skill.location).is_none();
     let rules = skill.allowed_tools.iter().filter(|_| counts);
     Expanded {
         text: skill.prompt(arguments),
@@ -135,7 +135,8 @@ async fn with_command(
     config: &Config,
     probe: &SandboxProbe,
 ) -> Expanded {
-    let is_trusted = !command.layer.is_of_project() || config.trust.is_given();
+    let distrust = config.distrust(command.layer, &command.location);
+    let is_trusted = distrust.is_none();
     let mut expanded = Expanded::default();
     if let Some(model) = &command.model {
         let location = command.location.clone();
@@ -143,8 +144,9 @@ async fn with_command(
             expanded.model = Some((model.clone(), location));
         } else {
             expanded.warnings.push(format!(
-                "{}: the model `{model}` is ignored: the project is not trusted",
-                location.display()
+                "{}: the model `{model}` is ignored: {}",
+                location.display(),
+                distrust.unwrap_or_default()
             ));
         }
     }
@@ -158,7 +160,7 @@ async fn with_command(
         command,
         arguments,
         config,
-        is_trusted,
+        distrust,
         ruled: Ruled::of(config),
         probe,
     };
@@ -190,7 +192,8 @@ struct Filling<'a> {
     command: &'a SlashCommand,
     arguments: &'a str,
     config: &'a Config,
-    is_trusted: bool,
+    /// Why the command may run nothing.
+    distrust: Option<&'static str>,
     ruled: Ruled,
     probe: &'a SandboxProbe,
 }
@@ -199,11 +202,8 @@ impl Filling<'_> {
     /// Returns the output of a command line. Typed arguments are passed as shell arguments, never as part of the line.
     async fn run(&self, line: &str, warnings: &mut Vec<String>) -> String {
         let location = self.command.location.display();
-        let why_not = if self.is_trusted {
-            self.ruled.refusal_of_line(line)
-        } else {
-            Some("the project is not trusted".to_owned())
-        };
+        let distrust = self.distrust.map(str::to_owned);
+        let why_not = distrust.or_else(|| self.ruled.refusal_of_line(line));
         if let Some(why) = why_not {
             warnings.push(format!("{location}: `{line}` is not run: {why}"));
             return format!("[`{line}` was not run: {why}]");
@@ -271,7 +271,7 @@ impl Filling<'_> {
         let real = fs::canonicalize(&full).ok()?;
         let root = &self.config.project_root;
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
-        if !self.is_trusted && !real.starts_with(root) {
+        if self.distrust.is_some() && !real.starts_with(root) {
             warnings.push(format!(
                 "{location}: `{path}` is not read: it is outside of an untrusted project"
             ));

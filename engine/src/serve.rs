@@ -356,6 +356,7 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
     let plugins = wishes.plugins.iter().map(|plugin| PluginFolder {
         path: plugin.path.clone(),
         has_servers: !plugin.skip_mcp_discovery,
+        runs_programs: true,
     });
     overrides.plugins = plugins.collect();
     Ok(overrides)

@@ -41,6 +41,21 @@ pub fn ask(
     Ok(is_trusted)
 }
 
+/// Asks on a terminal whether the programs that were just shown may run, and returns the answer.
+///
+/// # Errors
+///
+/// If the terminal cannot be read or written.
+pub fn ask_consent() -> io::Result<bool> {
+    let mut output = anstream::stderr().lock();
+    write!(output, "Let these run in your sessions? [y]es, Enter = no ")?;
+    output.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    let answer = answer.trim().to_ascii_lowercase();
+    Ok(matches!(answer.as_str(), "y" | "yes"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -53,8 +53,6 @@ pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
         false,
         "the README says how to install ah",
     ),
-    ("plugin", false, "`--plugin-dir FOLDER` uses a plugin"),
-    ("plugins", false, "`--plugin-dir FOLDER` uses a plugin"),
     ("remote-control", false, "sessions are local"),
     ("setup-token", false, "`ANTHROPIC_AUTH_TOKEN` holds a token"),
     ("update", true, "the README says how to install ah"),

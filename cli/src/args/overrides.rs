@@ -168,6 +168,7 @@ impl options::SettingsOptions {
             .map(|(path, has_servers)| PluginFolder {
                 path: path.clone(),
                 has_servers,
+                runs_programs: true,
             })
             .collect()
     }

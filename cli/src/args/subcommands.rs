@@ -9,6 +9,7 @@ use clap::{Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::options::{Hosts, SandboxTier, whole};
+use super::plugin::PluginAction;
 use super::work::{WorkAction, WorkOptions};
 
 /// Subcommands; each has a file of its name in `commands/`.
@@ -144,6 +145,15 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: McpAction,
     },
+    /// Install plugins from marketplaces
+    #[command(subcommand_required = true, alias = "plugins")]
+    Plugin {
+        /// Action
+        #[command(subcommand)]
+        action: PluginAction,
+    },
+    /// Put this program in the place of the one that an installed Agent SDK starts
+    Shim(Shimming),
     /// Print settings
     #[command(subcommand_required = true)]
     Config {
@@ -222,6 +232,20 @@ pub struct Rewinding {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `ah shim`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+pub struct Shimming {
+    /// The virtual environment with the Python SDK
+    #[arg(long, value_name = "VENV", conflicts_with = "node")]
+    pub python: Option<PathBuf>,
+    /// The folder with `node_modules` in which the TypeScript SDK is
+    #[arg(long, value_name = "DIR")]
+    pub node: Option<PathBuf>,
+    /// Put the original back
+    #[arg(long)]
+    pub remove: bool,
 }
 
 /// Actions on sessions.

@@ -1,5 +1,7 @@
 //! Definitions of subagents from all layers and the command line.
 
+use std::path::Path;
+
 use ah_agent::Subagents;
 use ah_agent::agents::{Agent, Agents};
 use ah_conversation::is_same_tool;
@@ -38,10 +40,11 @@ pub fn agents(config: &Config) -> Result<(Agents, Vec<String>), Error> {
     Ok((agents, warnings))
 }
 
-/// Restricts a definition of an untrusted project: it neither allows more, nor runs anything, nor names a file as its
+/// Restricts a definition of an untrusted project or plugin: it neither allows more, nor runs anything, nor names a file as its
 /// model.
 fn as_trusted(agent: Agent, config: &Config) -> Agent {
-    if !agent.layer.is_of_project() || config.trust.is_given() {
+    let file = agent.location.as_deref().unwrap_or(Path::new(""));
+    if config.distrust(agent.layer, file).is_none() {
         return agent;
     }
     Agent {
