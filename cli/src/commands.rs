@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod agents;
+pub mod auth;
 pub mod completions;
 pub mod config;
 pub mod demo;
@@ -97,6 +98,7 @@ pub fn perform(
             }
         }
         Subcommands::Mcp { action } => mcp::run(config, &action),
+        Subcommands::Auth { action } => auth::run(config, &action),
         Subcommands::Plugin { action } => plugin::run(config, &action),
         Subcommands::Shim(options) => shim::run(config, &options),
         Subcommands::Config { action } => config::run(config, &action),

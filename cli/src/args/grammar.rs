@@ -34,7 +34,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
 /// Subcommands of the program that this one stands in for and that it does not have, each with what is there instead. A
 /// word that is also the first of many a prompt counts only if it stands alone.
 pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
-    ("auth", false, "`ah doctor` shows which key is used"),
     (
         "auto-mode",
         false,

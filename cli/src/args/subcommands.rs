@@ -145,6 +145,13 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: McpAction,
     },
+    /// Show which key is used
+    #[command(subcommand_required = true)]
+    Auth {
+        /// Action
+        #[command(subcommand)]
+        action: AuthAction,
+    },
     /// Install plugins from marketplaces
     #[command(subcommand_required = true, alias = "plugins")]
     Plugin {
@@ -443,4 +450,18 @@ pub struct ModelsOptions {
     /// Form of the output.
     #[command(flatten)]
     pub form: Json,
+}
+
+/// What `ah auth` does.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum AuthAction {
+    /// Print as JSON whether there is a key, and where it comes from; exit code 1 without a key
+    Status {
+        /// Print a line of text instead
+        #[arg(long)]
+        text: bool,
+        /// Print JSON, as it does anyway
+        #[arg(long, conflicts_with = "text", hide = true)]
+        json: bool,
+    },
 }

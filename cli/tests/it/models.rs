@@ -255,3 +255,45 @@ fn settings_of_the_cache_and_of_patience_reach_the_server() {
     let told = format!("{}{}", ended.stdout, ended.stderr);
     assert!(told.contains("no data from the server for 1 s"), "{told}");
 }
+
+/// Editors ask the program for its key before they start a session.
+#[test]
+fn the_state_of_the_key_is_told_to_editors() {
+    let world = World::new();
+    let status = |key: &str| {
+        world
+            .as_typed(["auth", "status", "--json"])
+            .env("ANTHROPIC_API_KEY", key)
+            .run()
+    };
+    let with = status("sk-test");
+    assert_eq!(with.code, Some(0), "{}", with.stderr);
+    insta::assert_snapshot!(with.stdout.trim(), @r#"
+{
+  "loggedIn": true,
+  "authMethod": "api_key",
+  "apiProvider": "firstParty",
+  "analyticsDisabled": true,
+  "apiKeySource": "ANTHROPIC_API_KEY"
+}
+"#);
+    let without = status("");
+    assert_eq!(without.code, Some(1));
+    insta::assert_snapshot!(without.stdout.trim(), @r#"
+{
+  "loggedIn": false,
+  "authMethod": "none",
+  "apiProvider": "firstParty",
+  "analyticsDisabled": true
+}
+"#);
+    let text = world
+        .as_typed(["auth", "status", "--text"])
+        .env("ANTHROPIC_API_KEY", "sk-test")
+        .run();
+    assert!(
+        text.stdout.ends_with(": ANTHROPIC_API_KEY\n"),
+        "{}",
+        text.stdout
+    );
+}
