@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Provider, Rule};
+use ah_conversation::{Cost, Provider, Rule};
 
 use crate::request::SentRequest;
 use crate::{Controls, Session, SessionChange, SessionUpdate};
@@ -29,6 +29,16 @@ impl Session {
             self.shown_mode = mode;
             self.ports.frontend.update(SessionUpdate::Mode(mode));
         }
+    }
+
+    /// Sets the cost limit of further runs, each for itself.
+    pub fn limit_cost(&mut self, max: Option<Cost>) {
+        self.settings.limits.max_budget = max;
+    }
+
+    /// Sets the source that SessionStart hooks are told, in the place of `startup` or `resume`.
+    pub fn begins_by(&mut self, source: &'static str) {
+        self.source = Some(source);
     }
 
     /// Returns the current provider.

@@ -70,9 +70,10 @@ impl Session {
             let mut ends = None;
             if !self.has_begun {
                 self.has_begun = true;
-                let source = match self.transcript.last() {
-                    Some(_) => "resume",
-                    None => "startup",
+                let source = match (self.source, self.transcript.last()) {
+                    (Some(source), _) => source,
+                    (None, Some(_)) => "resume",
+                    (None, None) => "startup",
                 };
                 let model = self.ports.provider.model().name.clone();
                 let more = json!({"source": source, "model": model});

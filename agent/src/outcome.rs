@@ -32,7 +32,7 @@ pub struct RunOutcome {
 
 impl RunOutcome {
     /// Returns an outcome without model calls.
-    pub(crate) fn new(reason: ExitReason) -> Self {
+    pub fn new(reason: ExitReason) -> Self {
         Self {
             reason,
             failure: None,

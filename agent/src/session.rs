@@ -34,6 +34,8 @@ pub struct Session {
     pub(crate) context: Vec<String>,
     /// Whether the SessionStart hooks were called.
     pub(crate) has_begun: bool,
+    /// What the session began by, if that is neither a start nor a resume.
+    pub(crate) source: Option<&'static str>,
     pub(crate) controls: Controls,
     /// Mode last reported to the frontend.
     pub(crate) shown_mode: PermissionMode,
@@ -67,6 +69,7 @@ impl Session {
             prompt: None,
             context: Vec::new(),
             has_begun: false,
+            source: None,
             controls: Controls::default(),
             background: Background::default(),
             origin_prompt: None,

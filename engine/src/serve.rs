@@ -14,11 +14,13 @@ use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
-use ah_protocol::{AgentInfo, Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use ah_protocol::{
+    AgentInfo, Engaged, Engine, Ids, Introduction, ModelInfo, Refusal, Setting, Stored,
+};
 use ah_store::{Paths, SessionStore, SystemClock, uuid_of};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{self, HostExtensions, SessionInputs};
@@ -32,6 +34,9 @@ use crate::warn::Warn;
 
 /// Version of the official program that this one is compatible with; the SDKs read the digits.
 pub const STANDS_IN_FOR: &str = "2.1.329";
+
+/// Server of models that no server's list names.
+const ANTHROPIC: &str = "anthropic";
 
 /// Session to serve, and the settings it starts with.
 pub struct ServeRequest<'a> {
@@ -125,8 +130,8 @@ struct SessionOpener {
     first_words: Mutex<Option<String>>,
     /// The configuration with the host's options applied.
     held: OnceLock<Config>,
-    /// The store, if the session is new.
-    begun: Mutex<Option<Arc<SessionStore>>>,
+    /// The stores of new sessions.
+    begun: Mutex<Vec<Arc<SessionStore>>>,
 }
 
 impl SessionOpener {
@@ -145,7 +150,7 @@ impl SessionOpener {
             refusal: OnceLock::new(),
             first_words: Mutex::new(None),
             held: OnceLock::new(),
-            begun: Mutex::new(None),
+            begun: Mutex::default(),
         }))
     }
 
@@ -159,18 +164,18 @@ impl SessionOpener {
         self.held.get().unwrap_or(&self.config)
     }
 
-    /// Removes a new session without messages.
+    /// Removes new sessions without messages.
     async fn clear_away(&self) {
-        let Some(store) = lock(&self.begun).take() else {
-            return;
-        };
-        let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
-        let paths = Paths::of(store.path());
-        // Still locked, so no other process has started to use it.
-        drop(store);
-        if is_empty.is_ok_and(|is_empty| is_empty) {
-            // `ah gc` removes what cannot be removed now.
-            let _ = sessions(&self.config).remove(&paths);
+        let begun = std::mem::take(&mut *lock(&self.begun));
+        for store in begun {
+            let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
+            let paths = Paths::of(store.path());
+            // Still locked, so no other process has started to use it.
+            drop(store);
+            if is_empty.is_ok_and(|is_empty| is_empty) {
+                // `ah gc` removes what cannot be removed now.
+                let _ = sessions(&self.config).remove(&paths);
+            }
         }
     }
 
@@ -197,7 +202,7 @@ impl SessionOpener {
         let _ = self.held.set(config.clone());
         if let Some(main) = assemble::as_main(&config)? {
             config = main.config;
-            if let Some(words) = main.first_words {
+            if let Some(words) = main.first_words.filter(|_| !setting.is_cleared) {
                 *lock(&self.first_words) = Some(words);
             }
         }
@@ -206,7 +211,15 @@ impl SessionOpener {
             skills.retain(|skill| wanted.contains(&skill.name));
         }
         let skills = Arc::new(skills);
-        let plan = &self.plan;
+        let new = SessionPlan {
+            choice: SessionChoice::New,
+            ephemeral: self.plan.ephemeral,
+            ..SessionPlan::default()
+        };
+        let (plan, fork_at) = match setting.is_cleared {
+            true => (&new, None),
+            false => (&self.plan, self.fork_at),
+        };
         let inputs = SessionInputs {
             skills: &skills,
             active: None,
@@ -218,15 +231,18 @@ impl SessionOpener {
             warn: self.warn.clone(),
         };
         let frontend = setting.frontend.clone();
-        let opened = open(plan, &config, self.fork_at, inputs, |_| frontend).await?;
+        let opened = open(plan, &config, fork_at, inputs, |_| frontend).await?;
         let Opened {
-            session,
+            mut session,
             store,
             warnings,
         } = opened;
+        if setting.is_cleared {
+            session.begins_by("clear");
+        }
         warnings.iter().for_each(|warning| (self.warn)(warning));
         if plan.choice == SessionChoice::New && !plan.ephemeral {
-            *lock(&self.begun) = Some(store.clone());
+            lock(&self.begun).push(store.clone());
         }
         for notice in notices {
             setting.frontend.notice(&notice);
@@ -245,7 +261,7 @@ impl SessionOpener {
     fn engaged(
         &self,
         session: Session,
-        store: &SessionStore,
+        store: &Arc<SessionStore>,
         skills: &Skills,
         config: Config,
     ) -> Engaged {
@@ -256,6 +272,8 @@ impl SessionOpener {
             .unwrap_or_default();
         Engaged {
             session_id: store.uuid().to_owned(),
+            stored: Arc::new(Renamed(store.clone())),
+            settings: settings(&config),
             cwd: config.environment.cwd().to_owned(),
             entrypoint: { config.environment.get("CLAUDE_CODE_ENTRYPOINT") }
                 .unwrap_or("sdk-cli")
@@ -284,11 +302,6 @@ impl Engine for SessionOpener {
         let (commands, _) = extensions::commands(config);
         let (skills, _) = extensions::skills(config);
         let skills = skills.iter().filter(|skill| skill.is_command);
-        let compact = (
-            "compact".to_owned(),
-            "Replace the conversation with a summary".to_owned(),
-            "[what to keep]".to_owned(),
-        );
         let commands = { commands.iter() }
             .map(|command| {
                 let hint = command.argument_hint.clone().unwrap_or_default();
@@ -297,12 +310,16 @@ impl Engine for SessionOpener {
             .chain(skills.map(|skill| {
                 let none = String::new();
                 (skill.name.clone(), skill.description.clone(), none)
-            }))
-            .chain([compact]);
+            }));
         Introduction {
             version: format!("{STANDS_IN_FOR} (ah {})", env!("CARGO_PKG_VERSION")),
             commands: commands.collect(),
             models: models(config),
+            plugins: { config.plugins.iter() }
+                .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
+                .collect(),
+            style: "default".to_owned(),
+            styles: vec!["default".to_owned()],
             agents: extensions::agents(config)
                 .map_or_else(|_| Vec::new(), |(agents, _)| agent_infos(&agents)),
             account: json!({
@@ -383,22 +400,58 @@ fn host(pipes: Pipes) -> SdkHost {
     })
 }
 
-/// Returns the models that have a short name: name, title and description.
-fn models(config: &Config) -> Vec<(String, String, String)> {
-    let default = config.model.value.clone();
-    let mut models = vec![(
-        "default".to_owned(),
-        "Default".to_owned(),
-        format!("the model of the settings, {default}"),
-    )];
-    if let Ok(catalog) = config.catalog() {
-        let aliases = catalog.aliases();
-        models.extend(aliases.map(|(alias, model)| {
-            let description = format!("{model}, by its short name");
-            (alias.to_owned(), alias.to_owned(), description)
-        }));
-    }
+/// Returns the models that have a short name, after the one of the settings.
+fn models(config: &Config) -> Vec<ModelInfo> {
+    let Ok(catalog) = config.catalog() else {
+        return Vec::new();
+    };
+    let info = |value: &str, title: &str, name: &str, description: String| {
+        let resolved = catalog.resolve(name);
+        let server = catalog.servers_with(resolved).next().unwrap_or(ANTHROPIC);
+        let efforts = catalog.entry(server, resolved).abilities.efforts;
+        ModelInfo {
+            value: value.to_owned(),
+            display_name: title.to_owned(),
+            description,
+            resolved: resolved.to_owned(),
+            efforts: efforts.unwrap_or_default(),
+        }
+    };
+    let default = &config.model.value;
+    let of_settings = format!("the model of the settings, {default}");
+    let mut models = vec![info("default", "Default", default, of_settings)];
+    models.extend(catalog.aliases().map(|(alias, model)| {
+        let description = format!("{model}, by its short name");
+        info(alias, alias, model, description)
+    }));
     models
+}
+
+/// Returns the settings files in force, the lowest first: their source in the SDKs' words, and their content.
+fn settings(config: &Config) -> Vec<(String, Value)> {
+    let files = config.files.iter().rev().filter_map(|path| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let content = serde_json::from_str(&text).ok()?;
+        let is_local = path.to_string_lossy().ends_with(".local.json");
+        let source = match path.starts_with(&config.project_root) {
+            true if is_local => "localSettings",
+            true => "projectSettings",
+            false => "userSettings",
+        };
+        Some((source.to_owned(), content))
+    });
+    files.collect()
+}
+
+/// A stored session that a host may name.
+struct Renamed(Arc<SessionStore>);
+
+#[async_trait]
+impl Stored for Renamed {
+    async fn rename(&self, name: &str) -> Result<(), String> {
+        let named = self.0.set_name(name.to_owned()).await;
+        named.map_err(|error| error.to_string())
+    }
 }
 
 /// Clock and ids of the system.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Frontend, Session};
-use ah_conversation::{Model, Models, Servers};
+use ah_conversation::{Effort, Model, Models, Servers};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -34,6 +34,8 @@ pub trait Engine: Send + Sync {
 pub struct Setting<'a> {
     /// Options of `initialize`; the defaults if the host sent none.
     pub wishes: &'a Initialize,
+    /// Whether a new session is wanted in the place of the one that was opened before.
+    pub is_cleared: bool,
     /// Frontend of the session, which also asks for permissions.
     pub frontend: Arc<dyn Frontend>,
     /// Hooks of the host, called after those of the settings.
@@ -52,6 +54,10 @@ pub struct Engaged {
     pub cwd: PathBuf,
     /// What started the program: `cli`, `sdk-cli`, `sdk-py` …
     pub entrypoint: String,
+    /// The session as stored.
+    pub stored: Arc<dyn Stored>,
+    /// Settings of the files in force: source in the SDKs' words and content, the lowest first.
+    pub settings: Vec<(String, Value)>,
     /// Models to switch to.
     pub models: Arc<dyn Models>,
     /// The MCP servers.
@@ -85,6 +91,31 @@ pub struct AgentInfo {
     pub model: Option<String>,
 }
 
+/// A model, as reported to the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// Name by which the host chooses it.
+    pub value: String,
+    /// Name for people.
+    pub display_name: String,
+    /// Description.
+    pub description: String,
+    /// Name on the wire.
+    pub resolved: String,
+    /// Effort levels that it supports.
+    pub efforts: Vec<Effort>,
+}
+
+/// The stored session, as far as a host changes it.
+#[async_trait]
+pub trait Stored: Send + Sync {
+    /// Names the session.
+    ///
+    /// # Errors
+    /// If it cannot be written; the text says why.
+    async fn rename(&self, name: &str) -> Result<(), String>;
+}
+
 /// Error that prevents a session or the expansion of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
@@ -100,8 +131,14 @@ pub struct Introduction {
     pub version: String,
     /// Commands: name, description, argument hint.
     pub commands: Vec<(String, String, String)>,
-    /// Models: value, display name, description.
-    pub models: Vec<(String, String, String)>,
+    /// Models that have a short name.
+    pub models: Vec<ModelInfo>,
+    /// Plugins: name and folder.
+    pub plugins: Vec<(String, PathBuf)>,
+    /// Output style in force.
+    pub style: String,
+    /// Names of all output styles.
+    pub styles: Vec<String>,
     /// Subagent types, without those that the host defines.
     pub agents: Vec<AgentInfo>,
     /// Account information, a JSON object.

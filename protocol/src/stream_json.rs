@@ -15,6 +15,7 @@
 //! Recordings of the original program override the documentation of the SDKs where they differ.
 
 mod callback;
+mod context;
 mod control;
 mod host;
 mod input;
@@ -28,14 +29,19 @@ mod program;
 mod queue;
 mod result;
 mod serve;
+mod shared;
 mod sink;
 mod speaker;
+mod totals;
 mod wire;
+mod worker;
 
+pub use local::is_local;
 pub use pipes::{Gone, Pipe, Pipes};
 pub use program::{Messages, Program, Requests};
-pub use serve::{Served, Source, Streams, serve, serve_program};
+pub use serve::{Source, Streams, serve, serve_program};
 pub use wire::{Initialize, NamedPlugin, Texts};
+pub use worker::Served;
 
 /// Messages that the host asked for in addition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

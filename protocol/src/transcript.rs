@@ -176,6 +176,16 @@ impl TranscriptFile {
         Ok(rows)
     }
 
+    /// Appends a name of the session, which the SDKs' lists show.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_title(&self, title: &str) -> io::Result<()> {
+        let session_id = &self.head.session_id;
+        let row = json!({"type": "custom-title", "customTitle": title, "sessionId": session_id});
+        self.lock().write(&self.path, &[row])
+    }
+
     /// Returns the rows of a message: one for each block of an answer and each tool result, like the lines that hosts see,
     /// and one for any other message.
     fn rows(

@@ -15,7 +15,7 @@ use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
 use ah_conversation::{ContentBlock, Interface, MailKind};
-use ah_protocol::stream_json::Source;
+use ah_protocol::stream_json::{Source, is_local};
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
 use ah_terminal::print::{Look, Outlet, Screen, asks};
@@ -106,6 +106,11 @@ async fn perform(
     let signals = Signals::listen(leave)
         .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
     match (source, options.output.output_format) {
+        (Source::Prompt(text), None | Some(OutputFormat::Text))
+            if config.interface == Interface::AgentSdk && is_local(&text) =>
+        {
+            serve::perform(Source::Prompt(text), fork_at, options, config, &signals).await
+        }
         (Source::Prompt(text), None | Some(OutputFormat::Text | OutputFormat::Events)) => {
             show(text, fork_at, options, config, &signals).await
         }

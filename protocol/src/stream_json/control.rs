@@ -1,17 +1,24 @@
 //! Control requests to an open session. Most are answered at once, also during a run.
 
-use std::sync::Arc;
+mod read;
+mod settings;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use ah_agent::checkpoint::{Files, SkippedFile};
-use ah_agent::{Controls, SessionChange};
+use ah_agent::{Controls, Session, SessionChange};
 use ah_conversation::{
-    Model, Models, PermissionMode, ServerStatus, Servers, StoreError, Tasks, Thinking,
+    Model, Models, PermissionMode, Permissions, ServerStatus, Servers, StoreError, Tasks, Thinking,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Pipes;
+use super::context::{self, ContextParts};
+use super::shared::lock;
 use super::speaker::Speaker;
 use super::wire::{ControlRequest, RequestError, mode};
+use crate::Stored;
 
 /// Handles of an open session that can be used during a run.
 pub(crate) struct Handles {
@@ -25,9 +32,26 @@ pub(crate) struct Handles {
     pub(crate) speaker: Arc<Speaker>,
     /// Whether the mode `bypassPermissions` may be chosen.
     pub(crate) may_bypass: bool,
-    /// Configured thinking budget.
+    /// Working directory.
+    pub(crate) cwd: PathBuf,
+    /// The session as stored.
+    pub(crate) stored: Arc<dyn Stored>,
+    /// Settings of the files in force: source and content, the lowest first.
+    pub(crate) sources: Vec<(String, Value)>,
+    pub(crate) state: Mutex<HandlesState>,
+    pub(crate) context: Mutex<ContextParts>,
+}
+
+/// What requests change, or read while a run has the session.
+pub(crate) struct HandlesState {
+    /// Thinking as last requested, and as configured.
     pub(crate) thinking: Thinking,
-    /// Model at the start.
+    pub(crate) initial: Thinking,
+    /// Settings applied by the host.
+    pub(crate) flags: Map<String, Value>,
+    /// Rules as of the last prompt.
+    pub(crate) permissions: Permissions,
+    /// Model as last requested.
     pub(crate) model: Model,
 }
 
@@ -38,13 +62,16 @@ impl Handles {
             ControlRequest::SetPermissionMode { mode: word } => self.set_mode(&word),
             ControlRequest::SetModel { model } => self.set_model(model.as_deref()),
             ControlRequest::SetMaxThinkingTokens { tokens } => {
-                let thinking = tokens.map_or(self.thinking, |tokens| Thinking {
-                    budget: Some(tokens),
-                    ..self.thinking
+                self.think(|thinking, initial| {
+                    thinking.budget = tokens.or(initial.budget);
                 });
-                self.controls.request(SessionChange::Thinking(thinking));
                 Ok(json!({}))
             }
+            ControlRequest::ApplySettings { settings } => self.apply_settings(settings),
+            ControlRequest::GetSettings => Ok(self.settings()),
+            ControlRequest::RenameSession { title } => self.rename(&title).await,
+            ControlRequest::PermissionRules => Ok(self.permission_rules()),
+            ControlRequest::ReadFile { path } => self.read_file(&path),
             ControlRequest::McpStatus => {
                 let statuses = self.servers.iter().flat_map(|servers| servers.status());
                 let statuses: Vec<_> = statuses.map(|status| server_status(&status)).collect();
@@ -86,6 +113,7 @@ impl Handles {
             ControlRequest::Initialize(_)
             | ControlRequest::Introduction(_)
             | ControlRequest::Unknown { .. }
+            | ControlRequest::SessionCost
             | ControlRequest::Interrupt { .. }
             | ControlRequest::Withdraw { .. } => Ok(json!({})),
         }
@@ -103,13 +131,32 @@ impl Handles {
         Ok(json!({"mode": mode.as_str()}))
     }
 
-    fn set_model(&self, name: Option<&str>) -> Result<Value, RequestError> {
+    /// Takes note of the session between runs.
+    pub(crate) fn follow(&self, session: &Session) {
+        let settings = session.settings();
+        let mut state = lock(&self.state);
+        state.model = session.model().clone();
+        state.permissions = settings.permissions.clone();
+        lock(&self.context).tools = session.tools().specs().clone();
+    }
+
+    /// Changes the thinking budget or the effort.
+    fn think(&self, change: impl FnOnce(&mut Thinking, Thinking)) {
+        let mut state = lock(&self.state);
+        let initial = state.initial;
+        change(&mut state.thinking, initial);
+        let thinking = state.thinking;
+        self.controls.request(SessionChange::Thinking(thinking));
+    }
+
+    pub(crate) fn set_model(&self, name: Option<&str>) -> Result<Value, RequestError> {
         let name = name.filter(|name| *name != "default");
         let provider = self
             .models
             .connect(name)
             .map_err(|error| RequestError::new(error.to_string()))?;
         let resolved = provider.model().name.clone();
+        lock(&self.state).model = provider.model().clone();
         self.controls.request(SessionChange::Model(provider));
         let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
         self.speaker.user(&text, json!({"isReplay": true}));
@@ -158,26 +205,11 @@ impl Handles {
         servers.ok_or_else(|| RequestError::new("there are no MCP servers"))
     }
 
-    fn context_usage(&self) -> Value {
-        let (used, window) = (self.speaker.context_tokens(), self.model.context_window);
-        let free = window.saturating_sub(used);
-        json!({
-            "categories": [
-                {"name": "Messages", "tokens": used, "kind": "used"},
-                {"name": "Free space", "tokens": free, "kind": "free"},
-            ],
-            "totalTokens": used,
-            "maxTokens": window,
-            "rawMaxTokens": window,
-            "percentage": (used * 100).checked_div(window).unwrap_or(0),
-            "gridRows": [],
-            "model": self.model.name,
-            "memoryFiles": [],
-            "mcpTools": [],
-            "agents": [],
-            "isAutoCompactEnabled": true,
-            "apiUsage": null,
-        })
+    /// Returns what fills the context window.
+    pub(crate) fn context_usage(&self) -> Value {
+        let used = self.speaker.context_tokens();
+        let model = lock(&self.state).model.clone();
+        context::usage(&lock(&self.context), used, &model)
     }
 }
 

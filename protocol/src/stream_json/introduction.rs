@@ -1,9 +1,12 @@
 //! The response to `initialize`, and the `init` message at the start of each prompt. Pure.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
+use super::local::LISTED;
 use super::wire::IntroductionPart;
-use crate::{AgentInfo, Engaged, Introduction};
+use crate::{AgentInfo, Engaged, Introduction, ModelInfo};
 
 /// Tools that hosts expect under an older name in the list of tools.
 const OLDER: [(&str, &str); 1] = [("Agent", "Task")];
@@ -13,8 +16,8 @@ pub(crate) fn all(introduction: &Introduction) -> Value {
     json!({
         "commands": commands(introduction),
         "agents": agents(&introduction.agents),
-        "output_style": "default",
-        "available_output_styles": ["default"],
+        "output_style": introduction.style,
+        "available_output_styles": introduction.styles,
         "models": models(introduction),
         "account": introduction.account,
         "pid": std::process::id(),
@@ -41,18 +44,57 @@ pub(crate) fn part(introduction: &Introduction, listed: IntroductionPart) -> Val
         IntroductionPart::Commands => commands(introduction),
         IntroductionPart::Models => models(introduction),
         IntroductionPart::Account => introduction.account.clone(),
+        IntroductionPart::ModelList => json!({"models": models(introduction)}),
+        IntroductionPart::Plugins => json!({
+            "commands": commands(introduction),
+            "agents": agents(&introduction.agents),
+            "plugins": plugins(&introduction.plugins),
+            "mcpServers": [],
+            "error_count": 0,
+        }),
+        IntroductionPart::Skills => json!({"skills": commands(introduction)}),
+        IntroductionPart::Styles => json!({"available_output_styles": introduction.styles}),
+        IntroductionPart::Version => json!({"version": introduction.version}),
     }
 }
 
+/// Returns name, description and hint of the user's commands, then of ours.
+fn named(introduction: &Introduction) -> impl Iterator<Item = (&str, &str, &str)> {
+    let own = introduction.commands.iter();
+    let own = own.map(|(name, description, hint)| (&**name, &**description, &**hint));
+    let is_other = |(name, ..): &(&str, &str, &str)| {
+        let mut known = introduction.commands.iter();
+        known.all(|(own, ..)| own != name)
+    };
+    own.chain(LISTED.into_iter().filter(is_other))
+}
+
 fn commands(introduction: &Introduction) -> Value {
-    let commands = introduction.commands.iter();
-    let command = |(name, description, hint): &(String, String, String)| json!({"name": name, "description": description, "argumentHint": hint});
-    commands.map(command).collect()
+    let command = |(name, description, hint): (&str, &str, &str)| json!({"name": name, "description": description, "argumentHint": hint});
+    named(introduction).map(command).collect()
+}
+
+fn plugins(plugins: &[(String, PathBuf)]) -> Value {
+    let plugin = |(name, path): &(String, PathBuf)| json!({"name": name, "path": path});
+    plugins.iter().map(plugin).collect()
 }
 
 fn models(introduction: &Introduction) -> Value {
     let models = introduction.models.iter();
-    let model = |(value, shown, description): &(String, String, String)| json!({"value": value, "displayName": shown, "description": description});
+    let model = |model: &ModelInfo| {
+        let mut told = json!({
+            "value": model.value,
+            "resolvedModel": model.resolved,
+            "displayName": model.display_name,
+            "description": model.description,
+        });
+        if !model.efforts.is_empty() {
+            let levels: Vec<_> = model.efforts.iter().map(|level| level.as_str()).collect();
+            told["supportsEffort"] = json!(true);
+            told["supportedEffortLevels"] = json!(levels);
+        }
+        told
+    };
     models.map(model).collect()
 }
 
@@ -64,12 +106,7 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let servers: Vec<_> = servers
         .map(|status| json!({"name": status.name, "status": status.state.as_str()}))
         .collect();
-    let commands = introduction.commands.iter();
-    let commands: Vec<&str> = commands.map(|(name, ..)| name.as_str()).collect();
-    let plugins = engaged.plugins.iter();
-    let plugins: Vec<_> = plugins
-        .map(|(name, path)| json!({"name": name, "path": path}))
-        .collect();
+    let commands: Vec<&str> = named(introduction).map(|(name, ..)| name).collect();
     let agents: Vec<&str> = engaged.agents.iter().map(|it| it.name.as_str()).collect();
     json!({
         "type": "system",
@@ -82,10 +119,10 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
         "slash_commands": commands,
         "apiKeySource": engaged.api_key_source,
         "claude_code_version": introduction.version,
-        "output_style": "default",
+        "output_style": introduction.style,
         "agents": agents,
         "skills": engaged.skills,
-        "plugins": plugins,
+        "plugins": plugins(&engaged.plugins),
     })
 }
 

@@ -1,20 +1,159 @@
-//! Prompts that the protocol answers itself, without the model.
+//! Prompts that the program answers itself, without the model: the commands of the original program that make sense for a
+//! host. Commands and skills of the user with the same name take precedence, except over `/clear` and `/compact`.
 
 use ah_conversation::ContentBlock;
 
-/// Prompt that is a command of the protocol.
-pub(super) enum Local<'a> {
-    /// Compact the conversation, with instructions for the summary.
-    Compact(Option<&'a str>),
+use crate::Introduction;
+
+/// A command that is answered without the model.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LocalCommand {
+    /// Name as it was typed, in the form of results.
+    pub(super) name: String,
+    /// What it does.
+    pub(super) task: Local,
 }
 
-/// Returns the command that a prompt is.
-pub(super) fn local(content: &[ContentBlock]) -> Option<Local<'_>> {
+/// What a local command does.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Local {
+    /// Compacts the conversation, with instructions for the summary.
+    Compact(Option<String>),
+    /// Begins a new conversation.
+    Clear,
+    /// Shows what fills the context window.
+    Context,
+    /// Shows tokens and cost.
+    Cost,
+    /// Shows or changes the model.
+    Model(Option<String>),
+    /// Shows or changes the effort.
+    Effort(Option<String>),
+    /// Names the session.
+    Rename(Option<String>),
+    /// Is a dialog of the original program, which a host cannot show.
+    Unavailable,
+}
+
+/// Commands for hosts: name, description, hint for the arguments.
+pub(super) const LISTED: [(&str, &str, &str); 7] = [
+    ("clear", "Start a new conversation with empty context", ""),
+    (
+        "compact",
+        "Replace the conversation with a summary",
+        "[what to keep]",
+    ),
+    ("context", "Show what fills the context window", ""),
+    ("cost", "Show the tokens and the cost of the session", ""),
+    ("effort", "Show or set the reasoning effort", "[level]"),
+    ("model", "Show or set the model", "[model]"),
+    ("rename", "Name the session", "<name>"),
+];
+
+/// Commands that the original program answers in its terminal only.
+const UNAVAILABLE: [&str; 30] = [
+    "add-dir",
+    "bug",
+    "config",
+    "copy",
+    "exit",
+    "export",
+    "feedback",
+    "help",
+    "hooks",
+    "ide",
+    "keybindings",
+    "login",
+    "logout",
+    "memory",
+    "mobile",
+    "permissions",
+    "plugin",
+    "privacy-settings",
+    "quit",
+    "resume",
+    "rewind",
+    "sandbox",
+    "status",
+    "statusline",
+    "stickers",
+    "tasks",
+    "terminal-setup",
+    "theme",
+    "upgrade",
+    "vim",
+];
+
+/// Returns the local command that a prompt is.
+pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<LocalCommand> {
     let [ContentBlock::Text { text }] = content else {
         return None;
     };
-    let rest = text.trim().strip_prefix("/compact")?;
-    let wanted = Some(rest.trim()).filter(|wanted| !wanted.is_empty());
-    let is_whole = rest.is_empty() || rest.starts_with(char::is_whitespace);
-    is_whole.then_some(Local::Compact(wanted))
+    let line = text.trim().strip_prefix('/')?;
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
+    let rest = rest.map(str::to_owned);
+    let task = match name {
+        "clear" | "reset" | "new" if rest.is_none() => Local::Clear,
+        "compact" => Local::Compact(rest),
+        _ if known.commands.iter().any(|(own, ..)| own == name) => return None,
+        "context" => Local::Context,
+        "cost" | "usage" | "stats" => Local::Cost,
+        "model" => Local::Model(rest),
+        "effort" => Local::Effort(rest),
+        "rename" => Local::Rename(rest),
+        name if UNAVAILABLE.contains(&name) => Local::Unavailable,
+        _ => return None,
+    };
+    Some(LocalCommand {
+        name: name.replace('-', "_"),
+        task,
+    })
+}
+
+/// Returns whether the program answers this prompt itself, whatever commands the user has.
+pub fn is_local(prompt: &str) -> bool {
+    local(&[ContentBlock::text(prompt)], &Introduction::default()).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_the_user_take_precedence() {
+        let known = Introduction {
+            commands: ["cost", "clear"]
+                .map(|name| (name.to_owned(), String::new(), String::new()))
+                .into(),
+            ..Introduction::default()
+        };
+        let task = |prompt: &str, known| {
+            let content = [ContentBlock::text(prompt)];
+            local(&content, known).map(|it| (it.name, it.task))
+        };
+        let none = &Introduction::default();
+        for (prompt, own, expected) in [
+            ("/cost", none, Some(("cost", Local::Cost))),
+            ("/cost", &known, None),
+            ("/clear", &known, Some(("clear", Local::Clear))),
+            ("/new", none, Some(("new", Local::Clear))),
+            ("/new feature", none, None),
+            (
+                "/compact the  rest ",
+                none,
+                Some(("compact", Local::Compact(Some("the  rest".into())))),
+            ),
+            (
+                "/terminal-setup",
+                none,
+                Some(("terminal_setup", Local::Unavailable)),
+            ),
+            ("/compactly", none, None),
+            ("cost", none, None),
+        ] {
+            let expected = expected.map(|(name, task)| (name.to_owned(), task));
+            assert_eq!(task(prompt, own), expected, "{prompt}");
+        }
+    }
 }

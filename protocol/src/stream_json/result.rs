@@ -1,29 +1,11 @@
 //! The `result` message: the last of each prompt, and all that `--output-format json` prints. Pure.
 
 use ah_agent::{RunFailure, RunOutcome};
-use ah_conversation::{Cost, ExitReason, Model, ModelUsage, ProviderError, ToolUse};
+use ah_conversation::{Cost, ExitReason, Model, ProviderError, ToolUse};
 use serde_json::{Map, Value, json};
 
 use super::message::{error_text, tokens};
-
-/// Sums over all prompts of the session.
-#[derive(Debug, Default)]
-pub(crate) struct Totals {
-    shares: Vec<ModelUsage>,
-}
-
-impl Totals {
-    /// Adds the usage of a run.
-    pub(crate) fn add(&mut self, models: &[ModelUsage]) {
-        for share in models {
-            ModelUsage::add(&mut self.shares, share.clone());
-        }
-    }
-
-    fn cost(&self) -> Option<Cost> {
-        self.shares.iter().map(|share| share.cost).sum()
-    }
-}
+use super::totals::Totals;
 
 /// Values that the text of a result needs besides the outcome.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +15,8 @@ pub(crate) struct Circumstances {
     pub(crate) max_budget_usd: Option<f64>,
     /// Whether an interrupt came during a model call, not while tools ran.
     pub(crate) while_speaking: bool,
+    /// Whether a hook ended the run behind tool results.
+    pub(crate) stopped_by_hook: bool,
 }
 
 /// Returns the `result` message without its ids. `describe` looks up a model by provider and name.
@@ -89,6 +73,34 @@ pub(crate) fn not_begun(text: &str) -> Value {
     })
 }
 
+/// Returns the `result` message of a command that was answered without the model.
+pub(crate) fn local(
+    text: &str,
+    command: Option<&str>,
+    totals: &Totals,
+    describe: &dyn Fn(&str, &str) -> Model,
+) -> Value {
+    let mut object = json!({
+        "type": "result",
+        "subtype": "success",
+        "is_error": false,
+        "duration_ms": 0,
+        "duration_api_ms": 0,
+        "num_turns": 0,
+        "result": text,
+        "stop_reason": null,
+        "total_cost_usd": totals.cost().map(Cost::usd),
+        "usage": tokens(&ah_conversation::Usage::default()),
+        "modelUsage": model_usage(totals, describe),
+        "permission_denials": [],
+        "api_error_status": null,
+    });
+    if let Some(command) = command {
+        object["local_command"] = json!(command);
+    }
+    object
+}
+
 fn model_usage(totals: &Totals, describe: &dyn Fn(&str, &str) -> Model) -> Value {
     let shares = totals.shares.iter().map(|share| {
         let model = describe(&share.provider, &share.model);
@@ -142,6 +154,15 @@ impl Ending {
             api_error_status: None,
         };
         match &outcome.reason {
+            ExitReason::EndTurn if circumstances.stopped_by_hook => Self {
+                subtype: "success",
+                is_error: false,
+                result: outcome.answer.clone(),
+                errors: None,
+                stop_reason: Some("tool_use".to_owned()),
+                terminal_reason: "hook_stopped",
+                api_error_status: None,
+            },
             ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => Self {
                 subtype: "success",
                 is_error: false,
@@ -218,7 +239,7 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    use ah_conversation::{ErrorClass, Usage};
+    use ah_conversation::{ErrorClass, ModelUsage, Usage};
 
     use super::*;
 
@@ -264,9 +285,10 @@ mod tests {
             max_turns: Some(3),
             max_budget_usd: Some(0.5),
             while_speaking: true,
+            stopped_by_hook: false,
         };
         let mut totals = Totals::default();
-        totals.add(&outcome.models);
+        totals.add(outcome);
         result(outcome, &totals, circumstances, &|_, _| model.clone())
     }
 

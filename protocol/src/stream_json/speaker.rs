@@ -1,11 +1,12 @@
 //! Frontend for a host: events and parts of the conversation become messages.
 
 mod below;
+mod files;
 mod hook;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::hooks::HookCall;
 use ah_agent::{Frontend, SessionUpdate};
@@ -31,11 +32,15 @@ pub(crate) struct Speaker {
     pub(crate) wanted: Wanted,
     /// Answers questions in this process, in the place of the link.
     pub(crate) host: Option<Arc<dyn Host>>,
-    /// Transcript file for the SDKs.
-    pub(crate) transcript: OnceLock<TranscriptFile>,
-    /// Transcripts of its subagents.
-    pub(crate) sidechains: OnceLock<Mutex<Sidechains>>,
+    /// Transcripts for the SDKs.
+    files: Mutex<Option<SessionFiles>>,
     state: Mutex<SpeakerState>,
+}
+
+/// Transcripts of a session and its subagents.
+pub(crate) struct SessionFiles {
+    pub(crate) main: TranscriptFile,
+    pub(crate) below: Sidechains,
 }
 
 #[derive(Default)]
@@ -87,8 +92,7 @@ impl Speaker {
             link,
             wanted,
             host,
-            transcript: OnceLock::new(),
-            sidechains: OnceLock::new(),
+            files: Mutex::default(),
             state: Mutex::new(SpeakerState {
                 trigger: "auto",
                 ..SpeakerState::default()
@@ -101,6 +105,12 @@ impl Speaker {
         let mut state = self.lock();
         session_id.clone_into(&mut state.session_id);
         state.max_retries = max_retries;
+    }
+
+    /// Sends the result of a prompt, and that the session is idle.
+    pub(crate) fn say_end(&self, line: &Value, exit_reason: Option<ExitReason>) {
+        self.say_result(line.clone(), exit_reason);
+        self.state("idle");
     }
 
     /// Sends the `init` message of a prompt, then the notices that waited for it.
@@ -318,10 +328,10 @@ impl Speaker {
     }
 
     fn stored(&self, message: &Message) {
-        if let Some(transcript) = self.transcript.get() {
-            match transcript.write(message, &*self.link.ids) {
-                Ok(rows) => self.mirror(transcript.path(), rows),
-                Err(error) => self.notice(&unwritten(transcript.path(), &error)),
+        if let Some(files) = &*self.files() {
+            match files.main.write(message, &*self.link.ids) {
+                Ok(rows) => self.mirror(files.main.path(), rows),
+                Err(error) => self.notice(&unwritten(files.main.path(), &error)),
             }
         }
         if !self.lock().has_begun {

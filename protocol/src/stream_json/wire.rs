@@ -164,6 +164,19 @@ pub(crate) enum ControlRequest {
         prompt: String,
         dry_run: bool,
     },
+    /// Apply settings from now on.
+    ApplySettings {
+        settings: Map<String, Value>,
+    },
+    GetSettings,
+    SessionCost,
+    RenameSession {
+        title: String,
+    },
+    PermissionRules,
+    ReadFile {
+        path: String,
+    },
     /// Return a part of the response to `initialize`.
     Introduction(IntroductionPart),
     /// Unknown request, or one that lacks a field.
@@ -190,6 +203,23 @@ pub(crate) enum IntroductionPart {
     Commands,
     Models,
     Account,
+    /// The models, as an object.
+    ModelList,
+    /// Commands, agents and plugins, read anew.
+    Plugins,
+    /// Commands and skills, read anew.
+    Skills,
+    /// Names of the output styles, read anew.
+    Styles,
+    /// The version.
+    Version,
+}
+
+impl IntroductionPart {
+    /// Whether the files behind it are to be read anew.
+    pub(crate) fn is_reread(self) -> bool {
+        matches!(self, Self::Plugins | Self::Skills | Self::Styles)
+    }
 }
 
 /// Options of the host, sent before the first prompt.
@@ -373,6 +403,9 @@ fn nested(subtype: &str, fields: Map<String, Value>) -> ControlRequest {
         fault: Some(format!("`{subtype}` needs `{name}`")),
     };
     let server = |name: &str| text(&fields, name).or_else(|| text(&fields, "server_name"));
+    if let Some(wish) = of_typescript(subtype, &fields) {
+        return wish.unwrap_or_else(lacks);
+    }
     match subtype {
         "initialize" => match serde_json::from_value(Value::Object(fields)) {
             Ok(wishes) => ControlRequest::Initialize(Box::new(wishes)),
@@ -440,6 +473,38 @@ fn nested(subtype: &str, fields: Map<String, Value>) -> ControlRequest {
             fault: None,
         },
     }
+}
+
+/// Parses a request that only the SDK for TypeScript has; `Some(Err)` with the field that it lacks.
+fn of_typescript(
+    subtype: &str,
+    fields: &Map<String, Value>,
+) -> Option<Result<ControlRequest, &'static str>> {
+    Some(Ok(match subtype {
+        "apply_flag_settings" => match fields.get("settings") {
+            Some(Value::Object(settings)) => ControlRequest::ApplySettings {
+                settings: settings.clone(),
+            },
+            _ => return Some(Err("settings")),
+        },
+        "get_settings" => ControlRequest::GetSettings,
+        "get_session_cost" => ControlRequest::SessionCost,
+        "rename_session" => match text(fields, "title") {
+            Some(title) => ControlRequest::RenameSession { title },
+            None => return Some(Err("title")),
+        },
+        "list_permission_rules" => ControlRequest::PermissionRules,
+        "read_file" => match text(fields, "path") {
+            Some(path) => ControlRequest::ReadFile { path },
+            None => return Some(Err("path")),
+        },
+        "list_models" => ControlRequest::Introduction(IntroductionPart::ModelList),
+        "reload_plugins" => ControlRequest::Introduction(IntroductionPart::Plugins),
+        "reload_skills" => ControlRequest::Introduction(IntroductionPart::Skills),
+        "reload_output_styles" => ControlRequest::Introduction(IntroductionPart::Styles),
+        "get_binary_version" => ControlRequest::Introduction(IntroductionPart::Version),
+        _ => return None,
+    }))
 }
 
 /// Parses a request in the form of the older specification.

@@ -11,7 +11,7 @@ use ah_conversation::{
     ProviderError, Rulebook, Sampling, Thinking, Time,
 };
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{Engaged, Engine, Ids, Introduction, Message, Refusal, Setting};
+use ah_protocol::{Engaged, Engine, Ids, Introduction, Message, Refusal, Setting, Stored};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
 use async_trait::async_trait;
@@ -51,6 +51,8 @@ impl Engine for Scene {
             session_id: "session".to_owned(),
             entrypoint: "sdk-cli".to_owned(),
             cwd: PathBuf::from("/"),
+            stored: Arc::new(NoModels),
+            settings: Vec::new(),
             models: Arc::new(NoModels),
             servers: None,
             max_turns: None,
@@ -98,6 +100,13 @@ impl Rulebook for NoRules {
 }
 
 struct NoModels;
+
+#[async_trait]
+impl Stored for NoModels {
+    async fn rename(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
 
 impl Models for NoModels {
     fn connect(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ProviderError> {

@@ -12,6 +12,8 @@ use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_terminal::exit::{self, output_error};
 use ah_terminal::signals::Signals;
 
+use serde_json::Value;
+
 use crate::args::options::{Options, OutputFormat};
 use crate::args::session::plan;
 
@@ -46,8 +48,12 @@ pub async fn perform(
         warn: Arc::new(ah_terminal::warn),
     };
     let (served, refusal) = serve_host(Streams { source, output }, request).await?;
-    if format == OutputFormat::Json && !matches!(served, Served::Refused) {
-        let printed = lines.print(options.output.verbose);
+    if !matches!(served, Served::Refused) {
+        let printed = match format {
+            OutputFormat::Json => lines.print(options.output.verbose),
+            OutputFormat::Text => lines.print_answer(),
+            OutputFormat::StreamJson | OutputFormat::Events => Ok(()),
+        };
         printed.map_err(|error| output_error(&error))?;
     }
     match (served, signals.interrupt()) {
@@ -96,6 +102,21 @@ impl Write for LineBuffer {
 }
 
 impl BufferedLines {
+    /// Prints the text of the result, which is the last line.
+    fn print_answer(&self) -> io::Result<()> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = lines
+            .last()
+            .map(|line| serde_json::from_slice::<Value>(line));
+        match result {
+            Some(Ok(result)) => match result["result"].as_str() {
+                Some("") | None => Ok(()),
+                Some(text) => writeln!(io::stdout().lock(), "{text}"),
+            },
+            _ => Ok(()),
+        }
+    }
+
     /// Prints the last line, or all lines as an array.
     fn print(&self, all: bool) -> io::Result<()> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,5 @@
 //! Messages about background tasks, and messages of subagents, which carry the id of the call that started them.
 
-use std::sync::PoisonError;
-
 use ah_agent::{Frontend as _, SessionUpdate};
 use ah_conversation::{
     ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage,
@@ -149,11 +147,10 @@ impl Speaker {
 
     /// Writes a message into the transcript of its subagent.
     fn stored_below(&self, task: &Task, message: &Message) {
-        let Some(sidechains) = self.sidechains.get() else {
+        let Some(files) = &mut *self.files() else {
             return;
         };
-        let mut sidechains = sidechains.lock().unwrap_or_else(PoisonError::into_inner);
-        match sidechains.write(task, message, &*self.link.ids) {
+        match files.below.write(task, message, &*self.link.ids) {
             Ok((path, rows)) => self.mirror(&path, rows),
             Err(error) => {
                 let text = format!("cannot write the transcript of a subagent: {error}");

@@ -1,0 +1,77 @@
+//! What a host reads of the session: files, rules, and the name that it gives.
+
+use std::fs;
+
+use ah_conversation::Rule;
+use serde_json::{Value, json};
+
+use super::Handles;
+use crate::stream_json::shared::lock;
+use crate::stream_json::wire::RequestError;
+
+/// Upper limit of the bytes of a file for a host.
+const LONGEST_FILE: u64 = 10 << 20;
+
+impl Handles {
+    /// Names the session.
+    pub(crate) async fn rename(&self, title: &str) -> Result<Value, RequestError> {
+        let named = self.stored.rename(title).await;
+        named.map_err(RequestError::new)?;
+        self.speaker.write_title(title);
+        Ok(json!({}))
+    }
+
+    /// Returns the permission rules in force.
+    pub(super) fn permission_rules(&self) -> Value {
+        let state = lock(&self.state);
+        let permissions = &state.permissions;
+        let told = |behavior: &'static str, rules: &[Rule]| -> Vec<Value> {
+            let rules = rules.iter().map(|rule| {
+                json!({
+                    "behavior": behavior,
+                    "source": "session",
+                    "rule": rule.to_string(),
+                    "editability": "readonly",
+                })
+            });
+            rules.collect()
+        };
+        let rules = [
+            told("allow", &permissions.allow),
+            told("ask", &permissions.ask),
+            told("deny", &permissions.deny),
+        ];
+        json!({
+            "state": {
+                "rules": rules.concat(),
+                "workspaceDirectories": permissions.directories,
+                "originalCwd": self.cwd,
+                "managedOnly": false,
+            },
+        })
+    }
+
+    /// Returns a text file within the working directories.
+    pub(super) fn read_file(&self, path: &str) -> Result<Value, RequestError> {
+        let denied = || RequestError::new(format!("read denied: {path}"));
+        let real = fs::canonicalize(self.cwd.join(path)).map_err(|_| denied())?;
+        let directories = lock(&self.state).permissions.directories.clone();
+        let is_below = directories
+            .iter()
+            .chain([&self.cwd])
+            .filter_map(|folder| fs::canonicalize(folder).ok())
+            .any(|folder| real.starts_with(folder));
+        let size = fs::metadata(&real).ok().filter(|it| it.is_file());
+        if !is_below || size.is_none_or(|file| file.len() > LONGEST_FILE) {
+            return Err(denied());
+        }
+        let bytes = fs::read(&real).map_err(|_| denied())?;
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(json!({
+            "contents": text,
+            "absPath": real,
+            "lossy": matches!(text, std::borrow::Cow::Owned(_)),
+            "requested_path": path,
+        }))
+    }
+}

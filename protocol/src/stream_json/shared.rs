@@ -1,0 +1,233 @@
+//! State shared by the task that reads the host's input and the one that runs its prompts ([`worker`](super::worker)), and
+//! the answers to control requests that need no session.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::control::{Handles, unknown};
+use super::input::Line;
+use super::introduction;
+use super::link::Link;
+use super::program::Request;
+use super::queue::{Queue, Ticket};
+use super::totals::Totals;
+use super::wire::{
+    self, ControlRequest, Incoming, Initialize, IntroductionPart, Priority, Prompt, RequestError,
+    ResponseForm,
+};
+use crate::{Engine, Introduction};
+
+/// Work in the order in which the host sent it.
+pub(super) enum Work {
+    /// `initialize`.
+    Open(ReplyTo, Box<Initialize>),
+    /// Another request that needs the session.
+    OpenAnyhow,
+    Prompt(Prompt, Arc<Ticket>),
+}
+
+/// Destination of the response to a request.
+pub(super) enum ReplyTo {
+    /// A line to the host.
+    Line(ResponseForm),
+    /// The caller in this program.
+    Caller(oneshot::Sender<Result<Value, String>>),
+}
+
+/// State shared by the task that reads the host's input and the one that works.
+pub(super) struct Shared {
+    pub(super) link: Arc<Link>,
+    /// `None` after the end of the input.
+    pub(super) work: Mutex<Option<mpsc::UnboundedSender<Work>>>,
+    /// Handles of the open session.
+    pub(super) open: Mutex<Option<Arc<Handles>>>,
+    /// Requests from before the session was open; `None` since.
+    pub(super) early: Mutex<Option<Vec<(ReplyTo, ControlRequest)>>>,
+    /// Unanswered prompts.
+    pub(super) queue: Queue,
+    /// Set by a line that could not be parsed.
+    pub(super) is_faulty: OnceLock<()>,
+    pub(super) engine: Arc<dyn Engine>,
+    /// The program's description, which is read from many files and therefore kept.
+    pub(super) introduction: Mutex<Option<Arc<Introduction>>>,
+    /// Usage of the session so far.
+    pub(super) totals: Mutex<Totals>,
+}
+
+impl Shared {
+    /// Reads the host's lines until there are no more.
+    pub(super) async fn hear(self: Arc<Self>, mut lines: mpsc::Receiver<Line>) {
+        let mut number = 0_usize;
+        while let Some(line) = lines.recv().await {
+            number += 1;
+            let heard = match line {
+                Line::Whole(line) => wire::read(&line),
+                Line::TooLong => Err("it is longer than 64 MiB".to_owned()),
+                Line::Broken(fault) => Err(fault),
+            };
+            match heard {
+                Ok(incoming) => self.take(incoming),
+                Err(fault) => self.complain(number, &fault),
+            }
+        }
+        // Requests that are open now get no answer.
+        self.link.close();
+        self.end();
+    }
+
+    /// Takes the requests of this program until there are no more.
+    pub(super) async fn follow(self: Arc<Self>, mut requests: mpsc::UnboundedReceiver<Request>) {
+        while let Some(request) = requests.recv().await {
+            match request {
+                Request::Prompt(prompt) => self.prompt(prompt),
+                Request::Control(wish, reply) => self.request(ReplyTo::Caller(reply), wish),
+            }
+        }
+        self.end();
+    }
+
+    fn take(self: &Arc<Self>, incoming: Incoming) {
+        match incoming {
+            Incoming::Prompt(prompt) => {
+                if prompt.priority == Priority::Now {
+                    self.queue.interrupt(false);
+                }
+                self.prompt(prompt);
+            }
+            Incoming::Answer { id, answer } => self.link.answer(&id, answer),
+            Incoming::Request(to, wish) => self.request(ReplyTo::Line(to), wish),
+            Incoming::Withdrawal(_) | Incoming::Nothing => {}
+        }
+    }
+
+    fn request(self: &Arc<Self>, to: ReplyTo, wish: ControlRequest) {
+        match wish {
+            ControlRequest::Interrupt { cancels_others } => {
+                let told = self.queue.interrupt(cancels_others);
+                self.reply(to, Ok(told));
+            }
+            ControlRequest::Withdraw { prompt } => {
+                let cancelled = self.queue.withdraw(&prompt);
+                self.reply(to, Ok(json!({"cancelled": cancelled})));
+            }
+            ControlRequest::Introduction(listed) => {
+                if listed.is_reread() {
+                    self.reread();
+                }
+                let told = introduction::part(&self.introduction(), listed);
+                self.reply(to, Ok(told));
+            }
+            ControlRequest::SessionCost => {
+                let text = lock(&self.totals).text(self.link.ids.now());
+                self.reply(to, Ok(json!({"text": text})));
+            }
+            ControlRequest::Unknown { subtype, fault } => {
+                self.reply(to, Err(unknown(&subtype, fault)));
+            }
+            ControlRequest::Initialize(wishes) if lock(&self.open).is_none() => {
+                self.put(Work::Open(to, wishes));
+            }
+            // A host that lost the response asks again; its options come too late.
+            ControlRequest::Initialize(_) => {
+                let told = introduction::part(&self.introduction(), IntroductionPart::All);
+                self.reply(to, Ok(told));
+            }
+            wish => {
+                let mut early = lock(&self.early);
+                if let Some(early) = &mut *early {
+                    early.push((to, wish));
+                    self.put(Work::OpenAnyhow);
+                    return;
+                }
+                drop(early);
+                let shared = self.clone();
+                tokio::spawn(async move { shared.grant(to, wish).await });
+            }
+        }
+    }
+
+    /// Carries out a request that needs the session.
+    pub(super) async fn grant(&self, to: ReplyTo, wish: ControlRequest) {
+        let handles = lock(&self.open).clone();
+        let Some(handles) = handles else {
+            let fault = RequestError::new("the session could not be opened");
+            return self.reply(to, Err(fault));
+        };
+        let mode = wish.mode();
+        let outcome = handles.grant(wish).await;
+        let mode = mode.filter(|_| outcome.is_ok());
+        self.reply(to, outcome);
+        mode.into_iter().for_each(|mode| handles.speaker.mode(mode));
+    }
+
+    /// Returns the program's description.
+    pub(super) fn introduction(&self) -> Arc<Introduction> {
+        let mut known = lock(&self.introduction);
+        known
+            .get_or_insert_with(|| Arc::new(self.engine.introduction()))
+            .clone()
+    }
+
+    /// Reads the description anew, and reports commands that have changed.
+    fn reread(&self) {
+        let new = Arc::new(self.engine.introduction());
+        let old = lock(&self.introduction).replace(new.clone());
+        let handles = lock(&self.open).clone();
+        if let Some(handles) = handles
+            && old.is_some_and(|old| old.commands != new.commands)
+        {
+            let commands = introduction::part(&new, IntroductionPart::Commands);
+            handles
+                .speaker
+                .system("commands_changed", json!({"commands": commands}));
+        }
+    }
+
+    pub(super) fn reply(&self, to: ReplyTo, outcome: Result<Value, RequestError>) {
+        match to {
+            ReplyTo::Line(to) => {
+                self.link.sink.send_control(to.line(outcome));
+            }
+            // The caller may have dropped its future.
+            ReplyTo::Caller(reply) => drop(reply.send(outcome.map_err(|fault| fault.text))),
+        }
+    }
+
+    /// Queues a prompt.
+    pub(super) fn prompt(&self, prompt: Prompt) {
+        let ticket = self.queue.join(prompt.uuid.clone());
+        self.put(Work::Prompt(prompt, ticket));
+    }
+
+    /// Reports a line of the host that could not be parsed.
+    fn complain(&self, number: usize, fault: &str) {
+        let _ = self.is_faulty.set(());
+        let text = format!("line {number} of the input is ignored: {fault}");
+        tracing::error!("{text}");
+        self.link.sink.send(json!({
+            "type": "system",
+            "subtype": "informational",
+            "level": "error",
+            "content": text,
+            "uuid": self.link.ids.fresh(),
+            "session_id": "",
+        }));
+    }
+
+    fn put(&self, work: Work) {
+        if let Some(sender) = &*lock(&self.work) {
+            // The receiver lives as long as this.
+            let _ = sender.send(work);
+        }
+    }
+
+    pub(super) fn end(&self) {
+        *lock(&self.work) = None;
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

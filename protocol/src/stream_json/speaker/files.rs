@@ -1,0 +1,61 @@
+//! The session's transcripts, and the messages about a conversation that another one follows.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use ah_agent::Frontend as _;
+use ah_conversation::Usage;
+use serde_json::json;
+
+use super::{SessionFiles, Speaker};
+use crate::stream_json::message::head;
+use crate::transcript::unwritten;
+
+impl Speaker {
+    /// Sets the transcripts of the open session.
+    pub(crate) fn keep_files(&self, files: Option<SessionFiles>) {
+        *self.files() = files;
+    }
+
+    /// Returns the transcripts of the open session, locked.
+    pub(super) fn files(&self) -> MutexGuard<'_, Option<SessionFiles>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Names the session in its transcript.
+    pub(crate) fn write_title(&self, title: &str) {
+        if let Some(files) = &*self.files()
+            && let Err(error) = files.main.write_title(title)
+        {
+            self.notice(&unwritten(files.main.path(), &error));
+        }
+    }
+
+    /// Reports that the conversation ends here and another begins, at the host's prompt with this UUID.
+    pub(crate) fn reset(&self, prompt_uuid: Option<&str>) {
+        let id = self.link.ids.fresh();
+        self.say(json!({
+            "type": "conversation_reset",
+            "new_conversation_id": id,
+            "uuid": id,
+            "trigger": "clear",
+            "user_message_uuid": prompt_uuid.map_or_else(|| self.link.ids.fresh(), str::to_owned),
+            "timestamp": self.now(),
+        }));
+        let mut state = self.lock();
+        state.context_tokens = 0;
+        state.named.clear();
+    }
+
+    /// Sends the answer to a command that the model does not see.
+    pub(crate) fn say_locally(&self, text: &str) {
+        let mut message = head(&self.link.ids.fresh(), "<synthetic>", &Usage::default());
+        message["content"] = json!([{"type": "text", "text": text}]);
+        message["stop_reason"] = json!("end_turn");
+        self.say(json!({
+            "type": "assistant",
+            "message": message,
+            "parent_tool_use_id": null,
+            "timestamp": self.now(),
+        }));
+    }
+}

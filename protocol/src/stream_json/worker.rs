@@ -1,0 +1,520 @@
+//! The task that opens the session and runs the host's prompts one after the other.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use ah_agent::hooks::Hook;
+use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
+use ah_conversation::{ContentBlock, Cost, ExitReason, Origin, StoreError};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Pipes;
+use super::callback::callbacks;
+use super::context::{self, ContextParts};
+use super::control::{Handles, HandlesState};
+use super::introduction;
+use super::local::{Local, LocalCommand, local};
+use super::message::{error_kind, error_text};
+use super::queue::Queue;
+use super::result::{self, Circumstances, not_begun};
+use super::shared::{Shared, Work, lock};
+use super::speaker::{SessionFiles, Speaker};
+use super::totals::Totals;
+use super::wire::{Initialize, Prompt};
+use crate::transcript::sidechain::Sidechains;
+use crate::transcript::{RowHead, unwritten};
+use crate::{Engaged, Engine, Refusal, Setting, TranscriptFile};
+
+/// Time limit for flushing the output on shutdown.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// End of serving a host.
+#[derive(Debug)]
+pub enum Served {
+    /// The host has no more prompts.
+    Ended {
+        /// Whether the last result, or a line of the host, was an error.
+        is_error: bool,
+        /// Failure that ended the last run, if any.
+        failure: Option<RunFailure>,
+    },
+    /// The session could not be opened.
+    Refused,
+    /// The conversation could not be stored.
+    Lost(StoreError),
+    /// The output could not be written; the error text.
+    Closed(String),
+}
+
+/// Task that runs the prompts.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    speaker: Arc<Speaker>,
+    /// Hooks of this program, if it is the host.
+    hooks: Vec<Arc<dyn Hook>>,
+    stop: CancellationToken,
+    /// Options of the host, for the sessions after the first.
+    wishes: Initialize,
+    /// Cost limit of this process.
+    budget: Option<Cost>,
+    /// Cost of this process so far.
+    spent: Cost,
+    /// Whether the last result was an error.
+    is_error: bool,
+    /// Error that ended the last run.
+    failure: Option<RunFailure>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        speaker: Speaker,
+        engine: Arc<dyn Engine>,
+        hooks: Vec<Arc<dyn Hook>>,
+        stop: &CancellationToken,
+    ) -> (Self, mpsc::UnboundedReceiver<Work>) {
+        let (work, next) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            link: speaker.link.clone(),
+            work: Mutex::new(Some(work)),
+            open: Mutex::default(),
+            early: Mutex::new(Some(Vec::new())),
+            queue: Queue::new(stop.clone()),
+            is_faulty: OnceLock::new(),
+            engine,
+            introduction: Mutex::default(),
+            totals: Mutex::default(),
+        });
+        let worker = Self {
+            shared,
+            speaker: Arc::new(speaker),
+            hooks,
+            stop: stop.clone(),
+            wishes: Initialize::default(),
+            budget: None,
+            spent: Cost::default(),
+            is_error: false,
+            failure: None,
+        };
+        (worker, next)
+    }
+
+    /// Does the work, then waits until all output is written.
+    pub(super) async fn perform(self, next: mpsc::UnboundedReceiver<Work>) -> Served {
+        let (link, stop) = (self.shared.link.clone(), self.stop.clone());
+        let served = self.work(next).await;
+        link.close();
+        link.sink.finish(stop.is_cancelled().then_some(PATIENCE));
+        match link.sink.fault() {
+            Some(fault) => Served::Closed(fault),
+            None => served,
+        }
+    }
+
+    async fn work(mut self, mut next: mpsc::UnboundedReceiver<Work>) -> Served {
+        let mut engaged = None;
+        loop {
+            let work = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                work = next.recv() => work,
+            };
+            let Some(work) = work else { break };
+            if engaged.is_none() {
+                let wishes = match &work {
+                    Work::Open(_, wishes) => (**wishes).clone(),
+                    Work::OpenAnyhow | Work::Prompt(..) => Initialize::default(),
+                };
+                self.wishes = wishes;
+                match self.open(false).await {
+                    Ok(opened) => {
+                        self.budget = opened.session.settings().limits.max_budget;
+                        engaged = Some(opened);
+                    }
+                    Err(refusal) => return self.refuse(&refusal),
+                }
+            }
+            let engaged = engaged.as_mut().expect("it was opened above");
+            match work {
+                Work::Open(to, _) => {
+                    let mut told = introduction::all(&self.shared.introduction());
+                    told["agents"] = introduction::agents(&engaged.agents);
+                    let mode = engaged.session.settings().permissions.mode;
+                    told["current_permission_mode"] = json!(mode.as_str());
+                    told["hook_on_failure_supported"] = json!(true);
+                    for applied in ["hooks", "mcp_servers", "plugins"] {
+                        told[format!("{applied}_applied")] = json!(true);
+                    }
+                    self.shared.reply(to, Ok(told));
+                }
+                Work::OpenAnyhow => {}
+                Work::Prompt(prompt, ticket) => {
+                    self.catch_up().await;
+                    if self.shared.queue.begin(&ticket)
+                        && let Err(error) = self.turn(engaged, prompt, &ticket.run).await
+                    {
+                        return Served::Lost(error);
+                    }
+                    self.shared.queue.leave();
+                }
+            }
+            self.catch_up().await;
+        }
+        if let Some(engaged) = engaged
+            && let Err(error) = engaged.session.close("other").await
+        {
+            return Served::Lost(error);
+        }
+        let is_error = self.is_error || self.shared.is_faulty.get().is_some();
+        Served::Ended {
+            is_error,
+            failure: self.failure,
+        }
+    }
+
+    /// Answers the requests from before the session was open, in order.
+    async fn catch_up(&self) {
+        let early = lock(&self.shared.early).take();
+        for (to, wish) in early.into_iter().flatten() {
+            self.shared.grant(to, wish).await;
+        }
+    }
+
+    /// Opens the session; with `is_cleared` a new one in the place of the former.
+    async fn open(&self, is_cleared: bool) -> Result<Engaged, Refusal> {
+        let (shared, speaker, wishes) = (&self.shared, &self.speaker, &self.wishes);
+        let pipes = Pipes::new(shared.link.clone());
+        let given = wishes.hooks.clone().unwrap_or_default();
+        let (mut hooks, faults) = callbacks(&given, &shared.link).map_err(|error| Refusal {
+            text: error.to_string(),
+        })?;
+        hooks.append(&mut self.hooks.clone());
+        let engaged = shared.engine.open(Setting {
+            wishes,
+            is_cleared,
+            frontend: speaker.clone(),
+            hooks,
+            pipes: pipes.clone(),
+        });
+        let engaged = engaged.await?;
+        speaker.name(&engaged.session_id, engaged.max_retries);
+        speaker.keep_files(self.files(&engaged));
+        speaker.forward_words(wishes.forward_subagent_text);
+        faults
+            .iter()
+            .for_each(|fault| ah_agent::Frontend::notice(&**speaker, fault));
+        let messages = engaged.session.transcript().messages().iter();
+        let totals = Totals::of(messages.map(|message| &**message), shared.link.ids.now());
+        *lock(&shared.totals) = totals;
+        *lock(&shared.open) = Some(Arc::new(self.handles(&engaged, pipes)));
+        Ok(engaged)
+    }
+
+    /// Opens the transcript of a session, if there is to be one.
+    fn files(&self, engaged: &Engaged) -> Option<SessionFiles> {
+        let path = engaged.transcript_path.as_ref()?;
+        let head = RowHead {
+            session_id: engaged.session_id.clone(),
+            cwd: engaged.cwd.clone(),
+            version: self.shared.introduction().version.clone(),
+            entrypoint: engaged.entrypoint.clone(),
+            agent_id: None,
+        };
+        let opened = TranscriptFile::open(
+            path.clone(),
+            head.clone(),
+            self.wishes.title.as_deref(),
+            engaged.session.transcript().messages(),
+            &*self.shared.link.ids,
+        );
+        match opened {
+            Ok((main, rows)) => {
+                self.speaker.mirror(main.path(), rows);
+                let below = Sidechains::of(path, head);
+                Some(SessionFiles { main, below })
+            }
+            Err(error) => {
+                ah_agent::Frontend::notice(&*self.speaker, &unwritten(path, &error));
+                None
+            }
+        }
+    }
+
+    fn handles(&self, engaged: &Engaged, pipes: Pipes) -> Handles {
+        let settings = engaged.session.settings();
+        let model = engaged.session.model().clone();
+        let limits = &settings.limits;
+        let crowded = limits.used_window() / 100 * ah_conversation::Limits::CROWDED;
+        Handles {
+            controls: engaged.session.controls(),
+            models: engaged.models.clone(),
+            servers: engaged.servers.clone(),
+            tasks: engaged.session.tools().tasks(),
+            files: engaged.session.files(),
+            stored: engaged.stored.clone(),
+            pipes,
+            speaker: self.speaker.clone(),
+            may_bypass: settings.permissions.may_bypass,
+            cwd: engaged.cwd.clone(),
+            sources: engaged.settings.clone(),
+            state: Mutex::new(HandlesState {
+                thinking: settings.thinking,
+                initial: settings.thinking,
+                flags: serde_json::Map::new(),
+                permissions: settings.permissions.clone(),
+                model,
+            }),
+            context: Mutex::new(ContextParts {
+                prompt: settings.prompt.clone(),
+                tools: engaged.session.tools().specs().clone(),
+                agents: engaged.agents.clone(),
+                compact_at: limits.compact_at.unwrap_or(crowded).min(crowded),
+            }),
+        }
+    }
+
+    /// Reports that the session could not be opened.
+    fn refuse(&self, refusal: &Refusal) -> Served {
+        self.speaker.say_result(not_begun(&refusal.text), None);
+        Served::Refused
+    }
+
+    /// Runs a prompt to its end.
+    async fn turn(
+        &mut self,
+        engaged: &mut Engaged,
+        prompt: Prompt,
+        run: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        engaged.session.take_changes();
+        self.speaker.state("running");
+        let known = self.shared.introduction();
+        let command = local(&prompt.content, &known).filter(|_| !prompt.is_verbatim);
+        if let Some(LocalCommand {
+            name,
+            task: Local::Clear,
+        }) = &command
+        {
+            return self.clear(engaged, &prompt, name).await;
+        }
+        // The `init` message lists all tools that the first request will have.
+        tokio::select! {
+            () = run.cancelled() => {}
+            () = engaged.session.prepare_tools() => {}
+        }
+        self.begin(engaged, &prompt);
+        let stop = Stop::interrupt(run.clone());
+        let outcome = match command {
+            Some(LocalCommand {
+                task: Local::Compact(wanted),
+                ..
+            }) => self.compact(engaged, wanted.as_deref(), &stop).await,
+            Some(command) => {
+                let text = self.answer(engaged, &command.task).await;
+                self.speaker.say_locally(&text);
+                let is_named = !matches!(command.task, Local::Unavailable | Local::Context);
+                let name = is_named.then_some(&*command.name);
+                self.finish_locally(engaged, &text, name);
+                return Ok(());
+            }
+            None => match self.expanded(prompt).await {
+                Ok(content) => self.run(engaged, content, &stop).await,
+                Err(refusal) => {
+                    self.finish(not_begun(&refusal.text), None);
+                    return Ok(());
+                }
+            },
+        };
+        match outcome {
+            Ok(outcome) => {
+                self.ended(engaged, outcome);
+            }
+            Err(error) => {
+                self.finish(not_begun(&error.to_string()), None);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the `init` message of a prompt.
+    fn begin(&self, engaged: &Engaged, prompt: &Prompt) {
+        let session = &engaged.session;
+        let handles = lock(&self.shared.open).clone();
+        if let Some(handles) = handles {
+            handles.follow(session);
+        }
+        let init = introduction::init(engaged, &self.shared.introduction());
+        let mode = session.settings().permissions.mode;
+        self.speaker.begin(init, mode, prompt.uuid.clone());
+    }
+
+    /// Runs a prompt with what is left of the budget.
+    async fn run(
+        &mut self,
+        engaged: &mut Engaged,
+        content: Vec<ContentBlock>,
+        stop: &Stop,
+    ) -> Result<RunOutcome, StoreError> {
+        if let Some(budget) = self.budget {
+            let left = budget.0.saturating_sub(self.spent.0);
+            if left == 0 {
+                return Ok(RunOutcome::new(ExitReason::MaxBudget));
+            }
+            engaged.session.limit_cost(Some(Cost(left)));
+        }
+        engaged.session.run(content, stop).await
+    }
+
+    async fn compact(
+        &mut self,
+        engaged: &mut Engaged,
+        wanted: Option<&str>,
+        stop: &Stop,
+    ) -> Result<RunOutcome, StoreError> {
+        self.speaker.set_trigger("manual");
+        let outcome = engaged.session.compact_all(wanted, stop).await;
+        self.speaker.set_trigger("auto");
+        let is_done = |outcome: &RunOutcome| outcome.reason == ExitReason::EndTurn;
+        if outcome.as_ref().is_ok_and(is_done) {
+            let text = "<local-command-stdout>Compacted </local-command-stdout>";
+            self.speaker.user(text, json!({"isReplay": true}));
+        }
+        outcome
+    }
+
+    /// Begins a new conversation, with the same options, in the place of this one.
+    async fn clear(
+        &mut self,
+        engaged: &mut Engaged,
+        prompt: &Prompt,
+        name: &str,
+    ) -> Result<(), StoreError> {
+        self.speaker.reset(prompt.uuid.as_deref());
+        let new = match self.open(true).await {
+            Ok(new) => new,
+            Err(refusal) => {
+                self.finish(not_begun(&refusal.text), None);
+                return Ok(());
+            }
+        };
+        let old = std::mem::replace(engaged, new);
+        let controls = engaged.session.controls();
+        let settings = old.session.settings();
+        controls.request(SessionChange::Mode(settings.permissions.mode));
+        controls.request(SessionChange::Thinking(settings.thinking));
+        controls.request(SessionChange::Model(old.session.provider()));
+        old.session.close("clear").await?;
+        engaged.session.take_changes();
+        let none = json!({"tasks": []});
+        self.speaker.system("background_tasks_changed", none);
+        self.begin(engaged, prompt);
+        self.finish_locally(engaged, "", Some(name));
+        Ok(())
+    }
+
+    /// Returns the answer to a local command.
+    async fn answer(&self, engaged: &mut Engaged, task: &Local) -> String {
+        let shared = &self.shared;
+        let handles = lock(&shared.open).clone();
+        let Some(handles) = handles else {
+            return String::new();
+        };
+        let answered = match task {
+            Local::Context => Ok(context::markdown(&handles.context_usage())),
+            Local::Cost => Ok(lock(&shared.totals).text(shared.link.ids.now())),
+            Local::Model(None) => {
+                let model = &engaged.session.model().name;
+                Ok(format!("Current model: `{model}`\nUsage: /model <name>"))
+            }
+            Local::Model(Some(name)) => handles.set_model(Some(name)).map(|model| {
+                let name = model["model"].as_str().unwrap_or_default();
+                format!("Set model to {name}")
+            }),
+            Local::Effort(None) => {
+                let effort = engaged.session.settings().thinking.effort;
+                let effort = effort.map_or("default", ah_conversation::Effort::as_str);
+                Ok(format!("Current effort level: {effort}"))
+            }
+            Local::Effort(Some(level)) => {
+                let flags = json!({"effortLevel": level});
+                let set = handles.apply_settings(flags.as_object().cloned().unwrap_or_default());
+                set.map(|_| format!("Set effort level to {level} (this session only)"))
+            }
+            Local::Rename(None) => Ok("Usage: /rename <name>".to_owned()),
+            Local::Rename(Some(name)) => handles
+                .rename(name)
+                .await
+                .map(|_| format!("Session renamed to: {name}")),
+            Local::Compact(_) | Local::Clear | Local::Unavailable => {
+                Ok("This command isn't available in this environment.".to_owned())
+            }
+        };
+        engaged.session.take_changes();
+        answered.unwrap_or_else(|fault| fault.text)
+    }
+
+    fn finish_locally(&mut self, engaged: &Engaged, text: &str, name: Option<&str>) {
+        let describe = |provider: &str, name: &str| engaged.model(provider, name);
+        let line = result::local(text, name, &lock(&self.shared.totals), &describe);
+        self.finish(line, None);
+    }
+
+    /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
+    /// commands count.
+    async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+        let mut content = prompt.content;
+        let mut texts = content.iter_mut().filter_map(|block| match block {
+            ContentBlock::Text { text } if !prompt.is_verbatim => Some(text),
+            _ => None,
+        });
+        let last = texts.next_back();
+        for text in texts.filter(|text| text.starts_with('/')).chain(last) {
+            *text = self.shared.engine.expand(text).await?;
+        }
+        Ok(content)
+    }
+
+    /// Reports the end of a run.
+    fn ended(&mut self, engaged: &Engaged, mut outcome: RunOutcome) {
+        let last = engaged.session.transcript().last();
+        let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
+        if let Some(RunFailure::Provider(error)) = &outcome.failure {
+            self.speaker.failed(&error_text(error), error_kind(error));
+        }
+        if outcome.reason == ExitReason::Interrupted {
+            let words = if while_speaking {
+                "[Request interrupted by user]"
+            } else {
+                "[Request interrupted by user for tool use]"
+            };
+            self.speaker.user(words, json!({}));
+        }
+        let cost: Option<Cost> = outcome.models.iter().map(|share| share.cost).sum();
+        self.spent = self.spent + cost.unwrap_or_default();
+        // An answer that used up the budget counts as over it, as in the original program.
+        let is_over = self.budget.is_some_and(|budget| self.spent >= budget);
+        if is_over && outcome.reason.is_end_of_turn() {
+            outcome.reason = ExitReason::MaxBudget;
+        }
+        lock(&self.shared.totals).add(&outcome);
+        let circumstances = Circumstances {
+            max_turns: engaged.max_turns,
+            max_budget_usd: engaged.max_budget_usd,
+            while_speaking,
+            stopped_by_hook: !while_speaking && outcome.structured.is_none(),
+        };
+        let describe = |provider: &str, name: &str| engaged.model(provider, name);
+        let totals = &*lock(&self.shared.totals);
+        let line = result::result(&outcome, totals, circumstances, &describe);
+        self.speaker.say_end(&line, Some(outcome.reason.clone()));
+        self.is_error = line["is_error"] == json!(true);
+        self.failure = outcome.failure;
+    }
+
+    fn finish(&mut self, result: Value, exit_reason: Option<ExitReason>) {
+        self.is_error = result["is_error"] == json!(true);
+        self.speaker.say_end(&result, exit_reason);
+    }
+}
