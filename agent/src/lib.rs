@@ -32,6 +32,7 @@ mod settings;
 pub mod skills;
 mod stop;
 mod structured;
+pub mod styles;
 mod subagent;
 mod tool_call;
 pub mod tool_search;

@@ -20,6 +20,8 @@ pub struct Prompt<'a> {
     pub base: &'a str,
     /// Instructions for working in a project: [`CONDUCT`], or their replacement.
     pub conduct: &'a str,
+    /// Text of the output style.
+    pub style: &'a str,
     /// The tools of the session, for the guidance that some bring.
     pub tools: &'a [ToolSpec],
     /// Instruction files of the project, the most general first.
@@ -82,7 +84,11 @@ impl Prompt<'_> {
     }
 
     fn lasting(&self) -> Vec<PromptPart> {
-        let mut parts = present([("system.md", self.base), ("claude.md", self.conduct)]);
+        let mut parts = present([
+            ("system.md", self.base),
+            ("claude.md", self.conduct),
+            ("output style", self.style),
+        ]);
         for tool in self.tools {
             let guidance = tool.guidance.as_deref().unwrap_or_default().trim();
             if !guidance.is_empty() {
@@ -182,6 +188,7 @@ mod tests {
         let prompt = Prompt {
             base: "You are an agent.\n",
             conduct: "Work carefully.\n",
+            style: "",
             tools: &[
                 tool("bash", Some("Prefer short commands.")),
                 tool("read", None),

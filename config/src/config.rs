@@ -53,6 +53,8 @@ pub struct Config {
     pub mcp_servers: BTreeMap<String, Sourced<ServerEntry>>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<Sourced<usize>>,
+    /// Name of the output style.
+    pub output_style: Option<Sourced<String>>,
     /// Context window that a conversation is kept in, in tokens, if that is less than the model's.
     pub auto_compact_window: Option<Sourced<u64>>,
     /// When tools of MCP servers are searched.

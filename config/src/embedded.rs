@@ -6,7 +6,7 @@ use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
 /// The built-in files, with their paths below the folder for them.
-const BUILT_IN: [(&str, &str); 16] = [
+const BUILT_IN: [(&str, &str); 20] = [
     ("system.md", SYSTEM),
     ("claude.md", CONDUCT),
     ("agents/explore.md", include_str!("sys/agents/explore.md")),
@@ -18,6 +18,22 @@ const BUILT_IN: [(&str, &str); 16] = [
     ("commands/commit.md", include_str!("sys/commands/commit.md")),
     ("commands/init.md", include_str!("sys/commands/init.md")),
     ("commands/review.md", include_str!("sys/commands/review.md")),
+    (
+        "output-styles/concise.md",
+        include_str!("sys/output-styles/concise.md"),
+    ),
+    (
+        "output-styles/explanatory.md",
+        include_str!("sys/output-styles/explanatory.md"),
+    ),
+    (
+        "output-styles/learning.md",
+        include_str!("sys/output-styles/learning.md"),
+    ),
+    (
+        "output-styles/proactive.md",
+        include_str!("sys/output-styles/proactive.md"),
+    ),
     (
         "skills/ah-skills.md",
         include_str!("sys/skills/ah-skills.md"),

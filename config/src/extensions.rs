@@ -13,6 +13,7 @@ use crate::places::LayerFolder;
 pub use agents::agents;
 use ah_agent::commands::{SlashCommand, SlashCommands};
 use ah_agent::skills::{self, Skill, Skills};
+use ah_agent::styles::OutputStyle;
 use ah_conversation::{Embedded, Interface, Layer};
 
 /// Maximum depth of nested command folders.
@@ -67,6 +68,31 @@ pub fn commands(config: &Config) -> (SlashCommands, Vec<String>) {
         }
     }
     (commands, warnings)
+}
+
+/// Returns the output styles of all layers, lowest precedence first, and one-line warnings about invalid ones.
+pub fn output_styles(config: &Config) -> (Vec<OutputStyle>, Vec<String>) {
+    let mut styles: Vec<OutputStyle> = Vec::new();
+    let mut warnings = Vec::new();
+    for file in texts(config, "output-styles", 1, &mut warnings) {
+        match OutputStyle::parse(&file.text, &file.location) {
+            Ok(style) => {
+                let name = file.named(&style.name);
+                styles.retain(|known| known.name != name);
+                styles.push(OutputStyle { name, ..style });
+            }
+            Err(error) => warnings.push(format!("{}:{error}", file.location.display())),
+        }
+    }
+    (styles, warnings)
+}
+
+/// Returns the output style in force; `None` if it is the default or is not known.
+pub fn output_style(config: &Config) -> Option<OutputStyle> {
+    let wanted = &config.output_style.as_ref()?.value;
+    let (styles, _) = output_styles(config);
+    let named = |style: &OutputStyle| style.name.eq_ignore_ascii_case(wanted);
+    styles.into_iter().rfind(named)
 }
 
 /// Returns the Markdown files in the folder `kind` of each layer, lowest precedence first.

@@ -125,6 +125,7 @@ impl Config {
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
+            output_style: first.value(|settings| settings.output_style.clone()),
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
             tool_search: first.value(|settings| settings.tool_search),

@@ -34,6 +34,8 @@ pub struct Settings {
     pub fallback_model: Option<String>,
     /// The model for summaries.
     pub compaction_model: Option<String>,
+    /// Name of the output style.
+    pub output_style: Option<String>,
     /// Context window that a conversation is kept in, in tokens.
     pub auto_compact_window: Option<u64>,
     /// Maximum number of messages sent to the model.
@@ -110,12 +112,11 @@ pub struct PermissionSettings {
 }
 
 /// Keys of other agents' settings that have no effect here and that no user would miss.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 6] = [
     "cleanupPeriodDays",
     "enabledPlugins",
     "extraKnownMarketplaces",
     "includeCoAuthoredBy",
-    "outputStyle",
     "spinnerTipsEnabled",
     "theme",
 ];
@@ -140,6 +141,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "model" => settings.model = Some(file.value(value)?),
             "fallbackModel" => settings.fallback_model = Some(file.value(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
+            "outputStyle" => settings.output_style = Some(file.value(value)?),
             "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
@@ -298,7 +300,7 @@ mod tests {
             "$schema": "x",
             "model": "haiku",
             "fallbackModel": "opus",
-            "compactionModel": "sonnet",
+            "compactionModel": "sonnet", "outputStyle": "Concise",
             "autoCompactWindow": 100000,
             "maxConversationMessages": 40,
             "toolSearch": "on",
@@ -364,6 +366,7 @@ mod tests {
             model: Some("haiku".to_owned()),
             fallback_model: Some("opus".to_owned()),
             compaction_model: Some("sonnet".to_owned()),
+            output_style: Some("Concise".to_owned()),
             auto_compact_window: Some(100_000),
             max_conversation_messages: Some(40),
             tool_search: Some(ToolSearchMode::On),

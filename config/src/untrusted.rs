@@ -20,6 +20,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         model,
         fallback_model,
         compaction_model,
+        // Files of an untrusted project are no styles, so it only chooses among the user's.
+        output_style: _,
         auto_compact_window: _,
         max_conversation_messages: _,
         tool_search: _,

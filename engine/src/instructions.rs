@@ -10,7 +10,7 @@ use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, 
 use ah_agent::skills::{SkillTool, Skills};
 use ah_agent::{git, project};
 use ah_config::overrides::{PromptOptions, SystemPromptSource};
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, extensions};
 use ah_conversation::{Embedded, Interface, ToolSpec};
 
 /// System prompt for a host that passes an empty one.
@@ -63,10 +63,16 @@ pub fn system_prompt(
         .as_ref()
         .map(|file| file.to_string_lossy());
     let base = embedded(config, "system.md");
-    let conduct = embedded(config, "claude.md");
+    let style = extensions::output_style(config);
+    let conduct = match &style {
+        Some(style) if !style.keeps_conduct => Some(Cow::Borrowed("")),
+        _ => embedded(config, "claude.md"),
+    };
+    let style = style.map(|style| format!("# Output style: {}\n\n{}", style.name, style.text));
     let prompt = Prompt {
         base: base.as_deref().unwrap_or(SYSTEM),
         conduct: conduct.as_deref().unwrap_or(CONDUCT),
+        style: style.as_deref().unwrap_or_default(),
         tools,
         project: &files,
         context: context.context(),

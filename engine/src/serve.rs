@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ah_agent::Session;
 use ah_agent::agents::Agents;
 use ah_agent::skills::Skills;
+use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
 use ah_conversation::{Clock, MessageId, SessionId, Time};
@@ -300,6 +301,7 @@ impl Engine for SessionOpener {
     fn introduction(&self) -> Introduction {
         let config = self.config();
         let (commands, _) = extensions::commands(config);
+        let (styles, _) = extensions::output_styles(config);
         let (skills, _) = extensions::skills(config);
         let skills = skills.iter().filter(|skill| skill.is_command);
         let commands = { commands.iter() }
@@ -318,8 +320,11 @@ impl Engine for SessionOpener {
             plugins: { config.plugins.iter() }
                 .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
                 .collect(),
-            style: "default".to_owned(),
-            styles: vec!["default".to_owned()],
+            style: extensions::output_style(config)
+                .map_or_else(|| DEFAULT.to_owned(), |style| style.name),
+            styles: std::iter::once(DEFAULT.to_owned())
+                .chain(styles.into_iter().map(|style| style.name))
+                .collect(),
             agents: extensions::agents(config)
                 .map_or_else(|_| Vec::new(), |(agents, _)| agent_infos(&agents)),
             account: json!({

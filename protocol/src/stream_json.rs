@@ -22,6 +22,7 @@ mod input;
 mod introduction;
 mod link;
 mod local;
+mod lock;
 pub(crate) mod message;
 mod output;
 mod pipes;

@@ -1,6 +1,7 @@
 //! The protocol that the SDKs rely on: the fields of each message, a host's requests, and the end of the stream. The
 //! SDKs themselves are tested in `interop/sdk`.
 
+mod commands;
 pub mod host;
 mod lines;
 mod network;

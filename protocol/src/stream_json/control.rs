@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::Pipes;
 use super::context::{self, ContextParts};
-use super::shared::lock;
+use super::lock::lock;
 use super::speaker::Speaker;
 use super::wire::{ControlRequest, RequestError, mode};
 use crate::Stored;

@@ -153,25 +153,22 @@ impl Ending {
             terminal_reason,
             api_error_status: None,
         };
+        let success = |stop_reason: &str, terminal_reason| Self {
+            subtype: "success",
+            is_error: false,
+            result: outcome.answer.clone(),
+            errors: None,
+            stop_reason: Some(stop_reason.to_owned()),
+            terminal_reason,
+            api_error_status: None,
+        };
         match &outcome.reason {
-            ExitReason::EndTurn if circumstances.stopped_by_hook => Self {
-                subtype: "success",
-                is_error: false,
-                result: outcome.answer.clone(),
-                errors: None,
-                stop_reason: Some("tool_use".to_owned()),
-                terminal_reason: "hook_stopped",
-                api_error_status: None,
-            },
-            ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => Self {
-                subtype: "success",
-                is_error: false,
-                result: outcome.answer.clone(),
-                errors: None,
-                stop_reason: Some(outcome.reason.as_str().to_owned()),
-                terminal_reason: "completed",
-                api_error_status: None,
-            },
+            ExitReason::EndTurn if circumstances.stopped_by_hook => {
+                success("tool_use", "hook_stopped")
+            }
+            reason @ (ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_)) => {
+                success(reason.as_str(), "completed")
+            }
             ExitReason::MaxTurns => {
                 let turns = circumstances.max_turns.unwrap_or_default();
                 let text = format!("Reached maximum number of turns ({turns})");

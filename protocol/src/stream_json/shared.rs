@@ -1,7 +1,7 @@
 //! State shared by the task that reads the host's input and the one that runs its prompts ([`worker`](super::worker)), and
 //! the answers to control requests that need no session.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -10,6 +10,7 @@ use super::control::{Handles, unknown};
 use super::input::Line;
 use super::introduction;
 use super::link::Link;
+use super::lock::lock;
 use super::program::Request;
 use super::queue::{Queue, Ticket};
 use super::totals::Totals;
@@ -226,8 +227,4 @@ impl Shared {
     pub(super) fn end(&self) {
         *lock(&self.work) = None;
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -36,6 +36,8 @@ pub(crate) struct Prompt {
     /// UUID given by the host.
     pub(crate) uuid: Option<String>,
     pub(crate) priority: Priority,
+    /// What the host says about its origin, for the result.
+    pub(crate) origin: Option<Value>,
     /// Whether it was composed by a program, so that nothing in it is expanded.
     pub(crate) is_verbatim: bool,
 }
@@ -328,6 +330,7 @@ fn prompt(object: &Map<String, Value>) -> Result<Prompt, String> {
             Some("later") => Priority::Later,
             _ => Priority::Next,
         },
+        origin: object.get("origin").filter(|it| it.is_object()).cloned(),
         is_verbatim: object.get("client_composed") == Some(&Value::Bool(true)),
     })
 }

@@ -16,10 +16,11 @@ use super::context::{self, ContextParts};
 use super::control::{Handles, HandlesState};
 use super::introduction;
 use super::local::{Local, LocalCommand, local};
+use super::lock::lock;
 use super::message::{error_kind, error_text};
 use super::queue::Queue;
 use super::result::{self, Circumstances, not_begun};
-use super::shared::{Shared, Work, lock};
+use super::shared::{Shared, Work};
 use super::speaker::{SessionFiles, Speaker};
 use super::totals::Totals;
 use super::wire::{Initialize, Prompt};
@@ -61,6 +62,8 @@ pub(super) struct Worker {
     budget: Option<Cost>,
     /// Cost of this process so far.
     spent: Cost,
+    /// What the host said about the origin of the current prompt.
+    origin: Option<Value>,
     /// Whether the last result was an error.
     is_error: bool,
     /// Error that ended the last run.
@@ -94,6 +97,7 @@ impl Worker {
             wishes: Initialize::default(),
             budget: None,
             spent: Cost::default(),
+            origin: None,
             is_error: false,
             failure: None,
         };
@@ -288,6 +292,7 @@ impl Worker {
         run: &CancellationToken,
     ) -> Result<(), StoreError> {
         engaged.session.take_changes();
+        self.origin.clone_from(&prompt.origin);
         self.speaker.state("running");
         let known = self.shared.introduction();
         let command = local(&prompt.content, &known).filter(|_| !prompt.is_verbatim);
@@ -506,14 +511,21 @@ impl Worker {
             stopped_by_hook: !while_speaking && outcome.structured.is_none(),
         };
         let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        let totals = &*lock(&self.shared.totals);
-        let line = result::result(&outcome, totals, circumstances, &describe);
-        self.speaker.say_end(&line, Some(outcome.reason.clone()));
-        self.is_error = line["is_error"] == json!(true);
+        let line = result::result(
+            &outcome,
+            &lock(&self.shared.totals),
+            circumstances,
+            &describe,
+        );
+        self.finish(line, Some(outcome.reason.clone()));
         self.failure = outcome.failure;
     }
 
-    fn finish(&mut self, result: Value, exit_reason: Option<ExitReason>) {
+    /// Sends the result of a prompt.
+    fn finish(&mut self, mut result: Value, exit_reason: Option<ExitReason>) {
+        if let Some(origin) = self.origin.take() {
+            result["origin"] = origin;
+        }
         self.is_error = result["is_error"] == json!(true);
         self.speaker.say_end(&result, exit_reason);
     }

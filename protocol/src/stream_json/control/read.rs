@@ -6,7 +6,7 @@ use ah_conversation::Rule;
 use serde_json::{Value, json};
 
 use super::Handles;
-use crate::stream_json::shared::lock;
+use crate::stream_json::lock::lock;
 use crate::stream_json::wire::RequestError;
 
 /// Upper limit of the bytes of a file for a host.

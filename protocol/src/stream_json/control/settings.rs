@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Handles;
-use crate::stream_json::shared::lock;
+use crate::stream_json::lock::lock;
 use crate::stream_json::wire::{RequestError, mode};
 
 /// Lists of rules in the settings.
