@@ -19,11 +19,13 @@ mod facts;
 mod frontend;
 mod history;
 mod input;
+mod intro;
 mod keys;
 mod layout;
 mod menu;
 mod notify;
 mod output;
+mod own;
 mod painter;
 mod paste;
 mod picker;
@@ -73,7 +75,7 @@ use plain::Plain;
 pub use plain::PlainStyle;
 use session_factory::SessionFactory;
 use terminal::Terminal;
-use worker::SessionWorker;
+use worker::{SessionWorker, Worked};
 
 /// Name of the history file in the user's folder.
 const HISTORY: &str = "history";
@@ -124,6 +126,12 @@ pub async fn perform(
     if display == Display::Plain(PlainStyle::Loop) {
         banner(&opened)?;
     }
+    if display == Display::Drawn && opened.session.transcript().last().is_none() {
+        let page = (Terminal::size().0, factory.link.palette());
+        let text = intro::text(&opened.session, factory.probe.status(), config, page);
+        // Before all that is typed.
+        let _ = inputs.send(Input::Written(text));
+    }
     let is_over = begin(display, app, config, (inputs.clone(), happened), tasks)
         .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?;
     let worked = SessionWorker::new(factory, opened, wanted, signals.token().clone())
@@ -136,7 +144,13 @@ pub async fn perform(
         let _ = is_over.join();
         divert(None);
     }
-    let is_interrupted = worked?;
+    let Worked {
+        is_interrupted,
+        session,
+    } = worked?;
+    if let (Display::Drawn, Some(session)) = (display, session) {
+        crate::note(&format!("To come back: ah -c, or ah -r {session}"));
+    }
     Ok(match (signals.interrupt(), is_interrupted) {
         (None, false) => 0,
         (None, true) => exit::code(config.interface, &ExitReason::Interrupted, None),
@@ -241,6 +255,20 @@ async fn watch_interrupts(tasks: UnboundedSender<Task>) {
             return;
         }
     }
+}
+
+/// Returns why a prompt is no command, if it looks like one and there is none of that name.
+pub fn unknown_command(prompt: &str, config: &Config) -> Option<String> {
+    let is_whole = slash::call(prompt).is_some_and(|_| prompt.starts_with('/'));
+    let named = named(config);
+    let is_named = |name: &str| named.iter().any(|(known, _)| known == name);
+    if is_whole && !is_named(prompt.split_whitespace().next()?.trim_start_matches('/')) {
+        let word = prompt.split_whitespace().next()?;
+        return Some(format!(
+            "`{word}` is a command of the conversation; start it with `ah`"
+        ));
+    }
+    slash::unknown(prompt, named.iter().map(|(name, _)| name.as_str()))
 }
 
 /// Returns the commands and skills that can be called by name, with their descriptions.

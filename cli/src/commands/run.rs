@@ -135,6 +135,9 @@ async fn show(
     warnings.extend(of_skills);
     let skills = Arc::new(skills);
     let given = config.run.prompt.skill.as_deref();
+    if let Some(refusal) = unknown(&text, given, config) {
+        return Err(Error::usage(refusal).hint("to send it as it is, begin with a space"));
+    }
     let expanded = expand(&text, given, &skills, config, &probe).await?;
     let (config, more) = expanded.applied_to(config);
     let config = &*config;
@@ -180,6 +183,12 @@ async fn show(
     let warnings = &opened.warnings;
     warnings.iter().for_each(|warning| warn(warning));
     finish(opened, blocks, &outlet, config.interface, signals).await
+}
+
+/// Returns why a person's prompt is sent to no model: it looks like a command that does not exist.
+fn unknown(text: &str, skill: Option<&str>, config: &Config) -> Option<String> {
+    let is_own = config.interface == Interface::Native && skill.is_none();
+    repl::unknown_command(text, config).filter(|_| is_own)
 }
 
 /// Runs the session and reports its end; returns the exit code.

@@ -548,7 +548,7 @@ fn files_of_a_project_that_never_end_are_not_read_and_names_do_not_steer_the_ter
     fs::write(world.project().join(name), "Text.").unwrap();
     let model = world.scenario("says", [says("Done.")]);
     let ended = world
-        .ah(["-n", "--trust", "-m", &model, "/none"])
+        .ah(["-n", "--trust", "-m", &model, " /none"])
         .run()
         .expect(0);
     assert_eq!(ended.stdout, "Done.\n");

@@ -80,8 +80,8 @@ fn commands_are_filled_in_where_they_are_called() {
         assert_eq!(asked(&world, &["/init"]).0.prompt, body);
     }
     assert_eq!(
-        asked(&world, &["/no-command at all"]).0.prompt,
-        "/no-command at all"
+        asked(&world, &[" /no-command at all"]).0.prompt,
+        " /no-command at all"
     );
     assert_eq!(
         asked(&world, &["--", "/etc/hosts is what?"]).0.prompt,

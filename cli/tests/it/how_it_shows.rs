@@ -27,9 +27,11 @@ fn a_new_session_invites() {
     let world = World::new();
     let model = world.scenario("s", [says("Hello.")]);
     let mut seat = Seat::take(world.ah(["-m", &model]));
-    seat.sees("Describe a task or ask a question (/help for help)\ns · bypass permissions");
+    seat.sees(
+        "Describe a task or ask a question (/help for help)\nbypass permissions · project · s",
+    );
     seat.types("h");
-    seat.sees("> h\ns · bypass permissions");
+    seat.sees("> h\nbypass permissions · project · s");
     seat.types("\x03");
     seat.sees("Describe a task");
     seat.says("Hi");
@@ -76,7 +78,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     ⠋ answering 0s · Esc interrupts
     > 日本語 and é, all of it typed while the answer is coming, in a line that is lo
       ng, with 👍🏽
-    claude-sonnet-4-5-20250929 · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929
     ");
     insta::assert_snapshot!(screens[1], @"
     > names?
@@ -94,7 +96,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
 
     ⠋ answering 0s · Esc interrupts
     > 日本語 and é, all of it typed while the answer is coming, in a line that is long, with 👍🏽
-    claude-sonnet-4-5-20250929 · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929
     ");
     insta::assert_snapshot!(screens[2], @r#"
 > names?
@@ -116,7 +118,7 @@ one  │ 日本語      │ 👍🏽
 > 日本語 and é, all of it typed while th
   e answer is coming, in a line that is
   long, with 👍🏽
-claude-sonnet-4-5-20250929 · bypass per…
+bypass permissions · claude-s…
 "#);
 }
 
@@ -154,7 +156,7 @@ fn no_colour_leaves_the_layout() {
     • another, that nobody has ended ye
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     let bytes = String::from_utf8(seat.bytes()).unwrap();
     let colour = regex::Regex::new("\x1b\\[[0-9;]*m").unwrap();
@@ -192,7 +194,7 @@ fn another_size_in_the_middle_of_an_answer() {
 ⠋ answering 0s · Esc interrupts
 > typed before and after, in a row of it
   s own
-claude-sonnet-4-5-20250929 · bypass per…
+bypass permissions · claude-s…
 "#);
     seat.resizes(100, 30);
     seat.sees("> typed before and after, in a row of its own\n");
@@ -236,7 +238,7 @@ bash: touch made
   a           yes, always in ALL projects: the same, saved to FILE
   n [reason]  no; the reason is sent to the model
 Allow?
-claude-sonnet-4-5-20250929 · /help
+asks each time · claude-sonnet-4-5-20250929
 "#);
     seat.says("a");
     seat.sees("Made.");
@@ -256,7 +258,7 @@ claude-sonnet-4-5-20250929 · /help
     Made.
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · /help
+    asks each time · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -291,7 +293,7 @@ fn a_choice_of_the_models() {
       1  red: warm
       2  blue: cold
     A number, or your own words:
-    claude-sonnet-4-5-20250929 · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929
     ");
     seat.says("2");
     seat.sees("Blue it is.");
@@ -309,7 +311,7 @@ fn a_choice_of_the_models() {
     Blue it is.
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -340,7 +342,7 @@ fn a_session_taken_up_and_its_lists() {
     Two.
 
     > half a line
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x03");
     seat.says("/tree");
@@ -356,7 +358,7 @@ fn a_session_taken_up_and_its_lists() {
 
     message: two
     ❯    @3  model  Two.
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x1b");
     seat.sees_no_more("message:");
@@ -371,7 +373,7 @@ fn a_session_taken_up_and_its_lists() {
 
     history: docs
     ❯ write the docs
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\r");
     seat.sees("> write the docs");

@@ -1,6 +1,7 @@
 //! The interactive conversation: the real binary at a pseudo-terminal.
 
 mod files;
+mod first;
 mod pictures;
 mod sessions;
 mod settings;
@@ -15,6 +16,11 @@ use crate::seat::Seat;
 /// The screen with its varying parts replaced by fixed ones.
 pub fn stable(screen: &str) -> String {
     let fixed = [
+        (r"(?s)^.*? lists commands and keys\n\n", ""),
+        (
+            r"(?m)^(.*) · project(?: \([^)]*\))? · ([^$?\n]*?)( · \$[\d.]+)?( · \? for help)?$",
+            "$1 · $2",
+        ),
         (r"\[[0-9A-Z]{11}\]", "[SESSION]"),
         (r"\b01[0-9A-Z]{24}\b", "SESSION"),
         (r"\(\d+\.\ds\)", "(0.0s)"),
@@ -80,7 +86,7 @@ fn one_prompt_follows_the_other_in_one_session() {
     Two lines.
 
     >
-    s · 0% of 200.0k · bypass permissions
+    bypass permissions · s · 0% of 200.0k
     ");
     seat.says("/exit");
     assert_eq!(seat.leaves(), 0);
@@ -143,7 +149,7 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
       second
 
       third
-    claude-sonnet-4-5-20250929 · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929
     ");
     // And are sent again.
     seat.types("\x15");
@@ -191,7 +197,7 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
     interrupted
 
     > typed meanwhile
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\r");
     seat.sees("Fresh.");
@@ -257,7 +263,7 @@ bash: touch asked
   n [reason]  no; the reason is sent to the model
 Allow? (Tab, then your answer)
 > no need to hurry
-claude-sonnet-4-5-20250929 · /help
+asks each time · claude-sonnet-4-5-20250929
 "#);
     seat.types("\t");
     seat.says("s");
@@ -339,7 +345,7 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
 
     > fix the parser of @src/more.rs  and
       more
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.resizes(40, 12);
     seat.types("!");

@@ -91,6 +91,14 @@ pub enum Task {
     Rewind(Direction),
     /// Prints the full output of the last tool calls.
     Output,
+    /// Runs a subcommand of the program with these arguments and prints its output.
+    Own(Vec<String>),
+    /// Changes the reasoning effort.
+    Effort(String),
+    /// Names the session.
+    Rename(String),
+    /// Copies the last answer to the clipboard.
+    Copy,
     /// Runs a command of the user's; the flag says whether the model gets its output.
     Shell(String, bool),
     /// Changes the permission mode.
@@ -133,4 +141,8 @@ pub enum About {
     Servers,
     /// Skills.
     Skills,
+    /// Version, session, model, folder and sandbox.
+    Status,
+    /// Instruction files.
+    Memory,
 }

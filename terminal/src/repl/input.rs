@@ -44,6 +44,8 @@ pub enum Input {
     Mail,
     /// Outcome of loading a picture.
     Attached(Attached),
+    /// A sequence to write to the terminal that changes nothing on the screen, and a message about it.
+    Ring(String, String),
     /// New text of the user's status line.
     Status(String),
     /// A task is done.
@@ -98,6 +100,12 @@ pub struct Opened {
     pub context: u64,
     /// Number of its messages.
     pub messages: usize,
+    /// Name of the working directory and the branch.
+    pub place: String,
+    /// Whether commands run in the sandbox.
+    pub is_sandboxed: bool,
+    /// Cost so far in US dollars, as far as prices are known.
+    pub cost: f64,
     /// Input of the user's status line, if one is configured.
     pub facts: Option<Box<Facts>>,
 }

@@ -13,7 +13,7 @@ use super::effect::{Effect, Task};
 use super::input::{Ending, Input};
 use super::question::QuestionUpdate;
 use super::update::prompt::prompt;
-use super::update::submit::submit_line;
+use super::update::submit::{is_exit, submit_line};
 use super::update::update;
 use ah_conversation::neutralise;
 
@@ -170,6 +170,7 @@ impl Plain {
     /// Answers the question with the next line.
     fn answer(&mut self) {
         let line = read();
+        let line = line.filter(|line| !is_exit(line));
         match (&self.answers, line) {
             (Some(lines), Some(line)) => {
                 let _ = lines.send(line);

@@ -23,6 +23,8 @@ pub fn text(
         About::Permissions => permissions(session),
         About::Tools => tools(session),
         About::Servers => servers(session),
+        About::Status => Vec::new(),
+        About::Memory => memory(prompt),
         About::Skills => skills
             .iter()
             .map(|skill| format!("{:<20} {}", skill.name, first(&skill.description)))
@@ -47,12 +49,26 @@ fn none(about: About) -> &'static str {
         About::Tools => "No tools.",
         About::Servers => "No MCP servers configured.",
         About::Skills => "No skills found.",
+        About::Status => "No status.",
+        About::Memory => "No instruction files; `/init` writes one.",
     }
 }
 
 /// Returns the first line of a text.
 fn first(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
+}
+
+/// Returns the files that the prompt was made from, with their estimated tokens.
+fn memory(prompt: &[Vec<PromptPart>]) -> Vec<String> {
+    let parts = prompt.iter().flatten();
+    let files = parts.filter(|part| part.source.ends_with(".md"));
+    files
+        .map(|part| {
+            let tokens = count(estimate_text(&part.text));
+            format!("{tokens:>8} tokens  {}", part.source)
+        })
+        .collect()
 }
 
 fn cost(session: &Session) -> Vec<String> {

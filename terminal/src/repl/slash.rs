@@ -41,6 +41,16 @@ pub enum Action {
     Rewind(Direction),
     /// Sends a message to the current run.
     Steer,
+    /// Runs a subcommand of the program and prints its output.
+    Own(&'static [&'static str]),
+    /// Changes the reasoning effort.
+    Effort,
+    /// Names the session.
+    Rename,
+    /// Copies the last answer to the clipboard.
+    Copy,
+    /// Says what the colours are.
+    Theme,
     /// Ends the program.
     Exit,
 }
@@ -66,6 +76,8 @@ pub const COMMANDS: &[Command] = &[
         "open another session of this folder",
         Action::Resume,
     ),
+    command("sessions", "list and open sessions", Action::Resume),
+    command("rename", "name this session: /rename NAME", Action::Rename),
     command("tree", "continue from an earlier message", Action::Tree),
     command("fork", "continue in a copy of the session", Action::Fork),
     command(
@@ -73,11 +85,21 @@ pub const COMMANDS: &[Command] = &[
         "replace the conversation with a summary: /compact [what to keep]",
         Action::Compact,
     ),
+    command(
+        "status",
+        "show version, session, model, folder and sandbox",
+        Action::Report(About::Status),
+    ),
     command("clear", "start a new session", Action::Clear),
     command(
         "cost",
         "show tokens and cost of this session",
         Action::Report(About::Cost),
+    ),
+    command(
+        "usage",
+        "show the tokens and cost of each request",
+        Action::Own(&["usage"]),
     ),
     command(
         "context",
@@ -90,12 +112,33 @@ pub const COMMANDS: &[Command] = &[
         Action::Report(About::Permissions),
     ),
     command(
+        "effort",
+        "change the reasoning effort: /effort low, medium, high, xhigh or max",
+        Action::Effort,
+    ),
+    command(
+        "config",
+        "show the settings and where each comes from",
+        Action::Own(&["config", "show", "--origin"]),
+    ),
+    command(
+        "memory",
+        "list the instruction files that the model was given",
+        Action::Report(About::Memory),
+    ),
+    command(
         "tools",
         "list the tools of the model",
         Action::Report(About::Tools),
     ),
     command("mcp", "list MCP servers", Action::Report(About::Servers)),
     command("skills", "list skills", Action::Report(About::Skills)),
+    command("agents", "list subagents", Action::Own(&["agents"])),
+    command(
+        "doctor",
+        "check keys, settings, sandbox and servers",
+        Action::Own(&["doctor"]),
+    ),
     command(
         "diff",
         "show the changes that tools made to files",
@@ -117,12 +160,61 @@ pub const COMMANDS: &[Command] = &[
         Action::Export,
     ),
     command(
+        "copy",
+        "copy the last answer to the clipboard",
+        Action::Copy,
+    ),
+    command("theme", "say where the colours come from", Action::Theme),
+    command(
         "steer",
         "send a message to the agent's next step: /steer MESSAGE",
         Action::Steer,
     ),
     command("exit", "exit; the session is kept", Action::Exit),
 ];
+
+/// Other names of commands, as users of other agents type them.
+const ALIASES: &[(&str, &str)] = &[
+    ("quit", "exit"),
+    ("new", "clear"),
+    ("reset", "clear"),
+    ("settings", "config"),
+    ("allowed-tools", "permissions"),
+    ("continue", "resume"),
+    ("rewind", "undo"),
+    ("stats", "usage"),
+];
+
+/// Least similarity of a name that is offered in the place of an unknown one, from 0 to 1.
+const NEAR: f32 = 0.6;
+
+/// Returns why a line is no command, if it looks like one and none of the terminal's or of `named` is called so: a
+/// model that is paid for would read it otherwise.
+pub fn unknown<'a>(line: &str, named: impl Iterator<Item = &'a str>) -> Option<String> {
+    let word = line.strip_prefix('/')?.split(char::is_whitespace).next()?;
+    let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || ['-', '_', ':'].contains(&c));
+    if !is_name || word.starts_with("skill:") || call(line).is_some() {
+        return None;
+    }
+    let mut known: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+    known.extend(named);
+    // A command in a folder is called by its own name too.
+    let is_called =
+        |name: &&str| *name == word || name.rsplit_once(':').is_some_and(|(_, last)| last == word);
+    if known.iter().any(is_called) {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    let near = similar::get_close_matches(lower.as_str(), &known, 1, NEAR);
+    let instead = match near.first() {
+        Some(near) => format!("did you mean `/{near}`?"),
+        None => "`/help` lists all commands.".to_owned(),
+    };
+    Some(format!("There is no command `/{word}`; {instead}"))
+}
 
 /// A command as it was typed, with the text after its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,13 +227,16 @@ pub struct Call {
 
 /// Returns the command that a line calls, if it is one of the terminal.
 pub fn call(line: &str) -> Option<Call> {
-    let line = line.strip_prefix('/')?;
-    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let name = match name {
-        "quit" => "exit",
-        "new" => "clear",
-        name => name,
+    let line = match line {
+        "?" => "help",
+        "exit" | "quit" => "exit",
+        line => line.strip_prefix('/')?,
     };
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let name = ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == name)
+        .map_or(name, |(_, name)| *name);
     let command = COMMANDS.iter().find(|command| command.name == name)?;
     Some(Call {
         command: *command,
@@ -175,5 +270,48 @@ const KEYS: &str = "
   @PATH         insert a file name; pictures are sent to the model
   Ctrl-V        insert the picture in the clipboard; a picture dropped here is inserted too
   Ctrl-D        exit
+  ?             this list
 
 ";
+
+/// Answer of `/theme`.
+pub const THEME: &str =
+    "  ah uses the sixteen colours of your terminal, so its theme is your terminal's.
+  NO_COLOR=1 turns colours off; --plain also turns off everything that is redrawn.
+
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_command_is_one_or_is_refused() {
+        let named = || ["commit", "team:ship"].into_iter();
+        for (line, expected) in [
+            ("/nosuch", Some("`/help` lists all commands.")),
+            ("/modle opus", Some("did you mean `/model`?")),
+            ("/status1", Some("did you mean `/status`?")),
+            ("/comit", Some("did you mean `/commit`?")),
+            ("/Help", Some("did you mean `/help`?")),
+            ("/commit", None),
+            ("/team:ship now", None),
+            ("/ship now", None),
+            ("/quit", None),
+            ("/skill:any thing", None),
+            ("/usr/bin/env is missing", None),
+            ("/ alone", None),
+            ("/2 is no name", None),
+            ("no command", None),
+        ] {
+            let said = unknown(line, named());
+            match (&said, expected) {
+                (Some(said), Some(expected)) => assert!(said.ends_with(expected), "{said}"),
+                (said, expected) => assert_eq!(said.as_deref(), expected, "{line:?}"),
+            }
+        }
+        assert_eq!(call("?").unwrap().command.name, "help");
+        assert_eq!(call("exit").unwrap().command.name, "exit");
+        assert_eq!(call("exit the loop"), None);
+    }
+}

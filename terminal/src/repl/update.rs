@@ -80,6 +80,10 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.hint = Some(error);
             app.editor.insert(text.unwrap_or_default());
         }
+        Input::Ring(sequence, said) => {
+            app.hint = Some(said);
+            return vec![Effect::Ring(sequence)];
+        }
         Input::Status(said) => app.status.said = Some(said),
         Input::Done => {}
     }
@@ -136,6 +140,7 @@ fn event(app: &mut App, kind: &EventKind) {
             output_tokens,
             cache_creation_input_tokens,
             cache_read_input_tokens,
+            cost_usd,
             ..
         } => {
             let tokens = input_tokens
@@ -147,6 +152,7 @@ fn event(app: &mut App, kind: &EventKind) {
             }
             if let Some(session) = &mut app.session {
                 session.context = tokens;
+                session.cost += cost_usd.unwrap_or_default();
                 if let Some(facts) = &mut session.facts {
                     facts.totals.take(kind);
                 }

@@ -182,7 +182,7 @@ fn bottom(app: &App, columns: usize) -> Vec<String> {
     let own = match &app.session {
         Some(session) if !rows.is_empty() && !has_word => match session.mode {
             PermissionMode::Default => None,
-            other => Some(mode(other).to_owned()),
+            other => Some(mode(other, session.is_sandboxed).to_owned()),
         },
         _ => Some(own_status(app)),
     };
@@ -200,7 +200,11 @@ fn own_status(app: &App) -> String {
     let Some(session) = &app.session else {
         return String::new();
     };
-    let mut parts = vec![neutralise(&session.model.name).into_owned()];
+    let mut parts = Vec::new();
+    parts.extend(app.editor.vi_mode().map(str::to_owned));
+    parts.push(mode(session.mode, session.is_sandboxed).to_owned());
+    parts.push(neutralise(&session.place).into_owned());
+    parts.push(neutralise(&session.model.name).into_owned());
     if let Some(percent) = (session.context * 100).checked_div(session.model.context_window)
         && session.context > 0
     {
@@ -209,13 +213,19 @@ fn own_status(app: &App) -> String {
             count(session.model.context_window)
         ));
     }
-    parts.push(mode(session.mode).to_owned());
+    if session.cost > 0.0 {
+        parts.push(format!("${:.2}", session.cost));
+    }
+    if session.messages == 0 {
+        parts.push("? for help".to_owned());
+    }
     parts.join(" · ")
 }
 
-fn mode(mode: PermissionMode) -> &'static str {
+fn mode(mode: PermissionMode, is_sandboxed: bool) -> &'static str {
     match mode {
-        PermissionMode::Default => "/help",
+        PermissionMode::Default if is_sandboxed => "sandboxed",
+        PermissionMode::Default => "asks each time",
         PermissionMode::AcceptEdits => "accept edits",
         PermissionMode::Plan => "plan (read-only)",
         PermissionMode::DontAsk => "don't ask",

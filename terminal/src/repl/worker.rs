@@ -22,7 +22,7 @@ use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{bang, choices, report, rewind};
+use super::{bang, choices, intro, report, rewind};
 use crate::undo::Direction;
 use ah::Opened;
 use ah::assemble;
@@ -38,6 +38,14 @@ use crate::tell_notices;
 
 /// Interval at which an idle session looks for messages queued by other processes.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How a conversation has ended.
+pub struct Worked {
+    /// Whether it was interrupted while idle.
+    pub is_interrupted: bool,
+    /// The id of the session, if it is kept.
+    pub session: Option<String>,
+}
 
 /// Owns the session and does the tasks of the terminal.
 pub struct SessionWorker {
@@ -72,12 +80,12 @@ impl SessionWorker {
         }
     }
 
-    /// Does tasks until the terminal quits. Returns whether it was interrupted while idle.
+    /// Does tasks until the terminal quits.
     ///
     /// # Errors
     ///
     /// If the conversation cannot be stored.
-    pub async fn work(mut self) -> Result<bool, Error> {
+    pub async fn work(mut self) -> Result<Worked, Error> {
         self.introduce();
         if self.factory.link.is_drawn && self.session.transcript().last().is_some() {
             self.recall();
@@ -119,6 +127,9 @@ impl SessionWorker {
                     let own = SessionChoice::File(self.store.path().to_owned());
                     self.open(own, true).await?;
                 }
+                small @ (Task::Own(_) | Task::Effort(_) | Task::Rename(_) | Task::Copy) => {
+                    self.small(small).await?;
+                }
                 Task::GoTo(message) => self.go_to(message).await?,
                 immediate => self.side_tasks(None).perform(immediate).await?,
             }
@@ -133,10 +144,14 @@ impl SessionWorker {
         let is_empty = session.transcript().last().is_none();
         session.close("other").await?;
         tell_notices(&store).await;
+        let id = store.id().to_string();
         if is_empty {
             discard(store, &factory.config);
         }
-        Ok(is_interrupted)
+        Ok(Worked {
+            is_interrupted,
+            session: Some(id).filter(|_| !is_empty),
+        })
     }
 
     async fn next(&mut self) -> Option<Task> {
@@ -185,6 +200,9 @@ impl SessionWorker {
             may_bypass: settings.permissions.may_bypass,
             context: self.session.transcript().context_tokens(),
             messages: self.session.transcript().messages().len(),
+            place: intro::short_place(&self.factory.config),
+            is_sandboxed: self.factory.probe.status().confined().is_some(),
+            cost: self.cost(),
             facts: self.facts().map(Box::new),
         })));
     }
@@ -375,6 +393,12 @@ impl SessionWorker {
 
     fn report(&self, about: About) -> Result<(), Error> {
         let factory = &self.factory;
+        if about == About::Status {
+            let (id, status) = (self.store.id().to_string(), factory.probe.status());
+            let text = intro::status(&self.session, &id, status, &factory.config);
+            self.tell(Input::Written(text));
+            return Ok(());
+        }
         let (prompt, _) = system_prompt(
             &factory.config,
             self.session.tools().specs(),
@@ -495,6 +519,8 @@ impl SessionWorker {
         }
     }
 }
+
+mod small;
 
 /// Model and permissions for the run of one prompt.
 #[derive(Default)]

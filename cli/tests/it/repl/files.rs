@@ -85,7 +85,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
       restore old.txt (+1 -1)
 
     >
-    claude-sonnet-4-5-20250929 · 0% of 200.0k · bypass permissions
+    bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.says("what now?");
     seat.sees("I see.");

@@ -46,6 +46,14 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             Some(_) => vec![Effect::Task(Task::Send(MailKind::Steer, rest))],
             None => prompt::prompt(app, &rest.clone(), rest, now),
         },
+        Action::Own(arguments) => {
+            let arguments = arguments.iter().map(|it| (*it).to_owned());
+            begin(app, call.command.name, Task::Own(arguments.collect()), now)
+        }
+        Action::Effort => vec![Effect::Task(Task::Effort(rest))],
+        Action::Rename => vec![Effect::Task(Task::Rename(rest))],
+        Action::Copy => vec![Effect::Task(Task::Copy)],
+        Action::Theme => vec![Effect::Print(slash::THEME.to_owned())],
         Action::Exit => vec![Effect::Quit],
     }
 }

@@ -16,6 +16,9 @@ use ah_conversation::neutralise;
 /// Applies Enter: a line that ends with a backslash continues, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
+        if is_exit(app.editor.text()) {
+            return vec![Effect::Task(Task::Interrupt), Effect::Quit];
+        }
         app.questions.answer(&mut app.editor);
         return Vec::new();
     }
@@ -40,6 +43,11 @@ pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     effects
 }
 
+/// Returns whether a line ends the program wherever it is typed.
+pub fn is_exit(line: &str) -> bool {
+    matches!(line.trim(), "/exit" | "/quit")
+}
+
 /// Submits a line that was typed without the editor. The terminal has echoed it already.
 pub fn submit_line(app: &mut App, now: Instant) -> Vec<Effect> {
     let mut effects = submit(app, MailKind::Steer, now);
@@ -57,6 +65,16 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     }
     if let Some(call) = slash::call(&typed) {
         return command::perform(app, &call, now);
+    }
+    let named = app.suggestions.named.iter().map(|(name, _)| name.as_str());
+    if app.editor.text().starts_with('/')
+        && let Some(refusal) = slash::unknown(&typed, named)
+    {
+        app.editor.take();
+        app.history.keep(&typed);
+        let echoed = app.work.is_none().then(|| echo(app, &typed));
+        let refusal = format!("{refusal} To send it as it is, begin with a space.\n\n");
+        return echoed.into_iter().chain([Effect::Print(refusal)]).collect();
     }
     if app.work.is_none()
         && let Some((command, is_told)) = bang::read(&typed)

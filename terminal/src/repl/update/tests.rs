@@ -32,6 +32,9 @@ fn idle() -> App {
         may_bypass: false,
         context: 0,
         messages: 0,
+        place: "project".to_owned(),
+        is_sandboxed: true,
+        cost: 0.0,
         facts: None,
     });
     app.suggestions.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);

@@ -1,0 +1,126 @@
+//! Tasks of a few lines each: subcommands of the program, effort, name, clipboard.
+
+use std::sync::Arc;
+
+use ah::model::Catalogued;
+use ah_agent::SessionChange;
+use ah_config::{Error, Origin, Sourced};
+use ah_conversation::{Effort, Role};
+use ah_store::Tree;
+
+use super::super::effect::Task;
+use super::super::input::{Ending, Input};
+use super::super::own;
+use super::super::side_tasks::run_beside;
+use super::SessionWorker;
+
+impl SessionWorker {
+    /// Returns the cost of the session in US dollars, as far as prices are known.
+    pub(super) fn cost(&self) -> f64 {
+        let messages = self.session.transcript().messages().iter();
+        let costs = messages.filter_map(|message| message.response.as_ref()?.cost);
+        costs.map(|cost| cost.usd()).sum()
+    }
+
+    /// Runs a subcommand of the program, about this session where it is about one.
+    pub(super) async fn own(&mut self, arguments: Vec<String>) -> Result<(), Error> {
+        let folder = self.factory.config.environment.cwd().to_owned();
+        let session = ["-r".to_owned(), self.store.id().to_string()];
+        let arguments: Vec<_> = session.into_iter().chain(arguments).collect();
+        let stop = self.stop.child_token();
+        let side_tasks = self.side_tasks(Some(stop.clone()));
+        let running = async {
+            let ran = tokio::task::spawn_blocking(move || own::run(&arguments, &folder));
+            tokio::select! {
+                () = stop.cancelled() => None,
+                ran = ran => Some(ran),
+            }
+        };
+        let ran = run_beside(running, &mut self.tasks, &mut self.later, &side_tasks).await?;
+        let ending = match ran {
+            None => Ending::Interrupted,
+            Some(Ok(Ok(text))) => {
+                let text = ah_conversation::neutralise(&text);
+                self.tell(Input::Written(format!("{}\n", text.trim_end())));
+                Ending::Well
+            }
+            Some(Ok(Err(error))) => Ending::Failed(error, None),
+            Some(Err(error)) => Ending::Failed(error.to_string(), None),
+        };
+        self.tell(Input::Ended(ending));
+        Ok(())
+    }
+
+    /// Changes the reasoning effort for later requests, or says what it is.
+    pub(super) async fn effort(&mut self, wanted: &str) -> Result<(), Error> {
+        let Some(effort) = Effort::ALL.into_iter().find(|it| it.as_str() == wanted) else {
+            let now = self.factory.config.effort.as_ref();
+            let now = now.map_or("the model's own", |effort| effort.value.as_str());
+            let names = Effort::ALL.map(Effort::as_str).join(", ");
+            crate::note(&format!(
+                "the effort is {now}; /effort takes one of {names}"
+            ));
+            return Ok(());
+        };
+        self.factory.config.effort = Some(Sourced {
+            value: effort,
+            origin: Origin::CommandLine,
+        });
+        let (config, warn) = (self.factory.config.clone(), self.factory.warn.clone());
+        self.factory.models = Arc::new(Catalogued::new(config, warn));
+        let named = self.store.read(Tree::model).await?;
+        let name = named.unwrap_or_else(|| self.factory.config.model.value.clone());
+        let connected = self.factory.models.connect(Some(&name));
+        let provider = connected.map_err(|error| Error::failure(error.to_string()))?;
+        let change = SessionChange::Model(provider);
+        self.session.controls().request(change);
+        crate::note(&format!("effort: {wanted}"));
+        Ok(())
+    }
+
+    /// Names the session.
+    pub(super) async fn rename(&self, name: String) -> Result<(), Error> {
+        if name.is_empty() {
+            crate::note("/rename takes the new name of this session");
+            return Ok(());
+        }
+        self.store.set_name(name.clone()).await?;
+        crate::note(&format!(
+            "this session is named `{name}`; `ah -r {name}` opens it"
+        ));
+        Ok(())
+    }
+
+    /// Copies the last answer to the clipboard.
+    pub(super) fn copy(&self) {
+        let messages = self.session.transcript().messages().iter().rev();
+        let mut answers = messages
+            .filter(|message| message.role == Role::Assistant)
+            .map(|message| message.text().trim().to_owned());
+        match answers.find(|text| !text.is_empty()) {
+            Some(text) => {
+                let said = format!("copied {} characters", text.chars().count());
+                self.tell(Input::Ring(own::to_clipboard(&text), said));
+            }
+            None => crate::note("there is no answer to copy yet"),
+        }
+    }
+
+    /// Does one of these tasks.
+    pub(super) async fn small(&mut self, task: Task) -> Result<(), Error> {
+        match task {
+            Task::Own(arguments) => return self.own(arguments).await,
+            Task::Effort(wanted) => {
+                let changed = self.effort(&wanted).await;
+                self.tell_failure(changed);
+            }
+            Task::Rename(name) => {
+                let named = self.rename(name).await;
+                self.tell_failure(named);
+            }
+            Task::Copy => self.copy(),
+            _ => {}
+        }
+        Ok(())
+    }
+}
