@@ -1,7 +1,7 @@
 //! The one list of files that steer other programs: whoever writes one decides what such a program does to the user,
 //! outside of any sandbox. The permission rules, the sandbox and `ah work` all take it from here.
 //!
-//! Names are from the documentation of the programs, looked up in November 2026. Instructions for agents in plain
+//! Names are from the documentation of the programs; `steering/sources.txt` says from where and when. Instructions for agents in plain
 //! text, such as `AGENTS.md`, are not in the list: they are part of a project's work.
 
 use std::path::Path;
@@ -114,10 +114,14 @@ const STEERING: &[(Steered, &[&str])] = &[
             ".appveyor.yml",
             "appveyor.yml",
             ".azure-pipelines",
+            "azure-pipelines.yaml",
             "azure-pipelines.yml",
             "bitbucket-pipelines.yml",
             ".build.yml",
             ".buildkite",
+            "buildkite.json",
+            "buildkite.yaml",
+            "buildkite.yml",
             ".builds",
             ".circleci",
             ".cirrus.star",
@@ -135,10 +139,15 @@ const STEERING: &[(Steered, &[&str])] = &[
             "Jenkinsfile",
             ".semaphore",
             ".teamcity",
+            ".tekton",
             ".travis.yml",
             ".woodpecker",
             ".woodpecker.yaml",
             ".woodpecker.yml",
+            ".zuul.d",
+            ".zuul.yaml",
+            "zuul.d",
+            "zuul.yaml",
         ],
     ),
 ];
@@ -200,5 +209,42 @@ mod tests {
         ] {
             assert_eq!(steered_by(Path::new(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn each_name_has_a_source_and_a_date_and_counts_at_any_depth() {
+        let lines = include_str!("steering/sources.txt").lines();
+        let lines = lines.filter(|line| !line.starts_with('#'));
+        let mut documented = Vec::new();
+        for line in lines {
+            let columns: Vec<_> = line.split(" | ").collect();
+            let [name, source, month] = columns[..] else {
+                panic!("{line}");
+            };
+            assert!(
+                source.starts_with("https://") || source.starts_with("docs/"),
+                "{line}"
+            );
+            let is_month = month.len() == 7 && month.starts_with("20") && month >= "2026-11";
+            assert!(is_month, "{line}");
+            documented.push(name);
+        }
+        let mut listed: Vec<_> = { STEERING.iter() }
+            .flat_map(|(kind, names)| names.iter().map(move |name| (*name, *kind)))
+            .collect();
+        for (name, kind) in &listed {
+            for path in [
+                format!("/w/{name}"),
+                format!("/w/a/b/c/{name}/x"),
+                format!("/w/{}", name.to_uppercase()),
+            ] {
+                // Of two names in a path, the first kind counts.
+                assert_eq!(steered_by(Path::new(&path)), Some(*kind), "{path}");
+            }
+        }
+        listed.sort_unstable_by_key(|(name, _)| *name);
+        documented.sort_unstable();
+        let listed: Vec<_> = listed.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(listed, documented);
     }
 }

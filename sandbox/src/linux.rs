@@ -5,6 +5,7 @@ mod filter;
 mod inner;
 mod inside;
 mod journal;
+mod kept;
 mod landlock;
 mod launch;
 mod mounts;

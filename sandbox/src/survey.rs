@@ -56,14 +56,19 @@ impl Layout {
     /// Adapts the layout to the Landlock tier, which cannot replace directories: scratch directories are used at their
     /// own paths.
     fn keep_in_place(&mut self) {
+        let mut hidden = Vec::new();
         self.mounts.retain_mut(|mount| match &mount.source {
             MountSource::Same => true,
             MountSource::Other(path) => {
                 mount.path.clone_from(path);
                 true
             }
-            MountSource::Empty { .. } => false,
+            MountSource::Empty { .. } => {
+                hidden.extend(mount.access.is_read_only().then(|| mount.path.clone()));
+                false
+            }
         });
+        self.masked.append(&mut hidden);
     }
 
     /// Removes mounts that the enclosing mount already provides.
@@ -230,6 +235,16 @@ impl Confinement {
             .filter(|path| path.parent().is_some_and(Path::is_dir))
             .chain(repositories(&self.workspace, &self.protected))
             .collect()
+    }
+}
+
+#[cfg(feature = "enforcement")]
+impl Confinement {
+    /// Returns the protected paths at which there is something, without symbolic links on the way.
+    pub(crate) fn protected_files(&self) -> Vec<PathBuf> {
+        let there = self.protected.iter();
+        let there = there.filter(|name| is_plain(&self.workspace, name));
+        there.map(|name| self.workspace.join(name)).collect()
     }
 }
 

@@ -136,7 +136,8 @@ impl Tool for LuaTool {
         }
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        self.calls.run(call, self.contract.limits).await
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        let limits = self.contract.limits;
+        self.calls.run(call, &context.hidden, limits).await
     }
 }

@@ -6,7 +6,7 @@
 //! each tier of the sandbox.
 //!
 //! What a tier is known not to hold is a mark in the tables. The documentation has a table made of them;
-//! `AH_WRITE_ATTACKS=1 cargo test -p ah-cli --test it documents_say` makes it anew.
+//! `AH_WRITE_DOCS=1 cargo test -p ah-cli --test it documents_say` makes it anew.
 
 mod page;
 mod place;
@@ -25,7 +25,7 @@ use self::table::{Section, parse};
 use self::trial::{Outcome, confined, ruled};
 
 /// Tiers of the sandbox, strongest first.
-pub const TIERS: [&str; 2] = ["full", "landlock"];
+pub const TIERS: [&str; 3] = ["full", "namespaces", "landlock"];
 
 /// The classes of the tables in a folder beside this file, in the order of the files' names.
 fn tables(folder: &str) -> Vec<Section> {

@@ -1,6 +1,7 @@
 //! Ways around rules, each with a control: it succeeds where no rule forbids it, and with the rule it does not.
 
 mod generated;
+mod kinds;
 
 use std::process::Command;
 

@@ -52,6 +52,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
     let loader = ToolLoader {
         workspace: workspace.clone(),
         lua: LuaFiles::new(LuaSurroundings {
+            hidden: ah_conversation::HiddenFiles::default(),
             workspace,
             cwd: environment.cwd().to_owned(),
             shell: shell.clone(),

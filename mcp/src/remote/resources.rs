@@ -1,6 +1,9 @@
 //! Resources of servers, which the protocol keeps apart from tools: two built-in tools list and read them, and hosts
 //! reach them directly.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
@@ -229,6 +232,35 @@ impl Tool for ListResources {
     }
 }
 
+/// Returns the file that a URI names, without symbolic links if it exists; `None` for other URIs.
+fn file_of(uri: &str) -> Option<PathBuf> {
+    let (scheme, rest) = uri.trim().split_once(':')?;
+    if !scheme.eq_ignore_ascii_case("file") {
+        return None;
+    }
+    // `file:///path`, `file://host/path` or `file:/path`.
+    let path = match rest.strip_prefix("//") {
+        Some(rest) => &rest[rest.find('/')?..],
+        None => rest,
+    };
+    let path = path.split(['?', '#']).next()?;
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        let mut ahead = rest.clone();
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        match (byte, digit(ahead.next()), digit(ahead.next())) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).ok()?);
+                rest = ahead;
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    Some(std::fs::canonicalize(&path).unwrap_or(path))
+}
+
 struct ReadResource {
     spec: ToolSpec,
     resources: Resources,
@@ -259,13 +291,38 @@ impl Tool for ReadResource {
             .servers
             .iter()
             .find(|server| Some(server.name.as_str()) == name);
-        vec![access(
-            server.is_some_and(|server| server.is_confined()),
-            true,
-        )]
+        let is_confined = server.is_some_and(|server| server.is_confined());
+        // A file of this machine is read, whoever reads it.
+        let file = input.text("uri").and_then(file_of).map(Access::Read);
+        std::iter::once(access(is_confined, true))
+            .chain(file)
+            .collect()
     }
 
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         self.read(&call.input).await.unwrap_or_else(Output::error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_names_a_file() {
+        for (uri, expected) in [
+            ("file:///none/a%20b", Some("/none/a b")),
+            ("FILE:///none/a%2Fb", Some("/none/a/b")),
+            ("file://localhost/none/a?x#y", Some("/none/a")),
+            ("file:/none/a", Some("/none/a")),
+            ("file:///none/100%", Some("/none/100%")),
+            ("file:///none/%zz", Some("/none/%zz")),
+            ("file:///usr/../usr/.", Some("/usr")),
+            ("file://host", None),
+            ("note://one", None),
+            ("x", None),
+        ] {
+            assert_eq!(file_of(uri), expected.map(PathBuf::from), "{uri}");
+        }
     }
 }

@@ -15,7 +15,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, kill_process, kill_process_group,
-    set_dumpable_behavior, set_parent_process_death_signal, setrlimit, setsid, wait,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, setsid,
+    wait,
 };
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags,
@@ -46,6 +47,9 @@ pub(crate) fn begin(plan: &Plan, link: &OwnedFd, go: PipeReader, mut report: Pip
         }
     };
     let status = reap_until_exit(plan, &child);
+    if !plan.tier.has_namespaces() {
+        end_descendants();
+    }
     let _ = report.write_all(&status.to_ne_bytes());
     exit()
 }
@@ -84,6 +88,10 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
     set_no_new_privs(true).describe("no_new_privs")?;
     if plan.tier.has_landlock() {
         landlock::restrict(plan.tier, &layout)?;
+    }
+    if !plan.tier.has_namespaces() {
+        // What the command leaves running becomes a child of this process, which ends it.
+        set_child_subreaper(Some(rustix::process::getpid())).describe("prctl")?;
     }
     filter::apply(plan.tier)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
@@ -230,6 +238,28 @@ fn reap_until_exit(plan: &Plan, child: &Child) -> i32 {
             } else {
                 kill_process_group(command, signal)
             };
+        }
+    }
+}
+
+/// Kills what a command has left running. With a process namespace the kernel does it.
+fn end_descendants() {
+    /// Bounds the time for a command that starts processes faster than they can be killed.
+    const GENERATIONS: usize = 10_000;
+    for _ in 0..GENERATIONS {
+        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        // Without such a file in the kernel, nothing is known of them; waiting could take forever.
+        if children.is_empty() {
+            return;
+        }
+        let children = children.split_whitespace();
+        for pid in children.filter_map(|word| word.parse().ok().and_then(Pid::from_raw)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        // The children of each that ends become ours.
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::kept::Kept;
 use super::quarantine::{Identity, ProtectedSnapshot};
 
 /// Ending of the files of the journal.
@@ -29,7 +30,7 @@ pub(super) struct JournalEntry {
 
 impl JournalEntry {
     /// Writes an entry into `folder`, which is created if it is missing.
-    pub fn write(folder: &Path, snapshot: &ProtectedSnapshot) -> io::Result<Self> {
+    pub fn write(folder: &Path, snapshot: &ProtectedSnapshot, kept: &Kept) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         DirBuilder::new()
             .recursive(true)
@@ -52,7 +53,7 @@ impl JournalEntry {
             .filter(|(path, before)| before.is_some() || !path.ends_with(OWN))
             .map(|(path, before)| (path.as_os_str(), before))
             .collect();
-        file.write_all(&serde_json::to_vec(&lines)?)?;
+        file.write_all(&serde_json::to_vec(&(lines, kept))?)?;
         let path = draft.with_extension(ENDING);
         // Complete and locked under the name by which it is found.
         fs::rename(draft, &path)?;
@@ -82,11 +83,14 @@ pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
             continue;
         }
         let text = fs::read(&path).unwrap_or_default();
-        let known: Result<Vec<(OsString, Option<Identity>)>, _> = serde_json::from_slice(&text);
-        let known = known.unwrap_or_default().into_iter();
+        let known: Result<(Vec<(OsString, Option<Identity>)>, Kept), _> =
+            serde_json::from_slice(&text);
+        let (known, kept) = known.unwrap_or_default();
+        let known = known.into_iter();
         let snapshot: ProtectedSnapshot =
             known.map(|(path, before)| (path.into(), before)).collect();
         moved.extend(snapshot.quarantine());
+        moved.extend(kept.restore());
         let _ = fs::remove_file(&path);
     }
     moved
@@ -104,7 +108,8 @@ mod tests {
         fs::write(root.join("project/.mcp.json"), "the user's").unwrap();
         let names = [".envrc", ".mcp.json"].map(|name| root.join("project").join(name));
         let snapshot = ProtectedSnapshot::take(names);
-        let entry = JournalEntry::write(&root.join("journal"), &snapshot).unwrap();
+        let entry =
+            JournalEntry::write(&root.join("journal"), &snapshot, &Kept::default()).unwrap();
         (folder, root, entry)
     }
 

@@ -1,6 +1,7 @@
 //! Second layer: Landlock enforces the same policy again, so that a faulty mount is no escape.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
@@ -73,11 +74,16 @@ pub(crate) fn is_new_enough() -> bool {
     version >= FLOOR as i64
 }
 
-fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
-    let mounts = layout.mounts.iter();
-    let mut rules: Vec<_> = mounts
-        .map(|mount| (mount.path.clone(), rights(mount.access)))
-        .collect();
+fn rules(tier: Tier, layout: &Layout) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
+    let mut rules = Vec::new();
+    for mount in &layout.mounts {
+        // With mounts of their own, hidden paths are covered already.
+        if tier.has_namespaces() || !mount.access.is_read_only() {
+            rules.push((mount.path.clone(), rights(mount.access)));
+        } else {
+            around(&mount.path, mount.access, &layout.masked, &mut rules);
+        }
+    }
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     for name in [
         "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts",
@@ -100,6 +106,30 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<(std::path::PathBuf, BitFlags<Acces
         rules.push(("/proc".into(), rights(Access::READ)));
     }
     rules
+}
+
+/// Adds the rules of a folder. A rule holds for all below, so where something is hidden there, each of its neighbours
+/// gets one; of the folders on the way, only the names can be seen.
+fn around(
+    path: &Path,
+    access: Access,
+    hidden: &[PathBuf],
+    rules: &mut Vec<(PathBuf, BitFlags<AccessFs>)>,
+) {
+    if hidden.iter().any(|hidden| hidden == path) {
+        return;
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        rules.push((path.to_owned(), rights(access)));
+        return;
+    }
+    rules.push((path.to_owned(), AccessFs::ReadDir.into()));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        // The target of a link has rules at its own path.
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            around(&entry.path(), access, hidden, rules);
+        }
+    }
 }
 
 fn rights(access: Access) -> BitFlags<AccessFs> {

@@ -85,12 +85,13 @@ impl Folders {
     }
 }
 
-fn parts(path: &Path) -> Result<(&Path, &OsStr), Errno> {
+/// Returns the folder of a file, and its name there.
+pub(super) fn parts(path: &Path) -> Result<(&Path, &OsStr), Errno> {
     path.parent().zip(path.file_name()).ok_or(Errno::INVAL)
 }
 
 /// Opens the directory at this path; fails if there are symbolic links on the way.
-fn open(folder: &Path) -> Result<OwnedFd, Errno> {
+pub(super) fn open(folder: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }

@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use tokio::sync::oneshot;
 
 use super::journal::JournalEntry;
+use super::kept::Kept;
 use super::newcomers::{Project, ProjectSnapshot};
 use super::quarantine::ProtectedSnapshot;
 use super::wire::LauncherMessage;
@@ -81,6 +82,8 @@ pub struct Child {
 pub struct ChildGuard {
     _socket: OwnedFd,
     snapshot: ProtectedSnapshot,
+    /// Nothing where mounts protect the files.
+    kept: Kept,
     /// Removed with this guard.
     _entry: Option<JournalEntry>,
     project: ProjectSnapshot,
@@ -327,10 +330,14 @@ impl Prepared<'_> {
         let confinement = project.protecting(&self.sandbox.confinement);
         let layout = Layout::of(&confinement).map_err(|error| setup_error(error.to_string()))?;
         let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
+        let kept = match confinement.tier.has_namespaces() {
+            true => Kept::default(),
+            false => Kept::take(confinement.protected_files()),
+        };
         // Before the command can create anything: it starts when it has received the layout.
         let entry = self
             .journal
-            .map(|folder| JournalEntry::write(folder, &snapshot))
+            .map(|folder| JournalEntry::write(folder, &snapshot, &kept))
             .transpose()
             .map_err(|error| {
                 setup_error(format!("cannot write the journal of commands: {error}"))
@@ -359,6 +366,7 @@ impl Prepared<'_> {
             guard: ChildGuard {
                 _socket: self.link,
                 snapshot,
+                kept,
                 _entry: entry,
                 project,
             },
@@ -404,10 +412,11 @@ impl Drop for KillOnDrop {
 
 impl ChildGuard {
     /// Moves aside files that the command has put at protected paths, and repositories that it has made so that git
-    /// would run something in them. To be called after the command has ended. Returns
-    /// the new paths, or the old ones of files that could not be moved.
+    /// would run something in them. Where no mount prevents it, protected files that it has changed are restored. To be
+    /// called after the command has ended. Returns the new paths, or the old ones of files that could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         let mut moved = self.snapshot.quarantine();
+        moved.extend(self.kept.restore());
         moved.extend(self.project.quarantine());
         moved
     }

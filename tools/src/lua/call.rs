@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ah_conversation::{Output, ToolUse};
+use ah_conversation::{HiddenFiles, Output, ToolUse};
 use mlua::{Lua, MultiValue, Table};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::timeout;
@@ -36,6 +36,7 @@ struct LuaCall {
     source: Source,
     leash: Leash,
     request: ToolUse,
+    hidden: HiddenFiles,
 }
 
 /// Replaces the state if the call that runs in it is dropped before its answer.
@@ -60,7 +61,12 @@ impl Calls {
     }
 
     /// Runs one call to its end.
-    pub(super) async fn run(&self, request: &ToolUse, limits: Limits) -> Output {
+    pub(super) async fn run(
+        &self,
+        request: &ToolUse,
+        hidden: &HiddenFiles,
+        limits: Limits,
+    ) -> Output {
         let patience = limits.time.saturating_add(GRACE);
         let slot = lock(&self.slot).clone();
         let Ok(script) = timeout(patience, slot.lock_owned()).await else {
@@ -73,6 +79,7 @@ impl Calls {
             source: self.source.clone(),
             leash,
             request: request.clone(),
+            hidden: hidden.clone(),
         };
         let (sender, receiver) = oneshot::channel();
         let started = thread::Builder::new()
@@ -109,6 +116,11 @@ impl LuaCall {
             Some(script) => script,
             empty => empty.insert(load::script(&self.around, &self.source, &self.leash)?),
         };
+        // The same state serves every call, and what is hidden may differ.
+        lua.set_app_data(Arc::new(LuaSurroundings {
+            hidden: self.hidden.clone(),
+            ..(*self.around).clone()
+        }));
         let returned = self.leash.fasten(lua).and_then(|()| {
             let input = json::to_lua(lua, &self.request.input.to_value())?;
             execute.call::<MultiValue>((input, self.context(lua)?))

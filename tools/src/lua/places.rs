@@ -25,7 +25,17 @@ impl LuaSurroundings {
             let checked = self.workspace.check_readable(&place);
             checked.map_err(io::Error::other)?;
         }
+        self.check_shown(&place)?;
         Ok(place)
+    }
+
+    /// Fails if permission rules hide the file from the call.
+    fn check_shown(&self, place: &Path) -> io::Result<()> {
+        if self.hidden.hides(place) {
+            let reason = "permission rules hide it";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+        }
+        Ok(())
     }
 
     /// Resolves a path that is to be written; fails if that is not permitted.
@@ -48,6 +58,8 @@ impl LuaSurroundings {
         };
         let checked = self.workspace.check_writable(&place);
         checked.map_err(io::Error::other)?;
+        // Under another name it could be read.
+        self.check_shown(&place)?;
         Held::entry(&place)
     }
 

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::Embedded;
+use ah_conversation::{Embedded, HiddenFiles};
 use mlua::Lua;
 
 use crate::bash::Shell;
 use crate::workspace::Workspace;
 
 /// The world that Lua files see.
+#[derive(Clone)]
 pub struct LuaSurroundings {
     /// Working directory of scripts and their commands; relative paths start here.
     pub cwd: PathBuf,
@@ -21,6 +22,8 @@ pub struct LuaSurroundings {
     pub http: ah_http::Options,
     /// Files embedded in the program.
     pub embedded: Arc<Embedded>,
+    /// Files that permission rules hide from the call that runs; none while a file is loaded.
+    pub hidden: HiddenFiles,
 }
 
 impl LuaSurroundings {

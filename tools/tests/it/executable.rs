@@ -30,6 +30,7 @@ fn loader(folder: &Folder) -> ToolLoader {
     ToolLoader {
         workspace: folder.workspace(),
         lua: LuaFiles::new(LuaSurroundings {
+            hidden: ah_conversation::HiddenFiles::default(),
             cwd: folder.path(""),
             workspace: folder.workspace(),
             shell: shell.clone(),

@@ -9,6 +9,38 @@ use super::table::Section;
 
 const BEGIN: &str = "<!-- made of the tables of attacks -->\n";
 const END: &str = "<!-- end -->\n";
+/// Why a tier does not hold some attacks.
+const REASONS: [(&str, &str); 7] = [
+    (
+        "names",
+        "`landlock` governs what is in files, not whether they are there, nor their attributes:",
+    ),
+    (
+        "modes",
+        "Landlock has no right for modes and times, and a filter cannot see which file a call names; the file must be yours:",
+    ),
+    (
+        "proc",
+        "In `landlock`, commands see all processes of the machine and need `/proc` for themselves, and a rule for it holds for all of \
+         it; the environment, memory, files and folders of others stay closed:",
+    ),
+    (
+        "shared",
+        "In `landlock`, `/dev/shm` is the machine's, since programs keep their semaphores there:",
+    ),
+    (
+        "threads",
+        "The calls name a thread by its number, and the filter of `landlock` cannot tell the own ones from others:",
+    ),
+    (
+        "late",
+        "A process may give up what lets the kernel kill it before yours when memory runs out; the limit of memory holds all the same:",
+    ),
+    (
+        "limits",
+        "A setting of the machine that only a process namespace replaces; the limit of processes holds all the same:",
+    ),
+];
 
 /// Compares the documentation with the tables.
 pub fn check(confined: &[Section], ruled: &[Section]) {
@@ -17,13 +49,13 @@ pub fn check(confined: &[Section], ruled: &[Section]) {
     let (before, rest) = text.split_once(BEGIN).expect("the beginning is marked");
     let (_, after) = rest.split_once(END).expect("the end is marked");
     let made = format!("{before}{BEGIN}{}{END}{after}", page(confined, ruled));
-    if std::env::var_os("AH_WRITE_ATTACKS").is_some() {
+    if std::env::var_os("AH_WRITE_DOCS").is_some() {
         fs::write(&path, &made).unwrap();
         return;
     }
     assert!(
         text == made,
-        "docs/sandbox.md is not what the tables say; `AH_WRITE_ATTACKS=1 cargo test -p ah-cli --test it documents_say` \
+        "docs/sandbox.md is not what the tables say; `AH_WRITE_DOCS=1 cargo test -p ah-cli --test it documents_say` \
          makes it anew"
     );
 }
@@ -48,20 +80,31 @@ fn page(confined: &[Section], ruled: &[Section]) -> String {
             let _ = write!(page, " {held} |");
         }
     }
-    for tier in TIERS {
-        let partly = confined.iter().filter_map(|section| {
-            let names = missed(section, tier);
-            let is_partly = !names.is_empty() && names.len() < section.attacks.len();
-            is_partly.then(|| format!("{} ({})", section.title, names.join(", ")))
+    page += "\n\nWhat is not held, and why:\n";
+    for (word, sentence) in REASONS {
+        let of_word = confined.iter().filter_map(|section| {
+            let attacks = section.attacks.iter();
+            let named = attacks.filter(|attack| attack.reason.as_deref() == Some(word));
+            let names: Vec<_> = named.map(|attack| attack.name.as_str()).collect();
+            (!names.is_empty()).then(|| format!("{} ({})", section.title, names.join(", ")))
         });
-        let partly: Vec<_> = partly.collect();
-        if !partly.is_empty() {
-            let _ = write!(
-                page,
-                "\n\n`{tier}` does not hold, of the rows that it holds in part: {}.",
-                partly.join("; ")
-            );
-        }
+        let of_word: Vec<_> = of_word.collect();
+        assert!(!of_word.is_empty(), "no attack has the reason `{word}`");
+        let _ = write!(page, "\n- {sentence} {}.", of_word.join("; "));
+    }
+    for attack in confined.iter().flat_map(|section| &section.attacks) {
+        let is_known = attack
+            .reason
+            .as_ref()
+            .is_some_and(|word| REASONS.iter().any(|(known, _)| known == word));
+        let is_marked = TIERS
+            .iter()
+            .any(|tier| attack.known.iter().any(|known| known == tier));
+        assert!(
+            !is_marked || is_known,
+            "`{}` is not held, for no reason",
+            attack.name
+        );
     }
     let count: usize = ruled.iter().map(|section| section.attacks.len()).sum();
     let open: Vec<_> = { ruled.iter() }

@@ -165,6 +165,11 @@ impl Place {
         self.bash("cd project && bash ../restore.sh");
     }
 
+    /// Restores the project, in which commands find the words of the tables, too.
+    pub fn restore_project(&self) {
+        self.bash("cd project && bash ../restore.sh project && cp ../prelude.sh .");
+    }
+
     /// Runs a script as the user in the folder of all targets, and returns its output.
     pub fn bash(&self, script: &str) -> String {
         let mut command = as_user(self.user, "bash", &["-c", HOLD, "bash", "-c", script]);

@@ -9,11 +9,22 @@ pub struct Section {
     pub rule: String,
     /// Options of a run with the rule, and of one without; none if the sandbox is the rule.
     pub options: Option<(String, String)>,
-    /// Whether each attack needs a project of its own.
-    pub is_apart: bool,
+    /// What attacks cannot share.
+    pub apart: Apart,
     /// Whether each attack without the sandbox or the rule must find the files as they were laid.
     pub is_afresh: bool,
     pub attacks: Vec<Attack>,
+}
+
+/// What the attacks of a class cannot share in the sandbox, since they disturb each other or what is done after a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Apart {
+    /// All are one command.
+    Nothing,
+    /// Each is a command of its own.
+    Command,
+    /// Each is a command of its own, in a project as it was laid.
+    Project,
 }
 
 /// One attack.
@@ -22,6 +33,8 @@ pub struct Attack {
     pub name: String,
     /// Tiers of the sandbox that are known not to hold.
     pub known: Vec<String>,
+    /// Why they do not, by a word for which the page has a sentence.
+    pub reason: Option<String>,
     /// A command, or the name of a tool and its input.
     pub call: String,
     /// A command that succeeds afterwards if the attack did; without it, the call's own result decides.
@@ -29,7 +42,7 @@ pub struct Attack {
 }
 
 /// Reads a table. A class begins with `== title | rule`, followed by its settings in lines that begin with `@`; an
-/// attack is a line `name [tiers] :: call :: check`. The sign ⏎ stands for a line break.
+/// attack is a line `name [tier=reason] :: call :: check`. The sign ⏎ stands for a line break.
 pub fn parse(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     let mut known: Vec<String> = Vec::new();
@@ -44,7 +57,7 @@ pub fn parse(text: &str) -> Vec<Section> {
                 title: title.to_owned(),
                 rule: rule.to_owned(),
                 options: None,
-                is_apart: false,
+                apart: Apart::Nothing,
                 is_afresh: false,
                 attacks: Vec::new(),
             });
@@ -57,7 +70,8 @@ pub fn parse(text: &str) -> Vec<Section> {
                 .map_or((setting, ""), |(name, value)| (name, value))
         });
         match pair {
-            Some(("each", _)) => section.is_apart = true,
+            Some(("each", "command")) => section.apart = Apart::Command,
+            Some(("each", _)) => section.apart = Apart::Project,
             Some(("afresh", _)) => section.is_afresh = true,
             Some(("not", tiers)) => known = words(tiers),
             Some(("with", options)) => {
@@ -80,16 +94,22 @@ fn attack(line: &str, known: &[String]) -> Attack {
     let (Some(name), Some(call), check) = (column(), column(), column()) else {
         panic!("an attack has a name and a call: {line}");
     };
-    let (name, own) = match name
+    let (name, marks) = match name
         .strip_suffix(']')
         .and_then(|name| name.split_once(" ["))
     {
-        Some((name, tiers)) => (name.to_owned(), words(tiers)),
+        Some((name, marks)) => (name.to_owned(), words(marks)),
         None => (name, Vec::new()),
     };
+    let pairs = marks.iter().map(|mark| match mark.split_once('=') {
+        Some((tier, reason)) => (tier.to_owned(), Some(reason.to_owned())),
+        None => (mark.clone(), None),
+    });
+    let (own, mut reasons): (Vec<_>, Vec<_>) = pairs.unzip();
     Attack {
         name,
         known: known.iter().cloned().chain(own).collect(),
+        reason: reasons.pop().flatten(),
         call,
         check,
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::TIERS;
 use super::place::{CANARY, Place};
-use super::table::{Attack, Section};
+use super::table::{Apart, Attack, Section};
 
 /// What came of the attempts.
 #[derive(Debug, Default)]
@@ -68,51 +68,88 @@ impl Outcome {
 
 /// Tries a class against which the sandbox holds.
 pub fn confined(place: &Place, section: &Section, outcome: &mut Outcome) {
-    let all: Vec<usize> = (0..section.attacks.len()).collect();
     let works = bare(place, section);
     outcome.count(section, &works);
-    let works: BTreeSet<_> = works;
+    let works_in_order: Vec<usize> = works.iter().copied().collect();
     for tier in TIERS {
-        let option = format!("--sandbox={tier}");
-        let groups: Vec<Vec<usize>> = match section.is_apart {
-            true => works.iter().map(|number| vec![*number]).collect(),
-            false => vec![
-                all.iter()
-                    .copied()
-                    .filter(|number| works.contains(number))
-                    .collect(),
-            ],
+        let groups: Vec<&[usize]> = match section.apart {
+            Apart::Project => works_in_order.chunks(1).collect(),
+            Apart::Command | Apart::Nothing => vec![&works_in_order],
         };
         let mut through = BTreeSet::new();
-        for group in groups.iter().filter(|group| !group.is_empty()) {
-            place.restore();
-            let turn = |number: &usize| {
-                let call = place.fill(&section.attacks[*number].call, *number, "$PPID");
-                let line = format!(
-                    ". ./prelude.sh\n(\n{call}\n) < /dev/null > /dev/null 2>&1 && echo SUCCEEDED"
-                );
-                uses("bash", json!({ "command": line, "timeout": 10_000 }))
+        place.restore();
+        for group in groups.into_iter().filter(|group| !group.is_empty()) {
+            place.restore_project();
+            let succeeded = match section.apart {
+                Apart::Nothing => together(place, section, group, tier),
+                Apart::Command | Apart::Project => one_by_one(place, section, group, tier),
             };
-            // Commands read it in the project.
-            place.bash("cp prelude.sh project");
-            let results = run(
-                place,
-                &[&option, "--dangerously-skip-permissions"],
-                group.iter().map(turn),
-            );
             let afterwards = checks(place, section, group);
-            for (number, result) in group.iter().zip(results) {
-                let succeeded = match section.attacks[*number].check {
-                    Some(_) => afterwards.contains(number),
-                    None => result.contains("SUCCEEDED"),
-                };
-                if succeeded {
-                    through.insert(*number);
-                }
-            }
+            through.extend(
+                group
+                    .iter()
+                    .filter(|number| match section.attacks[**number].check {
+                        Some(_) => afterwards.contains(number),
+                        None => succeeded.contains(number),
+                    }),
+            );
         }
         outcome.compare(section, &works, &through, tier, place.is_of_root());
     }
+}
+
+/// Runs attacks that do not disturb each other as one command in the sandbox, and returns those that succeed.
+fn together(place: &Place, section: &Section, group: &[usize], tier: &str) -> BTreeSet<usize> {
+    let mut script = "export AGENT=$PPID\nattempt() { timeout -k 1 10 bash -c \". ./prelude.sh\n$2\" < /dev/null > /dev/null 2>&1; echo \"$1 $?\"; }\n".to_owned();
+    for number in group {
+        let call = place.fill(&section.attacks[*number].call, *number, "$AGENT");
+        script += &format!("attempt {number} {}\n", quoted(&call));
+    }
+    let turn = uses("bash", json!({ "command": script, "timeout": 600_000 }));
+    let results = run(
+        place,
+        &in_tier(tier).each_ref().map(String::as_str),
+        [turn].into_iter(),
+    );
+    let lines = results[0]
+        .lines()
+        .filter(|line| line.split(' ').count() == 2);
+    let reported = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    assert_eq!(
+        reported.count(),
+        group.len(),
+        "{}: {}",
+        section.title,
+        results[0]
+    );
+    succeeded(&results[0])
+}
+
+/// Runs each attack as a command of its own in the sandbox, and returns those that succeed.
+fn one_by_one(place: &Place, section: &Section, group: &[usize], tier: &str) -> BTreeSet<usize> {
+    let turn = |number: &usize| {
+        let call = place.fill(&section.attacks[*number].call, *number, "$PPID");
+        let line =
+            format!(". ./prelude.sh\n(\n{call}\n) < /dev/null > /dev/null 2>&1 && echo SUCCEEDED");
+        uses("bash", json!({ "command": line, "timeout": 10_000 }))
+    };
+    let options = in_tier(tier);
+    let results = run(
+        place,
+        &options.each_ref().map(String::as_str),
+        group.iter().map(turn),
+    );
+    let pairs = group.iter().zip(results);
+    let good = pairs.filter(|(_, result)| result.contains("SUCCEEDED"));
+    good.map(|(number, _)| *number).collect()
+}
+
+/// Options of a run in a tier, without questions.
+fn in_tier(tier: &str) -> [String; 2] {
+    [
+        format!("--sandbox={tier}"),
+        "--dangerously-skip-permissions".to_owned(),
+    ]
 }
 
 /// Runs each attack without a sandbox and returns those that succeed.
@@ -152,7 +189,7 @@ fn checks(place: &Place, section: &Section, group: &[usize]) -> BTreeSet<usize> 
 fn succeeded(output: &str) -> BTreeSet<usize> {
     let lines = output.lines().filter_map(|line| line.split_once(' '));
     let good = lines.filter(|(_, status)| *status == "0");
-    good.map(|(number, _)| number.parse().unwrap()).collect()
+    good.filter_map(|(number, _)| number.parse().ok()).collect()
 }
 
 fn quoted(text: &str) -> String {

@@ -118,7 +118,11 @@ fn sockets(tier: Tier) -> Vec<Refusal> {
     for family in [INET, INET6] {
         let family = ArgumentTest::Equal(0, family);
         refused.push(("socket", vec![family, ArgumentTest::Masked(1, 0xf, RAW)]));
-        for protocol in [libc::IPPROTO_MPTCP, libc::IPPROTO_SCTP] {
+        for protocol in [
+            libc::IPPROTO_MPTCP,
+            libc::IPPROTO_SCTP,
+            libc::IPPROTO_UDPLITE,
+        ] {
             let protocol = ArgumentTest::Equal(2, protocol.unsigned_abs());
             refused.push(("socket", vec![family, protocol]));
         }
@@ -175,6 +179,8 @@ fn without_namespaces() -> Vec<Refusal> {
         "process_vm_readv",
         "process_vm_writev",
         "process_madvise",
+        "process_mrelease",
+        "pidfd_open",
         // Names and attributes of files, which Landlock does not restrict.
         "setxattr",
         "lsetxattr",
@@ -209,6 +215,7 @@ fn without_namespaces() -> Vec<Refusal> {
         ("sched_setattr", 0),
         ("prlimit64", 0),
         ("setpriority", 1),
+        ("getpriority", 1),
         ("ioprio_set", 1),
     ] {
         refused.push((name, vec![ArgumentTest::Not(at, 0)]));
