@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::local::LISTED;
+use super::speaker::lifecycle::CAPABILITIES;
 use super::wire::IntroductionPart;
 use crate::{AgentInfo, Engaged, Introduction, ModelInfo};
 

@@ -13,6 +13,8 @@ use super::link::Link;
 use super::lock::lock;
 use super::program::Request;
 use super::queue::{Queue, Ticket};
+use super::speaker::Speaker;
+use super::speaker::lifecycle::PromptState;
 use super::totals::Totals;
 use super::wire::{
     self, ControlRequest, Incoming, Initialize, IntroductionPart, Priority, Prompt, RequestError,
@@ -40,6 +42,7 @@ pub(super) enum ReplyTo {
 /// State shared by the task that reads the host's input and the one that works.
 pub(super) struct Shared {
     pub(super) link: Arc<Link>,
+    pub(super) speaker: Arc<Speaker>,
     /// `None` after the end of the input.
     pub(super) work: Mutex<Option<mpsc::UnboundedSender<Work>>>,
     /// Handles of the open session.
@@ -107,11 +110,17 @@ impl Shared {
         match wish {
             ControlRequest::Interrupt { cancels_others } => {
                 let told = self.queue.interrupt(cancels_others);
+                let withdrawn = told["cancelled"].as_array().cloned();
                 self.reply(to, Ok(told));
+                for uuid in withdrawn.iter().flatten() {
+                    self.speaker.follow(uuid.as_str(), PromptState::Cancelled);
+                }
             }
             ControlRequest::Withdraw { prompt } => {
                 let cancelled = self.queue.withdraw(&prompt);
                 self.reply(to, Ok(json!({"cancelled": cancelled})));
+                let withdrawn = cancelled.then_some(&*prompt);
+                self.speaker.follow(withdrawn, PromptState::Cancelled);
             }
             ControlRequest::Introduction(listed) => {
                 if listed.is_reread() {
@@ -199,6 +208,8 @@ impl Shared {
     /// Queues a prompt.
     pub(super) fn prompt(&self, prompt: Prompt) {
         let ticket = self.queue.join(prompt.uuid.clone());
+        self.speaker
+            .follow(prompt.uuid.as_deref(), PromptState::Queued);
         self.put(Work::Prompt(prompt, ticket));
     }
 

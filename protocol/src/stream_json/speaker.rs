@@ -3,6 +3,7 @@
 mod below;
 mod files;
 mod hook;
+pub(crate) mod lifecycle;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -54,7 +55,11 @@ struct SpeakerState {
     answer: Arriving,
     /// Calls whose results were sent.
     answered: HashSet<ToolUseId>,
+    /// Messages about prompts from before the session had its id.
+    early: Vec<Value>,
     /// UUID that the host gave the current prompt.
+    prompt: Option<String>,
+    /// The same until the prompt is stored.
     prompt_uuid: Option<String>,
     /// Messages by the UUIDs that the host gave its prompts.
     named: HashMap<String, MessageId>,
@@ -102,9 +107,13 @@ impl Speaker {
 
     /// Sets the ids of the open session.
     pub(crate) fn name(&self, session_id: &str, max_retries: u32) {
-        let mut state = self.lock();
-        session_id.clone_into(&mut state.session_id);
-        state.max_retries = max_retries;
+        let early = {
+            let mut state = self.lock();
+            session_id.clone_into(&mut state.session_id);
+            state.max_retries = max_retries;
+            std::mem::take(&mut state.early)
+        };
+        early.into_iter().for_each(|line| self.say(line));
     }
 
     /// Sends the result of a prompt, and that the session is idle.
@@ -170,6 +179,7 @@ impl Speaker {
     }
 
     fn identify(&self, line: &mut Value) {
+        self.attribute(line);
         let session_id = self.lock().session_id.clone();
         line["session_id"] = json!(session_id);
         if line.get("uuid").is_none() {

@@ -21,6 +21,7 @@ use super::message::{error_kind, error_text};
 use super::queue::Queue;
 use super::result::{self, Circumstances, not_begun};
 use super::shared::{Shared, Work};
+use super::speaker::lifecycle::PromptState;
 use super::speaker::{SessionFiles, Speaker};
 use super::totals::Totals;
 use super::wire::{Initialize, Prompt};
@@ -78,8 +79,10 @@ impl Worker {
         stop: &CancellationToken,
     ) -> (Self, mpsc::UnboundedReceiver<Work>) {
         let (work, next) = mpsc::unbounded_channel();
+        let speaker = Arc::new(speaker);
         let shared = Arc::new(Shared {
             link: speaker.link.clone(),
+            speaker: speaker.clone(),
             work: Mutex::new(Some(work)),
             open: Mutex::default(),
             early: Mutex::new(Some(Vec::new())),
@@ -91,7 +94,7 @@ impl Worker {
         });
         let worker = Self {
             shared,
-            speaker: Arc::new(speaker),
+            speaker,
             hooks,
             stop: stop.clone(),
             wishes: Initialize::default(),
@@ -156,7 +159,7 @@ impl Worker {
                 Work::Prompt(prompt, ticket) => {
                     self.catch_up().await;
                     if self.shared.queue.begin(&ticket)
-                        && let Err(error) = self.turn(engaged, prompt, &ticket.run).await
+                        && let Err(error) = self.followed(engaged, prompt, &ticket.run).await
                     {
                         return Served::Lost(error);
                     }
@@ -282,6 +285,27 @@ impl Worker {
     fn refuse(&self, refusal: &Refusal) -> Served {
         self.speaker.say_result(not_begun(&refusal.text), None);
         Served::Refused
+    }
+
+    /// Runs a prompt to its end, and tells the host of its beginning and its end.
+    async fn followed(
+        &mut self,
+        engaged: &mut Engaged,
+        prompt: Prompt,
+        run: &CancellationToken,
+    ) -> Result<(), StoreError> {
+        let uuid = prompt.uuid.clone();
+        self.speaker.follow(uuid.as_deref(), PromptState::Started);
+        self.speaker.set_prompt(uuid.clone());
+        let done = self.turn(engaged, prompt, run).await;
+        self.speaker.set_prompt(None);
+        let state = if run.is_cancelled() {
+            PromptState::Cancelled
+        } else {
+            PromptState::Completed
+        };
+        self.speaker.follow(uuid.as_deref(), state);
+        done
     }
 
     /// Runs a prompt to its end.

@@ -40,6 +40,48 @@ fn kinds(lines: &[Value]) -> Vec<String> {
     lines.iter().map(kind).collect()
 }
 
+/// Editors wait for the end of each prompt by its UUID, also of one that is cancelled or never begins.
+#[test]
+fn prompts_with_uuids_are_followed_to_their_end() {
+    let world = World::new();
+    let server = Server::new([says("One."), hangs("Twice")]);
+    let mut host = Host::new(&world, &server, &["--include-partial-messages"]);
+    host.say(&named("a", "u-a"));
+    let result = host.result();
+    assert_eq!(result["user_message_uuids"], json!(["u-a"]));
+    host.say(&named("b", "u-b"));
+    host.until(|line| line["event"]["delta"]["text"] == "Twice");
+    host.say(&named("c", "u-c"));
+    host.ask("interrupt", &json!({"cancel_queued": true}));
+    host.result();
+    host.until(|line| line["command_uuid"] == "u-b" && line["state"] == "cancelled");
+    let states = host.seen.iter().filter_map(|line| {
+        Some(format!(
+            "{} {}",
+            line["command_uuid"].as_str()?,
+            line["state"].as_str()?
+        ))
+    });
+    insta::assert_snapshot!(states.collect::<Vec<_>>().join("\n"), @"
+    u-a queued
+    u-a started
+    u-a completed
+    u-b queued
+    u-b started
+    u-c queued
+    u-c cancelled
+    u-b cancelled
+    ");
+    let init = host
+        .seen
+        .iter()
+        .find(|line| line["subtype"] == "init")
+        .unwrap();
+    assert_eq!(init["user_message_uuids"], json!(["u-a"]));
+    let capabilities = init["capabilities"].as_array().unwrap();
+    assert!(capabilities.contains(&json!("msg_lifecycle_v1")));
+}
+
 /// An early interrupt ends the run of the prompt before it and no other.
 #[test]
 fn an_interrupt_reaches_a_prompt_that_has_not_begun() {

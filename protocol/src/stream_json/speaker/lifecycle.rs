@@ -1,0 +1,77 @@
+//! What becomes of each prompt that the host gave a UUID. Hosts with a queue of their own, such as editors, follow it, so
+//! that a prompt that is cancelled before its answer is not waited for.
+
+use serde_json::{Value, json};
+
+use super::Speaker;
+
+/// What this program does of what hosts look for in the `init` message, in the terms of the SDKs: an interrupt is answered
+/// with the prompts that wait, it can withdraw them, and prompts are followed.
+pub(crate) const CAPABILITIES: [&str; 3] = [
+    "interrupt_receipt_v1",
+    "interrupt_cancel_queued_v1",
+    "msg_lifecycle_v1",
+];
+
+/// State of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromptState {
+    Queued,
+    Started,
+    Completed,
+    /// Interrupted, or withdrawn before it began.
+    Cancelled,
+}
+
+impl PromptState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Started => "started",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl Speaker {
+    /// Reports the state of a prompt with this UUID; before the session has its id, the message waits.
+    pub(crate) fn follow(&self, uuid: Option<&str>, state: PromptState) {
+        let Some(uuid) = uuid else { return };
+        let line = json!({
+            "type": "command_lifecycle",
+            "command_uuid": uuid,
+            "state": state.as_str(),
+        });
+        {
+            let mut speaker = self.lock();
+            if speaker.session_id.is_empty() {
+                speaker.early.push(line);
+                return;
+            }
+        }
+        self.say(line);
+    }
+
+    /// Sets the prompt that the next messages belong to.
+    pub(crate) fn set_prompt(&self, uuid: Option<String>) {
+        self.lock().prompt = uuid;
+    }
+
+    /// Names the prompt that a message belongs to, if the host gave it a UUID.
+    pub(super) fn attribute(&self, line: &mut Value) {
+        let is_init = line["subtype"] == "init";
+        let is_answer = line["type"] == "assistant" && line["parent_tool_use_id"].is_null();
+        let belongs = is_answer || line["type"] == "result";
+        if !(is_init || belongs) {
+            return;
+        }
+        let Some(uuid) = self.lock().prompt.clone() else {
+            return;
+        };
+        if belongs {
+            line["user_message_uuid"] = json!(uuid);
+        }
+        line["user_message_uuids"] = json!([uuid]);
+    }
+}
