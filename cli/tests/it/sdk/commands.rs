@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use ah_testkit::script::{says, uses};
+use ah_conversation::Usage;
+use ah_testkit::script::{Turn, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ fn a_cleared_conversation_is_another_one() {
     host.prompt("second");
     let second = host.result();
     assert_eq!(second["session_id"], cleared["session_id"]);
-    let sent = server.requests()[1].body.to_string();
+    let sent = server.requests()[1].body["messages"].to_string();
     assert!(sent.contains("second") && !sent.contains("first"), "{sent}");
     let over = host.end();
     let modes: Vec<_> = of(&over.lines, "init")
@@ -151,7 +152,15 @@ fn the_users_commands_are_expanded_in_the_last_text() {
 #[test]
 fn the_cost_goes_on_over_a_resume_and_the_budget_is_of_the_process() {
     let world = World::new();
-    let server = Server::new([says("1"), says("2"), says("3"), says("4"), says("5")]);
+    let usage = Usage {
+        input_tokens: 1_000,
+        output_tokens: 50,
+        ..Usage::default()
+    };
+    let server = Server::new(["1", "2", "3", "4", "5"].map(|text| Turn {
+        usage: Some(usage),
+        ..says(text)
+    }));
     let cost = |result: &Value| result["total_cost_usd"].as_f64().unwrap();
     let mut host = Host::new(&world, &server, &[]);
     host.prompt("first");
@@ -167,7 +176,7 @@ fn the_cost_goes_on_over_a_resume_and_the_budget_is_of_the_process() {
     );
     resumed.end();
     // One and a half prompts: what the session cost before does not count.
-    let budget = format!("{:.9}", 1.5 * cost(&first));
+    let budget = format!("{:.6}", 1.5 * cost(&first));
     let limited = ["--resume", &id, "--max-budget-usd", &budget];
     let mut host = Host::new(&world, &server, &limited);
     let mut endings = Vec::new();
