@@ -8,6 +8,7 @@ pub mod demo;
 pub mod doctor;
 pub mod embed;
 pub mod export;
+pub mod import;
 pub mod logs;
 pub mod mail;
 pub mod man;
@@ -77,6 +78,7 @@ pub fn perform(
         Subcommands::Usage(form) => usage::run(config, plan, form),
         Subcommands::Export { html: true, .. } => export::run(config, plan, ExportFormat::Html),
         Subcommands::Export { format, .. } => export::run(config, plan, format),
+        Subcommands::Import(options) => import::run(config, &options),
         Subcommands::Logs { follow, lines } => logs::run(
             config,
             options.settings.debug_file.as_deref(),

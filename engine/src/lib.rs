@@ -17,7 +17,11 @@ pub mod confinement;
 #[cfg(feature = "sqlite")]
 pub mod expand;
 #[cfg(feature = "sqlite")]
+pub mod export;
+#[cfg(feature = "sqlite")]
 mod host;
+#[cfg(feature = "sqlite")]
+pub mod import;
 pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Clock as _, Interface, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
+    Time,
 };
 use ah_protocol::{is_of, read_transcript};
 use ah_store::{
@@ -277,6 +278,22 @@ pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let home = config.foreign_home.as_ref()?;
     Some(ah_protocol::transcript_path(home, &cwd, uuid))
+}
+
+/// Opens a new session for writing, as if it had been begun at that time.
+///
+/// # Errors
+///
+/// If it cannot be made.
+pub(crate) fn take_new(config: &Config, begun: Time) -> Result<SessionStore, OpenError> {
+    let paths = sessions(config).begun_at(begun);
+    // First, so that a session whose creation fails half-way is still the user's.
+    if let (Some(known), Some(id)) = (known_sessions(config), paths.id())
+        && let Err(error) = known.add(&id)
+    {
+        tracing::warn!("cannot note the session as the user's: {error}");
+    }
+    take(&paths)
 }
 
 /// Opens a session for writing. Commands that a killed holder has left running are ended first.

@@ -461,7 +461,7 @@ impl Stored for Renamed {
 
 /// Clock and ids of the system.
 #[derive(Default)]
-struct SystemIds(SystemClock);
+pub(crate) struct SystemIds(SystemClock);
 
 impl Clock for SystemIds {
     fn now(&self) -> Time {

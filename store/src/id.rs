@@ -103,6 +103,15 @@ pub(crate) fn fresh_session_id(newest: Option<&SessionId>) -> SessionId {
     SessionId::from(clock.next().to_string())
 }
 
+/// Returns a new session id of a session begun at this time.
+pub(crate) fn session_id_at(time: Time) -> SessionId {
+    let id = LastId {
+        milliseconds: u64::try_from(time.0).unwrap_or_default(),
+        random: random_bits() & ((1 << RANDOM_BITS) - 1),
+    };
+    SessionId::from(id.ulid().to_string())
+}
+
 /// Returns a session id as a UUID of the same 128 bits; an id that is not a ULID is returned unchanged.
 pub fn uuid_of(id: &SessionId) -> String {
     let Ok(ulid) = Ulid::from_string(id.as_str()) else {

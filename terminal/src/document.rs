@@ -10,21 +10,26 @@ use crate::message::{Keys, role};
 
 /// Returns the messages as a self-contained HTML page. Secrets are replaced.
 pub fn html(name: &str, messages: &[Message], environment: &Environment, keys: &Keys) -> String {
-    let redacted = messages
-        .iter()
-        .map(|message| redacted(message, environment));
-    let messages: Vec<Message> = redacted.map(read_back).collect();
+    let messages = redacted(messages, environment);
     html::page(&environment.redact(name), &messages, keys)
+}
+
+/// Returns the messages with the names of secrets in their place.
+pub fn redacted(messages: &[Message], environment: &Environment) -> Vec<Message> {
+    let redacted = messages.iter();
+    redacted
+        .map(|message| read_back(without_secrets(message, environment)))
+        .collect()
 }
 
 /// Returns the messages as JSON lines. Secrets are replaced before the texts are encoded, since encoding may change
 /// them.
 pub fn jsonl(messages: &[Message], environment: &Environment) -> String {
-    let line = |message: &Message| format!("{}\n", redacted(message, environment));
+    let line = |message: &Message| format!("{}\n", without_secrets(message, environment));
     messages.iter().map(line).collect()
 }
 
-fn redacted(message: &Message, environment: &Environment) -> Value {
+fn without_secrets(message: &Message, environment: &Environment) -> Value {
     let mut value = serde_json::to_value(message).expect("a message has only names as keys");
     redact(&mut value, environment);
     value
@@ -238,7 +243,7 @@ export KEY="[MY_SECRET]"
         ];
         let messages = messages
             .iter()
-            .map(|message| read_back(redacted(message, &environment())))
+            .map(|message| read_back(without_secrets(message, &environment())))
             .collect::<Vec<_>>();
         let page = html::page("<b>Session</b>", &messages, &Keys::none());
         let body = &page[page.find("<body>").unwrap()..];

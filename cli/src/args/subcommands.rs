@@ -88,6 +88,8 @@ pub enum Subcommands {
         #[arg(long, conflicts_with = "format")]
         html: bool,
     },
+    /// Take up sessions of Claude Code, Codex, pi and opencode
+    Import(Importing),
     /// Print the log file set by `AH_LOG_FILE` or `--debug-file`
     Logs {
         /// Follow the log
@@ -239,6 +241,20 @@ pub struct Rewinding {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `ah import`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+pub struct Importing {
+    /// Files of sessions, or folders with them
+    #[arg(value_name = "FILE|FOLDER")]
+    pub places: Vec<PathBuf>,
+    /// All sessions of this folder that these programs have kept
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its one field says it")]
+    pub json: Json,
 }
 
 /// Options of `ah shim`.
@@ -431,6 +447,10 @@ pub enum ExportFormat {
     Jsonl,
     /// A self-contained HTML page
     Html,
+    /// A transcript as Claude Code writes it
+    Claude,
+    /// A trajectory: Agent Trajectory Interchange Format 1.8
+    Atif,
 }
 
 /// Parses the number of a message, with or without the `@`.

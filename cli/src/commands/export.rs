@@ -5,7 +5,7 @@ use ah_store::Tree;
 
 use super::place::existing;
 use crate::args::subcommands::ExportFormat;
-use crate::commands::output::print;
+use crate::commands::output::{print, print_json};
 use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
@@ -20,6 +20,7 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
         Some(current) => tree.branch(&current)?,
         None => Vec::new(),
     };
+    let uuid = tree.uuid(paths.id().as_ref())?;
     let id = paths.id().map_or_else(String::new, |id| format!(" {id}"));
     let name = tree.name()?.unwrap_or_else(|| format!("Session{id}"));
     match format {
@@ -36,6 +37,15 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
                 &config.environment,
                 &keys,
             ))
+        }
+        ExportFormat::Claude => {
+            let messages = document::redacted(&messages, &config.environment);
+            let cwd = config.environment.cwd();
+            print(&ah::export::claude(&messages, &uuid, cwd)?)
+        }
+        ExportFormat::Atif => {
+            let messages = document::redacted(&messages, &config.environment);
+            print_json(&ah::export::atif(&messages, &uuid))
         }
         ExportFormat::Jsonl => print(&document::jsonl(&messages, &config.environment)),
     }

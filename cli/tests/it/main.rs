@@ -35,6 +35,7 @@ mod mcp;
 mod models;
 mod options;
 mod ordinary_jobs;
+mod others;
 mod output;
 mod permissions;
 mod plain_loop;

@@ -2,7 +2,8 @@
 //! program. Pure.
 //!
 //! Rows are lines of JSON, each with the UUID of its parent. The last row of the main conversation is its end; rows that
-//! are no ancestors of it, or cannot be parsed, are left out.
+//! are no ancestors of it, or cannot be parsed, are left out. Where a parent is missing, the conversation goes on with the
+//! row before it in the file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,10 +35,10 @@ pub fn read_transcript(
 /// Returns the rows of the main conversation, from its root to its end.
 fn branch(rows: &[Value]) -> Vec<&Value> {
     let name = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
-    let known: HashMap<_, _> = rows
-        .iter()
-        .filter_map(|row| Some((name(row, "uuid")?, row)))
-        .collect();
+    let mut known = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        known.extend(name(row, "uuid").map(|uuid| (uuid, at)));
+    }
     let is_said = |row: &&Value| {
         let is_message = row["type"] == "user" || row["type"] == "assistant";
         // The program's message about a failed request, in the model's place.
@@ -46,10 +47,14 @@ fn branch(rows: &[Value]) -> Vec<&Value> {
     };
     let mut branch = Vec::new();
     let mut seen = HashSet::new();
-    let mut at = rows.iter().rfind(is_said);
-    while let Some(row) = at.filter(|row| seen.insert(row["uuid"].as_str())) {
+    let before = |at: usize| rows[..at].iter().rposition(|row| is_said(&row));
+    let mut next = before(rows.len());
+    while let Some(at) = next.filter(|at| seen.insert(*at)) {
+        let row = &rows[at];
         branch.extend(Some(row).filter(is_said));
-        at = name(row, "parentUuid").and_then(|parent| known.get(&parent).copied());
+        // Behind the mark of a compaction stands what was compacted.
+        let parent = name(row, "parentUuid").or_else(|| name(row, "logicalParentUuid"));
+        next = parent.and_then(|parent| known.get(&parent).copied().or_else(|| before(at)));
     }
     branch.reverse();
     branch

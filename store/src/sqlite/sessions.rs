@@ -111,6 +111,11 @@ impl Sessions {
         Ok(Paths::in_folder(&self.folder, &id))
     }
 
+    /// Returns the paths for a new session that takes its place by age among the others, as if it had been begun then.
+    pub fn begun_at(&self, time: Time) -> Paths {
+        Paths::in_folder(&self.folder, &id::session_id_at(time))
+    }
+
     /// Returns the session with the greatest id.
     pub fn newest(&self) -> Result<Option<Paths>, StoreError> {
         let mut ids = self.ids()?.into_iter().rev();

@@ -125,6 +125,11 @@ impl Tree {
         self.at_path(context::get(&self.connection, context::NAME))
     }
 
+    /// Returns the UUID of the session with this id: the assigned one, or the bits of the id.
+    pub fn uuid(&self, id: Option<&SessionId>) -> Result<String, StoreError> {
+        self.at_path(self.uuid_of(id))
+    }
+
     /// Returns the model that the session continues with, as `--model` names it.
     pub fn model(&self) -> Result<Option<String>, StoreError> {
         self.at_path(context::get(&self.connection, context::MODEL))

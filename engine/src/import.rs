@@ -1,0 +1,145 @@
+//! Sessions of other programs as sessions of ours: Claude Code, Codex, pi and opencode. What is broken is saved as far as
+//! it can be, and what is left out is told with its line.
+
+mod build;
+mod claude;
+mod codex;
+mod opencode;
+mod pi;
+mod places;
+mod session;
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use ah_config::{Config, Error};
+use ah_conversation::{Record, SessionId, Store as _};
+use ah_store::OpenError;
+use serde_json::Value;
+
+use crate::open::busy;
+use crate::place::{sessions, take_new};
+pub use places::{Found, found, session_files};
+pub use session::{Imported, Program};
+
+/// Largest file that is read, in bytes.
+const MAX_FILE: u64 = 512 << 20;
+
+/// Outcome of an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A new session has this id.
+    New(SessionId),
+    /// It has been imported before, or is one of ours.
+    Known(SessionId),
+    /// There is nothing in it.
+    Empty,
+}
+
+/// Reads the session in a file, whose form tells the program.
+///
+/// # Errors
+///
+/// If the file cannot be read, or is no session.
+pub fn read(path: &Path) -> Result<Imported, Error> {
+    let failed = |why: &dyn fmt::Display| {
+        Error::failure(format!("cannot import `{}`: {why}", path.display()))
+    };
+    let bytes = bytes(path).map_err(|error| failed(&error))?;
+    let content = String::from_utf8_lossy(&bytes);
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
+        let file = serde_json::from_str(&content).map_err(|error| failed(&error))?;
+        return opencode::read(path, &file).map_err(|why| failed(&why));
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    match program_of(&content) {
+        Some(Program::Claude) => Ok(claude::read(&content, &stem)),
+        Some(Program::Codex) => Ok(codex::read(&content)),
+        Some(Program::Pi) => Ok(pi::read(&content)),
+        Some(Program::OpenCode) | None => Err(failed(
+            &"it is no session of Claude Code, Codex, pi or opencode",
+        )),
+    }
+}
+
+fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE {
+        return Err(std::io::Error::other(format!(
+            "not a regular file of up to {} MiB",
+            MAX_FILE >> 20
+        )));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the program whose lines these are: the first that can be told from a line.
+fn program_of(content: &str) -> Option<Program> {
+    let lines = content
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.take(1000).find_map(|line| {
+        let has = |key: &str| line.get(key).is_some();
+        if line["type"] == "session" || (has("parentId") && has("id")) {
+            Some(Program::Pi)
+        } else if has("sessionId") || has("parentUuid") || has("leafUuid") {
+            Some(Program::Claude)
+        } else if has("payload")
+            || has("record_type")
+            || has("call_id")
+            || (has("id") && has("instructions"))
+        {
+            Some(Program::Codex)
+        } else {
+            None
+        }
+    })
+}
+
+/// Stores a session among those of the working directory, unless it is there.
+///
+/// # Errors
+///
+/// If the sessions cannot be read or written.
+pub async fn store(config: &Config, imported: &Imported) -> Result<Outcome, Error> {
+    let Some(last) = imported.messages.last() else {
+        return Ok(Outcome::Empty);
+    };
+    let sessions = sessions(config);
+    for head in sessions.list()? {
+        let uuid = head.uuid.unwrap_or_else(|| ah_store::uuid_of(&head.id));
+        if uuid.eq_ignore_ascii_case(&imported.uuid) {
+            return Ok(Outcome::Known(head.id));
+        }
+    }
+    let session = match take_new(config, last.created_at) {
+        Ok(session) => session,
+        Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
+        Err(OpenError::Store(error)) => return Err(error.into()),
+    };
+    session.set_uuid(imported.uuid.clone()).await?;
+    if let Some(name) = imported
+        .name
+        .as_ref()
+        .filter(|name| !name.trim().is_empty())
+        && sessions.named(name).is_ok_and(|named| named.is_none())
+    {
+        session.set_name(name.clone()).await?;
+    }
+    let records = imported.messages.iter().cloned().map(Arc::new);
+    session
+        .append(records.map(Record::Message).collect())
+        .await?;
+    Ok(Outcome::New(session.id().clone()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Where the other programs keep their sessions.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ah_config::Config;
+use serde_json::Value;
+
+use super::session::Program;
+
+/// Deepest folder that is searched.
+const MAX_DEPTH: usize = 6;
+/// Most bytes of a file in which its working directory is looked for.
+const HEAD: usize = 256 * 1024;
+
+/// A session that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The program that it is of.
+    pub program: Program,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// Returns the sessions of the working directory that other programs have kept, in the order of their names.
+pub fn found(config: &Config) -> Vec<Found> {
+    let cwd = config.environment.cwd();
+    let cwd = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
+    let mut found = Vec::new();
+    for (program, folder) in folders(config, &cwd) {
+        for path in session_files(&folder) {
+            if folder_of(program, &path).is_some_and(|folder| is_same(&folder, &cwd)) {
+                found.push(Found { program, path });
+            }
+        }
+    }
+    found
+}
+
+/// Returns the folders with sessions of each program.
+fn folders(config: &Config, cwd: &Path) -> Vec<(Program, PathBuf)> {
+    let environment = &config.environment;
+    let home = environment.home();
+    let below = |variable: &str, name: &str| {
+        let given = environment.get(variable).filter(|given| !given.is_empty());
+        given
+            .map(PathBuf::from)
+            .or_else(|| Some(home.as_ref()?.join(name)))
+    };
+    let mut folders = Vec::new();
+    if let Some(home) = &config.foreign_home {
+        let transcript = ah_protocol::transcript_path(home, cwd, "");
+        folders.extend(
+            transcript
+                .parent()
+                .map(|folder| (Program::Claude, folder.to_owned())),
+        );
+    }
+    if let Some(codex) = below("CODEX_HOME", ".codex") {
+        folders.push((Program::Codex, codex.join("sessions")));
+        folders.push((Program::Codex, codex.join("archived_sessions")));
+    }
+    if let Some(pi) = below("PI_CODING_AGENT_DIR", ".pi/agent") {
+        folders.push((Program::Pi, pi.join("sessions")));
+    }
+    if let Some(data) = below("XDG_DATA_HOME", ".local/share") {
+        folders.push((Program::OpenCode, data.join("opencode/storage/session")));
+    }
+    folders
+}
+
+/// Returns the files with sessions below a folder, or the file itself. Transcripts of subagents are parts of others.
+pub fn session_files(place: &Path) -> Vec<PathBuf> {
+    if place.is_file() {
+        return vec![place.to_owned()];
+    }
+    let mut files = Vec::new();
+    // In a storage folder of opencode, only these files are sessions.
+    let storage = place.join("storage");
+    let start = [place.join("session"), storage.join("session")];
+    let start = start.into_iter().find(|folder| folder.is_dir());
+    walk(start.as_deref().unwrap_or(place), MAX_DEPTH, &mut files);
+    files
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth > 1 && name != "subagents" {
+            walk(&path, depth - 1, files);
+        }
+        let is_session =
+            name.ends_with(".jsonl") && !name.starts_with("agent-") && name != "history.jsonl";
+        let is_of_opencode = name.starts_with("ses_") && name.ends_with(".json");
+        if !is_folder && (is_session || is_of_opencode) {
+            files.push(path);
+        }
+    }
+}
+
+/// Returns the working directory of a session, from the beginning of its file.
+fn folder_of(program: Program, path: &Path) -> Option<PathBuf> {
+    let content = head(path)?;
+    if program == Program::OpenCode {
+        let info: Value = serde_json::from_str(&content).ok()?;
+        return info["directory"].as_str().map(PathBuf::from);
+    }
+    let lines = content
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut folders = lines.filter_map(|line| {
+        let cwd = line["cwd"]
+            .as_str()
+            .or_else(|| line["payload"]["cwd"].as_str());
+        cwd.map(PathBuf::from)
+    });
+    folders.next()
+}
+
+fn head(path: &Path) -> Option<String> {
+    use std::io::Read as _;
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut bytes = vec![0; HEAD.min(usize::try_from(metadata.len()).ok()?)];
+    fs::File::open(path).ok()?.read_exact(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn is_same(folder: &Path, cwd: &Path) -> bool {
+    folder == cwd || fs::canonicalize(folder).is_ok_and(|folder| folder == cwd)
+}

@@ -1,0 +1,257 @@
+use std::collections::HashSet;
+
+use ah_conversation::{ContentBlock, Origin, Role};
+
+use super::*;
+
+const CLAUDE: &str = r#"{"type":"summary","summary":"x","leafUuid":"00000000-0000-4000-8000-000000000004"}
+{"parentUuid":null,"isSidechain":false,"cwd":"/w","sessionId":"9b0f0a52-0000-4000-8000-000000000000","type":"user","message":{"role":"user","content":"List it"},"uuid":"00000000-0000-4000-8000-000000000001","timestamp":"2026-11-20T10:00:00.000Z"}
+{"parentUuid":"00000000-0000-4000-8000-000000000001","type":"assistant","sessionId":"9b0f0a52-0000-4000-8000-000000000000","message":{"id":"m1","role":"assistant","model":"claude-opus-5-5","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}],"stop_reason":"tool_use","usage":{"input_tokens":5,"output_tokens":3}},"uuid":"00000000-0000-4000-8000-000000000002","timestamp":"2026-11-20T10:00:01.000Z"}
+{"parentUuid":"00000000-0000-4000-8000-000000000002","type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a b"}]},"uuid":"00000000-0000-4000-8000-000000000003","timestamp":"2026-11-20T10:00:02.000Z"}
+{"parentUuid":"00000000-0000-4000-8000-000000000003","type":"assistant","message":{"id":"m2","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"a and b"}],"stop_reason":"end_turn","usage":{}},"uuid":"00000000-0000-4000-8000-000000000004","timestamp":"2026-11-20T10:00:03.000Z"}
+"#;
+
+const CODEX: &str = r##"{"timestamp":"2026-11-20T10:00:00.000Z","type":"session_meta","payload":{"id":"0199f000-0000-7000-8000-000000000000","cwd":"/w","cli_version":"0.60.0"}}
+{"timestamp":"2026-11-20T10:00:00.000Z","type":"turn_context","payload":{"cwd":"/w","model":"gpt-6"}}
+{"timestamp":"2026-11-20T10:00:00.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"# AGENTS.md instructions for /w"},{"type":"input_text","text":"<environment_context>x</environment_context>"}]}}
+{"timestamp":"2026-11-20T10:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"List it"}]}}
+{"timestamp":"2026-11-20T10:00:01.000Z","type":"event_msg","payload":{"type":"user_message","message":"List it"}}
+{"timestamp":"2026-11-20T10:00:02.000Z","type":"response_item","payload":{"type":"reasoning","summary":[{"type":"summary_text","text":"I look"}],"encrypted_content":"gAAA"}}
+{"timestamp":"2026-11-20T10:00:02.000Z","type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}}
+{"timestamp":"2026-11-20T10:00:02.000Z","type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}}
+{"timestamp":"2026-11-20T10:00:03.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"a b"}}
+{"timestamp":"2026-11-20T10:00:03.000Z","type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"done"}]}}
+{"timestamp":"2026-11-20T10:00:04.000Z","type":"event_msg","payload":{"type":"token_count","info":{"last_token_usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":2}}}}
+{"timestamp":"2026-11-20T10:00:05.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a and b"}]}}
+"##;
+
+const PI: &str = r#"{"type":"session","version":3,"id":"0199f000-0000-7000-8000-000000000001","timestamp":"2026-11-20T10:00:00.000Z","cwd":"/w"}
+{"type":"message","id":"a","parentId":null,"timestamp":"2026-11-20T10:00:00.000Z","message":{"role":"user","content":"List it"}}
+{"type":"message","id":"x","parentId":"a","timestamp":"2026-11-20T10:00:00.000Z","message":{"role":"assistant","content":[{"type":"text","text":"another branch"}]}}
+{"type":"message","id":"b","parentId":"a","timestamp":"2026-11-20T10:00:01.000Z","message":{"role":"assistant","provider":"anthropic","model":"claude-opus-5-5","content":[{"type":"thinking","thinking":"hm"},{"type":"toolCall","id":"t1","name":"bash","arguments":{"command":"ls"}}],"usage":{"input":1,"output":2,"cacheRead":3,"cacheWrite":4},"stopReason":"toolUse"}}
+{"type":"message","id":"c","parentId":"b","timestamp":"2026-11-20T10:00:02.000Z","message":{"role":"toolResult","toolCallId":"t1","toolName":"bash","content":[{"type":"text","text":"a b"}],"isError":false}}
+{"type":"session_info","id":"d","parentId":"c","timestamp":"2026-11-20T10:00:02.000Z","name":"listing"}
+{"type":"message","id":"e","parentId":"d","timestamp":"2026-11-20T10:00:03.000Z","message":{"role":"assistant","content":[{"type":"text","text":"a and b"}],"stopReason":"stop"}}
+"#;
+
+fn read_as(program: Program, content: &str) -> Imported {
+    match program {
+        Program::Claude => claude::read(content, "9b0f0a52-0000-4000-8000-000000000000"),
+        Program::Codex => codex::read(content),
+        _ => pi::read(content),
+    }
+}
+
+/// What was said, a line each.
+fn shown(imported: &Imported) -> String {
+    let mut text = String::new();
+    for message in &imported.messages {
+        for block in &message.content {
+            let shown = match block {
+                ContentBlock::Text { text } => text.clone(),
+                ContentBlock::Thinking { thinking, .. } => format!("({thinking})"),
+                ContentBlock::ToolUse(call) => format!("{} {}", call.name, call.input.to_value()),
+                ContentBlock::ToolResult(result) => {
+                    format!("{}: {}", result.tool_name, result.text())
+                }
+                other => format!("{other:?}"),
+            };
+            let who = if message.role == Role::User { '>' } else { '<' };
+            text.push_str(&format!("{who} {shown}\n"));
+        }
+    }
+    text
+}
+
+#[test]
+fn each_program_is_told_by_its_lines() {
+    for (content, program) in [
+        (CLAUDE, Some(Program::Claude)),
+        (CODEX, Some(Program::Codex)),
+        (PI, Some(Program::Pi)),
+        (
+            "{\"id\":\"x\",\"timestamp\":\"\",\"instructions\":null}\n",
+            Some(Program::Codex),
+        ),
+        ("{}\nnonsense\n", None),
+        ("", None),
+    ] {
+        assert_eq!(program_of(content), program, "{content}");
+    }
+}
+
+#[test]
+fn a_session_has_what_was_said() {
+    let codex = read_as(Program::Codex, CODEX);
+    assert_eq!(
+        shown(&codex),
+        "> List it\n< (I look)\n< exec_command {\"cmd\":\"ls\"}\n< apply_patch {\"input\":\"*** Begin\"}\n> exec_command: a \
+         b\n> apply_patch: done\n< a and b\n"
+    );
+    let usage = codex.messages[1]
+        .response
+        .as_ref()
+        .map(|response| response.usage);
+    assert_eq!(
+        usage.map(|usage| (
+            usage.input_tokens,
+            usage.cache_read_input_tokens,
+            usage.output_tokens
+        )),
+        Some((6, 4, 2))
+    );
+    assert_eq!(
+        (codex.cwd.as_deref(), &*codex.uuid),
+        (Some("/w"), "0199f000-0000-7000-8000-000000000000")
+    );
+    let pi = read_as(Program::Pi, PI);
+    assert_eq!(
+        shown(&pi),
+        "> List it\n< (hm)\n< bash {\"command\":\"ls\"}\n> bash: a b\n< a and b\n"
+    );
+    assert_eq!(pi.name.as_deref(), Some("listing"));
+    let claude = read_as(Program::Claude, CLAUDE);
+    assert_eq!(
+        shown(&claude),
+        "> List it\n< Bash {\"command\":\"ls\"}\n> Bash: a b\n< a and b\n"
+    );
+    for imported in [codex, pi, claude] {
+        assert_eq!(imported.left, [""; 0]);
+    }
+}
+
+/// Wherever a file is damaged, what is left is a conversation that a model accepts.
+#[test]
+fn of_a_broken_file_what_is_left_is_saved() {
+    for (program, content) in [
+        (Program::Claude, CLAUDE),
+        (Program::Codex, CODEX),
+        (Program::Pi, PI),
+    ] {
+        let lines: Vec<_> = content.lines().collect();
+        for at in 0..lines.len() {
+            let mut broken = lines.clone();
+            let half = &lines[at][..lines[at].len() / 2];
+            broken[at] = half;
+            let imported = read_as(program, &broken.join("\n"));
+            assert_eq!(
+                imported.left.first().map(String::as_str),
+                Some(&*format!("line {}: not JSON, or cut off", at + 1))
+            );
+            check(&imported);
+            broken.remove(at);
+            check(&read_as(program, &broken.join("\n")));
+            check(&read_as(program, &lines[at..].join("\n")));
+            broken.truncate(at);
+            check(&read_as(program, &broken.join("\n")));
+        }
+        // One that nobody can link to its answer: the rest is there.
+        let first = lines
+            .iter()
+            .position(|line| line.contains("List it"))
+            .unwrap();
+        let mut broken = lines.clone();
+        broken.remove(first + 1);
+        assert!(
+            shown(&read_as(program, &broken.join("\n"))).starts_with("> List it\n"),
+            "{program}"
+        );
+    }
+}
+
+/// Fails unless each call is answered in the message behind it, and each result answers a call.
+fn check(imported: &Imported) {
+    let ids = imported.messages.iter().map(|message| message.id.clone());
+    assert_eq!(ids.collect::<HashSet<_>>().len(), imported.messages.len());
+    for (at, message) in imported.messages.iter().enumerate() {
+        assert_eq!(message.seq as usize, at);
+        assert_eq!(
+            message.parent.as_ref(),
+            at.checked_sub(1)
+                .map(|before| &imported.messages[before].id)
+        );
+        assert!(!message.content.is_empty());
+        let calls = message.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(call.id.clone()),
+            _ => None,
+        });
+        let next = imported.messages.get(at + 1);
+        let behind = next.into_iter().flat_map(|next| &next.content);
+        let answers = behind.filter_map(|block| match block {
+            ContentBlock::ToolResult(result) => Some(result.tool_use_id.clone()),
+            _ => None,
+        });
+        let (calls, answers): (HashSet<_>, HashSet<_>) = (calls.collect(), answers.collect());
+        assert_eq!(calls, answers, "{}", shown(imported));
+        assert_eq!(
+            message.origin == Origin::Results,
+            matches!(message.content[0], ContentBlock::ToolResult(_))
+        );
+    }
+}
+
+#[test]
+fn a_stored_session_of_opencode_is_put_together() {
+    let storage = tempfile::tempdir().unwrap();
+    let put = |name: &str, value: Value| {
+        let path = storage.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, value.to_string()).unwrap();
+    };
+    use serde_json::json;
+    put(
+        "session/p/ses_1.json",
+        json!({"id": "ses_1", "directory": "/w", "title": "listing", "time": {"created": 1}}),
+    );
+    put(
+        "message/ses_1/msg_1.json",
+        json!({"id": "msg_1", "role": "user", "time": {"created": 1000}}),
+    );
+    put(
+        "part/msg_1/prt_1.json",
+        json!({"type": "text", "text": "List it"}),
+    );
+    put(
+        "message/ses_1/msg_2.json",
+        json!({"id": "msg_2", "role": "assistant", "providerID": "anthropic", "modelID": "m", "time": {"created": 2000}, "tokens": {"input": 1, "output": 2, "cache": {"read": 3}}}),
+    );
+    put("part/msg_2/prt_1.json", json!({"type": "step-start"}));
+    put(
+        "part/msg_2/prt_2.json",
+        json!({"type": "reasoning", "text": "hm"}),
+    );
+    put(
+        "part/msg_2/prt_3.json",
+        json!({"type": "tool", "callID": "t1", "tool": "bash", "state": {"status": "completed", "input": {"command": "ls"}, "output": "a b"}}),
+    );
+    put("part/msg_2/prt_4.json", json!({"type": "step-finish"}));
+    put(
+        "part/msg_2/prt_5.json",
+        json!({"type": "text", "text": "a and b"}),
+    );
+    put(
+        "part/msg_2/prt_6.json",
+        json!({"type": "tool", "callID": "t2", "tool": "edit", "state": {"status": "running", "input": {}}}),
+    );
+    put(
+        "message/ses_1/msg_3.json",
+        json!({"id": "../msg_1", "role": "user", "time": {"created": 3000}}),
+    );
+    std::fs::write(storage.path().join("part/msg_2/prt_7.json"), "{").unwrap();
+    let files = session_files(storage.path());
+    assert_eq!(files.len(), 1);
+    let imported = read(&files[0]).unwrap();
+    assert_eq!(
+        shown(&imported),
+        "> List it\n< (hm)\n< bash {\"command\":\"ls\"}\n> bash: a b\n< a and b\n< edit {}\n> edit: [the imported session has no \
+         result of this call]\n"
+    );
+    assert!(
+        imported.left.len() == 1 && imported.left[0].contains("prt_7.json"),
+        "{:?}",
+        imported.left
+    );
+    check(&imported);
+    let again = read(&files[0]).unwrap();
+    assert!(crate::plan::is_uuid(&again.uuid) && again.uuid == imported.uuid);
+}
