@@ -124,6 +124,7 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
         "agents": agents,
         "skills": engaged.skills,
         "plugins": plugins(&engaged.plugins),
+        "capabilities": CAPABILITIES,
     })
 }
 
