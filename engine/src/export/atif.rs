@@ -22,7 +22,7 @@ pub fn atif(messages: &[Message], session: &str) -> Value {
                     Origin::Prompt | Origin::Steering | Origin::FollowUp => "user",
                     _ => "system",
                 };
-                steps.push(step(message, source, said(&message.content)));
+                steps.push(step(message, source, &said(&message.content)));
             }
         }
     }
@@ -35,7 +35,7 @@ pub fn atif(messages: &[Message], session: &str) -> Value {
             .filter_map(|message| message.response.as_ref())
     };
     let mut agent = json!({"name": "ah", "version": env!("CARGO_PKG_VERSION")});
-    if let Some(last) = responses().last() {
+    if let Some(last) = responses().next_back() {
         agent["model_name"] = json!(last.model);
     }
     let sum = |count: fn(&Usage) -> u64| {
@@ -63,7 +63,7 @@ pub fn atif(messages: &[Message], session: &str) -> Value {
     })
 }
 
-fn step(message: &Message, source: &str, said: Value) -> Value {
+fn step(message: &Message, source: &str, said: &Value) -> Value {
     let at = Timestamp::from_millisecond(message.created_at.0).unwrap_or_default();
     json!({
         "step_id": 0,
@@ -74,7 +74,7 @@ fn step(message: &Message, source: &str, said: Value) -> Value {
 }
 
 fn answer(message: &Message) -> Value {
-    let mut step = step(message, "agent", said(&message.content));
+    let mut step = step(message, "agent", &said(&message.content));
     let mut thoughts = Vec::new();
     let mut calls = Vec::new();
     for block in &message.content {
@@ -150,7 +150,7 @@ fn results(message: &Message, steps: &mut Vec<Value>) {
         None => rest.extend(message.content.iter().cloned()),
     }
     if !rest.is_empty() {
-        steps.push(step(message, "system", said(&rest)));
+        steps.push(step(message, "system", &said(&rest)));
     }
 }
 

@@ -177,7 +177,7 @@ fn finish(
         let field = |key: &str| state[key].as_str().unwrap_or_default();
         match state["status"].as_str() {
             Some("completed") => {
-                conversation.result(place, id, vec![text(field("output"))], false, at)
+                conversation.result(place, id, vec![text(field("output"))], false, at);
             }
             Some("error") => conversation.result(place, id, vec![text(field("error"))], true, at),
             // It was never finished, and is answered so.

@@ -156,7 +156,7 @@ fn blocks(conversation: &mut Conversation, place: &str, content: &Value) -> Vec<
                     .filter(|seal| !seal.is_empty()),
             }),
             Some("toolCall") => {
-                blocks.push(call(field("id"), field("name"), part["arguments"].clone()))
+                blocks.push(call(field("id"), field("name"), part["arguments"].clone()));
             }
             Some("image") => blocks.push(ContentBlock::Image(image(part))),
             _ => conversation.leave(place, "a part of an unknown kind"),
