@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod embed;
 pub mod export;
 pub mod import;
+pub mod login;
 pub mod logs;
 pub mod mail;
 pub mod man;
@@ -87,6 +88,8 @@ pub fn perform(
         ),
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
+        Subcommands::Login => login::run(config, &options.output),
+        Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(form) => doctor::run(config, form),
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, has_person(config, options), form),

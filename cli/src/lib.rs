@@ -135,8 +135,12 @@ fn resolve(
     if !may_ask || !is_terminal {
         return Ok(config);
     }
-    let config = if config.trust.is_open() && ask_for_trust(&config)? {
+    let is_trusted = config.trust.is_open() && ask_for_trust(&config)?;
+    if is_trusted {
         overrides.trust = Some(Reason::Option);
+    }
+    let again = (overrides.clone(), environment.clone());
+    let config = if is_trusted {
         let mut trusted = Config::resolve(overrides, interface, environment, overlay)?;
         // Some warnings are about what happened then, and come only once.
         let mut warnings = config.warnings;
@@ -147,6 +151,15 @@ fn resolve(
         config
     };
     commands::mcp::ask_about_hosts(&config, |_| true)?;
+    let is_conversation = matches!(&invocation.action, Action::Run(prompt) if prompt.text.is_none())
+        && invocation.options.prompt.skill.is_none()
+        && std::io::stdout().is_terminal();
+    if is_conversation
+        && commands::login::is_needed(&config)
+        && commands::login::offer(&config, &invocation.options.output)?
+    {
+        return Config::resolve(again.0, interface, again.1, overlay);
+    }
     Ok(config)
 }
 

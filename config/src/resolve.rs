@@ -25,7 +25,7 @@ use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
 use crate::trust::Trust;
 use crate::web::WebConfig;
-use crate::{dot_env, mcp, places};
+use crate::{dot_env, login, mcp, places};
 
 /// Default model.
 const DEFAULT_MODEL: &str = "opus";
@@ -109,7 +109,7 @@ impl Config {
         let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
-        let key_from_dot_env = dot_env::add_key(&mut environment, &mut trust);
+        let key_from_dot_env = add_keys(&mut environment, &mut trust, &folders, &mut warnings);
         pass_variables(&mut environment, &layers, &overrides);
         let permission_mode =
             permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
@@ -306,6 +306,18 @@ fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Co
     given(typed)
         .or_else(|| first.value(|settings| settings.tool_concurrency))
         .unwrap_or_else(|| Sourced::built_in(Concurrency::default()))
+}
+
+/// Adds the key of `.env`, then what a login has kept; returns whether `.env` has the key.
+fn add_keys(
+    environment: &mut Environment,
+    trust: &mut Trust,
+    folders: &Folders,
+    warnings: &mut Vec<String>,
+) -> bool {
+    let is_of_project = dot_env::add_key(environment, trust);
+    warnings.extend(login::apply(folders.home.as_deref(), environment));
+    is_of_project
 }
 
 /// Sets the variables of all layers, and marks those with the servers' keys.

@@ -7,6 +7,7 @@
 pub mod document;
 pub mod exit;
 pub mod line;
+pub mod login;
 pub mod message;
 pub mod print;
 pub mod repl;

@@ -45,8 +45,6 @@ pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
         "`ah settings` shows the settings and where they come from",
     ),
     ("install", true, "the README says how to install ah"),
-    ("login", true, "`ah doctor` shows which key is used"),
-    ("logout", true, "`ah doctor` shows which key is used"),
     (
         "migrate-installer",
         false,

@@ -197,6 +197,10 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: Option<WorkAction>,
     },
+    /// Keep a key for a model, or choose a server; in a pipe, reads the key
+    Login,
+    /// Forget the keys that `ah login` has kept
+    Logout,
     /// Watch a small repair in a temporary folder; needs no API key
     Demo {
         /// Another demo

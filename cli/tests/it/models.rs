@@ -11,7 +11,7 @@ use ah_testkit::server::Server;
 use crate::binary::{Ah, World};
 
 /// A server that answers every request with this document; it runs until the test ends.
-fn server_of(document: &'static str) -> String {
+pub fn server_of(document: &'static str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

@@ -2,6 +2,7 @@
 
 mod files;
 mod first;
+mod login;
 mod pictures;
 mod sessions;
 mod settings;

@@ -28,13 +28,15 @@ pub fn permissions(
     let target = key_file
         .as_ref()
         .and_then(|path| fs::canonicalize(path).ok());
-    permissions
-        .deny
-        .extend(key_file.into_iter().chain(target).map(|path| Rule {
-            tool: "Read".to_owned(),
-            content: Some(format!("/{}", path.display())),
-            kept: None,
-        }));
+    let hidden = key_file
+        .into_iter()
+        .chain(target)
+        .chain(config.login_file());
+    permissions.deny.extend(hidden.map(|path| Rule {
+        tool: "Read".to_owned(),
+        content: Some(format!("/{}", path.display())),
+        kept: None,
+    }));
     if let Some(confined) = confined {
         let list = confined.sandbox.proxy().allowlist();
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));

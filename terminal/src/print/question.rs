@@ -16,8 +16,9 @@ use ah_conversation::{
 
 #[cfg(test)]
 pub use self::choice::sheet as choice_sheet;
-pub use self::form::{Form, Lines};
-use self::form::{answer, refused};
+
+use self::form::refused;
+pub use self::form::{Form, Lines, answer};
 #[cfg(test)]
 pub use self::plan::{agreement, plan_sheet};
 pub use self::sheet::{Answer, Part, Said, Sheet};

@@ -71,7 +71,7 @@ impl Panel {
         let (columns, lines) = page.size;
         self.is_printed = self.show(columns, lines.saturating_sub(REST)).is_folded;
         if self.is_printed {
-            printed.push_str(&painted(self.sheet.whole(columns), page.palette));
+            printed.push_str(&painted(&self.sheet.whole(columns), page.palette));
             printed.push('\n');
         }
         printed
@@ -96,7 +96,7 @@ impl Panel {
                 &Line::of("  ", Style::PLAIN),
             ));
         }
-        painted(rows, page.palette)
+        painted(&rows, page.palette)
     }
 
     /// Returns the line that Enter stands for: the typed text, or what is marked or chosen if nothing is typed.
@@ -112,7 +112,7 @@ impl Panel {
     }
 }
 
-fn painted(rows: Vec<Line>, palette: Palette) -> String {
+fn painted(rows: &[Line], palette: Palette) -> String {
     rows.iter().map(|row| row.paint(palette) + "\n").collect()
 }
 
@@ -247,7 +247,7 @@ impl Questions {
         match key {
             Choosing::Down => panel.marked = Some(panel.marked.map_or(0, |at| (at + 1).min(last))),
             Choosing::Up => {
-                panel.marked = Some(panel.marked.map_or(last, |at| at.saturating_sub(1)))
+                panel.marked = Some(panel.marked.map_or(last, |at| at.saturating_sub(1)));
             }
             Choosing::Toggle => {
                 let Some(at) = panel.marked.filter(|_| panel.sheet.is_multiple) else {

@@ -49,8 +49,8 @@ pub enum Action {
     Rename,
     /// Copies the last answer to the clipboard.
     Copy,
-    /// Says what the colours are.
-    Theme,
+    /// Prints a text.
+    Say(&'static str),
     /// Ends the program.
     Exit,
 }
@@ -85,6 +85,7 @@ pub const COMMANDS: &[Command] = &[
         "replace the conversation with a summary: /compact [what to keep]",
         Action::Compact,
     ),
+    command("login", "use another key or server", Action::Say(LOGIN)),
     command(
         "status",
         "show version, session, model, folder and sandbox",
@@ -164,7 +165,11 @@ pub const COMMANDS: &[Command] = &[
         "copy the last answer to the clipboard",
         Action::Copy,
     ),
-    command("theme", "say where the colours come from", Action::Theme),
+    command(
+        "theme",
+        "say where the colours come from",
+        Action::Say(THEME),
+    ),
     command(
         "steer",
         "send a message to the agent's next step: /steer MESSAGE",
@@ -183,6 +188,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("continue", "resume"),
     ("rewind", "undo"),
     ("stats", "usage"),
+    ("logout", "login"),
 ];
 
 /// Least similarity of a name that is offered in the place of an unknown one, from 0 to 1.
@@ -274,8 +280,15 @@ const KEYS: &str = "
 
 ";
 
+/// Answer of `/login`.
+const LOGIN: &str =
+    "  `ah login` keeps a key or a server: leave with /exit, run it, and come back with `ah -c`.
+  `ah logout` forgets what was kept; `/model` changes the model.
+
+";
+
 /// Answer of `/theme`.
-pub const THEME: &str =
+const THEME: &str =
     "  ah uses the sixteen colours of your terminal, so its theme is your terminal's.
   NO_COLOR=1 turns colours off; --plain also turns off everything that is redrawn.
 

@@ -87,7 +87,7 @@ fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<
     let mut answers = vec![Answer::of("y", "yes", "yes, once")];
     if !rules.is_empty() {
         answers.push(Answer {
-            detail: rules.clone(),
+            detail: rules,
             ..Answer::of("s", "session", "yes, for this session")
         });
     }

@@ -53,7 +53,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Effort => vec![Effect::Task(Task::Effort(rest))],
         Action::Rename => vec![Effect::Task(Task::Rename(rest))],
         Action::Copy => vec![Effect::Task(Task::Copy)],
-        Action::Theme => vec![Effect::Print(slash::THEME.to_owned())],
+        Action::Say(text) => vec![Effect::Print(text.to_owned())],
         Action::Exit => vec![Effect::Quit],
     }
 }

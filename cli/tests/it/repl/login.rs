@@ -1,0 +1,88 @@
+//! The way in: `ah` without a key, `ah login` and `ah logout`.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use ah_testkit::script::says;
+use ah_testkit::server::Server;
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+/// What a login keeps, if there is a file.
+fn kept(world: &World) -> Option<String> {
+    std::fs::read_to_string(world.home().join(".ah/credentials.json")).ok()
+}
+
+#[test]
+fn without_a_key_a_key_is_pasted_and_the_conversation_begins() {
+    let world = World::new();
+    let server = Server::new([says("Hello.")]);
+    let address = server.url();
+    let ah = || {
+        world
+            .ah(["-m", "sonnet"])
+            .env("ANTHROPIC_BASE_URL", address.clone())
+    };
+    let mut seat = Seat::take(ah());
+    seat.sees("How is ah to reach a model?");
+    seat.sees("paste an Anthropic API key");
+    seat.says("what");
+    seat.sees("`what` is not an answer. Type 1, 2, 3,");
+    seat.says("1");
+    seat.sees("API key (it is not shown):");
+    seat.says("sk-test-secret");
+    seat.sees("ANTHROPIC_API_KEY saved to");
+    seat.sees("lists commands and keys");
+    assert!(!seat.scrollback().contains("sk-test-secret"));
+    seat.says("Hi");
+    seat.sees("Hello.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert!(kept(&world).unwrap().contains("sk-test-secret"));
+    let path = world.home().join(".ah/credentials.json");
+    let mode = std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(server.requests()[0].headers["x-api-key"], "sk-test-secret");
+    world.ah(["logout"]).run().expect(0);
+    assert_eq!(kept(&world), None);
+}
+
+#[test]
+fn a_server_is_named_by_its_address_and_its_model_is_remembered() {
+    let world = World::new();
+    let list = r#"{"data": [{"model_name": "team-smart", "model_info": {"max_input_tokens": 90000}},
+        {"model_name": "team-quick", "model_info": {"max_input_tokens": 90000}}]}"#;
+    let url = crate::models::server_of(list);
+    let mut seat = Seat::take(world.ah(["--no-sandbox"]));
+    seat.sees("How is ah to reach a model?");
+    seat.says("3");
+    seat.sees("Address");
+    seat.says(&url);
+    seat.sees("Its key");
+    seat.says("");
+    seat.sees("Model (number, name, or a part of it)");
+    seat.says("smart");
+    seat.sees("litellm/team-smart is your model from now on");
+    seat.sees("lists commands and keys");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let settings = std::fs::read_to_string(world.home().join(".ah/settings.json")).unwrap();
+    assert!(settings.contains("litellm/team-smart"), "{settings}");
+    assert!(kept(&world).unwrap().contains("LITELLM_BASE_URL"));
+}
+
+#[test]
+fn a_key_is_read_from_a_pipe() {
+    let world = World::new();
+    let ended = world.ah(["login"]).stdin("sk-ant-oat-1\n").run().expect(0);
+    assert!(ended.stderr.contains("CLAUDE_CODE_OAUTH_TOKEN saved to"));
+    assert!(!ended.stderr.contains("sk-ant-oat-1"), "{}", ended.stderr);
+    world.ah(["login"]).stdin("sk-ant-api-2\n").run().expect(0);
+    let kept = kept(&world).unwrap();
+    assert!(
+        kept.contains("sk-ant-api-2") && !kept.contains("OAUTH"),
+        "{kept}"
+    );
+    world.ah(["login"]).stdin("\n").run().expect(2);
+}

@@ -1,0 +1,274 @@
+//! The way to a model: asks which server to use and with what key, and keeps the answer.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use ah_config::{Config, Error};
+use ah_conversation::neutralise;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+use crate::print::Size;
+use crate::print::question::{Answer, Lines, Part, Said, Sheet, answer};
+
+/// Number of models listed at once.
+const SHOWN: usize = 20;
+
+/// What the user has chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen {
+    /// A key or a server was kept.
+    Kept,
+    /// The demo.
+    Demo,
+    /// Nothing.
+    Nothing,
+}
+
+/// A server on this machine that answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServer {
+    /// Its name for people.
+    pub name: &'static str,
+    /// The server as models name it: `ollama`.
+    pub server: &'static str,
+    /// Its address, and the variable for it; `None` for the usual one.
+    pub address: Option<(&'static str, &'static str)>,
+    /// Number of its models.
+    pub models: usize,
+}
+
+/// Lists the models of a server with a configuration.
+pub type ListModels<'a> = dyn Fn(&Config, &str) -> Result<Vec<String>, Error> + 'a;
+
+/// Asks how models are to be reached, and keeps the answer.
+///
+/// # Errors
+///
+/// If the terminal cannot be used, or the answer cannot be kept.
+pub fn offer(
+    config: &Config,
+    local: &[LocalServer],
+    list: &ListModels<'_>,
+) -> Result<Chosen, Error> {
+    let sheet = sheet(local);
+    let chosen = {
+        let mut form = Lines::of_process(Size {
+            width: 80,
+            height: usize::MAX,
+        });
+        answer(&sheet, &mut form).map_err(failed)?
+    };
+    let Some(Said::Chosen(chosen, _)) = chosen else {
+        return Ok(Chosen::Nothing);
+    };
+    let at = chosen.first().copied().unwrap_or_default();
+    let word = sheet.answers[at].word.as_str();
+    match word {
+        "key" => keep_key(config, "ANTHROPIC_API_KEY", "API key"),
+        "token" => keep_key(config, "CLAUDE_CODE_OAUTH_TOKEN", "Token"),
+        "server" => other_server(config, list),
+        "demo" => Ok(Chosen::Demo),
+        "leave" => Ok(Chosen::Nothing),
+        name => match local.iter().find(|local| local.name.to_lowercase() == name) {
+            Some(local) => use_local(config, local, list),
+            None => Ok(Chosen::Nothing),
+        },
+    }
+}
+
+fn sheet(local: &[LocalServer]) -> Sheet {
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut add = |word: &str, label: String| {
+        let key = (answers.len() + 1).to_string();
+        answers.push(Answer::of(&key, word, &label));
+    };
+    add("key", "paste an Anthropic API key".to_owned());
+    add(
+        "token",
+        "paste a Claude OAuth token (`claude setup-token` makes one)".to_owned(),
+    );
+    add(
+        "server",
+        "LiteLLM or another server with an OpenAI-compatible API, by its address".to_owned(),
+    );
+    for local in local {
+        let many = if local.models == 1 { "model" } else { "models" };
+        let label = format!(
+            "{}, running on this machine ({} {many})",
+            local.name, local.models
+        );
+        add(&local.name.to_lowercase(), label);
+    }
+    add(
+        "demo",
+        "watch the demo first; it needs no key and sends nothing".to_owned(),
+    );
+    add("leave", "leave".to_owned());
+    Sheet {
+        head: "How is ah to reach a model?".to_owned(),
+        body: Part::lines(
+            "Keys are kept in your own folder, readable only by you, and never passed to commands.",
+        ),
+        answers,
+        prompt: "Number> ".to_owned(),
+        ..Sheet::default()
+    }
+}
+
+fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error> {
+    let Some(key) = secret(&format!("{what} (it is not shown): "))? else {
+        return Ok(Chosen::Nothing);
+    };
+    keep(config, &[(variable, &key)])?;
+    Ok(Chosen::Kept)
+}
+
+/// Keeps a key that came from a pipe; the kind is told by its beginning.
+///
+/// # Errors
+///
+/// If there is none, or it cannot be kept.
+pub fn keep_piped(config: &Config) -> Result<(), Error> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    let key = line.trim();
+    if key.is_empty() {
+        return Err(Error::usage("no key on standard input").hint("pipe it in: `ah login < FILE`"));
+    }
+    let variable = if key.starts_with("sk-ant-oat") {
+        "CLAUDE_CODE_OAUTH_TOKEN"
+    } else {
+        "ANTHROPIC_API_KEY"
+    };
+    keep(config, &[(variable, key)])
+}
+
+fn keep(config: &Config, variables: &[(&str, &str)]) -> Result<(), Error> {
+    let path = config.log_in(variables)?;
+    let names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
+    crate::note(&format!(
+        "{} saved to `{}`, readable only by you; `ah logout` removes it",
+        names.join(" and "),
+        path.display()
+    ));
+    Ok(())
+}
+
+fn other_server(config: &Config, list: &ListModels<'_>) -> Result<Chosen, Error> {
+    let Some(address) = line("Address (https://…): ")? else {
+        return Ok(Chosen::Nothing);
+    };
+    let key = secret("Its key, or Enter for none (it is not shown): ")?;
+    let mut variables = vec![("LITELLM_BASE_URL", address.as_str())];
+    variables.extend(key.iter().map(|key| ("LITELLM_API_KEY", key.as_str())));
+    use_server(config, "litellm", &variables, list)
+}
+
+fn use_local(config: &Config, local: &LocalServer, list: &ListModels<'_>) -> Result<Chosen, Error> {
+    let variables: Vec<_> = local.address.into_iter().collect();
+    use_server(config, local.server, &variables, list)
+}
+
+/// Lets the user choose one of a server's models, and keeps both.
+fn use_server(
+    config: &Config,
+    server: &str,
+    variables: &[(&str, &str)],
+    list: &ListModels<'_>,
+) -> Result<Chosen, Error> {
+    let mut reached = config.clone();
+    for (name, value) in variables {
+        reached.environment.set_default(name, value);
+    }
+    let models = match list(&reached, server) {
+        Ok(models) => models,
+        Err(error) => {
+            crate::report(&error);
+            return Ok(Chosen::Nothing);
+        }
+    };
+    let Some(model) = choose(&models)? else {
+        return Ok(Chosen::Nothing);
+    };
+    if !variables.is_empty() {
+        keep(config, variables)?;
+    }
+    let path = config.keep_model(&format!("{server}/{model}"))?;
+    crate::note(&format!(
+        "{server}/{model} is your model from now on (`{}`)",
+        path.display()
+    ));
+    Ok(Chosen::Kept)
+}
+
+/// Lets the user choose a model: by its number, its name, or words that fewer of them contain.
+fn choose(models: &[String]) -> Result<Option<String>, Error> {
+    let mut left: Vec<&String> = models.iter().collect();
+    loop {
+        for (at, model) in left.iter().take(SHOWN).enumerate() {
+            crate::note(&format!("  {:>2}  {}", at + 1, neutralise(model)));
+        }
+        if left.len() > SHOWN {
+            crate::note(&format!(
+                "  … and {} more; type a part of the name",
+                left.len() - SHOWN
+            ));
+        }
+        let Some(said) = line("Model (number, name, or a part of it): ")? else {
+            return Ok(None);
+        };
+        if let Some(model) = models.iter().find(|model| **model == said) {
+            return Ok(Some(model.clone()));
+        }
+        if let Some(model) = said
+            .parse()
+            .ok()
+            .and_then(|at: usize| left.get(at.checked_sub(1)?))
+        {
+            return Ok(Some((*model).clone()));
+        }
+        let found: Vec<_> = models
+            .iter()
+            .filter(|model| model.contains(&said))
+            .collect();
+        match found.as_slice() {
+            [] => crate::note(&format!("no model's name contains `{}`", neutralise(&said))),
+            [one] => return Ok(Some((*one).clone())),
+            _ => left = found,
+        }
+    }
+}
+
+/// Returns a typed line; `None` for an empty one, or at the end of the input.
+fn line(prompt: &str) -> Result<Option<String>, Error> {
+    let mut output = anstream::stderr().lock();
+    write!(output, "{prompt}")
+        .and_then(|()| output.flush())
+        .map_err(failed)?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    Ok(Some(line.trim().to_owned()).filter(|line| !line.is_empty()))
+}
+
+/// Returns a typed line that the terminal does not show.
+fn secret(prompt: &str) -> Result<Option<String>, Error> {
+    let input = io::stdin();
+    let before = match input.is_terminal() {
+        true => tcgetattr(&input).ok(),
+        false => None,
+    };
+    if let Some(before) = &before {
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        let _ = tcsetattr(&input, OptionalActions::Now, &silent);
+    }
+    let typed = line(prompt);
+    if let Some(before) = &before {
+        let _ = tcsetattr(&input, OptionalActions::Now, before);
+        crate::note("");
+    }
+    typed
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::failure(format!("cannot ask on the terminal: {error}"))
+}
