@@ -1,5 +1,6 @@
 //! Finds and reads the files of skills, commands and subagents in all layers. `ah-agent` interprets them.
 
+mod agent_servers;
 mod agents;
 
 use std::fs;
@@ -10,6 +11,7 @@ use crate::config::Config;
 use crate::found_file;
 use crate::layers::Sources;
 use crate::places::LayerFolder;
+pub use agent_servers::{granted_agent_servers, open_agent_servers};
 pub use agents::agents;
 use ah_agent::commands::{SlashCommand, SlashCommands};
 use ah_agent::skills::{self, Skill, Skills};

@@ -173,6 +173,7 @@ fn with_servers(
 ) -> Toolbox {
     let (mut servers, errors) = config.mcp_servers();
     warnings.extend(errors);
+    warnings.extend(without_hosts(config, sandbox_status));
     if host.is_none() {
         servers.retain(|name, server| {
             let is_reached = server.transport != Transport::Sdk;
@@ -187,7 +188,6 @@ fn with_servers(
             return tools;
         }
     }
-    warnings.extend(without_hosts(config, sandbox_status));
     let options = ah_mcp::Options {
         host,
         ..mcp_options(config, sandbox_status)

@@ -18,7 +18,7 @@ use ah_tools::Shell;
 use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
 
 use crate::confinement::SandboxProbe;
-use ruled::Ruled;
+pub(crate) use ruled::Ruled;
 
 /// Timeout of a template's command.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::{ContentBlock, Environment, Image};
 
-use ah_config::found_file;
+use ah_config::{Config, found_file};
+
+use crate::expand::Ruled;
 
 /// File extensions of pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
@@ -78,14 +80,20 @@ pub fn read(path: &Path, environment: &Environment) -> Result<Image, String> {
 ///
 /// # Errors
 ///
-/// If a file is no picture that a model takes.
+/// If a file is no picture that a model takes, or permission rules keep it from being read.
 pub fn blocks(
     text: String,
     mut images: Vec<Image>,
-    environment: &Environment,
+    config: &Config,
 ) -> Result<Vec<ContentBlock>, String> {
+    let environment = &config.environment;
+    let mut ruled = None;
     for path in mentioned(&text) {
         if environment.cwd().join(path).is_file() || path.starts_with("~") {
+            let ruled = ruled.get_or_insert_with(|| Ruled::of(config));
+            if let Some(why) = ruled.refusal_of_file(&path.to_string_lossy()) {
+                return Err(format!("`{}` is not read: {why}", path.display()));
+            }
             images.push(read(path, environment)?);
         }
     }

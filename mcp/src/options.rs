@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ah_conversation::{Environment, Interface, Rule};
 use ah_process::Sandbox;
+use serde_json::Value;
 
 use crate::sdk::SdkHost;
 
@@ -26,10 +27,19 @@ pub struct Options {
     pub call_timeout: Duration,
     /// Tools hidden from the model.
     pub denied: Vec<Rule>,
-    /// Whether servers that are set during the session may reach the hosts that they need.
-    pub grants_set: bool,
+    /// Which servers that are set during the session may reach the hosts that they need.
+    pub granted: Granted,
     /// Naming of the built-in tools about servers.
     pub interface: Interface,
+}
+
+/// Servers, set during the session, that may reach the hosts that they need.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Granted {
+    /// All: a program sets them for its user.
+    All,
+    /// Those that are configured exactly like one of these entries; all belong to the project.
+    Entries(Vec<Value>),
 }
 
 /// Sandbox for servers that are child processes.

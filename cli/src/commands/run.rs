@@ -147,8 +147,7 @@ async fn show(
         Some(words) => format!("{words}\n\n{}", expanded.text),
         None => expanded.text,
     };
-    let blocks =
-        pictures::blocks(text.clone(), Vec::new(), &config.environment).map_err(Error::failure)?;
+    let blocks = pictures::blocks(text.clone(), Vec::new(), config).map_err(Error::failure)?;
     let outlet = Outlet::new(signals.token().clone());
     let format = options.output.output_format.unwrap_or_default();
     let asks = asks(config).filter(|_| format == OutputFormat::Text);

@@ -226,6 +226,8 @@ fn the_file_that_holds_the_key_is_not_read_by_tools() {
             false,
         ),
         (&["--sandbox"], true),
+        (&["--sandbox=namespaces"], true),
+        (&["--sandbox=landlock"], true),
     ] {
         if is_confined && crate::sandbox::is_missing() {
             continue;

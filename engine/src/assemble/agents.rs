@@ -10,7 +10,7 @@ use ah_agent::{ALIASES, INHERIT, SubagentKinds, Subagents};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{PermissionMode, Servers};
-use ah_mcp::RemoteServers;
+use ah_mcp::{Granted, RemoteServers};
 
 use super::mcp::mcp_options;
 use super::tools::subagent_tool;
@@ -67,7 +67,7 @@ fn servers(
 ) -> Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync> {
     // A definition may be the project's, whose servers get no hosts unasked.
     let options = ah_mcp::Options {
-        grants_set: false,
+        granted: Granted::Entries(extensions::granted_agent_servers(config)),
         ..mcp_options(config, sandbox_status)
     };
     Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))

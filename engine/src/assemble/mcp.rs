@@ -1,9 +1,11 @@
 //! Connection options of a session's MCP servers.
 
 use ah_config::Config;
+use ah_config::extensions::open_agent_servers;
+use ah_config::server_answers::OpenServer;
 use ah_conversation::neutralise;
-use ah_mcp::Confined;
-use ah_sandbox::{Egress, Tier};
+use ah_mcp::{Confined, Granted};
+use ah_sandbox::Egress;
 
 use crate::confinement::SandboxStatus;
 
@@ -28,7 +30,7 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
             }),
         start_timeout: config.server_patience(),
         call_timeout: config.call_timeout(),
-        grants_set: true,
+        granted: Granted::All,
         denied: config.deny.iter().map(|rule| rule.value.clone()).collect(),
         interface: config.interface,
     }
@@ -38,11 +40,12 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
 /// without them.
 pub fn without_hosts(config: &Config, sandbox_status: &SandboxStatus) -> Vec<String> {
     let confined = sandbox_status.confined();
-    let Some(confined) = confined.filter(|it| it.sandbox.confinement().tier == Tier::Full) else {
+    let Some(confined) = confined.filter(|it| it.sandbox.confinement().tier.has_namespaces())
+    else {
         return Vec::new();
     };
     let allowlist = confined.sandbox.proxy().allowlist();
-    let warning = |open: ah_config::server_answers::OpenServer| {
+    let warning = |(open, asks): (OpenServer, &str)| {
         let needs = &open.server.needs;
         let tunnels = needs.registries.iter().chain(&needs.tunnels);
         let tunnels = tunnels.map(|to| (to, Egress::Tunnel));
@@ -53,16 +56,19 @@ pub fn without_hosts(config: &Config, sandbox_status: &SandboxStatus) -> Vec<Str
         let options: Vec<_> = options.collect();
         (!options.is_empty()).then(|| {
             let name = neutralise(&open.name).replace('\n', " ");
+            let asks = asks.replace("{name}", &name);
             format!(
-                "the MCP server `{name}` of the project may not connect to its hosts: `ah mcp test {name}` on a terminal asks \
+                "the MCP server `{name}` of the project may not connect to its hosts: `{asks}` on a terminal asks \
                  and remembers the answer; or use {}",
                 options.join(" ")
             )
         })
     };
-    config
-        .open_servers()
-        .into_iter()
+    let own = config.open_servers().into_iter();
+    // Servers that subagents bring cannot be tested alone; a conversation asks when it begins.
+    let of_agents = open_agent_servers(config).into_iter();
+    own.map(|open| (open, "ah mcp test {name}"))
+        .chain(of_agents.map(|open| (open, "ah")))
         .filter_map(warning)
         .collect()
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{ServerConfig, ServerEntry, Transport};
-use crate::options::Options;
+use crate::options::{Granted, Options};
 use crate::remote::error::ServerError;
 use crate::remote::lock::lock;
 use crate::remote::name::{clean_line, prefix};
@@ -158,17 +158,17 @@ impl RemoteServers {
     }
 
     fn read(&self, value: Value) -> Result<ServerConfig, String> {
+        let (is_granted, is_of_project) = match &self.shared.options.granted {
+            Granted::All => (true, false),
+            Granted::Entries(entries) => (entries.contains(&value), true),
+        };
         let entry: ServerEntry = serde_json::from_value(value)
             .map_err(|error| format!("invalid server configuration: {error}"))?;
-        let Options {
-            environment,
-            grants_set,
-            ..
-        } = &self.shared.options;
+        let Options { environment, .. } = &self.shared.options;
         let config = entry.resolve(&|name| environment.get(name).map(str::to_owned))?;
         Ok(ServerConfig {
-            is_granted: *grants_set,
-            project: (!grants_set).then(|| environment.cwd().to_owned()),
+            is_granted,
+            project: is_of_project.then(|| environment.cwd().to_owned()),
             ..config
         })
     }

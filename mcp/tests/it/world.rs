@@ -48,7 +48,7 @@ impl World {
             start_timeout: HANG,
             call_timeout: HANG,
             denied: Vec::new(),
-            grants_set: true,
+            granted: ah_mcp::Granted::All,
             interface: Interface::Native,
         };
         change(&mut options);

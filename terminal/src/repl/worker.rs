@@ -239,7 +239,7 @@ impl SessionWorker {
                     .for_each(|warning| crate::warn(warning));
                 let mut text = self.shared.concat();
                 text.push_str(&expanded.text);
-                let blocks = pictures::blocks(text, images, &factory.config.environment);
+                let blocks = pictures::blocks(text, images, &factory.config);
                 match blocks.map_err(Error::failure) {
                     Ok(blocks) => self.run_with(&expanded, blocks).await?,
                     Err(error) => Ending::Failed(error.message, error.hint),

@@ -130,7 +130,8 @@ impl Place {
         place
     }
 
-    fn root(&self) -> PathBuf {
+    /// The folder of all targets.
+    pub fn root(&self) -> PathBuf {
         self.world.home().parent().unwrap().to_owned()
     }
 

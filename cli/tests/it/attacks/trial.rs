@@ -10,6 +10,9 @@ use super::TIERS;
 use super::place::{CANARY, Place};
 use super::table::{Apart, Attack, Section};
 
+/// Runs the check of an attack and says its number and status.
+const CHECK: &str = "check() { (cd project && timeout -k 1 10 bash -c \". ../prelude.sh\n$2\") < /dev/null > /dev/null 2>&1; echo \"$1 $?\"; }\n";
+
 /// What came of the attempts.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -70,30 +73,25 @@ impl Outcome {
 pub fn confined(place: &Place, section: &Section, outcome: &mut Outcome) {
     let works = bare(place, section);
     outcome.count(section, &works);
-    let works_in_order: Vec<usize> = works.iter().copied().collect();
-    for tier in TIERS {
-        let groups: Vec<&[usize]> = match section.apart {
-            Apart::Project => works_in_order.chunks(1).collect(),
-            Apart::Command | Apart::Nothing => vec![&works_in_order],
-        };
-        let mut through = BTreeSet::new();
+    let group: Vec<usize> = works.iter().copied().collect();
+    for tier in TIERS.iter().filter(|_| !group.is_empty()) {
         place.restore();
-        for group in groups.into_iter().filter(|group| !group.is_empty()) {
-            place.restore_project();
-            let succeeded = match section.apart {
-                Apart::Nothing => together(place, section, group, tier),
-                Apart::Command | Apart::Project => one_by_one(place, section, group, tier),
-            };
-            let afterwards = checks(place, section, group);
-            through.extend(
-                group
-                    .iter()
-                    .filter(|number| match section.attacks[**number].check {
-                        Some(_) => afterwards.contains(number),
-                        None => succeeded.contains(number),
-                    }),
-            );
-        }
+        place.restore_project();
+        let succeeded = match section.apart {
+            Apart::Nothing => together(place, section, &group, tier),
+            Apart::Command | Apart::Project => one_by_one(place, section, &group, tier),
+        };
+        let afterwards = match section.apart {
+            Apart::Nothing | Apart::Command => checks(place, section, &group),
+            Apart::Project => succeeded.clone(),
+        };
+        let through = group
+            .iter()
+            .filter(|number| match section.attacks[**number].check {
+                Some(_) => afterwards.contains(number),
+                None => succeeded.contains(number),
+            });
+        let through = through.copied().collect();
         outcome.compare(section, &works, &through, tier, place.is_of_root());
     }
 }
@@ -125,23 +123,62 @@ fn together(place: &Place, section: &Section, group: &[usize], tier: &str) -> BT
     succeeded(&results[0])
 }
 
-/// Runs each attack as a command of its own in the sandbox, and returns those that succeed.
+/// Runs each attack as a command of its own in the sandbox, and returns those that succeed. If each needs a project as it
+/// was laid, its check is run and the project restored by a hook, outside of the sandbox.
 fn one_by_one(place: &Place, section: &Section, group: &[usize], tier: &str) -> BTreeSet<usize> {
     let turn = |number: &usize| {
         let call = place.fill(&section.attacks[*number].call, *number, "$PPID");
-        let line =
-            format!(". ./prelude.sh\n(\n{call}\n) < /dev/null > /dev/null 2>&1 && echo SUCCEEDED");
+        let line = format!(
+            ". ./prelude.sh\n(\n{call}\n) < /dev/null > /dev/null 2>&1 && echo SUCCEEDED; true"
+        );
         uses("bash", json!({ "command": line, "timeout": 10_000 }))
     };
     let options = in_tier(tier);
-    let results = run(
-        place,
-        &options.each_ref().map(String::as_str),
-        group.iter().map(turn),
-    );
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let settings = after_each(place, section, group);
+    if section.apart == Apart::Project {
+        options.extend(["--settings", &settings]);
+    }
+    let results = run(place, &options, group.iter().map(turn));
     let pairs = group.iter().zip(results);
-    let good = pairs.filter(|(_, result)| result.contains("SUCCEEDED"));
-    good.map(|(number, _)| *number).collect()
+    let good = pairs.filter(|(number, result)| {
+        let is_checked =
+            section.apart == Apart::Project && section.attacks[**number].check.is_some();
+        result.contains("SUCCEEDED") && !is_checked
+    });
+    let good = good.map(|(number, _)| *number);
+    let checked = match section.apart {
+        Apart::Project => {
+            let turns = place.bash("wc -l < turns");
+            assert_eq!(
+                turns.trim(),
+                group.len().to_string(),
+                "the hook ran each time"
+            );
+            succeeded(&place.bash("cat outcome"))
+        }
+        Apart::Nothing | Apart::Command => BTreeSet::new(),
+    };
+    good.chain(checked).collect()
+}
+
+/// Writes a hook that runs the check of each of these attacks in turn, and restores the project. Returns the settings.
+fn after_each(place: &Place, section: &Section, group: &[usize]) -> String {
+    let mut script = format!(
+        "{CHECK}cd {}; n=$(wc -l < turns); echo >> turns\ncase $n in\n",
+        place.root().display()
+    );
+    for (turn, number) in group.iter().enumerate() {
+        let check = section.attacks[*number].check.as_deref().unwrap_or("false");
+        let filled = quoted(&place.fill(check, *number, &place.victim()));
+        script += &format!("{turn}) check {number} {filled} >> outcome ;;\n");
+    }
+    script += "esac\ncd project; bash ../restore.sh project; cp ../prelude.sh .\n";
+    place.bash(": > turns; : > outcome");
+    let path = place.write("after.sh", &script);
+    let command = format!("bash {}", path.display());
+    let hook = json!({"type": "command", "command": command});
+    json!({"hooks": {"PostToolUse": [{"hooks": [hook]}]}}).to_string()
 }
 
 /// Options of a run in a tier, without questions.
@@ -175,7 +212,7 @@ fn bare(place: &Place, section: &Section) -> BTreeSet<usize> {
 
 /// Runs the checks of these attacks and returns those that succeed.
 fn checks(place: &Place, section: &Section, group: &[usize]) -> BTreeSet<usize> {
-    let mut script = "check() { (cd project && timeout -k 1 10 bash -c \". ../prelude.sh\n$2\") < /dev/null > /dev/null 2>&1; echo \"$1 $?\"; }\n".to_owned();
+    let mut script = CHECK.to_owned();
     for number in group {
         if let Some(check) = &section.attacks[*number].check {
             let filled = place.fill(check, *number, &place.victim());
@@ -207,7 +244,7 @@ pub fn ruled(place: &Place, section: &Section, outcome: &mut Outcome) {
         .map(|number| call(place, &section.attacks[*number].call, *number, "$PPID"));
     let options = options(with);
     let results = run(place, &options, turns);
-    let mut script = "check() { (cd project && timeout -k 1 10 bash -c \". ../prelude.sh\n$2\") < /dev/null > /dev/null 2>&1; echo \"$1 $?\"; }\n".to_owned();
+    let mut script = CHECK.to_owned();
     for number in &group {
         script += &format!(
             "check {number} {}\n",

@@ -2,7 +2,6 @@
 //! files, resources of servers, mentions in prompts and commands.
 
 use std::fs;
-use std::path::Path;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::mcp::McpScript;
@@ -115,10 +114,14 @@ fn ways(world: &World) -> Vec<(&'static str, Vec<Turn>, &'static str)> {
 
 /// Whether anything that the session has stored shows the content of a file.
 fn is_shown(world: &World) -> bool {
-    let database = world.database();
-    let log = database.with_extension("db-wal");
-    let bytes = |path: &Path| fs::read(path).unwrap_or_default();
-    let stored = [bytes(&database), bytes(&log)].concat();
+    // A prompt that is refused leaves no session.
+    let files = fs::read_dir(world.file(".ah"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let stored: Vec<u8> = files
+        .flat_map(|entry| fs::read(entry.path()).unwrap_or_default())
+        .collect();
     let is_in = |needle: &[u8]| stored.windows(needle.len()).any(|window| window == needle);
     is_in(CANARY.as_bytes()) || is_in(PICTURE.as_bytes()) || is_in(PIXEL)
 }
@@ -139,7 +142,8 @@ fn shows(way: usize, options: &[&str]) -> bool {
     let servers = json!({"mcpServers": {"s": server.config()}}).to_string();
     let model = world.scenario("s", turns.into_iter().chain([says("Done.")]));
     let common = ["-n", "--mcp-config", &servers, "-m", &model, "--", prompt];
-    let ended = world.as_typed([options, &common].concat()).run().expect(0);
+    // A prompt that mentions a denied file is refused.
+    let ended = world.as_typed([options, &common].concat()).run();
     let said = format!("{}{}", ended.stdout, ended.stderr);
     is_shown(&world) || said.contains(CANARY)
 }

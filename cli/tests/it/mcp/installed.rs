@@ -218,3 +218,51 @@ fn what_a_server_reaches_is_listed() {
         "{shown}"
     );
 }
+
+/// A server that a project's subagent brings needs the user's answer like one of `.mcp.json`; one of the user's own
+/// definitions does not.
+#[test]
+fn a_server_of_a_definition_is_asked_about_like_others() {
+    if is_missing() {
+        return;
+    }
+    let (world, registry) = world();
+    let entry = &servers(&registry)["mcpServers"]["s"];
+    let front = json!({"name": "guest", "description": "d", "mcpServers": [{"s": entry}]});
+    let definition = format!("---\n{front}\n---\nYou greet.\n");
+    let place = world.write(".ah/agents/guest.md", &definition);
+    let run = |typed: Option<&str>| {
+        let input = json!({"description": "d", "prompt": "Greet.", "subagent_type": "guest"});
+        let turns = [
+            uses("agent", input),
+            greet(),
+            says("It was said."),
+            says("Done."),
+        ];
+        let server = Server::new(turns);
+        let arguments = [&SANDBOXED[..], &["--trust", "--", "go"]].concat();
+        let asking = with_path(&world, world.asking_as_typed(&server, arguments));
+        let asking = match typed {
+            Some(typed) => asking.at_terminal().stdin(typed),
+            None => asking,
+        };
+        let ended = asking.run().expect(0);
+        let told = server.requests()[2].body["messages"].to_string();
+        let is_asked = ended.stderr.contains("The MCP server `guest/s` of");
+        (told.contains("runs, -y greeter"), is_asked, ended.stderr)
+    };
+    let (is_there, is_asked, stderr) = run(None);
+    assert!(!is_there && !is_asked, "{stderr}");
+    let warning = "`guest/s` of the project may not connect to its hosts: `ah` on a terminal asks";
+    assert_eq!(stderr.matches(warning).count(), 1, "{stderr}");
+    let (is_there, is_asked, stderr) = run(Some("n\n"));
+    assert!(!is_there && is_asked, "{stderr}");
+    let (is_there, is_asked, stderr) = run(Some(""));
+    assert!(!is_there && !is_asked, "{stderr}");
+    fs::remove_file(&place).unwrap();
+    let own = world.home().join(".ah/agents");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("guest.md"), &definition).unwrap();
+    let (is_there, is_asked, stderr) = run(None);
+    assert!(is_there && !is_asked, "{stderr}");
+}
