@@ -98,7 +98,6 @@ impl Config {
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
-        let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
         let TrustedLayers {
             layers,
             mut trust,
@@ -155,7 +154,7 @@ impl Config {
                 &settings.permissions.deny
             }),
             key_from_dot_env,
-            retry: retry(interface, is_plain, &environment)?,
+            retry: retry(interface, is_plain(&overrides), &environment)?,
             plugins: Vec::new(),
             files: layers::files_of(&layers),
             warnings,
@@ -218,8 +217,7 @@ fn trusted_layers(
         errors,
     } = layers::read(folders, sources, given, embedded);
     warnings.splice(0..0, left);
-    let is_plain = overrides.run.tools.profile == Some(Profile::PlainRepl);
-    layers.extend(is_plain.then(plain));
+    layers.extend(is_plain(overrides).then(plain));
     let given = overrides.trust;
     let mut trust = trust(given, folders, &layers, environment, &mut warnings);
     warnings.extend(tighten(&mut layers, &mut trust, sources, folders));
@@ -306,6 +304,11 @@ fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Co
     given(typed)
         .or_else(|| first.value(|settings| settings.tool_concurrency))
         .unwrap_or_else(|| Sourced::built_in(Concurrency::default()))
+}
+
+/// Returns whether the run is a plain loop.
+fn is_plain(overrides: &Overrides) -> bool {
+    overrides.run.tools.profile == Some(Profile::PlainRepl)
 }
 
 /// Adds the key of `.env`, then what a login has kept; returns whether `.env` has the key.
