@@ -20,6 +20,9 @@ const ENDING: &str = "command";
 /// Folder of sessions, which this program itself may create while a command runs.
 const OWN: &str = ".ah";
 
+/// What an entry says: the protected paths with what was there before, and what was in them.
+type Written = (Vec<(OsString, Option<Identity>)>, Kept);
+
 /// A running command in the journal.
 #[derive(Debug)]
 pub(super) struct JournalEntry {
@@ -83,9 +86,7 @@ pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
             continue;
         }
         let text = fs::read(&path).unwrap_or_default();
-        let known: Result<(Vec<(OsString, Option<Identity>)>, Kept), _> =
-            serde_json::from_slice(&text);
-        let (known, kept) = known.unwrap_or_default();
+        let (known, kept) = serde_json::from_slice::<Written>(&text).unwrap_or_default();
         let known = known.into_iter();
         let snapshot: ProtectedSnapshot =
             known.map(|(path, before)| (path.into(), before)).collect();
