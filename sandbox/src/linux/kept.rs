@@ -269,10 +269,10 @@ mod tests {
         let changes: [(&str, Change); 7] = [
             ("nothing", |_| ()),
             ("content", |own| {
-                fs::write(own.join("settings.json"), "evil").unwrap()
+                fs::write(own.join("settings.json"), "evil").unwrap();
             }),
             ("a new file", |own| {
-                fs::write(own.join("new"), "evil").unwrap()
+                fs::write(own.join("new"), "evil").unwrap();
             }),
             ("the mode", |own| {
                 fs::set_permissions(own.join("settings.json"), fs::Permissions::from_mode(0o777))
