@@ -53,6 +53,13 @@ pub enum SessionUpdate<'a> {
     Result(&'a ToolResult),
     /// A message was stored.
     Stored(&'a Message),
+    /// A call was denied.
+    Denied {
+        /// The call.
+        call: &'a ToolUse,
+        /// Why; `None` if a hook before the call denied it.
+        reason: Option<&'a str>,
+    },
     /// The permission mode has changed.
     Mode(PermissionMode),
     /// A hook is about to be called.

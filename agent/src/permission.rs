@@ -9,9 +9,9 @@ use ah_conversation::{
 };
 use serde_json::json;
 
-use crate::Session;
 use crate::hooks::{HookDecision, HookEvent, call_payload};
 use crate::tool_call::{CallPlan, PreparedCall};
+use crate::{Session, SessionUpdate};
 
 /// A call after the permission decision.
 pub(crate) struct PermittedCall {
@@ -37,13 +37,13 @@ impl Session {
         let ends = verdict.stop_reason.is_some().then_some(ExitReason::EndTurn);
         if let Some(reason) = verdict.denial() {
             let text = format!("PreToolUse:{} hook error: {reason}", prepared.call.name);
-            let denied = self.denied(&prepared.call, text);
+            let denied = self.denied(&prepared.call, &text);
             return PermittedCall { ends, ..denied };
         }
         if let Some(reason) = verdict.stop_reason {
             return PermittedCall {
                 ends,
-                ..self.denied(&prepared.call, reason)
+                ..self.denied(&prepared.call, &reason)
             };
         }
         let has_input = verdict.input.is_some();
@@ -70,7 +70,7 @@ impl Session {
         let decision = self.settings.permissions.decide(&prepared.call, accesses);
         let hooks = hooks.map(|decision| (decision.behavior, decision.reason));
         let inquiry = match (decision, hooks) {
-            (Decision::Deny(text), _) => return self.denied(&prepared.call, text),
+            (Decision::Deny(text), _) => return self.refused_call(&prepared.call, &text),
             // A hook's approval counts like an allow rule, no more: it answers a question to the user only if it
             // provides the input.
             (Decision::Ask(inquiry), Some((Behavior::Allow, _)))
@@ -107,7 +107,7 @@ impl Session {
             }
             PermissionAnswer::Deny { message, interrupt } => PermittedCall {
                 ends: interrupt.then_some(ExitReason::Interrupted),
-                ..self.denied(&prepared.call, message)
+                ..self.refused_call(&prepared.call, &message)
             },
         }
     }
@@ -166,13 +166,31 @@ impl Session {
         };
         match self.settings.permissions.decide(&prepared.call, accesses) {
             Decision::Allow | Decision::Ask(_) => prepared.into(),
-            Decision::Deny(text) => self.denied(&prepared.call, text),
+            Decision::Deny(text) => self.refused_call(&prepared.call, &text),
         }
     }
 
-    pub(crate) fn denied(&mut self, call: &ToolUse, text: String) -> PermittedCall {
+    /// Denies a call for a reason that no hook gave.
+    fn refused_call(&mut self, call: &ToolUse, text: &str) -> PermittedCall {
+        let reason = Some(text);
+        let update = SessionUpdate::Denied { call, reason };
+        self.answer_denied(call, text, update)
+    }
+
+    pub(crate) fn denied(&mut self, call: &ToolUse, text: &str) -> PermittedCall {
+        let update = SessionUpdate::Denied { call, reason: None };
+        self.answer_denied(call, text, update)
+    }
+
+    fn answer_denied(
+        &mut self,
+        call: &ToolUse,
+        text: &str,
+        update: SessionUpdate<'_>,
+    ) -> PermittedCall {
+        self.ports.frontend.update(update);
         self.denials.push(call.clone());
-        PreparedCall::answered(call.clone(), text).into()
+        PreparedCall::answered(call.clone(), text.to_owned()).into()
     }
 
     /// Changes the rules of the session, and saves the change if it is to last.

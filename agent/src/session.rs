@@ -233,6 +233,14 @@ impl Session {
                 .unwrap_or_default();
             return (reason, Some(RunFailure::Refusal(words)));
         }
+        let form = self.settings.answer_form.as_ref();
+        let is_answer = |last: &Arc<Message>| last.role == Role::Assistant;
+        if reason.is_end_of_turn()
+            && self.transcript.last().is_some_and(is_answer)
+            && form.is_some_and(|form| form.failure(self.transcript.run()).is_some())
+        {
+            return (ExitReason::MaxStructuredOutputRetries, None);
+        }
         match &self.settings.must_produce {
             Some(file) if reason.is_end_of_turn() && !file.exists() => (
                 ExitReason::Error,

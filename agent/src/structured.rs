@@ -87,6 +87,23 @@ impl AnswerForm {
         }
     }
 
+    /// Returns why a run that the model ended has no answer; `None` if it has one.
+    pub fn failure(&self, run: &[Arc<Message>]) -> Option<String> {
+        if self.answer(run).is_some() {
+            return None;
+        }
+        let failed: Vec<_> = results(run).filter(|result| result.is_error).collect();
+        Some(match failed.last() {
+            Some(last) => format!(
+                "Failed to provide valid structured output after {} attempts — last {NAME} error: {}",
+                failed.len(),
+                last.text(),
+            ),
+            None => "Failed to provide structured output: the model ended its turn without it"
+                .to_owned(),
+        })
+    }
+
     /// Returns the reminder for a model that ends without an answer; `None` if there is an answer, or was a reminder
     /// before.
     pub(crate) fn reminder(&self, run: &[Arc<Message>]) -> Option<String> {

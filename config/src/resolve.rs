@@ -92,9 +92,7 @@ impl Config {
         mut environment: Environment,
         overlay: &Overlay,
     ) -> Result<Self, Error> {
-        for (name, value) in &overlay.variables {
-            environment.set_default(name, value);
-        }
+        add_defaults(&mut environment, overlay);
         let project_root = project_root(&environment);
         let folders = folders(&environment, &project_root);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
@@ -165,6 +163,13 @@ impl Config {
             environment,
             run: overrides.run,
         })
+    }
+}
+
+/// Adds the variables of the executable that are not set.
+fn add_defaults(environment: &mut Environment, overlay: &Overlay) {
+    for (name, value) in &overlay.variables {
+        environment.set_default(name, value);
     }
 }
 

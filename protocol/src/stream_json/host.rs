@@ -50,6 +50,7 @@ impl Host for Speaker {
         if let Some(reason) = &inquiry.reason {
             request["decision_reason"] = json!(reason);
         }
+        self.note_question(&call.id);
         match self.ask(request).await {
             Ok(said) => said.answer(call, &input),
             Err(fault) => refused(&fault),

@@ -8,13 +8,15 @@ use super::message::{error_text, tokens};
 use super::totals::Totals;
 
 /// Values that the text of a result needs besides the outcome.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Circumstances {
     /// Values of `--max-turns` and `--max-budget-usd`.
     pub(crate) max_turns: Option<u32>,
     pub(crate) max_budget_usd: Option<f64>,
     /// Whether an interrupt came during a model call, not while tools ran.
     pub(crate) while_speaking: bool,
+    /// Why there is no structured output, if there should be one.
+    pub(crate) no_structure: Option<String>,
     /// Whether a hook ended the run behind tool results.
     pub(crate) stopped_by_hook: bool,
 }
@@ -197,11 +199,7 @@ impl Ending {
                     "Request interrupted by user".to_owned(),
                 )
             }
-            ExitReason::MaxStructuredOutputRetries => error(
-                "error_max_structured_output_retries",
-                "completed",
-                "The answer did not fit the schema, again and again".to_owned(),
-            ),
+            ExitReason::MaxStructuredOutputRetries => Self::without_structure(circumstances),
             ExitReason::BudgetExceeded
             | ExitReason::MaxTokens
             | ExitReason::Timeout
@@ -217,6 +215,23 @@ impl Ending {
                     .map_or_else(|| outcome.reason.to_string(), ToString::to_string);
                 error("error_during_execution", "completed", text)
             }
+        }
+    }
+
+    /// A run that should have had a structured output.
+    fn without_structure(circumstances: Circumstances) -> Self {
+        let stop_reason = match circumstances.while_speaking {
+            true => "end_turn",
+            false => "tool_use",
+        };
+        Self {
+            subtype: "error_max_structured_output_retries",
+            is_error: true,
+            result: String::new(),
+            errors: Some(vec![circumstances.no_structure.unwrap_or_default()]),
+            stop_reason: Some(stop_reason.to_owned()),
+            terminal_reason: "structured_output_retry_exhausted",
+            api_error_status: None,
         }
     }
 
@@ -282,6 +297,7 @@ mod tests {
             max_turns: Some(3),
             max_budget_usd: Some(0.5),
             while_speaking: true,
+            no_structure: None,
             stopped_by_hook: false,
         };
         let mut totals = Totals::default();

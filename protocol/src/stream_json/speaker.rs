@@ -13,7 +13,7 @@ use ah_agent::hooks::HookCall;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     ContentBlock, Event, EventKind, ExitReason, Host, Message, MessageId, Origin, PermissionMode,
-    Role, StopReason, StreamEvent, ToolResult, ToolUseId, Usage,
+    Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -68,6 +68,12 @@ struct SpeakerState {
     /// Trigger of the current compaction: `auto` or `manual`.
     trigger: &'static str,
     context_tokens: u64,
+    /// Calls that the host was asked about.
+    asked: HashSet<ToolUseId>,
+    /// Denied calls of subagents.
+    denied_below: Vec<ToolUse>,
+    /// Tasks in the background: id, type and description.
+    tasks: Vec<(String, &'static str, String)>,
     /// Answers of subagents being received, by task id.
     below: HashMap<String, Arriving>,
     /// Whether the host wants the texts of subagents, not only their tool calls.
@@ -548,6 +554,7 @@ impl Frontend for Speaker {
                 self.result(result);
             }
             SessionUpdate::Stored(message) => self.stored(message),
+            SessionUpdate::Denied { call, reason } => self.denied(call, reason, None),
             SessionUpdate::Mode(mode) => self.mode(mode),
             SessionUpdate::HookStarted(asked) => self.hook("hook_started", asked, json!({})),
             SessionUpdate::HookEnded(asked, answered) => {

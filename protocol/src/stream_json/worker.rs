@@ -527,11 +527,15 @@ impl Worker {
         if is_over && outcome.reason.is_end_of_turn() {
             outcome.reason = ExitReason::MaxBudget;
         }
+        outcome.denials.extend(self.speaker.take_denied_below());
+        let session = &engaged.session;
+        let form = session.settings().answer_form.as_ref();
         lock(&self.shared.totals).add(&outcome);
         let circumstances = Circumstances {
             max_turns: engaged.max_turns,
             max_budget_usd: engaged.max_budget_usd,
             while_speaking,
+            no_structure: form.and_then(|form| form.failure(session.transcript().run())),
             stopped_by_hook: !while_speaking && outcome.structured.is_none(),
         };
         let describe = |provider: &str, name: &str| engaged.model(provider, name);

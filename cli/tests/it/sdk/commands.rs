@@ -351,3 +351,45 @@ fn an_output_style_is_told_and_changes_the_prompt() {
         }
     }
 }
+
+/// A run whose schema was not met is an error; the denied calls of a subagent are among those of the session.
+#[test]
+fn what_is_missing_and_what_was_denied_is_told() {
+    let world = World::new();
+    let schema = json!({
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+    });
+    let server = Server::new([says("No."), says("Still no.")]);
+    let mut host = Host::new(&world, &server, &["--json-schema", &schema.to_string()]);
+    host.prompt("first");
+    let result = host.result();
+    assert_eq!(
+        [&result["subtype"], &result["terminal_reason"]],
+        [
+            "error_max_structured_output_retries",
+            "structured_output_retry_exhausted"
+        ]
+    );
+    assert!(result.get("result").is_none(), "{result}");
+    let ask = json!({
+        "description": "look",
+        "prompt": "Look around.",
+        "subagent_type": "general-purpose",
+        "run_in_background": false,
+    });
+    let server = Server::new([
+        uses("Agent", ask),
+        uses("Bash", json!({"command": "touch x"})),
+        says("Denied."),
+        says("Done."),
+    ]);
+    let mut host = Host::new(&world, &server, &["--disallowedTools", "Bash(touch:*)"]);
+    host.prompt("first");
+    let result = host.result();
+    let denied = of(&host.seen, "permission_denied")[0];
+    assert_eq!(denied["tool_name"], "Bash");
+    assert!(denied["agent_id"].is_string(), "{denied}");
+    assert_eq!(result["permission_denials"][0]["tool_name"], "Bash");
+}

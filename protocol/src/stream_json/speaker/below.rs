@@ -3,6 +3,7 @@
 use ah_agent::{Frontend as _, SessionUpdate};
 use ah_conversation::{
     ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage,
+    ToolUse, ToolUseId,
 };
 use serde_json::{Value, json};
 
@@ -37,6 +38,9 @@ impl Speaker {
                         }),
                     ),
                     TaskKind::Command => line["task_type"] = json!("local_bash"),
+                }
+                if task.is_background {
+                    self.tasks_changed(task, true);
                 }
                 self.system("task_started", line);
             }
@@ -74,8 +78,58 @@ impl Speaker {
                 line["summary"] = json!(summary);
                 line["usage"] = took(usage);
                 self.system("task_notification", line);
+                if task.is_background {
+                    self.tasks_changed(task, false);
+                }
             }
         }
+    }
+
+    /// Reports the tasks in the background.
+    fn tasks_changed(&self, task: &Task, is_there: bool) {
+        let tasks: Vec<_> = {
+            let tasks = &mut self.lock().tasks;
+            tasks.retain(|(id, ..)| *id != task.id);
+            if is_there {
+                let kind = match task.kind {
+                    TaskKind::Agent { .. } => "local_agent",
+                    TaskKind::Command => "local_bash",
+                };
+                tasks.push((task.id.clone(), kind, task.description.clone()));
+            }
+            let told = tasks.iter().map(|(id, kind, description)| {
+                json!({"task_id": id, "task_type": kind, "description": description})
+            });
+            told.collect()
+        };
+        self.system("background_tasks_changed", json!({"tasks": tasks}));
+    }
+
+    /// Takes note of a call that the host is asked about.
+    pub(crate) fn note_question(&self, call: &ToolUseId) {
+        self.lock().asked.insert(call.clone());
+    }
+
+    /// Returns the denied calls of subagents since the last time.
+    pub(crate) fn take_denied_below(&self) -> Vec<ToolUse> {
+        std::mem::take(&mut self.lock().denied_below)
+    }
+
+    /// Reports a call that was denied without a question to the host.
+    pub(super) fn denied(&self, call: &ToolUse, reason: Option<&str>, agent: Option<&str>) {
+        let was_asked = self.lock().asked.remove(&call.id);
+        let Some(reason) = reason.filter(|_| !was_asked) else {
+            return;
+        };
+        let mut line = json!({
+            "tool_name": call.name,
+            "tool_use_id": call.id,
+            "message": reason,
+        });
+        if let Some(agent) = agent {
+            line["agent_id"] = json!(agent);
+        }
+        self.system("permission_denied", line);
     }
 
     /// Sends a part of a subagent's conversation: its tool calls, and its texts if the host wants them.
@@ -108,6 +162,10 @@ impl Speaker {
                     "timestamp": self.now(),
                 }),
             ),
+            SessionUpdate::Denied { call, reason } => {
+                self.lock().denied_below.push((*call).clone());
+                self.denied(call, *reason, Some(&task.id));
+            }
             SessionUpdate::Stored(message) => {
                 self.stored_below(task, message);
                 if message.origin == Origin::Prompt {
