@@ -55,7 +55,7 @@ pub fn offer(
             width: 80,
             height: usize::MAX,
         });
-        answer(&sheet, &mut form).map_err(failed)?
+        answer(&sheet, &mut form).map_err(|error| failed(&error))?
     };
     let Some(Said::Chosen(chosen, _)) = chosen else {
         return Ok(Chosen::Nothing);
@@ -129,7 +129,10 @@ fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error
 /// If there is none, or it cannot be kept.
 pub fn keep_piped(config: &Config) -> Result<(), Error> {
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| failed(&error))?;
     let key = line.trim();
     if key.is_empty() {
         return Err(Error::usage("no key on standard input").hint("pipe it in: `ah login < FILE`"));
@@ -243,9 +246,12 @@ fn line(prompt: &str) -> Result<Option<String>, Error> {
     let mut output = anstream::stderr().lock();
     write!(output, "{prompt}")
         .and_then(|()| output.flush())
-        .map_err(failed)?;
+        .map_err(|error| failed(&error))?;
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| failed(&error))?;
     Ok(Some(line.trim().to_owned()).filter(|line| !line.is_empty()))
 }
 
@@ -269,6 +275,6 @@ fn secret(prompt: &str) -> Result<Option<String>, Error> {
     typed
 }
 
-fn failed(error: io::Error) -> Error {
+fn failed(error: &io::Error) -> Error {
     Error::failure(format!("cannot ask on the terminal: {error}"))
 }

@@ -49,7 +49,7 @@ async fn an_invalid_answer_is_retried_and_then_an_error() {
             [&tries[..4], &[right(), over()]].concat(),
             (ExitReason::EndTurn, 5, kiwi.clone()),
         ),
-        ([&tries[..], &[right()]].concat(), (failed, 5, None)),
+        ([&tries[..], &[right()]].concat(), (failed.clone(), 5, None)),
         // Reminded once.
         (
             vec![says("A kiwi."), right(), over()],
@@ -57,7 +57,7 @@ async fn an_invalid_answer_is_retried_and_then_an_error() {
         ),
         (
             vec![says("A kiwi."), says("I said so."), over()],
-            (ExitReason::EndTurn, 2, None),
+            (failed, 2, None),
         ),
         // A model that writes the answer as text instead of calling the tool.
         (

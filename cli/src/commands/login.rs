@@ -9,8 +9,14 @@ use jiff::Zoned;
 use crate::args::options::OutputOptions;
 use crate::commands::runtime::runtime;
 
-/// Servers that people run on their own machine: name, server, and variable and value of the address.
-const LOCAL: [(&str, &str, Option<(&str, &str)>); 3] = [
+/// A server that people run on their own machine: name, server, and variable and value of the address.
+type Local = (
+    &'static str,
+    &'static str,
+    Option<(&'static str, &'static str)>,
+);
+
+const LOCAL: [Local; 3] = [
     ("Ollama", "ollama", None),
     (
         "LM Studio",
