@@ -364,8 +364,12 @@ fn a_person_is_asked_about_a_host_and_the_answer_is_kept() {
             .stdin(typed)
             .run()
             .expect(0);
-        let question = format!("A command in the sandbox wants to reach {to}:");
-        assert!(ended.stderr.contains(&question), "{}", ended.stderr);
+        for line in [
+            format!("network: {to}"),
+            "A command in the sandbox wants to connect to this host.".to_owned(),
+        ] {
+            assert!(ended.stderr.contains(&line), "{}", ended.stderr);
+        }
         let result = stored_results(&world).remove(0);
         assert_eq!(
             result.matches("greeted").count(),

@@ -134,8 +134,12 @@ fn what_a_plugin_brings_is_shown_and_runs_after_a_yes() {
     assert!(world.home().join("noted").exists());
 
     plugin(&world, &["disable", "shop"]).expect(0);
-    let (told, _) = asked(&world, &["-n", "/shop:greet Ada"]);
-    assert_eq!(told.prompt, "/shop:greet Ada");
+    let refused = world.ah(["-n", "/shop:greet Ada"]).run().expect(2);
+    assert!(
+        refused.stderr.contains("no command `/shop:greet`"),
+        "{}",
+        refused.stderr
+    );
     let listed = plugin(&world, &["list"]).expect(0).stdout;
     assert!(
         listed.starts_with("shop@bazaar  1.2.0  files ") && listed.ends_with("  disabled\n"),
