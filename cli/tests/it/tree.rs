@@ -480,7 +480,7 @@ exit code 2
 
 $ ah export --format pdf
 stderr:
-error: invalid value `pdf` for `--format <FORMAT>` [possible values: md, jsonl, html]
+error: invalid value `pdf` for `--format <FORMAT>` [possible values: md, jsonl, html, claude, atif]
 hint: `ah export --help` shows its options
 exit code 2
 
