@@ -31,6 +31,7 @@ pub mod model;
 mod open;
 #[cfg(feature = "sqlite")]
 mod options;
+#[cfg(feature = "sqlite")]
 pub mod pictures;
 #[cfg(feature = "sqlite")]
 pub mod place;
