@@ -550,7 +550,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (33, 5, 12),
+            (34, 5, 12),
             "a setting is missing in the schema"
         );
     }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Embedded, Input, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{
+    Access, Context, Embedded, HiddenFiles, Input, Output, Tool, ToolSpec, ToolUse,
+};
 use async_trait::async_trait;
 
 use crate::bash::Shell;
@@ -21,6 +23,8 @@ pub struct LuaSurroundings {
     pub http: ah_http::Options,
     /// Files embedded in the program.
     pub embedded: Arc<Embedded>,
+    /// Files that permission rules hide.
+    pub hidden: HiddenFiles,
 }
 
 /// Loader that loads nothing.
