@@ -223,15 +223,11 @@ impl Config {
     /// sandbox need no answer.
     pub fn open_servers(&self) -> Vec<OpenServer> {
         let (answers, _) = ServerAnswers::read(self.home.as_deref());
-        let is_free = |name: &String| {
-            let mut free = self.sandbox.unconfined_servers.iter();
-            free.any(|free| free.value == *name)
-        };
         let (servers, _) = self.mcp_servers();
         let open = servers.into_iter().filter_map(|(name, server)| {
             let project = server.project.clone()?;
             let is_open = !server.needs.is_empty()
-                && !is_free(&name)
+                && !self.is_unconfined_server(&name)
                 && answers.answer(&project, &name, &server).is_none();
             is_open.then_some(OpenServer {
                 name,
@@ -240,6 +236,12 @@ impl Config {
             })
         });
         open.collect()
+    }
+
+    /// Returns whether the user lets the server `name` run outside of the sandbox.
+    pub(crate) fn is_unconfined_server(&self, name: &str) -> bool {
+        let mut free = self.sandbox.unconfined_servers.iter();
+        free.any(|free| free.value == name)
     }
 
     /// Returns when tools of MCP servers are searched: by `ENABLE_TOOL_SEARCH`, the other agent's variable, else by the

@@ -11,7 +11,7 @@ use crate::layers::{SettingsSource, Sources};
 use crate::overlay::Overlay;
 use crate::overrides::Profile;
 use crate::trust::Reason;
-use crate::{Concurrency, Config, Error, Origin, Overrides, parse_rules};
+use crate::{Concurrency, Config, Error, Origin, Overrides, extensions, parse_rules};
 
 mod models;
 
@@ -332,6 +332,28 @@ const PROJECT: &str = r#"{
     "permissions": {"allow": ["Bash"], "deny": ["Edit"], "defaultMode": "plan"},
     "trustedFolders": ["/"]
 }"#;
+
+#[test]
+fn servers_of_subagents_are_open_unless_they_are_outside_of_the_sandbox() {
+    let entry = r#"{command: npx, args: ["-y", "s"]}"#;
+    let definition = format!(
+        "---\nname: guest\ndescription: d\nmcpServers: [{{a: {entry}}}, {{b: {entry}}}, {{c: {entry}}}]\n---\nText."
+    );
+    let world = World::new(&[
+        ("project/.ah/agents/guest.md", &definition),
+        (
+            ".ah/settings.json",
+            r#"{"trustedFolders": ["~/project"], "sandbox": {"unconfinedServers": ["c", "a"]}}"#,
+        ),
+    ]);
+    let config = world.resolve("project", &Overrides::default(), Interface::Native);
+    let config = config.unwrap();
+    let (agents, warnings) = extensions::agents(&config).unwrap();
+    assert_eq!(warnings, [""; 0]);
+    let open = extensions::open_agent_servers(&config, &agents);
+    let names: Vec<_> = open.iter().map(|open| open.name.as_str()).collect();
+    assert_eq!(names, ["guest/b"]);
+}
 
 #[test]
 fn of_an_untrusted_project_only_what_is_safe_counts() {

@@ -173,7 +173,9 @@ fn with_servers(
 ) -> Toolbox {
     let (mut servers, errors) = config.mcp_servers();
     warnings.extend(errors);
-    warnings.extend(without_hosts(config, sandbox_status));
+    let open = config.open_servers();
+    let asks = "ah mcp test {name}";
+    warnings.extend(without_hosts(open, asks, sandbox_status));
     if host.is_none() {
         servers.retain(|name, server| {
             let is_reached = server.transport != Transport::Sdk;

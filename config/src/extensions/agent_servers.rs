@@ -1,10 +1,9 @@
 //! The MCP servers that definitions of subagents bring along: which of them may reach the hosts that they need.
 
-use ah_agent::agents::Agent;
+use ah_agent::agents::{Agent, Agents};
 use ah_mcp::{ServerConfig, ServerEntry};
 use serde_json::Value;
 
-use super::agents::agents;
 use crate::config::Config;
 use crate::server_answers::{OpenServer, ServerAnswers};
 
@@ -19,15 +18,15 @@ struct AgentServer {
     is_of_project: bool,
 }
 
-/// Returns the servers of the project's definitions that need hosts of which the user has not yet been asked.
-pub fn open_agent_servers(config: &Config) -> Vec<OpenServer> {
+/// Returns the servers of the project's definitions among `agents` that need hosts of which the user has not yet been
+/// asked.
+pub fn open_agent_servers(config: &Config, agents: &Agents) -> Vec<OpenServer> {
     let (answers, _) = ServerAnswers::read(config.home.as_deref());
     let project = config.trust.folder();
-    let mut free = config.sandbox.unconfined_servers.iter();
-    let servers = of_definitions(config).into_iter().filter(|own| {
+    let servers = of_definitions(config, agents).filter(|own| {
         own.is_of_project
             && !own.server.needs.is_empty()
-            && !free.any(|free| free.value == own.own_name)
+            && !config.is_unconfined_server(&own.own_name)
             && answers.answer(project, &own.name, &own.server).is_none()
     });
     let open = |own: AgentServer| OpenServer {
@@ -40,24 +39,18 @@ pub fn open_agent_servers(config: &Config) -> Vec<OpenServer> {
 
 /// Returns the configurations, as written, of servers that may reach the hosts that they need: those of the user's
 /// definitions, and those of the project's that the user has allowed.
-pub fn granted_agent_servers(config: &Config) -> Vec<Value> {
+pub fn granted_agent_servers(config: &Config, agents: &Agents) -> Vec<Value> {
     let (answers, _) = ServerAnswers::read(config.home.as_deref());
     let project = config.trust.folder();
-    let servers = of_definitions(config).into_iter().filter(|own| {
+    let servers = of_definitions(config, agents).filter(|own| {
         !own.is_of_project || answers.answer(project, &own.name, &own.server) == Some(true)
     });
     servers.map(|own| own.written).collect()
 }
 
 /// Returns the servers of all definitions. Those that cannot be read are left out; whoever starts them says why.
-fn of_definitions(config: &Config) -> Vec<AgentServer> {
-    let Ok((agents, _)) = agents(config) else {
-        return Vec::new();
-    };
-    agents
-        .iter()
-        .flat_map(|agent| of_definition(agent, config))
-        .collect()
+fn of_definitions(config: &Config, agents: &Agents) -> impl Iterator<Item = AgentServer> {
+    agents.iter().flat_map(|agent| of_definition(agent, config))
 }
 
 fn of_definition(agent: &Agent, config: &Config) -> Vec<AgentServer> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_agent::agents::{Agent, MemoryScope};
+use ah_agent::agents::{Agent, Agents, MemoryScope};
 use ah_agent::skills::Skills;
 use ah_agent::{ALIASES, INHERIT, SubagentKinds, Subagents};
 use ah_config::overrides::SystemPromptSource;
@@ -12,7 +12,7 @@ use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{PermissionMode, Servers};
 use ah_mcp::{Granted, RemoteServers};
 
-use super::mcp::mcp_options;
+use super::mcp::{mcp_options, without_hosts};
 use super::tools::subagent_tool;
 use crate::confinement::{SandboxProbe, SandboxStatus};
 use crate::instructions::surroundings;
@@ -39,6 +39,10 @@ pub fn subagents(
     };
     let (agents, more) = extensions::agents(config)?;
     warnings.extend(more);
+    // Servers that subagents bring cannot be tested alone; a conversation asks when it begins.
+    let open = extensions::open_agent_servers(config, &agents);
+    warnings.extend(without_hosts(open, "ah", sandbox_status));
+    let servers = servers(config, &agents, sandbox_status);
     let (of_config, sandbox) = (config.clone(), sandbox_status.summary());
     let is_off = config.environment.get(NONE_BESIDE) == Some("1");
     let main = config
@@ -55,7 +59,7 @@ pub fn subagents(
         context: Box::new(move || surroundings(&of_config, &sandbox)),
         memory: memory(config),
         allow_background: !is_off,
-        servers: Some(servers(config, sandbox_status)),
+        servers: Some(servers),
     };
     Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
 }
@@ -63,11 +67,12 @@ pub fn subagents(
 /// Returns a factory of MCP server sets that belong to one subagent and end with it.
 fn servers(
     config: &Config,
+    agents: &Agents,
     sandbox_status: &SandboxStatus,
 ) -> Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync> {
     // A definition may be the project's, whose servers get no hosts unasked.
     let options = ah_mcp::Options {
-        granted: Granted::Entries(extensions::granted_agent_servers(config)),
+        granted: Granted::Entries(extensions::granted_agent_servers(config, agents)),
         ..mcp_options(config, sandbox_status)
     };
     Box::new(move || Arc::new(RemoteServers::start(BTreeMap::new(), options.clone())))

@@ -1,7 +1,6 @@
 //! Connection options of a session's MCP servers.
 
 use ah_config::Config;
-use ah_config::extensions::open_agent_servers;
 use ah_config::server_answers::OpenServer;
 use ah_conversation::neutralise;
 use ah_mcp::{Confined, Granted};
@@ -36,16 +35,20 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
     }
 }
 
-/// Returns a warning for each server of the project that needs hosts of which the user has not been asked: it starts
-/// without them.
-pub fn without_hosts(config: &Config, sandbox_status: &SandboxStatus) -> Vec<String> {
+/// Returns a warning for each of the `open` servers: it starts without the hosts that it needs. `asks` is the command at
+/// which the user is asked, with `{name}` for the server's name.
+pub fn without_hosts(
+    open: Vec<OpenServer>,
+    asks: &str,
+    sandbox_status: &SandboxStatus,
+) -> Vec<String> {
     let confined = sandbox_status.confined();
     let Some(confined) = confined.filter(|it| it.sandbox.confinement().tier.has_namespaces())
     else {
         return Vec::new();
     };
     let allowlist = confined.sandbox.proxy().allowlist();
-    let warning = |(open, asks): (OpenServer, &str)| {
+    let warning = |open: OpenServer| {
         let needs = &open.server.needs;
         let tunnels = needs.registries.iter().chain(&needs.tunnels);
         let tunnels = tunnels.map(|to| (to, Egress::Tunnel));
@@ -64,11 +67,5 @@ pub fn without_hosts(config: &Config, sandbox_status: &SandboxStatus) -> Vec<Str
             )
         })
     };
-    let own = config.open_servers().into_iter();
-    // Servers that subagents bring cannot be tested alone; a conversation asks when it begins.
-    let of_agents = open_agent_servers(config).into_iter();
-    own.map(|open| (open, "ah mcp test {name}"))
-        .chain(of_agents.map(|open| (open, "ah")))
-        .filter_map(warning)
-        .collect()
+    open.into_iter().filter_map(warning).collect()
 }
