@@ -10,12 +10,10 @@ mod places;
 mod session;
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, found_file};
 use ah_conversation::{Record, SessionId, Store as _};
 use ah_store::OpenError;
 use serde_json::Value;
@@ -48,7 +46,7 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
     let failed = |why: &dyn fmt::Display| {
         Error::failure(format!("cannot import `{}`: {why}", path.display()))
     };
-    let bytes = bytes(path).map_err(|error| failed(&error))?;
+    let bytes = found_file::bytes(path, MAX_FILE).map_err(|error| failed(&error))?;
     let content = String::from_utf8_lossy(&bytes);
     if path
         .extension()
@@ -66,19 +64,6 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
             &"it is no session of Claude Code, Codex, pi or opencode",
         )),
     }
-}
-
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE {
-        return Err(std::io::Error::other(format!(
-            "not a regular file of up to {} MiB",
-            MAX_FILE >> 20
-        )));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Returns the program whose lines these are: the first that can be told from a line.

@@ -112,11 +112,7 @@ impl Conversation {
             last.content.extend(blocks);
             if let Some(known) = &mut last.response {
                 known.stop_reason = response.stop_reason;
-                known.usage.input_tokens += response.usage.input_tokens;
-                known.usage.output_tokens += response.usage.output_tokens;
-                known.usage.cache_read_input_tokens += response.usage.cache_read_input_tokens;
-                known.usage.cache_creation_input_tokens +=
-                    response.usage.cache_creation_input_tokens;
+                known.usage += response.usage;
             }
         } else {
             self.close();
