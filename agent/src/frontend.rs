@@ -1,8 +1,8 @@
 //! Port: the display of a run. Terminal, JSON lines and the Agent-SDK protocol are frontends of the same run.
 
 use ah_conversation::{
-    ContentBlock, Event, Host, Message, MessageId, Model, PermissionMode, Progress, StreamEvent,
-    Task, TaskUpdate, ToolResult, ToolUse,
+    ContentBlock, Event, Host, LiveOutput, Message, MessageId, Model, PermissionMode, Progress,
+    StreamEvent, Task, TaskUpdate, ToolResult, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -38,8 +38,8 @@ pub enum SessionUpdate<'a> {
     Piece(&'a StreamEvent),
     /// A complete block of the answer; the event that ends it follows.
     Block(&'a ContentBlock),
-    /// A call has started.
-    Call(&'a ToolUse),
+    /// A call has started; its output so far can be read at any time.
+    Call(&'a ToolUse, &'a LiveOutput),
     /// Progress of a running call.
     Progress {
         /// The call.

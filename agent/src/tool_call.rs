@@ -12,9 +12,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CallFinish, CallStart, Clock, Content, ContentBlock, Context, Event, EventKind,
-    ExitReason, Input, MessageId, Origin, Progress, ProgressSink, Record, ResultBlock, Role,
-    StoreError, ToolResult, ToolSpec, ToolUse, Truncation, close_open_calls,
+    Access, CallFinish, CallStart, CallState, Clock, Content, ContentBlock, Context, Event,
+    EventKind, ExitReason, Input, LiveOutput, MessageId, Origin, Output, Progress, ProgressSink,
+    Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec, ToolUse, Truncation,
+    close_open_calls, interrupted,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -23,6 +24,7 @@ use tokio::sync::mpsc;
 use afterwards::FinishedCall;
 pub(crate) use prepared::{CallPlan, PreparedCall};
 
+use crate::hooks::HookVerdict;
 use crate::truncate::{cut_to_characters, truncate};
 use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
 
@@ -173,6 +175,7 @@ impl Session {
         let mut waiting = group.clone();
         let mut running = FuturesUnordered::new();
         let (sender, mut reports) = mpsc::unbounded_channel();
+        let mut started = Vec::new();
         loop {
             let starting: Vec<_> = waiting
                 .by_ref()
@@ -180,11 +183,12 @@ impl Session {
                 .collect();
             self.note(batch, &starting).await?;
             for at in starting {
-                self.emit_start(batch, at);
                 let context = Context {
                     progress: progress_sink(at, clock.clone(), sender.clone()),
                     ..self.context(&batch.calls[at])
                 };
+                self.emit_start(batch, at, &context.output);
+                started.push((at, clock.now(), context.output.clone()));
                 let run = batch.calls[at].run(context);
                 let done = self.observe(&batch.calls[at], run);
                 running.push(done.map(move |done| (at, done)));
@@ -207,6 +211,9 @@ impl Session {
                 drop(running);
                 self.notify_of_interrupt(&batch.calls[group.start..waiting.start], stop)
                     .await;
+                for (at, since, output) in started {
+                    self.finish_interrupted(batch, at, since, &output);
+                }
                 return Ok(());
             };
             self.apply_verdict(&done.verdict);
@@ -306,6 +313,27 @@ impl Session {
         batch.ended += 1;
     }
 
+    /// Ends a call that was interrupted; its result is what it has written until then. That of a subagent is made when
+    /// the other open calls are answered: it says how the subagent goes on.
+    fn finish_interrupted(
+        &mut self,
+        batch: &mut Batch,
+        at: usize,
+        since: Time,
+        output: &LiveOutput,
+    ) {
+        let state = self.transcript.call(&batch.calls[at].call.id);
+        if !matches!(state, Some(CallState::Started { agent_id: None, .. })) {
+            return;
+        }
+        let done = FinishedCall {
+            output: Output::error(interrupted(output)),
+            duration_ms: self.ports.clock.now().since(since),
+            verdict: HookVerdict::default(),
+        };
+        self.finish(batch, at, done);
+    }
+
     /// Returns a text about connections that the sandbox has refused meanwhile, by whatever tool: programs show a bare
     /// error at best.
     fn refused_connections(&self) -> Option<ResultBlock> {
@@ -326,9 +354,11 @@ impl Session {
         Some(block)
     }
 
-    fn emit_start(&mut self, batch: &Batch, at: usize) {
+    fn emit_start(&mut self, batch: &Batch, at: usize, output: &LiveOutput) {
         let call = &batch.calls[at].call;
-        self.ports.frontend.update(SessionUpdate::Call(call));
+        self.ports
+            .frontend
+            .update(SessionUpdate::Call(call, output));
         self.emit(EventKind::ToolCallStart {
             tool_name: call.name.clone(),
             tool_input: call.input.to_value().to_string(),

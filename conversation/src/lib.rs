@@ -20,6 +20,7 @@ mod interaction;
 mod interface;
 mod layer;
 mod limits;
+mod live_output;
 mod message;
 mod model;
 mod model_usage;
@@ -58,6 +59,7 @@ pub use interaction::{Choice, ChoiceOption, Interaction};
 pub use interface::Interface;
 pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
+pub use live_output::LiveOutput;
 pub use message::{
     ContentBlock, Image, Input, Message, Origin, Response, ResultBlock, Role, StopReason,
     ToolResult, ToolUse, text_of,
@@ -78,7 +80,7 @@ pub use provider::{
     Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent,
     Thinking, WebSearch,
 };
-pub use repair::{close_open_calls, extend_sendable, sendable};
+pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, repetition, signature};
 pub use servers::{
     ServerScope, ServerState, ServerStatus, ServerTool, Servers, ServersChange, Software,

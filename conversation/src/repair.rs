@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::{
-    CallState, ContentBlock, Message, Origin, Role, ToolResult, ToolUse, ToolUseId, Transcript,
+    CallState, ContentBlock, LiveOutput, Message, Origin, Role, ToolResult, ToolUse, ToolUseId,
+    Transcript,
 };
 
 const MAY_HAVE_RUN: &str = "The session was interrupted while this tool ran. It may have run, wholly or in part, and \
@@ -33,6 +34,18 @@ pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
         None => ToolResult::error(call, NEVER_RAN),
     };
     transcript.open_calls().into_iter().map(close).collect()
+}
+
+/// Returns the result of a call that was interrupted while it ran: what it has written until then, and that it may have
+/// had effects.
+pub fn interrupted(output: &LiveOutput) -> String {
+    let (bytes, before) = output.last(usize::MAX);
+    let text = String::from_utf8_lossy(&bytes);
+    match (text.trim_end(), before) {
+        ("", _) => MAY_HAVE_RUN.to_owned(),
+        (text, 0) => format!("{text}\n[{MAY_HAVE_RUN}]"),
+        (text, before) => format!("[{before} bytes left out]\n{text}\n[{MAY_HAVE_RUN}]"),
+    }
 }
 
 /// Returns `view` in a form that models accept: it starts with a user message, has no empty messages, every tool use

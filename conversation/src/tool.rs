@@ -7,7 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{CommandLine, HiddenFiles, Input, Interaction, Output, TaskSink, Tasks, ToolUse};
+use crate::{
+    CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, TaskSink, Tasks, ToolUse,
+};
 
 /// A tool that the model may call. A failure is an answer to the model, so it is not a `Result`.
 ///
@@ -165,6 +167,8 @@ pub struct Context {
     pub spool: PathBuf,
     /// Reports the call's progress.
     pub progress: ProgressSink,
+    /// Receives its output as it comes, if the tool has any before it ends.
+    pub output: LiveOutput,
     /// Reports tasks that the call starts.
     pub tasks: TaskSink,
     /// Files whose content the call must not show.
@@ -180,6 +184,7 @@ impl Context {
         Self {
             spool,
             progress: ProgressSink::default(),
+            output: LiveOutput::default(),
             tasks: TaskSink::default(),
             hidden: HiddenFiles::default(),
             former: None,

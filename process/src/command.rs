@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::Content;
+use ah_conversation::{Content, LiveOutput};
 use ah_sandbox::Sandbox;
 
 /// A program to run.
@@ -40,6 +40,8 @@ pub struct Keep {
     pub path: PathBuf,
     /// Maximum size of the file in bytes, at least 128 KiB. Longer output is cut before the last 64 KiB.
     pub cap: u64,
+    /// Receives the output as it comes.
+    pub live: Option<LiveOutput>,
 }
 
 impl Keep {
@@ -49,6 +51,16 @@ impl Keep {
             in_memory: 256 * 1024,
             path,
             cap,
+            live: None,
+        }
+    }
+
+    /// Gives the output to `live` as it comes.
+    #[must_use]
+    pub fn followed_by(self, live: LiveOutput) -> Self {
+        Self {
+            live: Some(live),
+            ..self
         }
     }
 

@@ -52,6 +52,9 @@ impl Recorder {
     /// Appends output of the child.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
+        if let Some(live) = &self.keep.live {
+            live.write(bytes);
+        }
         if let RecordTarget::Memory = self.target {
             self.head.extend_from_slice(bytes);
             if self.head.len() > self.keep.in_memory {
@@ -212,7 +215,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("spool");
-            let mut recorder = Recorder::new(Keep { in_memory, path, cap });
+            let mut recorder = Recorder::new(Keep { in_memory, ..Keep::new(path, cap) });
             let all: Vec<u8> = (0..pieces.iter().sum()).map(|at: usize| (at % 251) as u8).collect();
             let mut rest = &all[..];
             for length in pieces {

@@ -38,6 +38,7 @@ mod session_factory;
 mod side_tasks;
 mod slash;
 mod status;
+mod suspend;
 mod terminal;
 mod update;
 mod view;
@@ -197,6 +198,7 @@ fn begin(
     match display {
         Display::Drawn => {
             tokio::spawn(watch_size(inputs.clone()));
+            tokio::spawn(suspend::watch(inputs.clone()));
             let status = begin_status(&mut app, config, &inputs);
             let settings = DriverSettings::new(config);
             let driver = Driver::begin(app, settings, status, inputs, tasks)?;

@@ -158,6 +158,7 @@ impl Bash {
 
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
+        let keep = keep.followed_by(context.output.clone());
         let child = Command {
             deadline: Some(timeout),
             ..self.shell.command(line, self.workspace.cwd(), keep)

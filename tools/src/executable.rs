@@ -138,7 +138,11 @@ impl Tool for Executable {
         } else {
             Vec::new()
         };
-        let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
+        let mut keep = Keep::new(context.spool.clone(), self.shell.output_cap);
+        // JSON is for the program.
+        if !self.takes_json {
+            keep = keep.followed_by(context.output.clone());
+        }
         let mut child = Command {
             stdin,
             deadline: Some(self.timeout),

@@ -144,7 +144,7 @@ impl Frontend for Relay {
             | SessionUpdate::HookEnded(..) => {
                 return self.outer.update(update);
             }
-            SessionUpdate::Call(call) => {
+            SessionUpdate::Call(call, _) => {
                 self.lock().tool_uses += 1;
                 self.write(&format!("→ {}", call.name));
                 let progress = TaskUpdate::Progress {

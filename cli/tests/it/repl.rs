@@ -2,10 +2,12 @@
 
 mod files;
 mod first;
+mod live;
 mod login;
 mod pictures;
 mod sessions;
 mod settings;
+mod suspended;
 
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;

@@ -545,7 +545,7 @@ impl Frontend for Speaker {
             }
             SessionUpdate::Piece(event) => self.piece(event),
             SessionUpdate::Block(block) => self.assistant(block, false),
-            SessionUpdate::Call(call) => self.progress(&call.id, &call.name, 0),
+            SessionUpdate::Call(call, _) => self.progress(&call.id, &call.name, 0),
             SessionUpdate::Progress {
                 call, elapsed_ms, ..
             } => self.progress(&call.id, &call.name, elapsed_ms),

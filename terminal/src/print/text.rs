@@ -11,6 +11,7 @@ use ah_conversation::{
     neutralise,
 };
 use async_trait::async_trait;
+use serde_json::Value;
 
 use ah::assemble::SessionView;
 use ah_config::{Config, Keeping};
@@ -190,13 +191,25 @@ impl Text {
         self.note(&self.paint.dim(&neutralise(text)));
     }
 
-    /// Returns the key argument of a call, with paths relative to the working directory, and its kind.
     /// Returns the name of the argument that stands for a call.
     pub fn key_argument(&self, call: &ToolUse) -> Option<String> {
         let spec = self.view.tools.iter().find(|spec| spec.name == call.name)?;
         Some(spec.key.as_ref()?.argument().to_owned())
     }
 
+    /// Returns the value of the argument that stands for a call, or an empty text.
+    pub fn key_value(&self, call: &ToolUse) -> String {
+        let argument = self.key_argument(call);
+        let value = argument.and_then(|argument| call.input.get(&argument));
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
+        value.map(text).unwrap_or_default()
+    }
+
+    /// Returns the key argument of a call, with paths relative to the working directory, and its kind.
     fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, Option<&DisplayKey>) {
         let spec = self.view.tools.iter().find(|spec| spec.name == tool);
         let kind = spec.and_then(|spec| spec.key.as_ref());

@@ -2,6 +2,49 @@
 
 use std::time::Instant;
 
+use ah_conversation::{LiveOutput, neutralise};
+
+/// Bytes of an output that are looked at for its last lines.
+const LOOKED_AT: usize = 8 * 1024;
+
+/// A running tool.
+#[derive(Debug, Clone)]
+pub struct RunningTool {
+    /// Its name.
+    pub name: String,
+    /// Short form of its input, or its progress.
+    pub key: String,
+    /// Its output so far.
+    pub output: LiveOutput,
+}
+
+impl RunningTool {
+    /// Returns a tool with the name and the key argument that a model has given.
+    pub fn new(name: &str, key: &str, output: &LiveOutput) -> Self {
+        Self {
+            name: neutralise(name).into_owned(),
+            key: neutralise(key).into_owned(),
+            output: output.clone(),
+        }
+    }
+
+    /// Returns the last `most` lines of its output that are not empty, without control characters. Of a line that was
+    /// written over and over, such as a progress bar, it is what was written last.
+    pub fn last_lines(&self, most: usize) -> Vec<String> {
+        let (bytes, _) = self.output.last(LOOKED_AT);
+        let text = String::from_utf8_lossy(&bytes);
+        let shown = |line: &str| {
+            let last = line.trim_end_matches('\r').rsplit('\r').next();
+            neutralise(last.unwrap_or_default()).into_owned()
+        };
+        let lines = text.lines().map(shown);
+        let mut lines: Vec<_> = lines.filter(|line| !line.trim().is_empty()).collect();
+        let surplus = lines.len().saturating_sub(most);
+        lines.drain(..surplus);
+        lines
+    }
+}
+
 /// The current task.
 #[derive(Debug, Clone)]
 pub struct Activity {
@@ -9,8 +52,8 @@ pub struct Activity {
     pub since: Instant,
     /// Label of the spinner.
     pub label: String,
-    /// Running tools, each with a short form of its input.
-    pub tools: Vec<(String, String)>,
+    /// Running tools.
+    pub tools: Vec<RunningTool>,
     /// Tokens used by the run.
     pub tokens: u64,
     /// Whether it was told to stop.

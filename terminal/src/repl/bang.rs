@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ah_conversation::Content;
+use ah_conversation::{Content, LiveOutput};
 use ah_process::{CommandOutcome, Ending, Keep};
 use ah_tools::Shell;
 use tokio_util::sync::CancellationToken;
@@ -26,17 +26,27 @@ pub fn read(typed: &str) -> Option<(String, bool)> {
     (!command.is_empty()).then(|| (command.to_owned(), is_told))
 }
 
-/// Runs a command line and returns its output, with the exit code if it failed.
+/// Runs a command line and returns its output, with the exit code if it failed; if it was stopped, the end of what it has
+/// written until then. `live` receives the output as it comes.
 ///
 /// # Errors
 ///
-/// If it cannot be run or was stopped.
-pub async fn run(line: &str, config: &Config, stop: &CancellationToken) -> Result<String, String> {
+/// If it cannot be run.
+pub async fn run(
+    line: &str,
+    live: LiveOutput,
+    config: &Config,
+    stop: &CancellationToken,
+) -> Result<String, String> {
     // The folder takes the output that is too long for memory, and is removed afterwards.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let child = command(line, config, folder.path());
+    let mut child = command(line, config, folder.path());
+    child.keep = child.keep.followed_by(live.clone());
     let outcome = tokio::select! {
-        () = stop.cancelled() => return Err("stopped".to_owned()),
+        () = stop.cancelled() => {
+            let (bytes, _) = live.last(MAX_BYTES);
+            return Ok(format!("{}\n[stopped]", String::from_utf8_lossy(&bytes).trim_end()));
+        }
         outcome = child.run() => outcome.map_err(|error| error.to_string())?,
     };
     let mut text = output(&outcome);

@@ -16,7 +16,7 @@ use super::effect::{Effect, Task};
 use super::input::Input;
 use super::painter::{self, Painter};
 use super::terminal::{self, Terminal};
-use super::{external_editor, menu, status, update, view};
+use super::{external_editor, menu, status, suspend, update, view};
 use crate::print::divert;
 
 /// Shortest time between two frames.
@@ -61,6 +61,8 @@ pub struct Driver {
     status: Option<watch::Sender<Value>>,
     /// Lines to print above the live ones.
     finished: String,
+    /// Whether the terminal is the shell's until the signal to continue comes.
+    is_suspended: bool,
 }
 
 impl Driver {
@@ -89,6 +91,7 @@ impl Driver {
             settings,
             status,
             finished: String::new(),
+            is_suspended: false,
         })
     }
 
@@ -99,6 +102,7 @@ impl Driver {
         loop {
             let now = Instant::now();
             let next = drawn.map_or(now, |drawn| drawn + FRAME);
+            is_due &= !self.is_suspended;
             if is_due && next <= now {
                 // Too long rows would be counted wrong, and the input that tells the size may still be queued.
                 self.app.size = Terminal::size();
@@ -111,8 +115,10 @@ impl Driver {
             }
             let wait = match (is_due, &self.app.work) {
                 (true, _) => Some(next.saturating_duration_since(now)),
-                (false, Some(_)) => Some(Duration::from_millis(view::FRAME_MS)),
-                (false, None) => None,
+                (false, Some(_)) if !self.is_suspended => {
+                    Some(Duration::from_millis(view::FRAME_MS))
+                }
+                (false, _) => None,
             };
             let first = match wait {
                 Some(wait) => happened.recv_timeout(wait),
@@ -162,6 +168,30 @@ impl Driver {
         }
     }
 
+    /// Gives the terminal back and stops until the shell continues the program.
+    fn suspend(&mut self) {
+        if !suspend::has_shell() {
+            self.app.hint = Some("no shell to go back to: Ctrl-D exits".to_owned());
+            return;
+        }
+        let _ = self.painter.clear();
+        self.terminal.release();
+        self.is_suspended = true;
+        // Threads go on for a moment, so the terminal is taken again at the signal and not here.
+        suspend::stop();
+    }
+
+    /// Takes the terminal again and draws below what others have written.
+    fn continue_drawing(&mut self) {
+        if !std::mem::take(&mut self.is_suspended) {
+            self.painter.forget();
+            self.terminal.release();
+        }
+        if let Err(error) = self.terminal.retake() {
+            self.app.hint = Some(error.to_string());
+        }
+    }
+
     /// Lists the files of the project in the background.
     fn list_files(&self) {
         let (folder, inputs) = (self.settings.folder.clone(), self.inputs.clone());
@@ -199,6 +229,8 @@ impl Driver {
             Effect::Ring(sequence) => {
                 let _ = self.painter.ring(&sequence);
             }
+            Effect::Suspend => self.suspend(),
+            Effect::Continue => self.continue_drawing(),
             Effect::Quit => return false,
         }
         true

@@ -25,6 +25,10 @@ pub enum Effect {
     Status,
     /// Writes a notification sequence to the terminal.
     Ring(String),
+    /// Stops the program until the shell continues it.
+    Suspend,
+    /// Takes the terminal again after a stop.
+    Continue,
     /// Ends the program.
     Quit,
 }
@@ -40,6 +44,8 @@ impl Effect {
             | Self::ListFiles
             | Self::Status
             | Self::Ring(_)
+            | Self::Suspend
+            | Self::Continue
             | Self::Quit => false,
         }
     }

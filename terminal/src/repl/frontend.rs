@@ -12,6 +12,7 @@ use ah_conversation::{
 use ah_render::Palette;
 use async_trait::async_trait;
 
+use super::activity::RunningTool;
 use super::asker::Asker;
 use super::input::Input;
 use ah_config::Keeping;
@@ -161,7 +162,13 @@ impl Frontend for ReplFrontend {
                 let name = ah_conversation::neutralise(&call.name).into_owned();
                 self.send(Input::Progress(name, progress.clone()));
             }
-            update => self.text.update(update),
+            update => {
+                if let SessionUpdate::Call(call, output) = update {
+                    let key = self.text.key_value(call);
+                    self.send(Input::Running(RunningTool::new(&call.name, &key, output)));
+                }
+                self.text.update(update);
+            }
         }
     }
 }

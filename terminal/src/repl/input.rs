@@ -3,6 +3,7 @@
 use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress};
 use crossterm::event::Event;
 
+use super::activity::RunningTool;
 use super::attach::Attached;
 use super::facts::Facts;
 use super::picker::Picker;
@@ -16,12 +17,18 @@ pub enum Input {
     Resized(usize, usize),
     /// The terminal was closed.
     Gone,
+    /// The program shall stop until the shell continues it.
+    Suspend,
+    /// The program was stopped, and goes on.
+    Continued,
     /// Output of a run, to stay in the scrollback: whole lines, or the beginning of one.
     Written(String),
     /// Messages for the user beside it, likewise.
     Noted(String),
     /// Event of a run.
     Event(Box<EventKind>),
+    /// A tool, or a command of the user's, that has started.
+    Running(RunningTool),
     /// Progress of a tool, by its name.
     Progress(String, Progress),
     /// Files of the project.

@@ -21,6 +21,10 @@ pub enum Own {
     Paste,
     /// Ctrl-O.
     Output,
+    /// Ctrl-Z.
+    Suspend,
+    /// Ctrl-_.
+    Undo,
 }
 
 /// Returns the meaning of a key outside of the editor, if it has one.
@@ -34,6 +38,9 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
         (KeyModifiers::ALT, KeyCode::Enter) => Some(Own::FollowUp),
         (KeyModifiers::CONTROL, KeyCode::Char('v')) => Some(Own::Paste),
         (KeyModifiers::CONTROL, KeyCode::Char('o')) => Some(Own::Output),
+        (KeyModifiers::CONTROL, KeyCode::Char('z')) => Some(Own::Suspend),
+        // Terminals send the same byte for all of these.
+        (KeyModifiers::CONTROL, KeyCode::Char('_' | '7' | '/')) => Some(Own::Undo),
         (KeyModifiers::NONE, KeyCode::Tab) => Some(Own::Turn),
         (_, KeyCode::BackTab) | (KeyModifiers::SHIFT, KeyCode::Tab) => Some(Own::Mode),
         _ => None,

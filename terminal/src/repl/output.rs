@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ah_conversation::StoreError;
 use ah_store::Tree;
 
+use super::activity::RunningTool;
 use crate::message::Keys;
 use ah_conversation::neutralise;
 
@@ -45,10 +46,31 @@ pub fn last(tree: &Tree, keys: &Keys) -> Result<String, StoreError> {
     Ok("  no tool output yet\n\n".to_owned())
 }
 
+/// Returns the end of what a running tool has written, below its call; `None` if it has written nothing.
+pub fn so_far(tool: &RunningTool) -> Option<String> {
+    if tool.output.is_empty() {
+        return None;
+    }
+    let (bytes, before) = tool.output.last(MOST);
+    let text = String::from_utf8_lossy(&bytes);
+    let left_out = match before {
+        0 => String::new(),
+        before => format!("  … {before} bytes before\n"),
+    };
+    let lines = indented(&text);
+    Some(format!(
+        "{} {}, so far:\n{left_out}{lines}\n",
+        tool.name, tool.key
+    ))
+}
+
+fn indented(output: &str) -> String {
+    let lines = neutralise(output);
+    lines.lines().map(|line| format!("  {line}\n")).collect()
+}
+
 fn section(call: &str, head: &[u8], length: u64, number: u32) -> String {
-    let output = String::from_utf8_lossy(head);
-    let lines = neutralise(&output);
-    let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
+    let lines = indented(&String::from_utf8_lossy(head));
     let rest = if length > head.len() as u64 {
         format!("  … the first {MOST} of {length} bytes: ah show {number} --output\n")
     } else {

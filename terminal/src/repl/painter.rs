@@ -118,6 +118,11 @@ impl<W: Write> Painter<W> {
         self.out.flush()
     }
 
+    /// Takes nothing on the screen for its own any more: others have written since.
+    pub fn forget(&mut self) {
+        self.drawn = Live::default();
+    }
+
     /// Scrolls the content of a screen of this height into the scrollback and starts at its top.
     ///
     /// # Errors

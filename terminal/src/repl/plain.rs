@@ -189,7 +189,9 @@ impl Plain {
             | Effect::OpenEditor
             | Effect::ListFiles
             | Effect::Status
-            | Effect::Ring(_) => {}
+            | Effect::Ring(_)
+            | Effect::Suspend
+            | Effect::Continue => {}
             Effect::Quit => return false,
         }
         true

@@ -269,7 +269,8 @@ const KEYS: &str = "
   Ctrl-R        search the input history
   Tab           accept the suggestion; switch to a question and back
   Shift+Tab     next permission mode
-  Ctrl-O        show full output of the last tool calls
+  Ctrl-O        show the output of running tools so far, else of the last ones
+  Ctrl-Z        suspend; `fg` in the shell continues
   Ctrl-G        edit the text in $EDITOR (also Ctrl-X Ctrl-E)
   !COMMAND      run a command and tell the model with the next prompt
   !!COMMAND     run a command without telling the model

@@ -56,12 +56,27 @@ impl Terminal {
     ///
     /// If the terminal cannot be set up again.
     pub fn lend<T>(&self, borrow: impl FnOnce() -> T) -> io::Result<T> {
+        self.release();
+        let result = borrow();
+        self.retake()?;
+        Ok(result)
+    }
+
+    /// Restores the terminal; no key is read until [`Terminal::retake`].
+    pub fn release(&self) {
         self.gate.close();
         leave();
-        let result = borrow();
+    }
+
+    /// Takes the terminal again.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be set up again.
+    pub fn retake(&self) -> io::Result<()> {
         enter()?;
         self.gate.open();
-        Ok(result)
+        Ok(())
     }
 
     /// Returns the columns and lines.

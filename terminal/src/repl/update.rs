@@ -35,6 +35,8 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Key(event) => return key::key(app, event, now),
         Input::Resized(columns, lines) => app.size = (columns, lines),
         Input::Gone | Input::Stop(_) => return vec![Effect::Quit],
+        Input::Suspend => return vec![Effect::Suspend],
+        Input::Continued => return vec![Effect::Continue],
         Input::Written(text) | Input::Noted(text) => {
             return app
                 .answer
@@ -46,9 +48,14 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Event(kind) => event(app, &kind),
         Input::Progress(name, progress) => {
             if let Some(work) = &mut app.work
-                && let Some((_, key)) = work.tools.iter_mut().find(|(tool, _)| *tool == name)
+                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.name == name)
             {
-                *key = crate::print::text::measure(&progress);
+                tool.key = crate::print::text::measure(&progress);
+            }
+        }
+        Input::Running(tool) => {
+            if let Some(work) = &mut app.work {
+                work.tools.push(tool);
             }
         }
         Input::Files(files) => {
@@ -169,18 +176,10 @@ fn event(app: &mut App, kind: &EventKind) {
             "thinking".clone_into(&mut work.label);
         }
         EventKind::TextDelta { .. } => "answering".clone_into(&mut work.label),
-        EventKind::ToolCallStart {
-            tool_name,
-            tool_key,
-            ..
-        } => {
-            "working".clone_into(&mut work.label);
-            let name = neutralise(tool_name).into_owned();
-            work.tools.push((name, neutralise(tool_key).into_owned()));
-        }
+        EventKind::ToolCallStart { .. } => "working".clone_into(&mut work.label),
         EventKind::ToolCallEnd { tool_name, .. } => {
             let name = neutralise(tool_name);
-            if let Some(at) = work.tools.iter().position(|(tool, _)| *tool == *name) {
+            if let Some(at) = work.tools.iter().position(|tool| tool.name == name) {
                 work.tools.remove(at);
             }
         }

@@ -23,6 +23,8 @@ const PROMPT: &str = "> ";
 const FURTHER: &str = "  ";
 /// Lines of a terminal from which on there is room for the status line below a question.
 const ROOMY: usize = 12;
+/// Largest number of lines shown of the output of a running tool.
+const TAIL: usize = 6;
 /// Placeholder in the first prompt of a session.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
 
@@ -40,10 +42,7 @@ pub fn live(app: &App, now: Instant) -> Live {
             app,
             &fit(&working(work, !app.questions.is_empty(), now), columns),
         ));
-        for (name, key) in &work.tools {
-            let line = format!("  {name} {}", key.replace('\n', " "));
-            above.push(dim(app, &fit(&line, columns)));
-        }
+        above.extend(running(app, work, columns));
     }
     above.extend(
         app.queued
@@ -137,6 +136,18 @@ fn asked(
     let mut rows: Vec<String> = shown.rows.iter().map(|row| row.paint(palette)).collect();
     rows.append(&mut foot);
     (rows, typed)
+}
+
+/// Returns the running tools, each with the last lines of its output.
+fn running(app: &App, work: &Activity, columns: usize) -> Vec<String> {
+    let most = (app.size.1 / 4).min(TAIL) / work.tools.len().max(1);
+    let rows = work.tools.iter().flat_map(|tool| {
+        let call = format!("  {} {}", tool.name, tool.key.replace('\n', " "));
+        let lines = tool.last_lines(most);
+        let lines = lines.into_iter().map(|line| format!("    {line}"));
+        std::iter::once(call).chain(lines)
+    });
+    rows.map(|row| dim(app, &fit(&row, columns))).collect()
 }
 
 /// `⠙ thinking 3s · 1.2k tokens · Esc interrupts`

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use ah_agent::{RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{
-    Clock as _, ContentBlock, ExitReason, Image, MailKind, MessageId, Provider, Rule, Store as _,
-    StoreError,
+    Clock as _, ContentBlock, ExitReason, Image, LiveOutput, MailKind, MessageId, Provider, Rule,
+    Store as _, StoreError,
 };
 use ah_store::{SessionStore, SystemClock, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::activity::RunningTool;
 use super::effect::{About, Task};
 use super::facts::Facts;
 use super::input::{self, Ending, Input};
@@ -323,7 +324,9 @@ impl SessionWorker {
     async fn shell(&mut self, command: &str, is_shared: bool) -> Result<(), Error> {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
-        let ran = bang::run(command, &self.factory.config, &stop);
+        let live = LiveOutput::default();
+        self.tell(Input::Running(RunningTool::new("!", command, &live)));
+        let ran = bang::run(command, live, &self.factory.config, &stop);
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
             Ok(output) => {

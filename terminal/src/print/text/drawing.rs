@@ -65,15 +65,9 @@ impl Text {
             return;
         };
         match part {
-            SessionUpdate::Call(call) => {
-                let tools = &self.view.tools;
-                let spec = tools.iter().find(|spec| spec.name == call.name);
-                let key = spec
-                    .and_then(|spec| call.input.get(spec.key.as_ref()?.argument()))
-                    .map(|key| key.as_str().map_or_else(|| key.to_string(), str::to_owned));
-                state
-                    .keys_below
-                    .insert(call.id.clone(), key.unwrap_or_default());
+            SessionUpdate::Call(call, _) => {
+                let key = self.key_value(call);
+                state.keys_below.insert(call.id.clone(), key);
             }
             SessionUpdate::Result(result) => {
                 let key = state.keys_below.remove(&result.tool_use_id);

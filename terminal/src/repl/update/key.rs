@@ -7,11 +7,11 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use reedline::{EditCommand, ReedlineEvent};
 
 use super::super::app::App;
-use super::super::attach;
 use super::super::effect::{Effect, Task};
 use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
 use super::super::picker::{Entry, Picker, Subject};
+use super::super::{attach, output};
 use super::command;
 use super::submit::{enter, submit};
 
@@ -67,8 +67,10 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         }
         Some(Own::Turn) if app.questions.switch(&mut app.editor) => return Vec::new(),
         Some(Own::Mode) => return next_mode(app),
-        Some(Own::Output) => return vec![Effect::Task(Task::Output)],
+        Some(Own::Output) => return vec![output(app)],
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
+        Some(Own::Suspend) => return vec![Effect::Suspend],
+        Some(Own::Undo) => app.editor.edit(&[EditCommand::Undo]),
         Some(Own::Escape | Own::Turn) | None => {}
     }
     let event = plain(event);
@@ -151,6 +153,17 @@ pub fn suggest(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     app.suggestions.look(&app.editor)
+}
+
+/// Shows the output so far of the running tools, or that of the last ones.
+fn output(app: &App) -> Effect {
+    let tools = app.work.iter().flat_map(|work| &work.tools);
+    let shown: String = tools.filter_map(output::so_far).collect();
+    if shown.is_empty() {
+        Effect::Task(Task::Output)
+    } else {
+        Effect::Print(shown)
+    }
 }
 
 /// Switches to the next permission mode.
