@@ -1,34 +1,42 @@
-//! The destination of lasting permissions.
+//! Where lasting permissions are kept.
+
+use std::path::Path;
 
 use ah_conversation::Destination;
 
 use crate::config::Config;
 use crate::rulebook::SettingsFiles;
 
-/// Settings file for a lasting permission, and its path for display.
+/// The settings files for lasting permissions, for display: relative to the working directory or to the home
+/// directory, in backquotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keeping {
-    /// The file: the project's own counts only in a trusted folder.
-    pub destination: Destination,
-    /// Its path, relative to the working directory if it is below, in backquotes.
-    pub shown: String,
+    /// The file of [`Destination::LocalSettings`], for this project.
+    pub for_project: String,
+    /// The file of [`Destination::UserSettings`], for all projects.
+    pub for_all: String,
 }
 
 impl Keeping {
-    /// Returns the file for `config`, if there is one. A permission in an untrusted project would not count, so it is
-    /// stored in the user's settings.
+    /// Returns the files for `config`; `None` without a home directory.
     pub fn of(config: &Config) -> Option<Self> {
-        let destination = if config.trust.is_given() {
-            Destination::LocalSettings
-        } else {
-            Destination::UserSettings
-        };
         let files = SettingsFiles::of(config);
-        let path = files.path(destination)?;
-        let shown = path.strip_prefix(config.environment.cwd()).unwrap_or(path);
+        let shown = |destination| Some(shown(files.path(destination)?, config));
         Some(Self {
-            destination,
-            shown: format!("`{}`", shown.display()),
+            for_project: shown(Destination::LocalSettings)?,
+            for_all: shown(Destination::UserSettings)?,
         })
+    }
+}
+
+fn shown(path: &Path, config: &Config) -> String {
+    let environment = &config.environment;
+    if let Ok(below) = path.strip_prefix(environment.cwd()) {
+        return format!("`{}`", below.display());
+    }
+    let home = environment.home();
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => format!("`~/{}`", below.display()),
+        None => format!("`{}`", path.display()),
     }
 }

@@ -109,6 +109,8 @@ pub struct Folders {
     /// The working directory and its parents up to the project's root, nearest first. Without the home directory: its
     /// settings are the user's.
     pub project: Vec<PathBuf>,
+    /// The user's own settings for this project, which count whether it is trusted or not.
+    pub own: Option<PathBuf>,
     /// The user's folder of this program.
     pub home: Option<PathBuf>,
     /// The user's folder of the other agent.
@@ -205,6 +207,9 @@ pub fn read(
 /// Returns the paths of possible files, highest precedence first.
 fn files(folders: &Folders, sources: Sources) -> Vec<(PathBuf, FileOwner)> {
     let mut files = Vec::new();
+    if sources.local {
+        files.extend(folders.own.clone().map(|path| (path, OWN)));
+    }
     for (name, counts) in [
         ("settings.local.json", sources.local),
         ("settings.json", sources.project),

@@ -11,6 +11,14 @@ pub const SESSIONS: &str = ".ah";
 /// Folders of other agents whose files count too, highest precedence last.
 const FOREIGN: [&str; 2] = [".agents", ".claude"];
 
+/// Returns the path of the user's own settings for the project at `root`: `projects/NAME@HASH/settings.json` below the
+/// user's folder `home`. Nothing in the project has a say in them.
+pub(crate) fn own_settings(home: &Path, root: &Path) -> PathBuf {
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let folder = ah_mcp::folder_name(&name, Some(root));
+    home.join("projects").join(folder).join("settings.json")
+}
+
 /// A folder with a subfolder each for tools, skills, commands ….
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerFolder {

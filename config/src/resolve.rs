@@ -253,11 +253,15 @@ fn folders(environment: &Environment, project_root: &Path) -> Folders {
         let given = environment.get(variable).map(PathBuf::from);
         given.or_else(|| Some(user.as_ref()?.join(name)))
     };
+    let home = folder("AH_HOME", ".ah");
     Folders {
+        own: home
+            .as_deref()
+            .map(|home| places::own_settings(home, project_root)),
         project: places::of_project(environment, project_root)
             .map(PathBuf::from)
             .collect(),
-        home: folder("AH_HOME", ".ah"),
+        home,
         foreign_home: folder("CLAUDE_CONFIG_DIR", ".claude"),
     }
 }

@@ -6,17 +6,22 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Behavior, Destination, Interface, PermissionUpdate, RuleValue, Rulebook};
+use ah_conversation::{
+    Behavior, Destination, HostPermission, Interface, PermissionUpdate, RuleValue, Rulebook,
+};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
+use crate::places;
 
 /// The settings files for rules.
 #[derive(Debug, Clone)]
 pub struct SettingsFiles {
     user: Option<PathBuf>,
     project: PathBuf,
-    local: PathBuf,
+    local: Option<PathBuf>,
+    /// The user's own for this project.
+    own: Option<PathBuf>,
 }
 
 impl SettingsFiles {
@@ -27,10 +32,18 @@ impl SettingsFiles {
             Interface::AgentSdk => (&config.foreign_home, ".claude"),
         };
         let folder = config.environment.cwd().join(folder);
+        let home = config.home.as_deref();
+        let own = home.map(|home| places::own_settings(home, &config.project_root));
         Self {
             user: user.as_ref().map(|home| home.join("settings.json")),
             project: folder.join("settings.json"),
-            local: folder.join("settings.local.json"),
+            // What an untrusted project allows does not count, so it is kept where only the user writes.
+            local: if config.trust.is_given() {
+                Some(folder.join("settings.local.json"))
+            } else {
+                own.clone()
+            },
+            own,
         }
     }
 
@@ -39,7 +52,7 @@ impl SettingsFiles {
         match destination {
             Destination::UserSettings => self.user.as_deref(),
             Destination::ProjectSettings => Some(&self.project),
-            Destination::LocalSettings => Some(&self.local),
+            Destination::LocalSettings => self.local.as_deref(),
             Destination::Session => None,
         }
     }
@@ -58,13 +71,23 @@ impl SettingsFiles {
 }
 
 impl SettingsFiles {
-    /// Allows a host for confined commands in the user's settings; `key` is `allowHosts` or `allowHttp`.
+    /// Allows a host for confined commands in the user's settings for the project, or for all; `key` is `allowHosts` or
+    /// `allowHttp`. The project's own files cannot allow hosts.
     ///
     /// # Errors
     ///
     /// If the file cannot be written; the text says why.
-    pub fn allow_host(&self, key: &str, host: &str) -> Result<(), String> {
-        let Some(path) = &self.user else {
+    pub fn allow_host(
+        &self,
+        key: &str,
+        host: &str,
+        permission: HostPermission,
+    ) -> Result<(), String> {
+        let path = match permission {
+            HostPermission::Always => &self.user,
+            _ => &self.own,
+        };
+        let Some(path) = path else {
             return Err("there is no home directory".to_owned());
         };
         let kept = rewrite(path, |settings| {
@@ -213,14 +236,16 @@ mod tests {
     #[test]
     fn a_rule_is_added_and_all_else_stays_in_its_order() {
         let folder = tempfile::tempdir().unwrap();
+        let local = folder.path().join("p/settings.local.json");
         let files = SettingsFiles {
             user: Some(folder.path().join("home/settings.json")),
             project: folder.path().join("p/settings.json"),
-            local: folder.path().join("p/settings.local.json"),
+            local: Some(local.clone()),
+            own: None,
         };
         fs::create_dir(folder.path().join("p")).unwrap();
         fs::write(
-            &files.local,
+            &local,
             r#"{"z": 1, "permissions": {"deny": ["X"], "allow": ["B"]}, "a": [2, 1]}"#,
         )
         .unwrap();
@@ -228,7 +253,7 @@ mod tests {
         for (destination, path, expected) in [
             (
                 "localSettings",
-                &files.local,
+                &local,
                 json!({"z": 1, "permissions": {"deny": ["X"], "allow": ["B", "Bash(make:*)"]}, "a": [2, 1]}),
             ),
             (
@@ -281,7 +306,8 @@ mod tests {
         let files = SettingsFiles {
             user: None,
             project: path.clone(),
-            local: path.clone(),
+            local: None,
+            own: None,
         };
         let update = update(json!({
             "type": "addRules", "rules": [{"toolName": "B"}], "behavior": "allow", "destination": "projectSettings"

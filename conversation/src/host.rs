@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use crate::{Input, Inquiry, PermissionUpdate, ToolUse};
+use crate::{Destination, Input, Inquiry, PermissionUpdate, ToolUse};
 
 /// The party that can be asked during a run: a person, or the program that started this one. To withdraw a question,
 /// drop the future.
@@ -22,8 +22,8 @@ pub trait Host: Send + Sync {
     }
 }
 
-/// Permission for sandboxed commands to connect to a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Permission for sandboxed commands to connect to a host, the shortest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostPermission {
     /// Denied.
     No,
@@ -31,8 +31,22 @@ pub enum HostPermission {
     Once,
     /// Allowed until the session ends.
     Session,
-    /// Allowed in other sessions too.
+    /// Allowed in all sessions of the project.
+    Project,
+    /// Allowed in all sessions.
     Always,
+}
+
+impl HostPermission {
+    /// Returns the permission of an answer that allows it with these updates, whose destinations say for how long.
+    pub fn of(updates: &[PermissionUpdate]) -> Self {
+        let permission = |update: &PermissionUpdate| match update.destination() {
+            Destination::Session => Self::Session,
+            Destination::LocalSettings | Destination::ProjectSettings => Self::Project,
+            Destination::UserSettings => Self::Always,
+        };
+        updates.iter().map(permission).max().unwrap_or(Self::Once)
+    }
 }
 
 /// Request for permission to run a tool call.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError};
 use ah_conversation::{
-    Clock, Destination, Host, HostPermission, PermissionAnswer, PermissionRequest,
-    PermissionUpdate, ToolUseId,
+    Clock, Host, HostPermission, PermissionAnswer, PermissionRequest, PermissionUpdate, ToolUseId,
 };
 use ah_store::SystemClock;
 use async_trait::async_trait;
@@ -68,7 +67,7 @@ impl Host for PermissionCallback {
         };
         match self.decide(asked).await {
             Ok(Decision::Allow) => HostPermission::Once,
-            Ok(Decision::AllowWith { updates, .. }) => duration(&updates),
+            Ok(Decision::AllowWith { updates, .. }) => HostPermission::of(&updates),
             // Without an answer it is not allowed.
             Ok(Decision::Deny { .. }) | Err(_) => HostPermission::No,
         }
@@ -80,18 +79,6 @@ impl PermissionCallback {
         let decide = self.0.clone();
         apart(async move { decide(request).await }).await
     }
-}
-
-/// Returns the longest time for which the updates allow a network host.
-fn duration(updates: &[PermissionUpdate]) -> HostPermission {
-    let permissions = updates.iter().map(|update| match update.destination() {
-        Destination::Session => HostPermission::Session,
-        _ => HostPermission::Always,
-    });
-    permissions.fold(HostPermission::Once, |longest, permission| match longest {
-        HostPermission::Always => longest,
-        _ => permission,
-    })
 }
 
 /// Runs a closure's future in a task of its own, so that its panic does not end the run.

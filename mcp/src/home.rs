@@ -1,4 +1,4 @@
-//! Folders that keep the home directories of servers in the sandbox from run to run.
+//! Names of folders that keep something of a project from run to run, such as the home directories of its servers.
 
 use std::path::Path;
 

@@ -235,7 +235,8 @@ fn always_means_always() {
 bash: touch made
   y           yes, once
   s           yes, for this session: bash(touch made)
-  a           yes, always in ALL projects: the same, saved to FILE
+  a           yes, always in this project: the same, saved to FILE
+  g           yes, always in ALL projects: the same, saved to FILE
   n [reason]  no; the reason is sent to the model
 Allow?
 asks each time · claude-sonnet-4-5-20250929
@@ -247,7 +248,7 @@ asks each time · claude-sonnet-4-5-20250929
     > make it
 
     bash: touch made
-    → yes, always in ALL projects
+    → yes, always in this project
 
     ✓ bash $ touch made (0.0s)
       (no output)
@@ -268,6 +269,21 @@ asks each time · claude-sonnet-4-5-20250929
     seat.sees("Made again.");
     seat.types("\x04");
     seat.leaves();
+    // In another project it is a question again, whose answer may be for all.
+    for (name, is_asked) in [("other", true), ("third", false)] {
+        let folder = world.home().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let server = Server::new([touch("made"), says("Made elsewhere.")]);
+        let mut seat = Seat::take(world.asking(&server, arguments).within(&folder));
+        seat.says("make it");
+        if is_asked {
+            seat.sees("Allow?");
+            seat.says("g");
+        }
+        seat.sees("Made elsewhere.");
+        seat.types("\x04");
+        seat.leaves();
+    }
 }
 
 /// A choice that the model offers is a question above the input line.

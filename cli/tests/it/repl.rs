@@ -28,7 +28,7 @@ pub fn stable(screen: &str) -> String {
         (r"\b01[0-9A-Z]{24}\b", "SESSION"),
         (r"\(\d+\.\ds\)", "(0.0s)"),
         (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ([\w ]+) \d+s", "⠋ $1 0s"),
-        (r"(?s)saved to\s+`.*?\n  n ", "saved to FILE\n  n "),
+        (r"saved to\s+`[^`]*`", "saved to FILE"),
     ];
     fixed
         .iter()
@@ -262,7 +262,8 @@ fn a_question_does_not_eat_what_is_typed() {
 bash: touch asked
   y           yes, once
   s           yes, for this session: bash(touch asked)
-  a           yes, always in ALL projects: the same, saved to FILE
+  a           yes, always in this project: the same, saved to FILE
+  g           yes, always in ALL projects: the same, saved to FILE
   n [reason]  no; the reason is sent to the model
 Allow? (Tab, then your answer)
 > no need to hurry

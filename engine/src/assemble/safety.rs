@@ -152,16 +152,17 @@ pub fn ask_about_hosts(
                     return HostDecision::Deny;
                 };
                 let host = to.to_string();
-                match frontend.new_host(&host).await {
+                let permission = frontend.new_host(&host).await;
+                match permission {
                     HostPermission::No => HostDecision::Deny,
                     HostPermission::Once => HostDecision::AllowOnce,
                     HostPermission::Session => HostDecision::Allow,
-                    HostPermission::Always => {
+                    HostPermission::Project | HostPermission::Always => {
                         let key = match way {
                             Egress::Tunnel => "allowHosts",
                             Egress::Http => "allowHttp",
                         };
-                        if let Err(error) = files.allow_host(key, &host) {
+                        if let Err(error) = files.allow_host(key, &host, permission) {
                             frontend.notice(&format!("allowed for this session only: {error}"));
                         }
                         HostDecision::Allow

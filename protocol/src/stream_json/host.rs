@@ -1,8 +1,7 @@
 //! Questions to the host: whether a tool call is allowed, and whether a command may connect to a network host.
 
 use ah_conversation::{
-    Destination, Host, HostPermission, Input, PermissionAnswer, PermissionRequest,
-    PermissionUpdate, ToolUse,
+    Host, HostPermission, Input, PermissionAnswer, PermissionRequest, PermissionUpdate, ToolUse,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -186,13 +185,6 @@ impl HostDecision {
         };
         let values = updated_permissions.into_iter().flatten();
         let updates = values.filter_map(|update| PermissionUpdate::deserialize(update).ok());
-        let longest = updates.map(|update| match update.destination() {
-            Destination::Session => HostPermission::Session,
-            _ => HostPermission::Always,
-        });
-        longest.fold(HostPermission::Once, |longest, leave| match longest {
-            HostPermission::Always => longest,
-            _ => leave,
-        })
+        HostPermission::of(&updates.collect::<Vec<_>>())
     }
 }

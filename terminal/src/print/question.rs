@@ -57,7 +57,8 @@ fn permission(
     let updates = match chosen {
         Some("y") => Vec::new(),
         Some("s") => lasting(&for_session(question), Destination::Session),
-        Some("a") => lasting(&rules(question), keeping.destination),
+        Some("a") => lasting(&rules(question), Destination::LocalSettings),
+        Some("g") => lasting(&rules(question), Destination::UserSettings),
         _ => return Ok(refused(&rest)),
     };
     let input = None;
@@ -122,21 +123,22 @@ pub fn ask_host(host: &str, form: &mut impl Form) -> io::Result<HostPermission> 
     Ok(match chosen {
         Some("y") => HostPermission::Once,
         Some("s") => HostPermission::Session,
-        Some("a") => HostPermission::Always,
+        Some("a") => HostPermission::Project,
+        Some("g") => HostPermission::Always,
         _ => HostPermission::No,
     })
 }
 
 /// Returns the question about a host.
 pub fn host_sheet(host: &str) -> Sheet {
-    let always = "yes, always in ALL projects (saved to your settings.json)";
     Sheet {
         head: format!("network: {host}"),
         body: Part::lines("A command in the sandbox wants to connect to this host."),
         answers: vec![
             Answer::of("y", "yes", "yes, once"),
             Answer::of("s", "session", "yes, for this session"),
-            Answer::of("a", "always", always),
+            Answer::of("a", "always", "yes, always in this project"),
+            Answer::of("g", "global", "yes, always in ALL projects"),
             Answer::of("n", "no", "no"),
         ],
         prompt: "Allow? ".to_owned(),

@@ -1,7 +1,7 @@
 //! The question about a tool call: which tool, on what, and what it would do.
 
 use ah_config::Keeping;
-use ah_conversation::{Destination, PermissionRequest, PermissionUpdate, RuleValue};
+use ah_conversation::{PermissionRequest, PermissionUpdate, RuleValue};
 use ah_render::{Line, Style, diff};
 use serde_json::Value;
 
@@ -92,16 +92,15 @@ fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<
         });
     }
     if let Some(keeping) = keeping {
-        let scope = match keeping.destination {
-            Destination::UserSettings => "in ALL projects",
-            Destination::ProjectSettings | Destination::LocalSettings | Destination::Session => {
-                "in this project"
-            }
-        };
-        answers.push(Answer {
-            detail: format!("the same, saved to {}", keeping.shown),
-            ..Answer::of("a", "always", &format!("yes, always {scope}"))
-        });
+        for (key, word, scope, file) in [
+            ("a", "always", "in this project", &keeping.for_project),
+            ("g", "global", "in ALL projects", &keeping.for_all),
+        ] {
+            answers.push(Answer {
+                detail: format!("the same, saved to {file}"),
+                ..Answer::of(key, word, &format!("yes, always {scope}"))
+            });
+        }
     }
     answers.push(Answer {
         takes_reason: true,

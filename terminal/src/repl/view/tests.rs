@@ -37,8 +37,8 @@ fn of_call(name: &str, key: &str, input: Value) -> Sheet {
         agent: None,
     };
     let keeping = ah_config::Keeping {
-        destination: Destination::LocalSettings,
-        shown: "`.ah/settings.local.json`".to_owned(),
+        for_project: "`.ah/settings.local.json`".to_owned(),
+        for_all: "`~/.ah/settings.json`".to_owned(),
     };
     question::sheet(&question, Some(key), Some(&keeping))
 }
