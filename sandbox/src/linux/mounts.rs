@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -208,21 +208,18 @@ impl NewRoot {
     /// Opens the directory at `path`, and creates missing ones. A link on the way, which a command may have left in a
     /// kept directory, is an error: it could lead to the host's file system, which is still the root.
     fn folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        let mut below = PathBuf::from("/");
-        let mut parent = self.find(&below)?;
-        for part in path.components() {
-            let Component::Normal(name) = part else {
-                continue;
-            };
-            below.push(name);
-            match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
-                // Exists already, or is in a read-only grant.
-                Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
-                Err(errno) => return Err(errno),
+        match (self.find(path), path.parent(), path.file_name()) {
+            (Err(Errno::NOENT), Some(parent), Some(name)) => {
+                let parent = self.folder(parent)?;
+                match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+                    // In a read-only grant it stays missing.
+                    Ok(()) | Err(Errno::EXIST | Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
+                    Err(errno) => return Err(errno),
+                }
+                self.find(path)
             }
-            parent = self.find(&below)?;
+            (found, _, _) => found,
         }
-        Ok(parent)
     }
 
     /// Opens the file at `path`, and creates it if missing.
