@@ -113,14 +113,17 @@ fn small_content(target: &Target<'_>) -> Option<Vec<u8>> {
 }
 
 fn report(target: &Target<'_>, former: &Former, content: &str) -> Output {
-    let lines = content.matches('\n').count() + 1;
+    let lines = match content.lines().count() {
+        1 => "1 line".to_owned(),
+        lines => format!("{lines} lines"),
+    };
     let (kind, done, old) = match former {
         Former::Missing => ("create", "created", None),
         Former::File(old) => ("update", "updated", old.as_deref()),
     };
     let text = match target.interface {
-        Interface::Native => format!("{lines} lines"),
-        Interface::AgentSdk => format!("{done} {} ({lines} lines)", target.path.display()),
+        Interface::Native => lines,
+        Interface::AgentSdk => format!("{done} {} ({lines})", target.path.display()),
     };
     let hunks = old.map(|old| {
         let new = content.as_bytes();

@@ -212,7 +212,7 @@ stderr:
 
 write (<n>s)
   other/file
-  1 lines
+  1 line
 exit code 0
 ");
     assert_eq!(

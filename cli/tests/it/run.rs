@@ -87,7 +87,7 @@ stderr:
 
 write (<n>s)
   new
-  2 lines
+  1 line
 exit code 0
 "#);
 }
@@ -270,7 +270,7 @@ stderr:
 
 write (<n>s)
   plan.md
-  2 lines
+  1 line
 exit code 0
 ");
 }
