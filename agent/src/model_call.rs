@@ -462,6 +462,7 @@ impl Session {
                 delay,
                 status,
                 error,
+                ..
             }) => self.emit(EventKind::Retry {
                 attempt,
                 delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),

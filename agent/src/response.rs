@@ -438,6 +438,7 @@ mod tests {
             delay: std::time::Duration::ZERO,
             status: None,
             error: String::new(),
+            skip: ah_conversation::SkipDelay::default(),
         };
         let parts = vec![
             text(0, "half"),

@@ -77,8 +77,8 @@ pub use permission::{
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
     BlockStart, CacheMiss, Continuity, Delta, Effort, ErrorClass, EventStream, FallbackNotice,
-    Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, StreamEvent,
-    Thinking, WebSearch,
+    Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, SkipDelay,
+    StreamEvent, Thinking, WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, repetition, signature};

@@ -309,7 +309,46 @@ pub struct RetryNotice {
     pub status: Option<u16>,
     /// Error message.
     pub error: String,
+    /// Ends the delay at once.
+    pub skip: SkipDelay,
 }
+
+/// Ends a delay at once, for a person who does not want to wait; no-op by default.
+#[derive(Clone, Default)]
+pub struct SkipDelay(Option<Arc<dyn Fn() + Send + Sync>>);
+
+impl SkipDelay {
+    /// Ends the delay by `end`, which must not block.
+    pub fn new(end: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(end)))
+    }
+
+    /// Ends the delay; no-op if it is over.
+    pub fn skip(&self) {
+        if let Some(end) = &self.0 {
+            end();
+        }
+    }
+}
+
+impl fmt::Debug for SkipDelay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "possible"
+        } else {
+            "impossible"
+        })
+    }
+}
+
+/// Two notices of the same failure are equal, whoever can skip their delays.
+impl PartialEq for SkipDelay {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for SkipDelay {}
 
 /// Replacement of one model by another.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice,
-    Searching, StreamEvent, Usage, WebSearch,
+    Searching, SkipDelay, StreamEvent, Usage, WebSearch,
 };
 use futures_util::{StreamExt, stream};
+use tokio::sync::Notify;
 
 use crate::failure::span;
 
@@ -48,7 +49,7 @@ impl Policy {
         jitter: f64,
     ) -> Result<Duration, ProviderError> {
         if !error.class.is_retryable() || attempt >= self.retries {
-            return Err(error);
+            return Err(with_hint(error));
         }
         match error.retry_after {
             Some(asked) if asked > LONGEST => Err(ProviderError {
@@ -69,6 +70,20 @@ impl Policy {
                     .mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0))
             }
         }
+    }
+}
+
+/// Adds what helps if a server stays busy.
+fn with_hint(error: ProviderError) -> ProviderError {
+    match error.class {
+        ErrorClass::Overloaded | ErrorClass::RateLimit if error.hint.is_none() => ProviderError {
+            hint: Some(
+                "the session continues with the next prompt; `--fallback-model MODEL` names a model that answers in such a case"
+                    .to_owned(),
+            ),
+            ..error
+        },
+        _ => error,
     }
 }
 
@@ -136,7 +151,8 @@ struct Attempts<P> {
 enum Next {
     Ask,
     Read(EventStream),
-    Wait(Duration),
+    /// For that long, or until it is skipped.
+    Wait(Duration, Arc<Notify>),
     Stop,
 }
 
@@ -145,8 +161,8 @@ impl<P: Provider> Attempts<P> {
         loop {
             match &mut self.next {
                 Next::Ask => self.next = Next::Read(self.inner.stream(self.request.clone())),
-                Next::Wait(delay) => {
-                    tokio::time::sleep(*delay).await;
+                Next::Wait(delay, skipped) => {
+                    let _ = tokio::time::timeout(*delay, skipped.notified()).await;
                     self.number += 1;
                     self.next = Next::Ask;
                 }
@@ -172,12 +188,14 @@ impl<P: Provider> Attempts<P> {
         self.next = Next::Stop;
         let (status, message) = (error.status, error.message.clone());
         let delay = self.policy.delay(self.number, error, self.jitter.next())?;
-        self.next = Next::Wait(delay);
+        let skipped = Arc::new(Notify::new());
+        self.next = Next::Wait(delay, skipped.clone());
         Ok(StreamEvent::Retry(RetryNotice {
             attempt: self.number,
             delay,
             status,
             error: message,
+            skip: SkipDelay::new(move || skipped.notify_one()),
         }))
     }
 }

@@ -28,12 +28,20 @@ use crate::args::options::{InputFormat, Options, OutputFormat};
 use crate::args::session::plan;
 use crate::input;
 
+/// Number of times that a failed request is tried again while a person looks on: they see the wait, and can end it.
+const RETRIES_AT_TERMINAL: u32 = 10;
+
 /// Runs `prompt` on the session that the options choose; returns the exit code.
 ///
 /// # Errors
 ///
 /// If the run cannot start or continue.
 pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
+    let mut config = config.clone();
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
+    }
+    let config = &config;
     let form = conversation(prompt, options, config);
     let source = match form {
         Some(_) => None,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ah_conversation::{LiveOutput, neutralise};
+use ah_conversation::{LiveOutput, SkipDelay, neutralise};
 
 /// Bytes of an output that are looked at for its last lines.
 const LOOKED_AT: usize = 8 * 1024;
@@ -54,6 +54,8 @@ pub struct Activity {
     pub label: String,
     /// Running tools.
     pub tools: Vec<RunningTool>,
+    /// End of the delay before a failed request is tried again, and what ends it earlier.
+    pub retry: Option<(Instant, SkipDelay)>,
     /// Tokens used by the run.
     pub tokens: u64,
     /// Whether it was told to stop.
@@ -67,6 +69,7 @@ impl Activity {
             since: now,
             label: label.to_owned(),
             tools: Vec::new(),
+            retry: None,
             tokens: 0,
             is_stopping: false,
         }

@@ -229,6 +229,7 @@ impl Driver {
             Effect::Ring(sequence) => {
                 let _ = self.painter.ring(&sequence);
             }
+            Effect::Skip(delay) => delay.skip(),
             Effect::Suspend => self.suspend(),
             Effect::Continue => self.continue_drawing(),
             Effect::Quit => return false,

@@ -1,6 +1,6 @@
 //! Effects that the terminal's state asks for; the driver carries them out.
 
-use ah_conversation::{Image, MailKind, PermissionMode};
+use ah_conversation::{Image, MailKind, PermissionMode, SkipDelay};
 
 use super::attach;
 use super::input::{Queued, Then};
@@ -25,6 +25,8 @@ pub enum Effect {
     Status,
     /// Writes a notification sequence to the terminal.
     Ring(String),
+    /// Ends the delay before a retry.
+    Skip(SkipDelay),
     /// Stops the program until the shell continues it.
     Suspend,
     /// Takes the terminal again after a stop.
@@ -44,6 +46,7 @@ impl Effect {
             | Self::ListFiles
             | Self::Status
             | Self::Ring(_)
+            | Self::Skip(_)
             | Self::Suspend
             | Self::Continue
             | Self::Quit => false,

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest,
+    Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, StreamEvent,
 };
 use ah_render::Palette;
 use async_trait::async_trait;
@@ -161,6 +161,9 @@ impl Frontend for ReplFrontend {
             SessionUpdate::Progress { call, progress, .. } => {
                 let name = ah_conversation::neutralise(&call.name).into_owned();
                 self.send(Input::Progress(name, progress.clone()));
+            }
+            SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
+                self.send(Input::Retry(retry.delay, retry.skip.clone()));
             }
             update => {
                 if let SessionUpdate::Call(call, output) = update {

@@ -1,6 +1,8 @@
 //! Inputs of the terminal's state: keys, events of a run, and answers of the session.
 
-use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress};
+use std::time::Duration;
+
+use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress, SkipDelay};
 use crossterm::event::Event;
 
 use super::activity::RunningTool;
@@ -29,6 +31,8 @@ pub enum Input {
     Event(Box<EventKind>),
     /// A tool, or a command of the user's, that has started.
     Running(RunningTool),
+    /// A failed request is tried again after this delay, unless it is skipped.
+    Retry(Duration, SkipDelay),
     /// Progress of a tool, by its name.
     Progress(String, Progress),
     /// Files of the project.

@@ -190,6 +190,7 @@ impl Plain {
             | Effect::ListFiles
             | Effect::Status
             | Effect::Ring(_)
+            | Effect::Skip(_)
             | Effect::Suspend
             | Effect::Continue => {}
             Effect::Quit => return false,

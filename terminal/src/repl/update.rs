@@ -53,6 +53,11 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 tool.key = crate::print::text::measure(&progress);
             }
         }
+        Input::Retry(delay, skip) => {
+            if let Some(work) = &mut app.work {
+                work.retry = Some((now + delay, skip));
+            }
+        }
         Input::Running(tool) => {
             if let Some(work) = &mut app.work {
                 work.tools.push(tool);
@@ -173,6 +178,7 @@ fn event(app: &mut App, kind: &EventKind) {
     match kind {
         EventKind::ApiCallStart { .. } => {
             work.tools.clear();
+            work.retry = None;
             "thinking".clone_into(&mut work.label);
         }
         EventKind::TextDelta { .. } => "answering".clone_into(&mut work.label),
@@ -187,6 +193,7 @@ fn event(app: &mut App, kind: &EventKind) {
         EventKind::Retry { .. } => "waiting".clone_into(&mut work.label),
         EventKind::AgentEnd { stop_reason, .. } => {
             work.tools.clear();
+            work.retry = None;
             work.is_stopping |= *stop_reason == ExitReason::Interrupted;
         }
         _ => {}

@@ -160,6 +160,15 @@ fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
     } else {
         &work.label
     };
+    if let Some((end, _)) = &work.retry {
+        // The second that has begun counts.
+        let left = end
+            .saturating_duration_since(now)
+            .as_millis()
+            .div_ceil(1000);
+        let left = elapsed(u64::try_from(left).unwrap_or(u64::MAX));
+        return format!("{frame} retrying in {left} · Enter retries now · Esc interrupts");
+    }
     let mut line = format!("{frame} {label} {}", elapsed(time.as_secs()));
     if work.tokens > 0 {
         line.push_str(&format!(" · {} tokens", count(work.tokens)));

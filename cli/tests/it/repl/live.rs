@@ -1,6 +1,6 @@
 //! Output of running commands: seen while it comes, and kept when the command is interrupted.
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{fails, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
@@ -74,4 +74,32 @@ fn a_command_of_the_users_shows_its_output_too() {
     seat.sees_no_more("Esc interrupts");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn the_wait_before_a_retry_is_counted_down_and_can_be_skipped() {
+    let world = World::new();
+    let overloaded = || {
+        let mut turn = fails(529, "overloaded_error");
+        turn.error.as_mut().unwrap().retry_after = Some(50.0);
+        turn
+    };
+    // More than are tried where nobody looks on.
+    let turns = (0..6).map(|_| overloaded()).chain([says("At last.")]);
+    let server = Server::new(turns);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("Hi");
+    for attempt in 1..=6 {
+        seat.wait_until("the wait", |bytes, screen| {
+            let told = String::from_utf8_lossy(bytes);
+            told.matches("(529), retrying in 50.0s").count() == attempt
+                && screen.contains("· Enter retries now · Esc interrupts")
+        });
+        seat.types("\r");
+    }
+    seat.sees("At last.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(server.requests().len(), 7);
 }

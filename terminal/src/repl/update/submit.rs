@@ -22,6 +22,11 @@ pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
         app.questions.answer(&mut app.editor);
         return Vec::new();
     }
+    if app.editor.is_empty()
+        && let Some((_, delay)) = app.work.as_mut().and_then(|work| work.retry.take())
+    {
+        return vec![Effect::Skip(delay)];
+    }
     let is_command = app.editor.text().starts_with('/');
     if app.suggestions.accept(&mut app.editor) && !is_command {
         return Vec::new();
