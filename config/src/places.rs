@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Environment, Layer};
+use ah_conversation::{Environment, Interface, Layer};
 
 use crate::config::Config;
 
@@ -11,12 +11,17 @@ pub const SESSIONS: &str = ".ah";
 /// Folders of other agents whose files count too, highest precedence last.
 const FOREIGN: [&str; 2] = [".agents", ".claude"];
 
-/// Returns the path of the user's own settings for the project at `root`: `projects/NAME@HASH/settings.json` below the
-/// user's folder `home`. Nothing in the project has a say in them.
+/// Returns the path of the user's own settings for the project at `root`. Nothing in the project has a say in them.
 pub(crate) fn own_settings(home: &Path, root: &Path) -> PathBuf {
+    own_folder(home, root).join("settings.json")
+}
+
+/// Returns the folder for what the user has of the project at `root` outside of it: `projects/NAME@HASH` below the user's
+/// folder `home`.
+fn own_folder(home: &Path, root: &Path) -> PathBuf {
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let folder = ah_mcp::folder_name(&name, Some(root));
-    home.join("projects").join(folder).join("settings.json")
+    home.join("projects").join(folder)
 }
 
 /// A folder with a subfolder each for tools, skills, commands ….
@@ -28,7 +33,43 @@ pub struct LayerFolder {
     pub path: PathBuf,
 }
 
+/// Folder of the sessions that are begun and found from a working directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFolder {
+    /// Its path; it may be missing.
+    pub path: PathBuf,
+    /// Whether it is the user's, because the project cannot be written.
+    pub is_outside: bool,
+}
+
 impl Config {
+    /// Returns the folder of sessions. A repository has one for all of its folders: `.ah` at its top, or nearer if there are
+    /// sessions already. Hosts of the Agent SDKs list sessions by working directory, so each has its own for them. For a
+    /// project that cannot be written it is below the user's folder.
+    pub fn session_folder(&self) -> SessionFolder {
+        let (cwd, top) = (self.environment.cwd(), self.trust.folder());
+        let below = cwd.ancestors().take_while(|folder| folder.starts_with(top));
+        let mut candidates = below.map(|folder| folder.join(SESSIONS));
+        let path = match self.interface {
+            Interface::AgentSdk => None,
+            Interface::Native => candidates.find(|folder| has_sessions(folder)),
+        };
+        let path = path.unwrap_or_else(|| match self.interface {
+            Interface::Native if cwd.starts_with(top) => top.join(SESSIONS),
+            Interface::Native | Interface::AgentSdk => cwd.join(SESSIONS),
+        });
+        match &self.home {
+            Some(home) if !is_writable(&path) => SessionFolder {
+                path: own_folder(home, top).join("sessions"),
+                is_outside: true,
+            },
+            _ => SessionFolder {
+                path,
+                is_outside: false,
+            },
+        }
+    }
+
     /// Returns the folders in `AH_PROTECT_DIRS`, separated by colons.
     pub fn protected_folders(&self) -> Vec<PathBuf> {
         let list = self.environment.get("AH_PROTECT_DIRS").unwrap_or_default();
@@ -86,4 +127,24 @@ pub(crate) fn of_project<'a>(
     above
         .take_while(move |folder| folder.starts_with(root))
         .filter(move |folder| home.as_deref() != Some(folder))
+}
+
+/// Returns whether the folder has a database.
+fn has_sessions(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| path.extension().is_some_and(|extension| extension == "db"))
+}
+
+/// Returns whether the folder, or the one that it would be made in, can be written.
+fn is_writable(folder: &Path) -> bool {
+    let parent = folder.parent().unwrap_or(folder);
+    let place = if folder.exists() { folder } else { parent };
+    let written = rustix::fs::access(place, rustix::fs::Access::WRITE_OK);
+    // Other errors are told when the session is made.
+    !matches!(
+        written,
+        Err(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS)
+    )
 }

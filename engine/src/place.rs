@@ -29,6 +29,8 @@ pub struct SessionLocation {
     known: Option<KnownSessions>,
     /// A newer session in the folder that is not the user's.
     left_alone: Option<SessionId>,
+    /// The folder in which it is kept because the project cannot be written.
+    outside: Option<PathBuf>,
 }
 
 /// A session that exists only as a transcript of the Agent SDKs.
@@ -58,11 +60,14 @@ impl SessionLocation {
             paths
         };
         Ok(Self {
-            paths,
             is_ephemeral: plan.ephemeral,
             transcript,
             known: known_sessions(config),
             left_alone,
+            outside: Some(config.session_folder())
+                .filter(|folder| folder.is_outside && paths.database().starts_with(&folder.path))
+                .map(|folder| folder.path),
+            paths,
         })
     }
 
@@ -86,8 +91,15 @@ impl SessionLocation {
         }
     }
 
-    /// Returns a notice for the user about a session that was left alone because it came with the folder.
+    /// Returns a notice for the user: the session is kept elsewhere because the project cannot be written, or another was
+    /// left alone because it came with the folder.
     pub fn notice(&self) -> Option<String> {
+        if let Some(folder) = self.outside.as_ref().filter(|_| !self.is_ephemeral) {
+            let folder = folder.display();
+            return Some(format!(
+                "this folder cannot be written, so the session is kept in `{folder}`"
+            ));
+        }
         let id = self.left_alone.as_ref()?;
         Some(format!(
             "the session {id} in `{SESSIONS}` was not made by you, so it is left alone; `ah -r {id}` continues it"
@@ -257,7 +269,7 @@ fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, Error> {
 /// Returns the sessions of the working directory. Those that the user has not made are used only by their id, and without
 /// trust the folder must not be a link.
 pub fn sessions(config: &Config) -> Sessions {
-    let sessions = Sessions::in_folder(config.environment.cwd().join(SESSIONS));
+    let sessions = Sessions::in_folder(config.session_folder().path);
     let sessions = sessions.known_by(known_sessions(config));
     if config.trust.is_given() {
         sessions

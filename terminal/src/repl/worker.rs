@@ -441,6 +441,14 @@ impl SessionWorker {
 
     /// Opens another session. If that fails, the current one stays.
     async fn open(&mut self, choice: SessionChoice, fork: bool) -> Result<(), Error> {
+        if let SessionChoice::Find(wanted) = &choice
+            && let Ok(found) = sessions(&self.factory.config).find(wanted)
+            && found.database() == self.store.path()
+        {
+            crate::note("This session is open here.");
+            self.tell(Input::Ended(Ending::Well));
+            return Ok(());
+        }
         let plan = SessionPlan {
             choice,
             fork,

@@ -67,3 +67,69 @@ fn a_command_has_its_own_model_and_rules_for_its_run() {
         ["haiku", "haiku", "sonnet", "sonnet"]
     );
 }
+
+#[test]
+fn a_repository_has_one_place_for_its_sessions() {
+    let world = World::new();
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    world.write("deep/down/file", "x");
+    let below = world.file("deep/down");
+    let server = Server::new([says("One."), says("Two.")]);
+    let begun = world.asking(&server, ["-m", "sonnet", "first"]);
+    begun.within(&below).run().expect(0);
+    assert!(!below.join(".ah").exists());
+    // From the top, and from another folder, it goes on.
+    let listed = world.as_typed(["sessions"]).run().expect(0);
+    assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
+    let further = world.asking(&server, ["-m", "sonnet", "second"]);
+    further.within(world.file("deep")).run().expect(0);
+    let connection = crate::talk::open_sound(&world.database());
+    let texts = crate::talk::texts(&connection, "user");
+    assert_eq!(texts[..2], ["first", "second"]);
+    let moved = format!("Working directory: {}", world.file("deep").display());
+    assert!(texts[2].ends_with(&moved), "{texts:?}");
+}
+
+#[test]
+fn a_project_that_cannot_be_written_has_its_session_elsewhere() {
+    if crate::sandbox::is_missing() {
+        return;
+    }
+    let world = World::new();
+    let server = Server::new([says("One."), says("Two.")]);
+    let read_only = [
+        "-rm",
+        "sh",
+        "-c",
+        "mount -o bind,ro \"$PWD\" \"$PWD\" && cd \"$PWD\" && exec \"$@\"",
+        "sh",
+    ];
+    for (prompt, answer) in [("first", "One."), ("second", "Two.")] {
+        let ah = world.asking(&server, ["-m", "sonnet", prompt]);
+        let ended = ah.through("unshare", read_only).run().expect(0);
+        assert!(ended.stdout.contains(answer), "{}", ended.stdout);
+        let notice = "this folder cannot be written, so the session is kept in `";
+        assert!(ended.stderr.contains(notice), "{}", ended.stderr);
+    }
+    assert!(!world.file(".ah").exists());
+    assert!(world.home().join(".ah/projects").exists());
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("first"), "{told}");
+}
+
+#[test]
+fn the_open_session_is_not_opened_again() {
+    let world = World::new();
+    let server = Server::new([says("One.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("Hi");
+    seat.sees("One.");
+    seat.sees_no_more("Esc interrupts");
+    let listed = world.as_typed(["sessions", "--json"]).run().expect(0);
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    seat.says(&format!("/resume {}", listed[0]["id"].as_str().unwrap()));
+    seat.sees("This session is open here.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}

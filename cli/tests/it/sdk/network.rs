@@ -61,7 +61,7 @@ fn the_host_is_asked_about_hosts_of_the_network() {
             deny(),
             allow(),
             rule(&to, "session"),
-            rule(&to, "localSettings"),
+            rule(&to, "userSettings"),
         ];
         let answer = &answers[number];
         let on = json!({ "enabled": true });
