@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ah_conversation::{Content, Output, PermissionMode, ResultBlock, ToolUse, ToolUseId};
+use ah_conversation::{Output, PermissionMode, ToolUse, ToolUseId};
 use async_trait::async_trait;
 pub use call::{HookAnswer, HookCall, HookOutput, HookReply};
 pub use command::CommandHook;
@@ -234,23 +234,12 @@ pub(crate) fn output_payload(call: &ToolUse, output: &Output, duration_ms: u64) 
     let mut payload = call_payload(call);
     payload["duration_ms"] = json!(duration_ms);
     if output.is_error {
-        payload["error"] = json!(text_of(output));
+        payload["error"] = json!(output.content.text());
         payload["is_interrupt"] = json!(false);
     } else {
         let details = output.details.clone();
-        payload["tool_response"] = details.unwrap_or_else(|| json!({ "output": text_of(output) }));
+        payload["tool_response"] =
+            details.unwrap_or_else(|| json!({ "output": output.content.text() }));
     }
     payload
-}
-
-/// Returns the text of an output; of a spooled one, the beginning and the end.
-fn text_of(output: &Output) -> String {
-    match &output.content {
-        Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Content::Spool(spool) => {
-            let ends = [spool.head.as_slice(), b"\n[...]\n", &spool.tail].concat();
-            String::from_utf8_lossy(&ends).into_owned()
-        }
-        Content::Blocks(blocks) => ResultBlock::text_of(blocks),
-    }
 }

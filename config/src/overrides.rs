@@ -165,10 +165,12 @@ pub enum SandboxChoice {
 }
 
 /// Options of a host, a program that drives the session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostOptions {
     /// Whether the host answers permission questions.
     pub decides_permissions: bool,
+    /// Tool of an MCP server that answers permission questions.
+    pub permission_tool: Option<String>,
     /// Whether it can answer the model's own questions; also if it is not asked for permissions.
     pub answers_questions: bool,
     /// Whether it receives partial messages.

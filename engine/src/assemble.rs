@@ -19,6 +19,7 @@ use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, estimate_text};
 use ah_mcp::{RemoteServers, SdkHost, Transport};
+use ah_protocol::stream_json::PermissionTool;
 use ah_store::{SessionStore, SystemClock};
 
 use crate::confinement::SandboxStatus;
@@ -130,6 +131,12 @@ pub async fn session(
         cwd: config.environment.cwd().to_owned(),
         session: store.id().to_string(),
     });
+    let frontend = match (&config.run.host.permission_tool, tools.servers()) {
+        (Some(name), Some(servers)) => {
+            Arc::new(PermissionTool::new(frontend, servers.clone(), name.clone()))
+        }
+        _ => frontend,
+    };
     let transcript = transcript(store, config)
         .filter(|_| is_driven)
         .unwrap_or_else(|| store.path().to_owned());

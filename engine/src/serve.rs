@@ -102,7 +102,7 @@ fn wanted(config: &Config) -> Wanted {
     ];
     let is_set = |name: &str| matches!(config.environment.get(name), Some("1" | "true"));
     let reads_state = reads_state.into_iter().any(is_set);
-    let host = config.run.host;
+    let host = &config.run.host;
     Wanted {
         partial_messages: host.partial_messages,
         replays: host.replays,

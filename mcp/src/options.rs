@@ -27,6 +27,8 @@ pub struct Options {
     pub call_timeout: Duration,
     /// Tools hidden from the model.
     pub denied: Vec<Rule>,
+    /// Name of a tool that is there for the program, and not offered to the model.
+    pub reserved: Option<String>,
     /// Which servers that are set during the session may reach the hosts that they need.
     pub granted: Granted,
     /// Naming of the built-in tools about servers.

@@ -17,6 +17,7 @@
 mod callback;
 mod context;
 mod control;
+mod decision;
 mod host;
 mod input;
 mod introduction;
@@ -25,6 +26,7 @@ mod local;
 mod lock;
 pub(crate) mod message;
 mod output;
+mod permission_tool;
 mod pipes;
 mod program;
 mod queue;
@@ -38,6 +40,7 @@ mod wire;
 mod worker;
 
 pub use local::is_local;
+pub use permission_tool::PermissionTool;
 pub use pipes::{Gone, Pipe, Pipes};
 pub use program::{Messages, Program, Requests};
 pub use serve::{Source, Streams, serve, serve_program};

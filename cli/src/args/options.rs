@@ -234,7 +234,7 @@ pub struct SafetyOptions {
     /// Allow a host to choose bypassPermissions later
     #[arg(long)]
     pub allow_dangerously_skip_permissions: bool,
-    /// Who answers permission questions; stdio: the program that drives the session
+    /// Tool of an MCP server that answers permission questions; stdio: the program that drives the session
     #[arg(long, value_name = "TOOL")]
     pub permission_prompt_tool: Option<String>,
     /// Whether to ask for permissions at all

@@ -92,11 +92,13 @@ impl Options {
 
     fn host_options(&self) -> HostOptions {
         let (output, safety) = (&self.output, &self.safety);
-        let is_host_asked = safety.permission_prompt_tool.as_deref() == Some("stdio");
+        let tool = safety.permission_prompt_tool.as_deref();
+        let is_host_asked = tool == Some("stdio");
+        let is_asked = safety.permission_prompts != Some(PermissionPrompts::None);
         HostOptions {
             answers_questions: is_host_asked,
-            decides_permissions: is_host_asked
-                && safety.permission_prompts != Some(PermissionPrompts::None),
+            decides_permissions: is_host_asked && is_asked,
+            permission_tool: { tool.filter(|_| is_asked && !is_host_asked) }.map(str::to_owned),
             partial_messages: output.include_partial_messages,
             replays: output.replay_user_messages,
             hook_events: output.include_hook_events,

@@ -5,6 +5,7 @@ mod commands;
 pub mod host;
 mod lines;
 mod network;
+mod permission_tool;
 mod requests;
 mod transcript;
 mod transport;

@@ -1,14 +1,12 @@
 //! Questions to the host: whether a tool call is allowed, and whether a command may connect to a network host.
 
-use ah_conversation::{
-    Destination, Host, HostPermission, Input, PermissionAnswer, PermissionRequest,
-    PermissionUpdate, ToolUse,
-};
+use ah_conversation::{Host, HostPermission, PermissionAnswer, PermissionRequest, ToolUse};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Asks;
+use super::decision::HostDecision;
 use super::output::fit;
 use super::speaker::Speaker;
 
@@ -115,84 +113,9 @@ fn shown(call: &ToolUse) -> Value {
     input
 }
 
-/// Returns the input of a call as changed by the host, if it was. Values that come back as they were shown are unchanged,
-/// even if they were shown cut.
-fn changed(mut updated: Value, shown: &Value, call: &ToolUse) -> Option<Input> {
-    let whole = call.input.to_value();
-    for (name, value) in updated.as_object_mut().into_iter().flatten() {
-        if shown.get(name) == Some(value) {
-            *value = whole[name].clone();
-        }
-    }
-    (updated != whole).then(|| Input::from(updated))
-}
-
 fn refused(why: &str) -> PermissionAnswer {
     PermissionAnswer::Deny {
         message: format!("Tool permission request failed: {why}"),
         interrupt: false,
-    }
-}
-
-/// The host's decision on a call.
-#[derive(Deserialize)]
-#[serde(
-    tag = "behavior",
-    rename_all = "lowercase",
-    rename_all_fields = "camelCase"
-)]
-enum HostDecision {
-    Allow {
-        updated_input: Option<Value>,
-        #[serde(default)]
-        updated_permissions: Option<Vec<Value>>,
-    },
-    Deny {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        interrupt: bool,
-    },
-}
-
-impl HostDecision {
-    /// Returns the answer of a host that was `shown` this input.
-    fn answer(self, call: &ToolUse, shown: &Value) -> PermissionAnswer {
-        match self {
-            Self::Allow {
-                updated_input,
-                updated_permissions,
-            } => PermissionAnswer::Allow {
-                input: updated_input.and_then(|input| changed(input, shown, call)),
-                // Unknown kinds of updates are ignored.
-                updates: updated_permissions
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|update| PermissionUpdate::deserialize(update).ok())
-                    .collect(),
-            },
-            Self::Deny { message, interrupt } => PermissionAnswer::Deny { message, interrupt },
-        }
-    }
-
-    /// Returns the answer about a network host; permission updates say for how long it is allowed.
-    fn leave(self) -> HostPermission {
-        let Self::Allow {
-            updated_permissions,
-            ..
-        } = self
-        else {
-            return HostPermission::No;
-        };
-        let values = updated_permissions.into_iter().flatten();
-        let updates = values.filter_map(|update| PermissionUpdate::deserialize(update).ok());
-        let longest = updates.map(|update| match update.destination() {
-            Destination::Session => HostPermission::Session,
-            _ => HostPermission::Always,
-        });
-        longest.fold(HostPermission::Once, |longest, leave| match longest {
-            HostPermission::Always => longest,
-            _ => leave,
-        })
     }
 }
