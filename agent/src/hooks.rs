@@ -6,6 +6,7 @@
 
 mod call;
 mod command;
+mod elicitation;
 mod event;
 mod matcher;
 mod setting;
@@ -19,6 +20,7 @@ use ah_conversation::{Output, PermissionMode, ToolUse, ToolUseId};
 use async_trait::async_trait;
 pub use call::{HookAnswer, HookCall, HookOutput, HookReply};
 pub use command::CommandHook;
+pub use elicitation::HookedElicitations;
 pub use event::HookEvent;
 pub use matcher::{Matcher, MatcherError};
 use serde_json::{Value, json};
@@ -83,7 +85,8 @@ pub(crate) struct HookMoment<'a> {
     pub(crate) event: HookEvent,
     /// Text for matchers: the tool's name, or the kind of the event.
     pub(crate) kind: &'a str,
-    pub(crate) mode: PermissionMode,
+    /// `None` outside of the session's run.
+    pub(crate) mode: Option<PermissionMode>,
     pub(crate) call: Option<&'a ToolUseId>,
     /// Additional payload of the event, an object.
     pub(crate) more: Value,
@@ -148,7 +151,7 @@ impl Hooks {
     }
 
     /// Whether any hook is called at `event`.
-    pub(crate) fn has(&self, event: HookEvent) -> bool {
+    pub fn has(&self, event: HookEvent) -> bool {
         let event = self.event(event);
         self.hooks.iter().any(|hook| Some(hook.event()) == event)
     }
@@ -179,9 +182,11 @@ impl Hooks {
                 "session_id": self.session.session_id,
                 "transcript_path": self.session.transcript_path,
                 "cwd": self.session.cwd,
-                "permission_mode": moment.mode.as_str(),
                 "hook_event_name": event.as_str(),
             });
+            if let Some(mode) = moment.mode {
+                input["permission_mode"] = json!(mode.as_str());
+            }
             merge(&mut input, &more);
             let call = HookCall {
                 number: 1 + self.calls.fetch_add(1, Ordering::Relaxed),

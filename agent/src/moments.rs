@@ -32,7 +32,7 @@ impl Session {
         let moment = HookMoment {
             event,
             kind: &kind,
-            mode: self.settings.permissions.mode,
+            mode: Some(self.settings.permissions.mode),
             call: call.map(|call| &call.id),
             more,
         };

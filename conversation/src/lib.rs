@@ -9,6 +9,7 @@
 mod checkpoint;
 mod clock;
 mod command_line;
+mod elicitation;
 mod embedded;
 mod environment;
 mod estimate;
@@ -48,6 +49,7 @@ mod words;
 pub use checkpoint::{FileCause, FileChange, FileState, FileStep, place_of, redo, states_at, undo};
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};
+pub use elicitation::{Elicitation, ElicitationAnswer, Wanted};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};

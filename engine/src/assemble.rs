@@ -11,14 +11,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::Hook;
+use ah_agent::hooks::{Hook, HookEvent, HookedElicitations};
 use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, estimate_text};
-use ah_mcp::{RemoteServers, SdkHost, Transport};
+use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
 use ah_store::{SessionStore, SystemClock};
 
@@ -123,7 +123,6 @@ pub async fn session(
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
     let is_driven = inputs.host.is_some();
-    let tools = with_servers(tools, config, inputs.sandbox, inputs.host, warnings);
     let frontend = make_frontend(SessionView {
         interface: config.interface,
         model: provider.model().clone(),
@@ -131,12 +130,6 @@ pub async fn session(
         cwd: config.environment.cwd().to_owned(),
         session: store.id().to_string(),
     });
-    let frontend = match (&config.run.host.permission_tool, tools.servers()) {
-        (Some(name), Some(servers)) => {
-            Arc::new(PermissionTool::new(frontend, servers.clone(), name.clone()))
-        }
-        _ => frontend,
-    };
     let transcript = transcript(store, config)
         .filter(|_| is_driven)
         .unwrap_or_else(|| store.path().to_owned());
@@ -156,6 +149,25 @@ pub async fn session(
         &frontend,
         inputs.hooks,
     );
+    let has_answers = is_driven || hooks.has(HookEvent::Elicitation);
+    let asked = has_answers.then(|| {
+        Asked(Arc::new(HookedElicitations::new(
+            hooks.clone(),
+            frontend.clone(),
+        )))
+    });
+    let options = ah_mcp::Options {
+        host: inputs.host,
+        asked,
+        ..mcp_options(config, inputs.sandbox)
+    };
+    let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
+    let frontend = match (&config.run.host.permission_tool, tools.servers()) {
+        (Some(name), Some(servers)) => {
+            Arc::new(PermissionTool::new(frontend, servers.clone(), name.clone()))
+        }
+        _ => frontend,
+    };
     let ports = Ports {
         provider,
         summarizer,
@@ -175,13 +187,13 @@ fn with_servers(
     tools: Toolbox,
     config: &Config,
     sandbox_status: &SandboxStatus,
-    host: Option<SdkHost>,
+    options: ah_mcp::Options,
     warnings: &mut Vec<String>,
 ) -> Toolbox {
     let (mut servers, errors) = config.mcp_servers();
     warnings.extend(errors);
     warnings.extend(without_hosts(config, sandbox_status));
-    if host.is_none() {
+    if options.host.is_none() {
         servers.retain(|name, server| {
             let is_reached = server.transport != Transport::Sdk;
             if !is_reached {
@@ -195,10 +207,6 @@ fn with_servers(
             return tools;
         }
     }
-    let options = ah_mcp::Options {
-        host,
-        ..mcp_options(config, sandbox_status)
-    };
     let servers = RemoteServers::start(servers, options);
     for status in servers.not_started() {
         let reason = status.error.unwrap_or_default();

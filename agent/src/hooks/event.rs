@@ -19,6 +19,8 @@ pub enum HookEvent {
     SubagentStart,
     SubagentStop,
     SessionEnd,
+    Elicitation,
+    ElicitationResult,
     Setup,
     TaskCompleted,
     TeammateIdle,
@@ -26,7 +28,7 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All events.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
         Self::PreToolUse,
@@ -40,6 +42,8 @@ impl HookEvent {
         Self::SubagentStart,
         Self::SubagentStop,
         Self::SessionEnd,
+        Self::Elicitation,
+        Self::ElicitationResult,
         Self::Setup,
         Self::TaskCompleted,
         Self::TeammateIdle,
@@ -61,6 +65,8 @@ impl HookEvent {
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
             Self::SessionEnd => "SessionEnd",
+            Self::Elicitation => "Elicitation",
+            Self::ElicitationResult => "ElicitationResult",
             Self::Setup => "Setup",
             Self::TaskCompleted => "TaskCompleted",
             Self::TeammateIdle => "TeammateIdle",

@@ -44,7 +44,7 @@ impl Session {
                 let moment = HookMoment {
                     event,
                     kind: &call.name,
-                    mode,
+                    mode: Some(mode),
                     call: Some(&call.id),
                     more: output_payload(&call, &output, duration_ms),
                 };
@@ -92,7 +92,7 @@ impl Session {
                 let moment = HookMoment {
                     event,
                     kind: &call.name,
-                    mode: self.settings.permissions.mode,
+                    mode: Some(self.settings.permissions.mode),
                     call: Some(&call.id),
                     more,
                 };

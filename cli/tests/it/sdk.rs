@@ -2,6 +2,7 @@
 //! SDKs themselves are tested in `interop/sdk`.
 
 mod commands;
+mod elicitation;
 pub mod host;
 mod lines;
 mod network;

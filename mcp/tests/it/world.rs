@@ -42,6 +42,7 @@ impl World {
         let environment = Environment::new(variables, folder.path().to_owned());
         let mut options = Options {
             reserved: None,
+            asked: None,
             confined: None,
             environment: environment.clone(),
             http: ah_http::Options::default(),

@@ -1,6 +1,9 @@
 //! Questions to the host: whether a tool call is allowed, and whether a command may connect to a network host.
 
-use ah_conversation::{Host, HostPermission, PermissionAnswer, PermissionRequest, ToolUse};
+use ah_conversation::{
+    Elicitation, ElicitationAnswer, Host, HostPermission, PermissionAnswer, PermissionRequest,
+    ToolUse, Wanted,
+};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -83,6 +86,25 @@ impl Host for Speaker {
             // Without an answer it is not allowed.
             Err(_) => HostPermission::No,
         }
+    }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        let mut request = question.to_value();
+        request["subtype"] = json!("elicitation");
+        if let Wanted::Form(schema) = &question.wanted
+            && let Some(fields) = schema["properties"].as_object()
+        {
+            request["property_order"] = json!(fields.keys().collect::<Vec<_>>());
+        }
+        let answer = self.waiting(self.link.ask(request)).await;
+        // A host that cannot ask anybody says so by an error.
+        let answer = answer.ok().as_ref().and_then(ElicitationAnswer::of_value);
+        answer.unwrap_or(ElicitationAnswer::Cancel)
+    }
+
+    fn elicitation_complete(&self, server: &str, id: &str) {
+        let told = json!({"mcp_server_name": server, "elicitation_id": id});
+        self.system("elicitation_complete", told);
     }
 }
 

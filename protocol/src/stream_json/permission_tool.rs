@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Context, Event, Host, HostPermission, Input, PermissionAnswer, PermissionRequest, Servers,
-    ToolUse,
+    Context, Elicitation, ElicitationAnswer, Event, Host, HostPermission, Input, PermissionAnswer,
+    PermissionRequest, Servers, ToolUse,
 };
 use async_trait::async_trait;
 use serde::Deserialize as _;
@@ -86,6 +86,14 @@ impl Host for PermissionTool {
 
     async fn new_host(&self, host: &str) -> HostPermission {
         self.frontend.new_host(host).await
+    }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        self.frontend.elicitation(question).await
+    }
+
+    fn elicitation_complete(&self, server: &str, id: &str) {
+        self.frontend.elicitation_complete(server, id);
     }
 }
 
