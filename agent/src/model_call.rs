@@ -451,9 +451,10 @@ impl Session {
             } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
             StreamEvent::Fallback(FallbackNotice {
                 model,
+                instead_of,
                 error: Some(error),
             }) => self.emit(EventKind::Fallback {
-                from_model: self.provider_for(purpose).model().name.clone(),
+                from_model: instead_of,
                 to_model: model.name,
                 error,
             }),

@@ -25,8 +25,8 @@ use crate::trust::Reason;
 pub struct Overrides {
     /// The model's name.
     pub model: Option<String>,
-    /// The fallback model if the first stays overloaded or fails.
-    pub fallback_model: Option<String>,
+    /// The fallback models if the first stays overloaded or fails, in order; none if empty.
+    pub fallback_models: Vec<String>,
     /// Reasoning effort of the model.
     pub effort: Option<Effort>,
     /// The thinking budget in tokens; 0 turns thinking off.

@@ -118,7 +118,7 @@ impl Config {
             project_root,
             sources,
             model: model(overrides.model.clone(), &process, &first),
-            fallback_model: fallback_model(overrides.fallback_model.clone(), &first),
+            fallback_models: fallback_models(&overrides.fallback_models, &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
@@ -295,8 +295,9 @@ fn max_thinking_tokens(
     }
 }
 
-fn fallback_model(typed: Option<String>, first: &First<'_>) -> Option<Sourced<String>> {
-    given(typed).or_else(|| first.value(|settings| settings.fallback_model.clone()))
+fn fallback_models(typed: &[String], first: &First<'_>) -> Option<Sourced<Vec<String>>> {
+    let typed = (!typed.is_empty()).then(|| typed.to_vec());
+    given(typed).or_else(|| first.value(|settings| settings.fallback_models.clone()))
 }
 
 fn max_tool_output_bytes(first: &First<'_>) -> Sourced<u64> {

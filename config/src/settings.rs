@@ -30,8 +30,8 @@ use web::WebSettings;
 pub struct Settings {
     /// The model.
     pub model: Option<String>,
-    /// The fallback model.
-    pub fallback_model: Option<String>,
+    /// The fallback models, in order.
+    pub fallback_models: Option<Vec<String>>,
     /// The model for summaries.
     pub compaction_model: Option<String>,
     /// Name of the output style.
@@ -139,7 +139,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
         match key.as_str() {
             "$schema" => {}
             "model" => settings.model = Some(file.value(value)?),
-            "fallbackModel" => settings.fallback_model = Some(file.value(value)?),
+            "fallbackModel" => settings.fallback_models = Some(file.names(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
             "outputStyle" => settings.output_style = Some(file.value(value)?),
             "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
@@ -364,7 +364,7 @@ mod tests {
         };
         let expected = Settings {
             model: Some("haiku".to_owned()),
-            fallback_model: Some("opus".to_owned()),
+            fallback_models: Some(vec!["opus".to_owned()]),
             compaction_model: Some("sonnet".to_owned()),
             output_style: Some("Concise".to_owned()),
             auto_compact_window: Some(100_000),

@@ -316,7 +316,9 @@ pub struct RetryNotice {
 pub struct FallbackNotice {
     /// The model that answers.
     pub model: Model,
-    /// Error of the other model; `None` if an earlier request reported it.
+    /// Name of the model in whose place it does.
+    pub instead_of: String,
+    /// Error of that model; `None` if an earlier request reported it.
     pub error: Option<String>,
 }
 

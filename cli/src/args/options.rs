@@ -109,9 +109,9 @@ pub struct ModelOptions {
     /// Model: opus, sonnet, haiku, a full name, PROVIDER/NAME, or script:FILE
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Fallback model when the main one stays overloaded or fails
-    #[arg(long, value_name = "NAME")]
-    pub fallback_model: Option<String>,
+    /// Fallback models when the main one stays overloaded or fails, in order, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub fallback_model: Vec<String>,
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,

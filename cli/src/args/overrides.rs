@@ -36,7 +36,7 @@ impl Options {
             .then_some(PermissionMode::BypassPermissions);
         Ok(Overrides {
             model: model.model.clone(),
-            fallback_model: model.fallback_model.clone(),
+            fallback_models: model.fallback_model.clone(),
             effort: model.effort,
             max_thinking_tokens: model.thinking_budget(),
             tool_concurrency: tools.tool_concurrency.map(Concurrency::from),
