@@ -113,7 +113,11 @@ impl Session {
 
     /// Finds the tool and validates the arguments.
     pub(crate) fn prepare(&self, call: ToolUse) -> PreparedCall {
-        let call = self.tools.resolved(call);
+        let alias = self.settings.tool_aliases.get(&call.name).cloned();
+        let call = self.tools.resolved(ToolUse {
+            name: alias.unwrap_or(call.name),
+            ..call
+        });
         let Some(entry) = self.tools.find(&call.name) else {
             let known: Vec<_> = self
                 .tools

@@ -104,6 +104,11 @@ pub struct PromptOptions {
     pub system_prompt: Option<SystemPromptSource>,
     /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Whether the description of place and time is told in a message, so that the system prompt is the same on other
+    /// machines.
+    pub is_portable: bool,
+    /// What mode `plan` asks for.
+    pub plan_instructions: Option<String>,
     /// The skill to use.
     pub skill: Option<String>,
     /// Definitions of subagents by name, in the format of the Agent SDKs.
@@ -136,6 +141,8 @@ pub struct ToolOptions {
     pub only: Option<Vec<String>>,
     /// Tools added (`NAME=COMMAND`) or removed (`NAME=`).
     pub commands: Vec<String>,
+    /// Tools that are called in the place of others, by the name that the model uses.
+    pub aliases: BTreeMap<String, String>,
 }
 
 /// The sandbox and its grants.

@@ -245,6 +245,8 @@ fn settings(
     }
     Ok(SessionSettings {
         prompt: prompt_source(config, tools, inputs.skills, sandbox, &blocks),
+        plan_instructions: config.run.prompt.plan_instructions.clone(),
+        tool_aliases: Arc::new(config.run.tools.aliases.clone()),
         limits: Limits {
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
@@ -303,10 +305,14 @@ fn prompt_source(
     blocks: &[Vec<PromptPart>],
 ) -> PromptSource {
     let (config, specs) = (config.clone(), tools.specs().clone());
-    let (skills, first) = (skills.clone(), SystemPrompt::of(blocks));
+    let apart: &[&str] = match config.run.prompt.is_portable {
+        true => &["environment"],
+        false => &[],
+    };
+    let (skills, first) = (skills.clone(), SystemPrompt::apart_from(blocks, apart));
     PromptSource::new(
         move || match system_prompt(&config, &specs, &skills, &sandbox) {
-            Ok((blocks, _)) => SystemPrompt::of(&blocks),
+            Ok((blocks, _)) => SystemPrompt::apart_from(&blocks, apart),
             Err(_) => first.clone(),
         },
     )

@@ -368,8 +368,13 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
     prompt
         .append_system_prompt
         .clone_from(&wishes.append_system_prompt);
+    prompt.is_portable = wishes.exclude_dynamic_sections;
+    prompt
+        .plan_instructions
+        .clone_from(&wishes.plan_mode_instructions);
     prompt.answer_schema.clone_from(&wishes.json_schema);
     prompt.agents = wishes.agents.clone().unwrap_or_default();
+    overrides.run.tools.aliases.clone_from(&wishes.tool_aliases);
     let mut servers = wishes.mcp_servers.clone().unwrap_or_default();
     for name in &wishes.sdk_mcp_servers {
         servers.insert(name.clone(), json!({"type": "sdk", "name": name}));

@@ -16,7 +16,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("chrome", false),
     ("disable-slash-commands", false),
     ("enable-auto-mode", false),
-    ("exclude-dynamic-system-prompt-sections", false),
     ("ide", false),
     ("initialize-fields", true),
     ("managed-settings", true),

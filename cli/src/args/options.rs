@@ -174,6 +174,9 @@ pub struct PromptOptions {
     /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
+    /// Tell place, date and branch in a message, so that the system prompt is the same on other machines
+    #[arg(long)]
+    pub exclude_dynamic_system_prompt_sections: bool,
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,

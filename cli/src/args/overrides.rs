@@ -1,5 +1,6 @@
 //! Conversion of the options to the typed values of the configuration.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ah::assemble::bad_schema;
@@ -69,6 +70,7 @@ impl Options {
                 profile: self.tools.profile.map(overrides::Profile::from),
                 only: self.tools.tools.clone(),
                 commands: self.tools.tool.clone(),
+                aliases: BTreeMap::new(),
             },
             sandbox: self.sandbox.sandbox_options(),
             host: self.host_options(),
@@ -131,6 +133,8 @@ impl options::PromptOptions {
         Ok(PromptOptions {
             system_prompt: file.or(text),
             append_system_prompt: self.append_system_prompt.clone(),
+            is_portable: self.exclude_dynamic_system_prompt_sections,
+            plan_instructions: None,
             skill: self.skill.clone(),
             agents: self
                 .agents

@@ -4,6 +4,7 @@
 mod commands;
 mod elicitation;
 pub mod host;
+mod initialize;
 mod lines;
 mod network;
 mod permission_tool;

@@ -3,6 +3,7 @@
 //! Control requests of the SDKs are nested (`request.subtype`); the flat form (`command`, `params`) of the older
 //! specification is accepted too, and answered in that form.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ah_conversation::{ContentBlock, Image, PermissionMode};
@@ -236,6 +237,12 @@ pub struct Initialize {
     pub system_prompt: Option<Texts>,
     /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Whether the description of place and time is told in a message.
+    pub exclude_dynamic_sections: bool,
+    /// What mode `plan` asks for.
+    pub plan_mode_instructions: Option<String>,
+    /// Tools that are called in the place of others, by the name that the model uses.
+    pub tool_aliases: BTreeMap<String, String>,
     /// Tools to remove, and rules for calls to deny.
     pub disallowed_tools: Option<Vec<String>>,
     /// Subagent definitions by name.
