@@ -182,11 +182,11 @@ impl Hooks {
                 "session_id": self.session.session_id,
                 "transcript_path": self.session.transcript_path,
                 "cwd": self.session.cwd,
-                "hook_event_name": event.as_str(),
             });
             if let Some(mode) = moment.mode {
                 input["permission_mode"] = json!(mode.as_str());
             }
+            input["hook_event_name"] = json!(event.as_str());
             merge(&mut input, &more);
             let call = HookCall {
                 number: 1 + self.calls.fetch_add(1, Ordering::Relaxed),

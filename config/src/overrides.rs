@@ -25,6 +25,8 @@ use crate::trust::Reason;
 pub struct Overrides {
     /// The model's name.
     pub model: Option<String>,
+    /// Settings that nothing overrides, unless a file of an administrator exists.
+    pub managed_settings: Option<SettingsSource>,
     /// The fallback models if the first stays overloaded or fails, in order; none if empty.
     pub fallback_models: Vec<String>,
     /// Reasoning effort of the model.

@@ -61,14 +61,27 @@ impl Config {
 ///
 /// # Errors
 ///
-/// If root wants it elsewhere.
+/// If root wants it elsewhere, or settings forbid it.
 pub(crate) fn may_bypass(
-    mode: PermissionMode,
+    mode: &Sourced<PermissionMode>,
     overrides: &Overrides,
     interface: Interface,
-    environment: &Environment,
+    (environment, layers): (&Environment, &[Layer]),
 ) -> Result<bool, Error> {
-    let is_wanted = mode == PermissionMode::BypassPermissions || overrides.may_bypass;
+    let is_in_force = mode.value == PermissionMode::BypassPermissions;
+    let is_forbidden = |layer: &&Layer| layer.settings.permissions.forbids_bypass;
+    if let Some(layer) = layers.iter().find(is_forbidden) {
+        let message = format!(
+            "permissions cannot be bypassed: {} forbids it",
+            layer.origin
+        );
+        return if is_in_force {
+            Err(Error::failure(message))
+        } else {
+            Ok(false)
+        };
+    }
+    let is_wanted = is_in_force || overrides.may_bypass;
     let is_sandboxed = matches!(
         overrides.run.sandbox.wanted,
         Some(SandboxChoice::Required(_))

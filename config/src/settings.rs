@@ -109,6 +109,8 @@ pub struct PermissionSettings {
     pub additional_directories: Vec<PathBuf>,
     /// Permission mode for calls that no rule covers.
     pub default_mode: Option<PermissionMode>,
+    /// Whether the mode `bypassPermissions` may not be chosen.
+    pub forbids_bypass: bool,
 }
 
 /// Keys of other agents' settings that have no effect here and that no user would miss.
@@ -243,6 +245,9 @@ impl<'a> File<'a> {
                         .parse()
                         .map_err(|error: String| self.error_at(&error, value))?;
                     permissions.default_mode = Some(mode);
+                }
+                "disableBypassPermissionsMode" => {
+                    permissions.forbids_bypass = self.value::<String>(value)? == "disable";
                 }
                 _ => self.warn_unknown(&format!("permissions.{key}"), value),
             }
@@ -390,6 +395,7 @@ mod tests {
                 deny: vec!["Edit".parse().unwrap()],
                 additional_directories: vec!["../lib".into()],
                 default_mode: Some(PermissionMode::AcceptEdits),
+                forbids_bypass: false,
             },
             sandbox: SandboxSettings {
                 enabled: Some(true),
@@ -550,7 +556,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (34, 5, 12),
+            (34, 6, 12),
             "a setting is missing in the schema"
         );
     }

@@ -49,6 +49,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
                 additional_directories,
                 // It counts if it is stricter.
                 default_mode: _,
+                forbids_bypass: _,
             },
         // A project, trusted or not, keeps only stricter values here.
         sandbox: _,

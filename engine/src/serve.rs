@@ -443,7 +443,9 @@ fn settings(config: &Config) -> Vec<(String, Value)> {
         let text = std::fs::read_to_string(path).ok()?;
         let content = serde_json::from_str(&text).ok()?;
         let is_local = path.to_string_lossy().ends_with(".local.json");
+        let is_managed = path.ends_with("managed-settings.json");
         let source = match path.starts_with(&config.project_root) {
+            _ if is_managed => "policySettings",
             true if is_local => "localSettings",
             true => "projectSettings",
             false => "userSettings",

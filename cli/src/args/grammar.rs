@@ -18,7 +18,6 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("enable-auto-mode", false),
     ("ide", false),
     ("initialize-fields", true),
-    ("managed-settings", true),
     ("managed-settings-in-initialize", false),
     ("mcp-debug", false),
     ("no-chrome", false),

@@ -370,6 +370,9 @@ pub struct SettingsOptions {
     /// Additional settings: a file, or a JSON object
     #[arg(long, value_name = "FILE|JSON", global = true)]
     pub settings: Option<String>,
+    /// Settings that nothing overrides, unless a file of an administrator exists: a file, or a JSON object
+    #[arg(long, value_name = "FILE|JSON", global = true)]
+    pub managed_settings: Option<String>,
     /// Plugin folder with commands, skills, agents, hooks and MCP servers
     #[arg(long, value_name = "DIR", global = true)]
     pub plugin_dir: Vec<PathBuf>,

@@ -48,11 +48,11 @@ impl Options {
             directories: safety.add_dir.clone(),
             trust,
             mcp_servers: self.mcp_servers()?,
-            settings: self
-                .settings
-                .settings
-                .as_deref()
-                .map(settings)
+            settings: { self.settings.settings.as_deref() }
+                .map(|given| settings("--settings", given))
+                .transpose()?,
+            managed_settings: { self.settings.managed_settings.as_deref() }
+                .map(|given| settings("--managed-settings", given))
                 .transpose()?,
             setting_sources: { self.settings.setting_sources.as_deref() }
                 .map(|list| Sources::parse(Some(list)))
@@ -185,11 +185,11 @@ fn is_object(given: &str) -> bool {
     given.trim_start().starts_with('{')
 }
 
-fn settings(given: &str) -> Result<SettingsSource, Error> {
+fn settings(option: &str, given: &str) -> Result<SettingsSource, Error> {
     if !is_object(given) {
         return Ok(SettingsSource::File(given.into()));
     }
-    SettingsSource::parse("--settings", given).map_err(|error| error.with_kind(ErrorKind::Usage))
+    SettingsSource::parse(option, given).map_err(|error| error.with_kind(ErrorKind::Usage))
 }
 
 fn agents(text: &str) -> Result<Map<String, Value>, Error> {
