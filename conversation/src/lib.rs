@@ -89,7 +89,7 @@ pub use steering::{Steered, steered_by, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
-pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks};
+pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use tool::{Access, Context, DisplayKey, Progress, ProgressSink, Tool, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};

@@ -12,3 +12,4 @@ mod requests;
 mod transcript;
 mod transport;
 mod turns;
+mod without_model;

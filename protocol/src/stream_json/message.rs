@@ -33,17 +33,22 @@ pub(crate) fn content(block: &ContentBlock) -> Value {
     }
 }
 
+/// Returns the blocks of a result.
+pub(crate) fn result_content(blocks: &[ResultBlock]) -> Value {
+    let blocks = blocks.iter().map(|block| match block {
+        ResultBlock::Text { text } => json!({"type": "text", "text": text}),
+        ResultBlock::Image(image) => picture(image),
+    });
+    blocks.collect()
+}
+
 /// Returns a tool result as a block.
 pub(crate) fn tool_result(result: &ToolResult) -> Value {
     let is_text = |block: &ResultBlock| matches!(block, ResultBlock::Text { .. });
     let content = if result.content.iter().all(is_text) {
         json!(result.text())
     } else {
-        let blocks = result.content.iter().map(|block| match block {
-            ResultBlock::Text { text } => json!({"type": "text", "text": text}),
-            ResultBlock::Image(image) => picture(image),
-        });
-        blocks.collect()
+        result_content(&result.content)
     };
     json!({
         "type": "tool_result",

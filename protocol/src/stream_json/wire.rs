@@ -158,7 +158,20 @@ pub(crate) enum ControlRequest {
         server: String,
         message: Value,
     },
+    /// Call a tool of an MCP server without the model.
+    McpCall {
+        tool: String,
+        arguments: Map<String, Value>,
+    },
+    McpReadResource {
+        server: String,
+        uri: String,
+    },
     ContextUsage,
+    /// Return the end of a background command's output.
+    TaskOutput {
+        id: String,
+    },
     StopTask {
         id: String,
     },
@@ -173,6 +186,8 @@ pub(crate) enum ControlRequest {
     },
     GetSettings,
     SessionCost,
+    /// Return cost and usage as values.
+    SessionUsage,
     RenameSession {
         title: String,
     },
@@ -499,6 +514,25 @@ fn of_typescript(
         },
         "get_settings" => ControlRequest::GetSettings,
         "get_session_cost" => ControlRequest::SessionCost,
+        "get_usage" => ControlRequest::SessionUsage,
+        "get_task_output" => match text(fields, "task_id") {
+            Some(id) => ControlRequest::TaskOutput { id },
+            None => return Some(Err("task_id")),
+        },
+        "mcp_call" => match text(fields, "tool") {
+            Some(tool) => ControlRequest::McpCall {
+                tool,
+                arguments: { fields.get("arguments").and_then(Value::as_object) }
+                    .cloned()
+                    .unwrap_or_default(),
+            },
+            None => return Some(Err("tool")),
+        },
+        "mcp_read_resource" => match (text(fields, "serverName"), text(fields, "uri")) {
+            (Some(server), Some(uri)) => ControlRequest::McpReadResource { server, uri },
+            (None, _) => return Some(Err("serverName")),
+            (_, None) => return Some(Err("uri")),
+        },
         "rename_session" => match text(fields, "title") {
             Some(title) => ControlRequest::RenameSession { title },
             None => return Some(Err("title")),

@@ -476,6 +476,9 @@ impl Worker {
                 .rename(name)
                 .await
                 .map(|_| format!("Session renamed to: {name}")),
+            Local::Agents => Ok(introduction::agents_text(&engaged.agents)),
+            Local::Styles => Ok(introduction::styles_text(&shared.introduction())),
+            Local::Servers(wanted) => handles.manage_servers(wanted.as_deref()).await,
             Local::Compact(_) | Local::Clear | Local::Unavailable => {
                 Ok("This command isn't available in this environment.".to_owned())
             }
