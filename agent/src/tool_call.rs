@@ -96,8 +96,9 @@ impl Session {
             }
         }
         // Calls without a result after an interrupt are answered as after a crash.
-        let results = close_open_calls(&self.transcript)
-            .into_iter()
+        let results = close_open_calls(&self.transcript);
+        self.after_batch(&batch.calls, &results, stop).await;
+        let results = { results.into_iter() }
             .map(ContentBlock::ToolResult)
             .chain(self.take_context())
             .collect();

@@ -3,6 +3,7 @@
 
 mod commands;
 mod elicitation;
+mod hooks;
 pub mod host;
 mod initialize;
 mod lines;

@@ -1,8 +1,8 @@
 //! Parts of messages in the form of the SDKs. Pure; ids are arguments.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, ErrorClass, Image, ProviderError, ResultBlock, StreamEvent,
-    Time, ToolResult, Usage,
+    BlockStart, ContentBlock, Delta, Image, ProviderError, ResultBlock, StreamEvent, Time,
+    ToolResult, Usage,
 };
 use serde_json::{Value, json};
 
@@ -162,24 +162,6 @@ pub(crate) fn timestamp(time: Time) -> Value {
     match moment {
         Ok(moment) => json!(format!("{moment:.3}")),
         Err(_) => Value::Null,
-    }
-}
-
-/// Returns the SDKs' name for the kind of an API error.
-pub(crate) fn error_kind(error: &ProviderError) -> &'static str {
-    match error.class {
-        ErrorClass::Authentication => "authentication_failed",
-        ErrorClass::Billing => "billing_error",
-        ErrorClass::RateLimit => "rate_limit",
-        ErrorClass::Overloaded => "overloaded",
-        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong => "invalid_request",
-        ErrorClass::ModelNotFound => "model_not_found",
-        ErrorClass::Server => "server_error",
-        ErrorClass::Network
-        | ErrorClass::Protocol
-        | ErrorClass::Stalled
-        | ErrorClass::Script
-        | ErrorClass::Unknown => "unknown",
     }
 }
 

@@ -17,7 +17,7 @@ use super::control::{Handles, HandlesState};
 use super::introduction;
 use super::local::{Local, LocalCommand, local};
 use super::lock::lock;
-use super::message::{error_kind, error_text};
+use super::message::error_text;
 use super::queue::Queue;
 use super::result::{self, Circumstances, not_begun};
 use super::shared::{Shared, Work};
@@ -513,7 +513,8 @@ impl Worker {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
         if let Some(RunFailure::Provider(error)) = &outcome.failure {
-            self.speaker.failed(&error_text(error), error_kind(error));
+            self.speaker
+                .failed(&error_text(error), error.class.as_str());
         }
         if outcome.reason == ExitReason::Interrupted {
             let words = if while_speaking {
