@@ -20,7 +20,7 @@ use crate::origin::{Origin, Sourced};
 use crate::overlay::Overlay;
 use crate::overrides::{Overrides, Profile, SandboxChoice};
 use crate::project::{counting, permission_mode, tighten, trust};
-use crate::rules::{directories, hooks, may_bypass, rules};
+use crate::rules::{directories, forbids_bypass, hooks, may_bypass, refuse_bypass, rules};
 use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
 use crate::trust::Trust;
@@ -117,7 +117,7 @@ impl Config {
             mut warnings,
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
-        warnings.extend(keep_sandbox(&mut overrides, &layers));
+        warnings.extend(restrict(&mut overrides, &layers));
         let servers = servers(&layers);
         let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
@@ -126,6 +126,7 @@ impl Config {
         pass_variables(&mut environment, &layers, &overrides);
         let permission_mode =
             permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
+        refuse_bypass(&permission_mode, &layers)?;
         let first = First { layers: &layers };
         Ok(Self {
             interface,
@@ -155,12 +156,7 @@ impl Config {
             conversation: ConversationConfig::of(&first),
             work: first.value(|settings| settings.work.clone()),
             stop: first.value(|settings| settings.stop.clone()),
-            may_bypass: may_bypass(
-                &permission_mode,
-                &overrides,
-                interface,
-                (&environment, &layers),
-            )?,
+            may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
             allow: rules(&overrides.allow, &layers, |settings| {
                 &settings.permissions.allow
@@ -260,8 +256,10 @@ fn trusted_layers(
     }
 }
 
-/// Drops `--no-sandbox` if an administrator has turned the sandbox on; returns a warning then.
-fn keep_sandbox(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
+/// Drops options that settings forbid: `--no-sandbox` where an administrator has turned the sandbox on, and that
+/// permissions may be bypassed. Returns a warning for the first.
+fn restrict(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
+    overrides.may_bypass &= !layers.iter().any(forbids_bypass);
     let set = First { layers }.managed();
     let enabled = set.value(|settings| settings.sandbox.enabled)?;
     let wanted = &mut overrides.run.sandbox.wanted;

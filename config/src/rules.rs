@@ -61,27 +61,14 @@ impl Config {
 ///
 /// # Errors
 ///
-/// If root wants it elsewhere, or settings forbid it.
+/// If root wants it elsewhere.
 pub(crate) fn may_bypass(
-    mode: &Sourced<PermissionMode>,
+    mode: PermissionMode,
     overrides: &Overrides,
     interface: Interface,
-    (environment, layers): (&Environment, &[Layer]),
+    environment: &Environment,
 ) -> Result<bool, Error> {
-    let is_in_force = mode.value == PermissionMode::BypassPermissions;
-    let is_forbidden = |layer: &&Layer| layer.settings.permissions.forbids_bypass;
-    if let Some(layer) = layers.iter().find(is_forbidden) {
-        let message = format!(
-            "permissions cannot be bypassed: {} forbids it",
-            layer.origin
-        );
-        return if is_in_force {
-            Err(Error::failure(message))
-        } else {
-            Ok(false)
-        };
-    }
-    let is_wanted = is_in_force || overrides.may_bypass;
+    let is_wanted = mode == PermissionMode::BypassPermissions || overrides.may_bypass;
     let is_sandboxed = matches!(
         overrides.run.sandbox.wanted,
         Some(SandboxChoice::Required(_))
@@ -96,6 +83,30 @@ pub(crate) fn may_bypass(
         )));
     }
     Ok(is_wanted)
+}
+
+/// Whether the settings of a layer forbid to bypass permissions.
+pub(crate) fn forbids_bypass(layer: &Layer) -> bool {
+    layer.settings.permissions.forbids_bypass
+}
+
+/// Refuses the mode `bypassPermissions` where settings forbid it.
+///
+/// # Errors
+///
+/// If they do.
+pub(crate) fn refuse_bypass(mode: &Sourced<PermissionMode>, layers: &[Layer]) -> Result<(), Error> {
+    let forbids = layers.iter().find(|layer| forbids_bypass(layer));
+    match forbids.filter(|_| mode.value == PermissionMode::BypassPermissions) {
+        None => Ok(()),
+        Some(layer) => {
+            let message = format!(
+                "permissions cannot be bypassed: {} forbids it",
+                layer.origin
+            );
+            Err(Error::failure(message))
+        }
+    }
 }
 
 /// Returns the path without symbolic links, as tools resolve the paths of their calls.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookEvent, HookedElicitations};
+use ah_agent::hooks::{Hook, HookEvent, HookedElicitations, Hooks};
 use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
@@ -122,7 +122,6 @@ pub async fn session(
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
-    let is_driven = inputs.host.is_some();
     let frontend = make_frontend(SessionView {
         interface: config.interface,
         model: provider.model().clone(),
@@ -131,7 +130,7 @@ pub async fn session(
         session: store.id().to_string(),
     });
     let transcript = transcript(store, config)
-        .filter(|_| is_driven)
+        .filter(|_| inputs.host.is_some())
         .unwrap_or_else(|| store.path().to_owned());
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
@@ -149,25 +148,9 @@ pub async fn session(
         &frontend,
         inputs.hooks,
     );
-    let has_answers = is_driven || hooks.has(HookEvent::Elicitation);
-    let asked = has_answers.then(|| {
-        Asked(Arc::new(HookedElicitations::new(
-            hooks.clone(),
-            frontend.clone(),
-        )))
-    });
-    let options = ah_mcp::Options {
-        host: inputs.host,
-        asked,
-        ..mcp_options(config, inputs.sandbox)
-    };
+    let options = server_options(inputs.host, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
-    let frontend = match (&config.run.host.permission_tool, tools.servers()) {
-        (Some(name), Some(servers)) => {
-            Arc::new(PermissionTool::new(frontend, servers.clone(), name.clone()))
-        }
-        _ => frontend,
-    };
+    let frontend = decided_by_tool(frontend, &tools, config);
     let ports = Ports {
         provider,
         summarizer,
@@ -179,6 +162,38 @@ pub async fn session(
         refusals: safety::refusals(inputs.sandbox),
     };
     Ok((ports, tools, settings))
+}
+
+/// Returns the options of MCP servers; what they ask the user goes to the hooks and to the host of an Agent SDK.
+fn server_options(
+    host: Option<SdkHost>,
+    hooks: &Hooks,
+    frontend: &Arc<dyn Frontend>,
+    config: &Config,
+    sandbox_status: &SandboxStatus,
+) -> ah_mcp::Options {
+    let is_answered = host.is_some() || hooks.has(HookEvent::Elicitation);
+    let asked = || HookedElicitations::new(hooks.clone(), frontend.clone());
+    ah_mcp::Options {
+        host,
+        asked: is_answered.then(|| Asked(Arc::new(asked()))),
+        ..mcp_options(config, sandbox_status)
+    }
+}
+
+/// Returns the frontend, whose questions about permissions a tool answers if one is named.
+fn decided_by_tool(
+    frontend: Arc<dyn Frontend>,
+    tools: &Toolbox,
+    config: &Config,
+) -> Arc<dyn Frontend> {
+    match (&config.run.host.permission_tool, tools.servers()) {
+        (Some(name), Some(servers)) => {
+            let (servers, name) = (servers.clone(), name.clone());
+            Arc::new(PermissionTool::new(frontend, servers, name))
+        }
+        _ => frontend,
+    }
 }
 
 /// Returns the tools including those of MCP servers, which are started here. The first request waits for them: tools

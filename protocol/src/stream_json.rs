@@ -19,6 +19,7 @@ mod context;
 mod control;
 mod decision;
 mod host;
+mod initialize;
 mod input;
 mod introduction;
 mod link;
@@ -39,12 +40,12 @@ mod totals;
 mod wire;
 mod worker;
 
+pub use initialize::{Initialize, NamedPlugin, Texts};
 pub use local::is_local;
 pub use permission_tool::PermissionTool;
 pub use pipes::{Gone, Pipe, Pipes};
 pub use program::{Messages, Program, Requests};
 pub use serve::{Source, Streams, serve, serve_program};
-pub use wire::{Initialize, NamedPlugin, Texts};
 pub use worker::Served;
 
 /// Messages that the host asked for in addition.

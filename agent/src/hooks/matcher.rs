@@ -17,11 +17,14 @@ enum Filter {
     #[default]
     All,
     Names(Vec<String>),
-    Pattern {
-        exact: Regex,
-        /// The same, in any case.
-        loose: Regex,
-    },
+    Pattern(Box<Pattern>),
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    exact: Regex,
+    /// The same, in any case.
+    loose: Regex,
 }
 
 /// Error of a text that is neither names nor a regular expression: a hook with it would never be called.
@@ -70,9 +73,13 @@ impl Matcher {
         match &self.filter {
             Filter::All => true,
             Filter::Names(names) => names.iter().any(|known| is_same_tool(known, name)),
-            Filter::Pattern { exact, loose } => {
+            Filter::Pattern(pattern) => {
                 let is_own = !name.starts_with("mcp__") && !name.contains(char::is_uppercase);
-                let pattern = if is_own { loose } else { exact };
+                let pattern = if is_own {
+                    &pattern.loose
+                } else {
+                    &pattern.exact
+                };
                 pattern.is_match(name).unwrap_or(true)
             }
         }
@@ -98,10 +105,10 @@ fn pattern(text: &str) -> Result<Filter, String> {
         let pattern = builder.case_insensitive(ignores_case).build();
         pattern.map_err(|error| error.to_string())
     };
-    Ok(Filter::Pattern {
+    Ok(Filter::Pattern(Box::new(Pattern {
         exact: compile(false)?,
         loose: compile(true)?,
-    })
+    })))
 }
 
 /// Returns the first part that means something to our expressions, but nothing or something else to JavaScript's.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::control::{Handles, unknown};
+use super::initialize::Initialize;
 use super::input::Line;
 use super::introduction;
 use super::link::Link;
@@ -19,8 +20,7 @@ use super::speaker::Speaker;
 use super::speaker::lifecycle::PromptState;
 use super::totals::Totals;
 use super::wire::{
-    self, ControlRequest, Incoming, Initialize, IntroductionPart, Priority, Prompt, RequestError,
-    ResponseForm,
+    self, ControlRequest, Incoming, IntroductionPart, Priority, Prompt, RequestError, ResponseForm,
 };
 use crate::{Engine, Introduction};
 
