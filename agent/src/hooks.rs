@@ -6,6 +6,7 @@
 
 mod call;
 mod command;
+mod elicitation;
 mod event;
 mod matcher;
 mod setting;
@@ -15,10 +16,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ah_conversation::{Content, Output, PermissionMode, ResultBlock, ToolUse, ToolUseId};
+use ah_conversation::{Output, PermissionMode, ToolUse, ToolUseId};
 use async_trait::async_trait;
 pub use call::{HookAnswer, HookCall, HookOutput, HookReply};
 pub use command::CommandHook;
+pub use elicitation::HookedElicitations;
 pub use event::HookEvent;
 pub use matcher::{Matcher, MatcherError};
 use serde_json::{Value, json};
@@ -83,7 +85,8 @@ pub(crate) struct HookMoment<'a> {
     pub(crate) event: HookEvent,
     /// Text for matchers: the tool's name, or the kind of the event.
     pub(crate) kind: &'a str,
-    pub(crate) mode: PermissionMode,
+    /// `None` outside of the session's run.
+    pub(crate) mode: Option<PermissionMode>,
     pub(crate) call: Option<&'a ToolUseId>,
     /// Additional payload of the event, an object.
     pub(crate) more: Value,
@@ -148,7 +151,7 @@ impl Hooks {
     }
 
     /// Whether any hook is called at `event`.
-    pub(crate) fn has(&self, event: HookEvent) -> bool {
+    pub fn has(&self, event: HookEvent) -> bool {
         let event = self.event(event);
         self.hooks.iter().any(|hook| Some(hook.event()) == event)
     }
@@ -179,9 +182,11 @@ impl Hooks {
                 "session_id": self.session.session_id,
                 "transcript_path": self.session.transcript_path,
                 "cwd": self.session.cwd,
-                "permission_mode": moment.mode.as_str(),
-                "hook_event_name": event.as_str(),
             });
+            if let Some(mode) = moment.mode {
+                input["permission_mode"] = json!(mode.as_str());
+            }
+            input["hook_event_name"] = json!(event.as_str());
             merge(&mut input, &more);
             let call = HookCall {
                 number: 1 + self.calls.fetch_add(1, Ordering::Relaxed),
@@ -234,23 +239,12 @@ pub(crate) fn output_payload(call: &ToolUse, output: &Output, duration_ms: u64) 
     let mut payload = call_payload(call);
     payload["duration_ms"] = json!(duration_ms);
     if output.is_error {
-        payload["error"] = json!(text_of(output));
+        payload["error"] = json!(output.content.text());
         payload["is_interrupt"] = json!(false);
     } else {
         let details = output.details.clone();
-        payload["tool_response"] = details.unwrap_or_else(|| json!({ "output": text_of(output) }));
+        payload["tool_response"] =
+            details.unwrap_or_else(|| json!({ "output": output.content.text() }));
     }
     payload
-}
-
-/// Returns the text of an output; of a spooled one, the beginning and the end.
-fn text_of(output: &Output) -> String {
-    match &output.content {
-        Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Content::Spool(spool) => {
-            let ends = [spool.head.as_slice(), b"\n[...]\n", &spool.tail].concat();
-            String::from_utf8_lossy(&ends).into_owned()
-        }
-        Content::Blocks(blocks) => ResultBlock::text_of(blocks),
-    }
 }

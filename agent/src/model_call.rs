@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message,
-    MessageId, ModelUsage, Origin, Prefix, PrefixBreak, Provider, ProviderError, Request, Response,
-    RetryNotice, Role, StoreError, StreamEvent, Time, Usage, text_of,
+    MessageId, ModelUsage, Origin, PermissionMode, Prefix, PrefixBreak, Provider, ProviderError,
+    Request, Response, RetryNotice, Role, StoreError, StreamEvent, Time, Usage, text_of,
 };
 use futures_util::StreamExt;
 
 use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
 use crate::prefix::{Due, Present, brings_names, due, is_other_model};
+use crate::prompt::{Fact, SystemPrompt};
 use crate::request::SentRequest;
 use crate::response::{Assembly, ModelAnswer};
 use crate::{RunFailure, RunOutcome, Session, SessionUpdate, Stop};
@@ -101,6 +102,26 @@ impl Session {
         }
     }
 
+    /// Returns what has to be stored before the next request.
+    fn due(&self, prompt: &SystemPrompt) -> Due {
+        let mode = self.settings.permissions.mode;
+        let instructions = self.settings.plan_instructions.as_ref();
+        let plan = instructions.filter(|_| mode == PermissionMode::Plan);
+        due(
+            &self.transcript,
+            &Present {
+                prompt,
+                tools: &self.tools.known(&self.transcript),
+                mode,
+                plan: plan.map(|text| Fact {
+                    name: "plan mode".to_owned(),
+                    text: text.clone(),
+                    is_apart: true,
+                }),
+            },
+        )
+    }
+
     /// Stores what the model has to be told before the next request, and returns the beginning of that request. `id` will
     /// be its answer.
     async fn settle(&mut self, id: &MessageId) -> Result<Arc<Prefix>, StoreError> {
@@ -108,29 +129,21 @@ impl Session {
             .prompt
             .take()
             .unwrap_or_else(|| self.settings.prompt.now());
-        let due = due(
-            &self.transcript,
-            &Present {
-                prompt: &prompt,
-                tools: &self.tools.known(&self.transcript),
-                mode: self.settings.permissions.mode,
-            },
-        );
-        self.prompt = Some(prompt);
         let model = self.ports.provider.model();
         let mut broken = is_other_model(&self.transcript, &model.provider, &model.name)
             .then_some(PrefixBreak::Model);
-        match due {
-            Due::Nothing => {}
-            Due::Begin(prefix) => {
-                broken = prefix.broken.or(broken);
-                self.begin_prefix(prefix);
-            }
-            Due::Tell(update, content) => {
-                self.append(Origin::Update(Box::new(update)), content)
-                    .await?;
-            }
+        let mut due = self.due(&prompt);
+        if let Due::Begin(prefix) = due {
+            broken = prefix.broken.or(broken);
+            self.begin_prefix(prefix);
+            // Some facts are not part of the beginning.
+            due = self.due(&prompt);
         }
+        if let Due::Tell(update, content) = due {
+            self.append(Origin::Update(Box::new(update)), content)
+                .await?;
+        }
+        self.prompt = Some(prompt);
         let appends_tools = self.ports.provider.continuity().appends_tools;
         if !appends_tools && brings_names(&self.transcript) {
             broken = broken.or(Some(PrefixBreak::Tools));
@@ -451,9 +464,10 @@ impl Session {
             } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
             StreamEvent::Fallback(FallbackNotice {
                 model,
+                instead_of,
                 error: Some(error),
             }) => self.emit(EventKind::Fallback {
-                from_model: self.provider_for(purpose).model().name.clone(),
+                from_model: instead_of,
                 to_model: model.name,
                 error,
             }),

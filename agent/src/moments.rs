@@ -4,7 +4,7 @@ use ah_conversation::{ContentBlock, ExitReason, Origin, Role, StoreError, Time, 
 use serde_json::{Value, json};
 
 use crate::hooks::{HookEvent, HookMoment, HookVerdict};
-use crate::{RunOutcome, Session, Stop};
+use crate::{RunFailure, RunOutcome, Session, Stop};
 
 /// Marks context from hooks, for the model and for readers of the database.
 const MARK: &str = "[HOOK]";
@@ -32,7 +32,7 @@ impl Session {
         let moment = HookMoment {
             event,
             kind: &kind,
-            mode: self.settings.permissions.mode,
+            mode: Some(self.settings.permissions.mode),
             call: call.map(|call| &call.id),
             more,
         };
@@ -151,6 +151,18 @@ impl Session {
         content.extend(self.take_context());
         self.append(Origin::Reminder, content).await?;
         Ok(true)
+    }
+
+    /// Tells the hooks why a run ended without an answer of the model.
+    pub(crate) async fn tell_failure(&mut self, failure: &RunFailure) {
+        let error = match failure {
+            RunFailure::Provider(error) => error.class.as_str(),
+            _ => "unknown",
+        };
+        let more = json!({"error": error, "error_details": failure.to_string()});
+        self.ask_hooks(HookEvent::StopFailure, None, more).await;
+        // There is no next message that it could be added to.
+        self.context.clear();
     }
 
     /// Calls the hooks before a summary; returns the instructions for it from the user and the hooks.

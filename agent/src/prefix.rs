@@ -23,6 +23,8 @@ pub(crate) struct Present<'a> {
     pub tools: &'a Arc<[ToolSpec]>,
     /// Permission mode.
     pub mode: PermissionMode,
+    /// What mode `plan` asks for, while it is active.
+    pub plan: Option<Fact>,
 }
 
 /// What has to be stored before a request.
@@ -130,11 +132,18 @@ impl Present<'_> {
         Prefix {
             system: self.prompt.system.clone(),
             tools: self.tools.clone(),
-            facts: self.prompt.facts.iter().map(Fact::known).collect(),
+            facts: { self.facts() }
+                .filter(|fact| !fact.is_apart)
+                .map(Fact::known)
+                .collect(),
             options: self.prompt.options.clone(),
             mode: self.mode,
             broken,
         }
+    }
+
+    fn facts(&self) -> impl Iterator<Item = &Fact> {
+        self.prompt.facts.iter().chain(&self.plan)
     }
 
     /// Returns why the requests cannot continue those that begin with `prefix`. Options that are not given again stay
@@ -156,16 +165,14 @@ impl Present<'_> {
     /// Returns the parts of the prompt that differ from `told`, each with the words that say so.
     fn changed_facts(&self, told: &[Known], prefix: &Prefix) -> Vec<(Known, String)> {
         // A prompt of the user's own stands alone, and stays so if the option is not given again.
-        if prefix.options.is_some() && prefix.facts.is_empty() {
-            return Vec::new();
-        }
+        let stands_alone = prefix.options.is_some() && prefix.facts.is_empty();
         let value = |name: &str| {
             let known = told.iter().rev().find(|known| known.name == name);
             known.map_or("", |known| known.value.as_str())
         };
-        let facts = &self.prompt.facts;
-        let mut changed: Vec<_> = facts
-            .iter()
+        let mut changed: Vec<_> = self
+            .facts()
+            .filter(|fact| fact.is_apart || !stands_alone)
             .map(|fact| (fact.known(), fact))
             .filter(|(known, _)| value(&known.name) != known.value)
             .map(|(known, fact)| {
@@ -176,7 +183,7 @@ impl Present<'_> {
         for known in told {
             let is_gone = !known.value.is_empty()
                 && value(&known.name) == known.value
-                && facts.iter().all(|fact| fact.name != known.name);
+                && self.facts().all(|fact| fact.name != known.name);
             if is_gone {
                 let gone = Known {
                     name: known.name.clone(),

@@ -156,7 +156,10 @@ impl Session {
         let (reason, failure) = match self.drive(stop).await {
             Ok(reason) => self.checked(reason),
             Err(RunFailure::Store(error)) => return Err(error),
-            Err(failure) => (ExitReason::Error, Some(failure)),
+            Err(failure) => {
+                self.tell_failure(&failure).await;
+                (ExitReason::Error, Some(failure))
+            }
         };
         let outcome = self.outcome(reason, failure, self.ports.clock.now().since(started));
         self.end(&outcome).await?;

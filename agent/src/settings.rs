@@ -1,6 +1,8 @@
 //! Settings of a session.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ah_conversation::{Limits, Permissions, Sampling, Thinking};
 
@@ -12,6 +14,10 @@ use crate::prompt::PromptSource;
 pub struct SessionSettings {
     /// Source of the system prompt. A branch keeps the one that it began with; what differs later is told in messages.
     pub prompt: PromptSource,
+    /// What mode `plan` asks for, in the user's words.
+    pub plan_instructions: Option<String>,
+    /// Tools that are called in the place of others, by the name that the model uses.
+    pub tool_aliases: Arc<BTreeMap<String, String>>,
     /// Limits of a run; `deadline` is set from `timeout_ms` when the run begins.
     pub limits: Limits,
     /// Time limit of a run.

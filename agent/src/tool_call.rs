@@ -98,8 +98,9 @@ impl Session {
             }
         }
         // Calls without a result after an interrupt are answered as after a crash.
-        let results = close_open_calls(&self.transcript)
-            .into_iter()
+        let results = close_open_calls(&self.transcript);
+        self.after_batch(&batch.calls, &results, stop).await;
+        let results = { results.into_iter() }
             .map(ContentBlock::ToolResult)
             .chain(self.take_context())
             .collect();
@@ -115,7 +116,11 @@ impl Session {
 
     /// Finds the tool and validates the arguments.
     pub(crate) fn prepare(&self, call: ToolUse) -> PreparedCall {
-        let call = self.tools.resolved(call);
+        let alias = self.settings.tool_aliases.get(&call.name).cloned();
+        let call = self.tools.resolved(ToolUse {
+            name: alias.unwrap_or(call.name),
+            ..call
+        });
         let Some(entry) = self.tools.find(&call.name) else {
             let known: Vec<_> = self
                 .tools

@@ -43,8 +43,8 @@ pub struct Config {
     pub sources: Sources,
     /// The model's name.
     pub model: Sourced<String>,
-    /// The fallback model.
-    pub fallback_model: Option<Sourced<String>>,
+    /// The fallback models, in order.
+    pub fallback_models: Option<Sourced<Vec<String>>>,
     /// The model for summaries, if it is another one.
     pub compaction_model: Option<Sourced<String>>,
     /// The model servers of the settings.

@@ -18,7 +18,7 @@ impl Config {
     /// Returns key, value and origin of the settings in force, as `ah config show` lists them.
     pub fn entries(&self) -> Vec<SettingEntry<'_>> {
         let mut entries = vec![("model", json!(self.model.value), &self.model.origin)];
-        entries.extend(entry("fallbackModel", self.fallback_model.as_ref()));
+        entries.extend(entry("fallbackModel", self.fallback_models.as_ref()));
         entries.extend(entry("compactionModel", self.compaction_model.as_ref()));
         for (name, server) in &self.servers {
             entries.push(("providers", json!(name), &server.origin));

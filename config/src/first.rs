@@ -23,6 +23,29 @@ impl First<'_> {
         })
     }
 
+    /// Returns what an administrator has set, or else what was typed, or else the value of the first layer that has one.
+    pub(crate) fn chosen<T>(
+        &self,
+        typed: Option<T>,
+        of: impl Fn(&Settings) -> Option<T>,
+    ) -> Option<Sourced<T>> {
+        let managed = self.managed().value(&of);
+        let typed = || typed.map(Sourced::typed);
+        managed.or_else(typed).or_else(|| self.value(of))
+    }
+
+    /// Returns the layers that nothing overrides.
+    pub(crate) fn managed(&self) -> Self {
+        let count = self
+            .layers
+            .iter()
+            .take_while(|layer| layer.is_managed())
+            .count();
+        Self {
+            layers: &self.layers[..count],
+        }
+    }
+
     /// Returns the first of `variables` that the process has, or else the value of the first layer that has one of them
     /// in `env`, or the setting.
     pub(crate) fn variable_or(
@@ -44,6 +67,7 @@ impl First<'_> {
             let value = values.map(String::as_str).find(is_set);
             value.map(str::to_owned).or_else(|| setting(settings))
         };
-        found.or_else(|| self.value(of_layer))
+        let managed = self.managed().value(of_layer);
+        managed.or(found).or_else(|| self.value(of_layer))
     }
 }

@@ -22,6 +22,13 @@ pub struct Layer {
     pub settings: Settings,
 }
 
+impl Layer {
+    /// Whether an administrator has set it: nothing overrides it.
+    pub fn is_managed(&self) -> bool {
+        matches!(self.origin, Origin::Managed(_))
+    }
+}
+
 /// Settings given by the caller of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SettingsSource {
@@ -115,6 +122,8 @@ pub struct Folders {
     pub home: Option<PathBuf>,
     /// The user's folder of the other agent.
     pub foreign_home: Option<PathBuf>,
+    /// Files of an administrator, of which the first that exists counts.
+    pub managed: Vec<PathBuf>,
 }
 
 /// Result of reading all sources.
@@ -129,6 +138,47 @@ pub struct LoadedLayers {
 }
 
 impl LoadedLayers {
+    /// Adds the first file that exists; returns whether there is one. One that cannot be read stops every run.
+    fn add_managed(&mut self, files: &[PathBuf]) -> bool {
+        for path in files {
+            match fs::read_to_string(path) {
+                Err(error) if is_absence(&error) => continue,
+                Ok(text) => self.add(Origin::Managed(Some(path.clone())), &text, MANAGED),
+                Err(error) => self.errors.push((false, unreadable(path, &error))),
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Adds the value of `option`.
+    fn add_given(
+        &mut self,
+        given: Option<&SettingsSource>,
+        origin: &dyn Fn(Option<PathBuf>) -> Origin,
+        option: &str,
+    ) {
+        match given {
+            Some(SettingsSource::Inline(settings, warnings)) => {
+                self.layers.push(Layer {
+                    origin: origin(None),
+                    is_of_project: false,
+                    settings: (**settings).clone(),
+                });
+                self.warnings.extend(warnings.iter().cloned());
+            }
+            Some(SettingsSource::File(path)) => match fs::read_to_string(path) {
+                Ok(text) => self.add(origin(Some(path.clone())), &text, OWN),
+                Err(error) => {
+                    let hint = format!("`{option}` takes a file, or JSON that begins with `{{`");
+                    let error = unreadable(path, &error).hint(hint);
+                    self.errors.push((false, error));
+                }
+            },
+            None => {}
+        }
+    }
+
     fn add(&mut self, origin: Origin, text: &str, whose: FileOwner) {
         match settings::read(&origin.to_string(), text, whose.is_foreign) {
             Ok((settings, unknown)) => {
@@ -158,33 +208,31 @@ const OWN: FileOwner = FileOwner {
     is_foreign: false,
 };
 
-/// Reads all sources; `given` is the value of `--settings`, `embedded` the settings in the executable.
-pub fn read(
-    folders: &Folders,
-    sources: Sources,
-    given: Option<&SettingsSource>,
-    embedded: Option<&str>,
-) -> LoadedLayers {
+/// Settings of an administrator, who may have other agents in mind as well.
+const MANAGED: FileOwner = FileOwner {
+    is_project: false,
+    is_foreign: true,
+};
+
+/// Settings that are part of the executable or of the command line.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Value of `--managed-settings`, which counts if there is no file of an administrator.
+    pub managed: Option<&'a SettingsSource>,
+    /// Value of `--settings`.
+    pub typed: Option<&'a SettingsSource>,
+    /// The settings in the executable.
+    pub embedded: Option<&'a str>,
+}
+
+/// Reads all sources.
+pub fn read(folders: &Folders, sources: Sources, given: Given<'_>) -> LoadedLayers {
     let mut found = LoadedLayers::default();
-    match given {
-        Some(SettingsSource::Inline(settings, warnings)) => {
-            found.layers.push(Layer {
-                origin: Origin::Inline,
-                is_of_project: false,
-                settings: (**settings).clone(),
-            });
-            found.warnings.extend(warnings.iter().cloned());
-        }
-        Some(SettingsSource::File(path)) => match fs::read_to_string(path) {
-            Ok(text) => found.add(Origin::File(path.clone()), &text, OWN),
-            Err(error) => {
-                let error = unreadable(path, &error);
-                let error = error.hint("`--settings` takes a file, or JSON that begins with `{`");
-                found.errors.push((false, error));
-            }
-        },
-        None => {}
-    }
+    let is_managed = found.add_managed(&folders.managed);
+    let managed = given.managed.filter(|_| !is_managed);
+    found.add_given(managed, &|path| Origin::Managed(path), "--managed-settings");
+    let origin = |path: Option<PathBuf>| path.map_or(Origin::Inline, Origin::File);
+    found.add_given(given.typed, &origin, "--settings");
     // An invalid value of an option is a usage error.
     for (_, error) in &mut found.errors {
         error.kind = ErrorKind::Usage;
@@ -198,7 +246,7 @@ pub fn read(
                 .push((whose.is_project, unreadable(&path, &error))),
         }
     }
-    if let Some(text) = embedded {
+    if let Some(text) = given.embedded {
         found.add(Origin::Embedded, text, OWN);
     }
     found
@@ -260,7 +308,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
 /// Returns the files of the layers.
 pub fn files_of(layers: &[Layer]) -> Vec<PathBuf> {
     let paths = layers.iter().filter_map(|layer| match &layer.origin {
-        Origin::File(path) => Some(path.clone()),
+        Origin::File(path) | Origin::Managed(Some(path)) => Some(path.clone()),
         _ => None,
     });
     paths.collect()

@@ -10,6 +10,8 @@ pub enum Origin {
     CommandLine,
     /// The environment variable of this name.
     Environment(&'static str),
+    /// The administrator's settings: a file, or what the host handed over.
+    Managed(Option<PathBuf>),
     /// JSON given to `--settings`.
     Inline,
     /// A settings file.
@@ -27,6 +29,8 @@ impl fmt::Display for Origin {
         match self {
             Self::CommandLine => f.write_str("command line"),
             Self::Environment(variable) => f.write_str(variable),
+            Self::Managed(Some(path)) => write!(f, "managed settings, {}", path.display()),
+            Self::Managed(None) => f.write_str("--managed-settings"),
             Self::Inline => f.write_str("--settings"),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Session => f.write_str("the session"),

@@ -25,8 +25,10 @@ use crate::trust::Reason;
 pub struct Overrides {
     /// The model's name.
     pub model: Option<String>,
-    /// The fallback model if the first stays overloaded or fails.
-    pub fallback_model: Option<String>,
+    /// Settings that nothing overrides, unless a file of an administrator exists.
+    pub managed_settings: Option<SettingsSource>,
+    /// The fallback models if the first stays overloaded or fails, in order; none if empty.
+    pub fallback_models: Vec<String>,
     /// Reasoning effort of the model.
     pub effort: Option<Effort>,
     /// The thinking budget in tokens; 0 turns thinking off.
@@ -104,6 +106,11 @@ pub struct PromptOptions {
     pub system_prompt: Option<SystemPromptSource>,
     /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// Whether the description of place and time is told in a message, so that the system prompt is the same on other
+    /// machines.
+    pub is_portable: bool,
+    /// What mode `plan` asks for.
+    pub plan_instructions: Option<String>,
     /// The skill to use.
     pub skill: Option<String>,
     /// Definitions of subagents by name, in the format of the Agent SDKs.
@@ -136,6 +143,8 @@ pub struct ToolOptions {
     pub only: Option<Vec<String>>,
     /// Tools added (`NAME=COMMAND`) or removed (`NAME=`).
     pub commands: Vec<String>,
+    /// Tools that are called in the place of others, by the name that the model uses.
+    pub aliases: BTreeMap<String, String>,
 }
 
 /// The sandbox and its grants.
@@ -165,10 +174,12 @@ pub enum SandboxChoice {
 }
 
 /// Options of a host, a program that drives the session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostOptions {
     /// Whether the host answers permission questions.
     pub decides_permissions: bool,
+    /// Tool of an MCP server that answers permission questions.
+    pub permission_tool: Option<String>,
     /// Whether it can answer the model's own questions; also if it is not asked for permissions.
     pub answers_questions: bool,
     /// Whether it receives partial messages.

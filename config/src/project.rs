@@ -3,6 +3,7 @@
 use ah_conversation::{Environment, Interface, PermissionMode};
 
 use crate::error::Error;
+use crate::first::First;
 use crate::layers::{Folders, Layer, Sources};
 use crate::origin::{Origin, Sourced};
 use crate::trust::{Grounds, Memory, Reason, Trust};
@@ -15,6 +16,10 @@ pub(crate) fn permission_mode(
     layers: &[Layer],
     trust: &mut Trust,
 ) -> Sourced<PermissionMode> {
+    let managed = First { layers }.managed();
+    if let Some(managed) = managed.value(|settings| settings.permissions.default_mode) {
+        return managed;
+    }
     if let Some(typed) = typed {
         return Sourced::typed(typed);
     }

@@ -15,12 +15,12 @@ use crate::conversation::ConversationConfig;
 use crate::error::Error;
 use crate::exchange::ExchangeConfig;
 use crate::first::First;
-use crate::layers::{self, Folders, Layer, LoadedLayers, Sources};
+use crate::layers::{self, Folders, Given, Layer, LoadedLayers, Sources};
 use crate::origin::{Origin, Sourced};
 use crate::overlay::Overlay;
-use crate::overrides::{Overrides, Profile};
+use crate::overrides::{Overrides, Profile, SandboxChoice};
 use crate::project::{counting, permission_mode, tighten, trust};
-use crate::rules::{directories, hooks, may_bypass, rules};
+use crate::rules::{directories, forbids_bypass, hooks, may_bypass, refuse_bypass, rules};
 use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
 use crate::trust::Trust;
@@ -31,6 +31,17 @@ use crate::{dot_env, login, mcp, places};
 const DEFAULT_MODEL: &str = "opus";
 /// Variables that name the model; the first that is set counts. The second is the other agent's.
 const MODEL: [&str; 2] = ["AH_MODEL", "ANTHROPIC_MODEL"];
+/// Files of an administrator; the second is the other agent's.
+#[cfg(not(target_os = "macos"))]
+const MANAGED: [&str; 2] = [
+    "/etc/ah/managed-settings.json",
+    "/etc/claude-code/managed-settings.json",
+];
+#[cfg(target_os = "macos")]
+const MANAGED: [&str; 2] = [
+    "/etc/ah/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+];
 /// The other agent's variable for the thinking budget.
 const MAX_THINKING_TOKENS: &str = "MAX_THINKING_TOKENS";
 /// Default maximum size of a stored tool output in bytes.
@@ -72,6 +83,10 @@ impl Config {
         prompt.append_system_prompt = given.append_system_prompt.or(append);
         prompt.answer_schema = given.answer_schema.or(prompt.answer_schema.take());
         prompt.agents.extend(given.agents);
+        prompt.is_portable |= given.is_portable;
+        let plan = prompt.plan_instructions.take();
+        prompt.plan_instructions = given.plan_instructions.or(plan);
+        self.run.tools.aliases.extend(overrides.run.tools.aliases);
         self.deny
             .extend(overrides.deny.into_iter().map(Sourced::typed));
         for source in overrides.mcp_servers {
@@ -87,7 +102,7 @@ impl Config {
     ///
     /// If an option or a variable has an invalid value.
     pub fn survey(
-        overrides: Overrides,
+        mut overrides: Overrides,
         interface: Interface,
         mut environment: Environment,
         overlay: &Overlay,
@@ -102,6 +117,7 @@ impl Config {
             mut warnings,
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
+        warnings.extend(restrict(&mut overrides, &layers));
         let servers = servers(&layers);
         let process = environment.clone();
         add_variables(&mut environment, &layers, &servers);
@@ -110,6 +126,7 @@ impl Config {
         pass_variables(&mut environment, &layers, &overrides);
         let permission_mode =
             permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
+        refuse_bypass(&permission_mode, &layers)?;
         let first = First { layers: &layers };
         Ok(Self {
             interface,
@@ -118,7 +135,7 @@ impl Config {
             project_root,
             sources,
             model: model(overrides.model.clone(), &process, &first),
-            fallback_model: fallback_model(overrides.fallback_model.clone(), &first),
+            fallback_models: fallback_models(&overrides.fallback_models, &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers,
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
@@ -129,7 +146,7 @@ impl Config {
             tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
             max_tool_output_bytes: max_tool_output_bytes(&first),
-            effort: given(overrides.effort).or_else(|| first.value(|settings| settings.effort)),
+            effort: first.chosen(overrides.effort, |settings| settings.effort),
             max_thinking_tokens: max_thinking_tokens(&overrides, &process, &first)?,
             max_output_tokens: first.value(|settings| settings.max_output_tokens),
             exchange: ExchangeConfig::of(&first),
@@ -215,12 +232,16 @@ fn trusted_layers(
 ) -> TrustedLayers {
     // Before any file of the project is read: a command that was killed may have put it there.
     let left = leavings(folders);
-    let (given, embedded) = (overrides.settings.as_ref(), overlay.settings.as_deref());
+    let given = Given {
+        managed: overrides.managed_settings.as_ref(),
+        typed: overrides.settings.as_ref(),
+        embedded: overlay.settings.as_deref(),
+    };
     let LoadedLayers {
         mut layers,
         mut warnings,
         errors,
-    } = layers::read(folders, sources, given, embedded);
+    } = layers::read(folders, sources, given);
     warnings.splice(0..0, left);
     layers.extend(is_plain(overrides).then(plain));
     let given = overrides.trust;
@@ -233,6 +254,23 @@ fn trusted_layers(
         warnings,
         errors,
     }
+}
+
+/// Drops options that settings forbid: `--no-sandbox` where an administrator has turned the sandbox on, and that
+/// permissions may be bypassed. Returns a warning for the first.
+fn restrict(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
+    overrides.may_bypass &= !layers.iter().any(forbids_bypass);
+    let set = First { layers }.managed();
+    let enabled = set.value(|settings| settings.sandbox.enabled)?;
+    let wanted = &mut overrides.run.sandbox.wanted;
+    let is_contradicted = enabled.value && *wanted == Some(SandboxChoice::Off);
+    is_contradicted.then(|| {
+        *wanted = None;
+        format!(
+            "`--no-sandbox` is ignored: {} turns the sandbox on",
+            enabled.origin
+        )
+    })
 }
 
 fn embedded(overlay: &Overlay) -> Embedded {
@@ -263,14 +301,18 @@ fn folders(environment: &Environment, project_root: &Path) -> Folders {
             .collect(),
         home,
         foreign_home: folder("CLAUDE_CONFIG_DIR", ".claude"),
+        managed: MANAGED.map(PathBuf::from).to_vec(),
     }
 }
 
 /// Returns the model. `process` are the variables without those of the settings, which count in the order of their
 /// files.
 fn model(typed: Option<String>, process: &Environment, first: &First<'_>) -> Sourced<String> {
-    given(typed)
-        .or_else(|| first.variable_or(process, &MODEL, |settings| settings.model.clone()))
+    let managed = first.managed();
+    let set = |settings: &Settings| settings.model.clone();
+    { managed.variable_or(&Environment::default(), &MODEL, set) }
+        .or_else(|| given(typed))
+        .or_else(|| first.variable_or(process, &MODEL, set))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
 }
 
@@ -293,14 +335,16 @@ fn max_thinking_tokens(
             origin: text.origin,
         })
     });
-    match given(overrides.max_thinking_tokens) {
+    let typed = given(overrides.max_thinking_tokens);
+    match typed.filter(|_| first.managed().value(set).is_none()) {
         Some(typed) => Ok(Some(typed)),
         None => tokens.transpose(),
     }
 }
 
-fn fallback_model(typed: Option<String>, first: &First<'_>) -> Option<Sourced<String>> {
-    given(typed).or_else(|| first.value(|settings| settings.fallback_model.clone()))
+fn fallback_models(typed: &[String], first: &First<'_>) -> Option<Sourced<Vec<String>>> {
+    let typed = (!typed.is_empty()).then(|| typed.to_vec());
+    first.chosen(typed, |settings| settings.fallback_models.clone())
 }
 
 fn max_tool_output_bytes(first: &First<'_>) -> Sourced<u64> {
@@ -310,8 +354,7 @@ fn max_tool_output_bytes(first: &First<'_>) -> Sourced<u64> {
 }
 
 fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Concurrency> {
-    given(typed)
-        .or_else(|| first.value(|settings| settings.tool_concurrency))
+    { first.chosen(typed, |settings| settings.tool_concurrency) }
         .unwrap_or_else(|| Sourced::built_in(Concurrency::default()))
 }
 
@@ -338,8 +381,14 @@ fn add_variables(
     layers: &[Layer],
     servers: &BTreeMap<String, Sourced<NamedServer>>,
 ) {
-    for (name, value) in layers.iter().flat_map(|layer| &layer.settings.env) {
-        environment.set_default(name, value);
+    for layer in layers {
+        for (name, value) in &layer.settings.env {
+            if layer.is_managed() {
+                environment.set(name, value);
+            } else {
+                environment.set_default(name, value);
+            }
+        }
     }
     for name in servers
         .values()

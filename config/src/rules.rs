@@ -85,6 +85,30 @@ pub(crate) fn may_bypass(
     Ok(is_wanted)
 }
 
+/// Whether the settings of a layer forbid to bypass permissions.
+pub(crate) fn forbids_bypass(layer: &Layer) -> bool {
+    layer.settings.permissions.forbids_bypass
+}
+
+/// Refuses the mode `bypassPermissions` where settings forbid it.
+///
+/// # Errors
+///
+/// If they do.
+pub(crate) fn refuse_bypass(mode: &Sourced<PermissionMode>, layers: &[Layer]) -> Result<(), Error> {
+    let forbids = layers.iter().find(|layer| forbids_bypass(layer));
+    match forbids.filter(|_| mode.value == PermissionMode::BypassPermissions) {
+        None => Ok(()),
+        Some(layer) => {
+            let message = format!(
+                "permissions cannot be bypassed: {} forbids it",
+                layer.origin
+            );
+            Err(Error::failure(message))
+        }
+    }
+}
+
 /// Returns the path without symbolic links, as tools resolve the paths of their calls.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())

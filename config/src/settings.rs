@@ -30,8 +30,8 @@ use web::WebSettings;
 pub struct Settings {
     /// The model.
     pub model: Option<String>,
-    /// The fallback model.
-    pub fallback_model: Option<String>,
+    /// The fallback models, in order.
+    pub fallback_models: Option<Vec<String>>,
     /// The model for summaries.
     pub compaction_model: Option<String>,
     /// Name of the output style.
@@ -109,6 +109,8 @@ pub struct PermissionSettings {
     pub additional_directories: Vec<PathBuf>,
     /// Permission mode for calls that no rule covers.
     pub default_mode: Option<PermissionMode>,
+    /// Whether the mode `bypassPermissions` may not be chosen.
+    pub forbids_bypass: bool,
 }
 
 /// Keys of other agents' settings that have no effect here and that no user would miss.
@@ -139,7 +141,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
         match key.as_str() {
             "$schema" => {}
             "model" => settings.model = Some(file.value(value)?),
-            "fallbackModel" => settings.fallback_model = Some(file.value(value)?),
+            "fallbackModel" => settings.fallback_models = Some(file.names(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
             "outputStyle" => settings.output_style = Some(file.value(value)?),
             "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
@@ -243,6 +245,9 @@ impl<'a> File<'a> {
                         .parse()
                         .map_err(|error: String| self.error_at(&error, value))?;
                     permissions.default_mode = Some(mode);
+                }
+                "disableBypassPermissionsMode" => {
+                    permissions.forbids_bypass = self.value::<String>(value)? == "disable";
                 }
                 _ => self.warn_unknown(&format!("permissions.{key}"), value),
             }
@@ -364,7 +369,7 @@ mod tests {
         };
         let expected = Settings {
             model: Some("haiku".to_owned()),
-            fallback_model: Some("opus".to_owned()),
+            fallback_models: Some(vec!["opus".to_owned()]),
             compaction_model: Some("sonnet".to_owned()),
             output_style: Some("Concise".to_owned()),
             auto_compact_window: Some(100_000),
@@ -390,6 +395,7 @@ mod tests {
                 deny: vec!["Edit".parse().unwrap()],
                 additional_directories: vec!["../lib".into()],
                 default_mode: Some(PermissionMode::AcceptEdits),
+                forbids_bypass: false,
             },
             sandbox: SandboxSettings {
                 enabled: Some(true),
@@ -550,7 +556,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (34, 5, 12),
+            (34, 6, 12),
             "a setting is missing in the schema"
         );
     }

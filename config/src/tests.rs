@@ -13,6 +13,7 @@ use crate::overrides::Profile;
 use crate::trust::Reason;
 use crate::{Concurrency, Config, Error, Origin, Overrides, extensions, parse_rules};
 
+mod managed;
 mod models;
 
 /// A home directory with a project in it, and a folder in the project.
@@ -367,7 +368,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
     ]);
     insta::assert_snapshot!(world.show("project", &Overrides::default()), @r#"
         model "opus" (built in)
-        fallbackModel "haiku" (~/project/.ah/settings.json)
+        fallbackModel ["haiku"] (~/project/.ah/settings.json)
         toolConcurrency "auto" (built in)
         maxToolOutputBytes 67108864 (built in)
         temperature 0.5 (~/project/.ah/settings.json)
@@ -390,7 +391,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
     let trusting = overrides(|overrides| overrides.trust = Some(Reason::Option));
     insta::assert_snapshot!(world.show("project", &trusting), @r#"
         model "script:theirs.json" (~/project/.ah/settings.json)
-        fallbackModel "haiku" (~/project/.ah/settings.json)
+        fallbackModel ["haiku"] (~/project/.ah/settings.json)
         providers "gw" (~/project/.ah/settings.json)
         toolConcurrency "auto" (built in)
         maxToolOutputBytes 67108864 (built in)

@@ -18,7 +18,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     // Each setting is named here, so that a new one cannot be forgotten.
     let Settings {
         model,
-        fallback_model,
+        fallback_models,
         compaction_model,
         // Files of an untrusted project are no styles, so it only chooses among the user's.
         output_style: _,
@@ -49,6 +49,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
                 additional_directories,
                 // It counts if it is stricter.
                 default_mode: _,
+                forbids_bypass: _,
             },
         // A project, trusted or not, keeps only stricter values here.
         sandbox: _,
@@ -62,14 +63,14 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         notify,
     } = settings;
     let mut taken = Vec::new();
-    for (key, model) in [
-        ("model", model),
-        ("fallbackModel", fallback_model),
-        ("compactionModel", compaction_model),
-    ] {
+    for (key, model) in [("model", model), ("compactionModel", compaction_model)] {
         if model.take_if(|name| is_file(name)).is_some() {
             taken.push(key);
         }
+    }
+    let names_file = |names: &mut Vec<String>| names.iter().any(|name| is_file(name));
+    if fallback_models.take_if(names_file).is_some() {
+        taken.push("fallbackModel");
     }
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     // It spends money while nobody is there.

@@ -81,6 +81,11 @@ impl Environment {
         }
     }
 
+    /// Sets a variable.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+    }
+
     /// Returns all variables, secrets included, for programs that the user configured to receive them.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let variables = self.variables.iter();

@@ -3,7 +3,9 @@
 
 use async_trait::async_trait;
 
-use crate::{Destination, Input, Inquiry, PermissionUpdate, ToolUse};
+use crate::{
+    Destination, Elicitation, ElicitationAnswer, Input, Inquiry, PermissionUpdate, ToolUse,
+};
 
 /// The party that can be asked during a run: a person, or the program that started this one. To withdraw a question,
 /// drop the future.
@@ -19,6 +21,17 @@ pub trait Host: Send + Sync {
     async fn new_host(&self, host: &str) -> HostPermission {
         let _ = host;
         HostPermission::No
+    }
+
+    /// Answers a question of an MCP server. Declined by default, if nobody can be asked.
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        let _ = question;
+        ElicitationAnswer::Decline
+    }
+
+    /// Learns that what `server` asked for under the name `id` is done.
+    fn elicitation_complete(&self, server: &str, id: &str) {
+        let _ = (server, id);
     }
 }
 

@@ -9,6 +9,7 @@
 mod checkpoint;
 mod clock;
 mod command_line;
+mod elicitation;
 mod embedded;
 mod environment;
 mod estimate;
@@ -49,6 +50,7 @@ mod words;
 pub use checkpoint::{FileCause, FileChange, FileState, FileStep, place_of, redo, states_at, undo};
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};
+pub use elicitation::{Elicitation, ElicitationAnswer, Wanted};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_text};
@@ -89,7 +91,7 @@ pub use steering::{Steered, steered_by, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
-pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks};
+pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use tool::{Access, Context, DisplayKey, Progress, ProgressSink, Tool, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};

@@ -57,6 +57,20 @@ pub enum Content {
     Blocks(Vec<ResultBlock>),
 }
 
+impl Content {
+    /// Returns the text; of output in a file, the beginning and the end.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Self::Spool(spool) => {
+                let ends = [spool.head.as_slice(), b"\n[...]\n", &spool.tail].concat();
+                String::from_utf8_lossy(&ends).into_owned()
+            }
+            Self::Blocks(blocks) => ResultBlock::text_of(blocks),
+        }
+    }
+}
+
 /// Output in a file, already written and synced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spool {

@@ -355,7 +355,9 @@ impl Eq for SkipDelay {}
 pub struct FallbackNotice {
     /// The model that answers.
     pub model: Model,
-    /// Error of the other model; `None` if an earlier request reported it.
+    /// Name of the model in whose place it does.
+    pub instead_of: String,
+    /// Error of that model; `None` if an earlier request reported it.
     pub error: Option<String>,
 }
 
@@ -406,6 +408,22 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// Returns the word for it of the Agent SDKs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication_failed",
+            Self::Billing => "billing_error",
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::InvalidRequest | Self::ContextTooLong => "invalid_request",
+            Self::ModelNotFound => "model_not_found",
+            Self::Server => "server_error",
+            Self::Network | Self::Protocol | Self::Stalled | Self::Script | Self::Unknown => {
+                "unknown"
+            }
+        }
+    }
+
     /// Whether the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         match self {

@@ -129,6 +129,15 @@ impl fmt::Debug for TaskSink {
     }
 }
 
+/// The end of a task's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskTail {
+    /// The text.
+    pub text: String,
+    /// Number of bytes of the whole output.
+    pub total: u64,
+}
+
 /// Port: background tasks, by id.
 #[async_trait]
 pub trait Tasks: Send + Sync {
@@ -137,6 +146,13 @@ pub trait Tasks: Send + Sync {
 
     /// Returns new output of a task: immediately, or once it has ended or `patience` is over.
     async fn output(&self, id: &str, patience: Duration) -> Output;
+
+    /// Returns the last `bytes` of what a command has written, which stays new for [`output`](Self::output). `None` if
+    /// there is no such command.
+    fn tail(&self, id: &str, bytes: u64) -> Option<TaskTail> {
+        let _ = (id, bytes);
+        None
+    }
 
     /// Stops a task and returns its result.
     async fn stop(&self, id: &str) -> Output;

@@ -11,14 +11,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::Hook;
+use ah_agent::hooks::{Hook, HookEvent, HookedElicitations, Hooks};
 use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, estimate_text};
-use ah_mcp::{RemoteServers, SdkHost, Transport};
+use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
+use ah_protocol::stream_json::PermissionTool;
 use ah_store::{SessionStore, SystemClock};
 
 use crate::confinement::SandboxStatus;
@@ -121,8 +122,6 @@ pub async fn session(
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
-    let is_driven = inputs.host.is_some();
-    let tools = with_servers(tools, config, inputs.sandbox, inputs.host, warnings);
     let frontend = make_frontend(SessionView {
         interface: config.interface,
         model: provider.model().clone(),
@@ -131,7 +130,7 @@ pub async fn session(
         session: store.id().to_string(),
     });
     let transcript = transcript(store, config)
-        .filter(|_| is_driven)
+        .filter(|_| inputs.host.is_some())
         .unwrap_or_else(|| store.path().to_owned());
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
@@ -149,6 +148,9 @@ pub async fn session(
         &frontend,
         inputs.hooks,
     );
+    let options = server_options(inputs.host, &hooks, &frontend, config, inputs.sandbox);
+    let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
+    let frontend = decided_by_tool(frontend, &tools, config);
     let ports = Ports {
         provider,
         summarizer,
@@ -162,13 +164,45 @@ pub async fn session(
     Ok((ports, tools, settings))
 }
 
+/// Returns the options of MCP servers; what they ask the user goes to the hooks and to the host of an Agent SDK.
+fn server_options(
+    host: Option<SdkHost>,
+    hooks: &Hooks,
+    frontend: &Arc<dyn Frontend>,
+    config: &Config,
+    sandbox_status: &SandboxStatus,
+) -> ah_mcp::Options {
+    let is_answered = host.is_some() || hooks.has(HookEvent::Elicitation);
+    let asked = || HookedElicitations::new(hooks.clone(), frontend.clone());
+    ah_mcp::Options {
+        host,
+        asked: is_answered.then(|| Asked(Arc::new(asked()))),
+        ..mcp_options(config, sandbox_status)
+    }
+}
+
+/// Returns the frontend, whose questions about permissions a tool answers if one is named.
+fn decided_by_tool(
+    frontend: Arc<dyn Frontend>,
+    tools: &Toolbox,
+    config: &Config,
+) -> Arc<dyn Frontend> {
+    match (&config.run.host.permission_tool, tools.servers()) {
+        (Some(name), Some(servers)) => {
+            let (servers, name) = (servers.clone(), name.clone());
+            Arc::new(PermissionTool::new(frontend, servers, name))
+        }
+        _ => frontend,
+    }
+}
+
 /// Returns the tools including those of MCP servers, which are started here. The first request waits for them: tools
 /// that came and went with the start-up times would change the beginning of every request.
 fn with_servers(
     tools: Toolbox,
     config: &Config,
     sandbox_status: &SandboxStatus,
-    host: Option<SdkHost>,
+    options: ah_mcp::Options,
     warnings: &mut Vec<String>,
 ) -> Toolbox {
     let (mut servers, errors) = config.mcp_servers();
@@ -176,7 +210,7 @@ fn with_servers(
     let open = config.open_servers();
     let asks = "ah mcp test {name}";
     warnings.extend(without_hosts(open, asks, sandbox_status));
-    if host.is_none() {
+    if options.host.is_none() {
         servers.retain(|name, server| {
             let is_reached = server.transport != Transport::Sdk;
             if !is_reached {
@@ -190,10 +224,6 @@ fn with_servers(
             return tools;
         }
     }
-    let options = ah_mcp::Options {
-        host,
-        ..mcp_options(config, sandbox_status)
-    };
     let servers = RemoteServers::start(servers, options);
     for status in servers.not_started() {
         let reason = status.error.unwrap_or_default();
@@ -232,6 +262,8 @@ fn settings(
     }
     Ok(SessionSettings {
         prompt: prompt_source(config, tools, inputs.skills, sandbox, &blocks),
+        plan_instructions: config.run.prompt.plan_instructions.clone(),
+        tool_aliases: Arc::new(config.run.tools.aliases.clone()),
         limits: Limits {
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
@@ -290,10 +322,14 @@ fn prompt_source(
     blocks: &[Vec<PromptPart>],
 ) -> PromptSource {
     let (config, specs) = (config.clone(), tools.specs().clone());
-    let (skills, first) = (skills.clone(), SystemPrompt::of(blocks));
+    let apart: &[&str] = match config.run.prompt.is_portable {
+        true => &["environment"],
+        false => &[],
+    };
+    let (skills, first) = (skills.clone(), SystemPrompt::apart_from(blocks, apart));
     PromptSource::new(
         move || match system_prompt(&config, &specs, &skills, &sandbox) {
-            Ok((blocks, _)) => SystemPrompt::of(&blocks),
+            Ok((blocks, _)) => SystemPrompt::apart_from(&blocks, apart),
             Err(_) => first.clone(),
         },
     )

@@ -32,10 +32,7 @@ const RETRIES_BEFORE_FALLBACK: u32 = 3;
 ///
 /// If there is no such model, or no key for it.
 pub fn model(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Provider>, Error> {
-    let provider = match &config.fallback_model {
-        None => connect(config, &config.model.value, warnings)?,
-        Some(name) => with_fallback(config, &name.value, warnings)?,
-    };
+    let provider = with_fallbacks(config, warnings)?;
     let Some(path) = &config.run.record else {
         return Ok(provider);
     };
@@ -46,25 +43,33 @@ pub fn model(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Prov
     Ok(Arc::new(recording.of(provider)))
 }
 
-/// Adds the fallback model, which shortens the retries of the first.
-fn with_fallback(
-    config: &Config,
-    name: &str,
-    warnings: &mut Vec<String>,
-) -> Result<Arc<dyn Provider>, Error> {
+/// Connects the model and those that answer in its place, in order. Each but the last is retried less often. A name of a
+/// model that comes before it, or of the model itself, is left out.
+fn with_fallbacks(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn Provider>, Error> {
+    let main = &config.model.value;
+    let Some(others) = &config.fallback_models else {
+        return connect(config, main, warnings);
+    };
     let mut impatient = config.clone();
     impatient.retry.retries = config.retry.retries.min(RETRIES_BEFORE_FALLBACK);
-    let first = connect(&impatient, &config.model.value, warnings)?;
-    let second = connect(config, name, warnings)?;
-    let (asked, other) = (first.model(), second.model());
-    if (&asked.provider, &asked.name) == (&other.provider, &other.name) {
-        let message = format!(
-            "the fallback model is the same as the model, {}",
-            other.name
-        );
-        return Err(Error::failure(message).hint("name another one with --fallback-model"));
+    let mut chain: Vec<(&str, Arc<dyn Provider>)> = Vec::new();
+    for name in std::iter::once(main).chain(&others.value) {
+        let name = if name == "default" { main } else { name };
+        let provider = connect(&impatient, name, warnings)?;
+        let is_same = |known: &Arc<dyn Provider>| {
+            let (one, other) = (known.model(), provider.model());
+            (&one.provider, &one.name) == (&other.provider, &other.name)
+        };
+        if !chain.iter().any(|(_, known)| is_same(known)) {
+            chain.push((name, provider));
+        }
     }
-    Ok(Arc::new(Fallback::new(first, second)))
+    let (last, _) = chain.pop().expect("the model itself is in it");
+    let last = connect(config, last, &mut Vec::new())?;
+    let all = chain.into_iter().rev();
+    Ok(all.fold(last, |second, (_, first)| {
+        Arc::new(Fallback::new(first, second))
+    }))
 }
 
 pub(super) fn connect(

@@ -40,8 +40,8 @@ pub type CanUseTool = Arc<dyn Fn(ToolRequest) -> BoxFuture<Decision> + Send + Sy
 pub struct Options {
     /// Model, by any name that `--model` takes.
     pub model: Option<String>,
-    /// Model that answers if the main one stays overloaded or fails.
-    pub fallback_model: Option<String>,
+    /// Models that answer if the main one stays overloaded or fails, in order.
+    pub fallback_models: Vec<String>,
     /// System prompt.
     pub system_prompt: SystemPrompt,
     /// Maximum number of model calls.
@@ -252,10 +252,10 @@ impl Options {
         self
     }
 
-    /// Sets the model that answers if the main one stays overloaded or fails.
+    /// Sets the models that answer if the main one stays overloaded or fails, in order.
     #[must_use]
-    pub fn fallback_model(mut self, name: impl Into<String>) -> Self {
-        self.fallback_model = Some(name.into());
+    pub fn fallback_models(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.fallback_models = names.into_iter().map(Into::into).collect();
         self
     }
 
@@ -500,7 +500,7 @@ impl Options {
     pub(super) fn overrides(&self) -> Result<Overrides, Error> {
         let mut overrides = Overrides {
             model: self.model.clone(),
-            fallback_model: self.fallback_model.clone(),
+            fallback_models: self.fallback_models.clone(),
             max_thinking_tokens: self.max_thinking_tokens,
             allow: parse_rules(&self.allowed_tools)?,
             deny: parse_rules(&self.disallowed_tools)?,

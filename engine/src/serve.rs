@@ -102,7 +102,7 @@ fn wanted(config: &Config) -> Wanted {
     ];
     let is_set = |name: &str| matches!(config.environment.get(name), Some("1" | "true"));
     let reads_state = reads_state.into_iter().any(is_set);
-    let host = config.run.host;
+    let host = &config.run.host;
     Wanted {
         partial_messages: host.partial_messages,
         replays: host.replays,
@@ -368,8 +368,13 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
     prompt
         .append_system_prompt
         .clone_from(&wishes.append_system_prompt);
+    prompt.is_portable = wishes.exclude_dynamic_sections;
+    prompt
+        .plan_instructions
+        .clone_from(&wishes.plan_mode_instructions);
     prompt.answer_schema.clone_from(&wishes.json_schema);
     prompt.agents = wishes.agents.clone().unwrap_or_default();
+    overrides.run.tools.aliases.clone_from(&wishes.tool_aliases);
     let mut servers = wishes.mcp_servers.clone().unwrap_or_default();
     for name in &wishes.sdk_mcp_servers {
         servers.insert(name.clone(), json!({"type": "sdk", "name": name}));
@@ -438,7 +443,9 @@ fn settings(config: &Config) -> Vec<(String, Value)> {
         let text = std::fs::read_to_string(path).ok()?;
         let content = serde_json::from_str(&text).ok()?;
         let is_local = path.to_string_lossy().ends_with(".local.json");
+        let is_managed = path.ends_with("managed-settings.json");
         let source = match path.starts_with(&config.project_root) {
+            _ if is_managed => "policySettings",
             true if is_local => "localSettings",
             true => "projectSettings",
             false => "userSettings",

@@ -18,6 +18,6 @@ pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
 pub use home::folder_name;
 pub use import::imported;
 pub use needs::Needs;
-pub use options::{Confined, Granted, Options};
+pub use options::{Asked, Confined, Granted, Options};
 pub use remote::RemoteServers;
 pub use sdk::{SdkHost, SdkPipe};

@@ -1,10 +1,11 @@
 //! Options shared by all servers of a session.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Environment, Interface, Rule};
+use ah_conversation::{Environment, Host, Interface, Rule};
 use ah_process::Sandbox;
 use serde_json::Value;
 
@@ -27,10 +28,24 @@ pub struct Options {
     pub call_timeout: Duration,
     /// Tools hidden from the model.
     pub denied: Vec<Rule>,
+    /// Answers questions to the user; servers are told whether somebody does.
+    pub asked: Option<Asked>,
+    /// Name of a tool that is there for the program, and not offered to the model.
+    pub reserved: Option<String>,
     /// Which servers that are set during the session may reach the hosts that they need.
     pub granted: Granted,
     /// Naming of the built-in tools about servers.
     pub interface: Interface,
+}
+
+/// The host that answers servers' questions to the user.
+#[derive(Clone)]
+pub struct Asked(pub Arc<dyn Host>);
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asked")
+    }
 }
 
 /// Servers, set during the session, that may reach the hosts that they need.

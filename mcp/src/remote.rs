@@ -1,5 +1,6 @@
 //! Connections to servers, and their tools and resources.
 
+mod answers;
 mod cell;
 mod client;
 mod connection;

@@ -17,7 +17,9 @@
 mod callback;
 mod context;
 mod control;
+mod decision;
 mod host;
+mod initialize;
 mod input;
 mod introduction;
 mod link;
@@ -25,6 +27,7 @@ mod local;
 mod lock;
 pub(crate) mod message;
 mod output;
+mod permission_tool;
 mod pipes;
 mod program;
 mod queue;
@@ -37,11 +40,12 @@ mod totals;
 mod wire;
 mod worker;
 
+pub use initialize::{Initialize, NamedPlugin, Texts};
 pub use local::is_local;
+pub use permission_tool::PermissionTool;
 pub use pipes::{Gone, Pipe, Pipes};
 pub use program::{Messages, Program, Requests};
 pub use serve::{Source, Streams, serve, serve_program};
-pub use wire::{Initialize, NamedPlugin, Texts};
 pub use worker::Served;
 
 /// Messages that the host asked for in addition.

@@ -1,5 +1,5 @@
-//! A provider with a fallback: the second model answers if the first one fails. Retries of the first are left to
-//! [`retry`](crate::retry).
+//! A provider with a fallback: the second model answers if the first one fails. The second may have a fallback itself.
+//! Retries of the first are left to [`retry`](crate::retry).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,6 +59,7 @@ impl Provider for Fallback {
             self.has_taken_over.store(false, Ordering::Relaxed);
         }
         let call = FallbackCall {
+            first: self.model().name.clone(),
             second: self.second.clone(),
             request: request.clone(),
             has_taken_over: self.has_taken_over.clone(),
@@ -90,6 +91,8 @@ fn may_succeed_elsewhere(error: &ProviderError) -> bool {
 
 /// A request that the second model may have to answer.
 struct FallbackCall {
+    /// Name of the first model.
+    first: String,
     second: Arc<dyn Provider>,
     request: Request,
     has_taken_over: Arc<AtomicBool>,
@@ -102,7 +105,11 @@ impl FallbackCall {
             max_output: self.request.max_output.min(model.max_output),
             ..self.request
         };
-        let notice = StreamEvent::Fallback(FallbackNotice { model, error });
+        let notice = StreamEvent::Fallback(FallbackNotice {
+            model,
+            instead_of: self.first,
+            error,
+        });
         let events = self.second.stream(request);
         Box::pin(stream::once(async { Ok(notice) }).chain(events))
     }

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ah_conversation::{
-    Content, Output, Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Tasks, ToolUseId,
+    Content, Output, Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks,
+    ToolUseId,
 };
 use ah_process::{Child, Command, Ending};
 use async_trait::async_trait;
@@ -130,6 +131,27 @@ impl Tasks for Jobs {
             Ok(update) => update.into_output(id),
             Err(error) => Output::error(error),
         }
+    }
+
+    fn tail(&self, id: &str, bytes: u64) -> Option<TaskTail> {
+        let job = self.find(id).ok()?;
+        let outcome = job.child.outcome();
+        if let Some(Content::Bytes(all)) = outcome.as_ref().map(|outcome| &outcome.output) {
+            let start = (all.len() as u64).saturating_sub(bytes);
+            return Some(TaskTail {
+                text: all[usize::try_from(start).unwrap_or_default()..]
+                    .to_str_lossy()
+                    .into_owned(),
+                total: all.len() as u64,
+            });
+        }
+        // What cannot be read is as good as empty.
+        let total = fs::metadata(&job.path).map_or(0, |file| file.len());
+        let (end, total) = job.read(total.saturating_sub(bytes)).unwrap_or_default();
+        Some(TaskTail {
+            text: end.to_str_lossy().into_owned(),
+            total,
+        })
     }
 
     async fn stop(&self, id: &str) -> Output {

@@ -1,5 +1,6 @@
-//! Matching of hooks against tools.
+//! Matching of hooks against tools, by the rules of the original program: names, or a regular expression of JavaScript.
 
+use ah_conversation::is_same_tool;
 use fancy_regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer, de};
 
@@ -8,7 +9,22 @@ use serde::{Deserialize, Deserializer, de};
 pub struct Matcher {
     /// The filter as written; empty for all.
     text: String,
-    pattern: Option<Regex>,
+    filter: Filter,
+}
+
+#[derive(Debug, Clone, Default)]
+enum Filter {
+    #[default]
+    All,
+    Names(Vec<String>),
+    Pattern(Box<Pattern>),
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    exact: Regex,
+    /// The same, in any case.
+    loose: Regex,
 }
 
 /// Error of a text that is neither names nor a regular expression: a hook with it would never be called.
@@ -22,47 +38,103 @@ pub struct MatcherError {
 }
 
 impl Matcher {
-    /// Parses a matcher: an empty text or `*` matches all; otherwise names, with `*` for anything, or regular expressions
-    /// separated by `|`, which ignore case and match whole names.
+    /// Parses a matcher: an empty text or `*` matches all; names are separated by `|` or `,`; anything else is a regular
+    /// expression, which may match a part of the name.
     ///
     /// # Errors
     ///
     /// If the text is not a valid regular expression.
     pub fn new(text: Option<&str>) -> Result<Self, MatcherError> {
-        let text = text.map(str::trim).unwrap_or_default();
-        if matches!(text, "" | "*") {
-            return Ok(Self::default());
-        }
-        // People write `Notebook*` as a wildcard; it would be a different regular expression.
-        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '*' | ':' | '|');
-        let pattern = if text.chars().all(is_name) {
-            text.replace('*', ".*")
-        } else {
-            text.to_owned()
+        let text = text.unwrap_or_default();
+        let filter = match text.trim() {
+            "" | "*" => Filter::All,
+            names if names.chars().all(is_of_names) => {
+                let names = names.split(['|', ',']).map(str::trim);
+                Filter::Names(names.map(str::to_owned).collect())
+            }
+            _ => pattern(text).map_err(|reason| MatcherError {
+                text: text.to_owned(),
+                reason,
+            })?,
         };
-        let mut builder = RegexBuilder::new(&format!("^(?:{pattern})$"));
-        let pattern = builder.case_insensitive(true).build();
-        let pattern = pattern.map_err(|error| MatcherError {
-            text: text.to_owned(),
-            reason: error.to_string(),
-        })?;
         Ok(Self {
-            text: text.to_owned(),
-            pattern: Some(pattern),
+            text: match filter {
+                Filter::All => String::new(),
+                _ => text.to_owned(),
+            },
+            filter,
         })
     }
 
-    /// Whether the filter matches a name. If an expression takes too many steps it does: a guard is called once too often
-    /// rather than not at all.
+    /// Whether the filter matches a name. Case counts in expressions, except for names without capital letters: tools of
+    /// the own interface are called like those of the original but for that. If an expression takes too many steps it
+    /// does match: a guard is called once too often rather than not at all.
     pub fn matches(&self, name: &str) -> bool {
-        let pattern = self.pattern.as_ref();
-        pattern.is_none_or(|pattern| pattern.is_match(name).unwrap_or(true))
+        match &self.filter {
+            Filter::All => true,
+            Filter::Names(names) => names.iter().any(|known| is_same_tool(known, name)),
+            Filter::Pattern(pattern) => {
+                let is_own = !name.starts_with("mcp__") && !name.contains(char::is_uppercase);
+                let pattern = if is_own {
+                    &pattern.loose
+                } else {
+                    &pattern.exact
+                };
+                pattern.is_match(name).unwrap_or(true)
+            }
+        }
     }
 
     /// Returns the filter as written; empty for all.
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Whether a character may be part of a list of names; any other makes the text an expression.
+fn is_of_names(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '|' | ',' | ' ')
+}
+
+fn pattern(text: &str) -> Result<Filter, String> {
+    if let Some(foreign) = foreign(text) {
+        return Err(format!("`{foreign}` is unknown in JavaScript"));
+    }
+    let compile = |ignores_case| {
+        let mut builder = RegexBuilder::new(text);
+        let pattern = builder.case_insensitive(ignores_case).build();
+        pattern.map_err(|error| error.to_string())
+    };
+    Ok(Filter::Pattern(Box::new(Pattern {
+        exact: compile(false)?,
+        loose: compile(true)?,
+    })))
+}
+
+/// Returns the first part that means something to our expressions, but nothing or something else to JavaScript's.
+fn foreign(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some(at) = rest.find(['\\', '(']) {
+        let part = &rest[at..];
+        let length = part.chars().take(2).map(char::len_utf8).sum();
+        let is_foreign = match &part[..length] {
+            "\\A" | "\\z" | "\\Z" | "\\G" | "\\K" | "\\h" | "\\H" | "\\R" | "\\a" | "\\e" => true,
+            "(?" => !is_group(&part[2..]),
+            _ => false,
+        };
+        if is_foreign {
+            return Some(part.get(..3).unwrap_or(part));
+        }
+        let skipped = if part.starts_with('(') { 1 } else { length };
+        rest = &part[skipped..];
+    }
+    None
+}
+
+/// Whether `rest`, behind `(?`, begins a group of JavaScript: with a name, a look-around, or modifiers for the group alone.
+fn is_group(rest: &str) -> bool {
+    let modifiers = rest.trim_start_matches(['i', 'm', 's', '-']);
+    rest.starts_with(['=', '!', '<']) || modifiers.starts_with(':')
 }
 
 impl PartialEq for Matcher {
@@ -84,25 +156,45 @@ mod tests {
 
     #[test]
     fn a_matcher_matches_tool_names() {
+        // Those of the original, 2.1.330, except for names in another case and tools of the own interface.
         for (text, name, matches) in [
             (None, "Bash", true),
             (Some(""), "Bash", true),
             (Some("*"), "Bash", true),
             (Some("Bash"), "Bash", true),
-            (Some("Bash"), "bash", true),
+            (Some(" Bash "), "Bash", true),
+            (Some("Ba"), "Bash", false),
             (Some("Bash"), "BashOutput", false),
             (Some("Read|Write"), "Write", true),
+            (Some("Read, Write"), "Write", true),
             (Some("Read|Write"), "Edit", false),
+            (Some("mcp__a-b__ech"), "mcp__a-b__echo", false),
+            (Some("mcp__a-b"), "mcp__a-b__echo", false),
+            (Some("^Ba"), "Bash", true),
+            (Some("Ba.h"), "Bash", true),
+            (Some("ash$"), "Bash", true),
             (Some("mcp__.*"), "mcp__s__t", true),
             (Some("mcp__*"), "mcp__s__t", true),
+            (Some("MCP__.*"), "mcp__s__t", false),
             (Some("mcp__*|Bash"), "Bash", true),
             (Some("Notebook*"), "NotebookEdit", true),
+            (Some("bas."), "Bash", false),
+            (Some("(?i:bas.)"), "Bash", true),
+            (Some("(?<name>Bash)"), "Bash", true),
             (Some("^(?!mcp__).*"), "Bash", true),
             (Some("^(?!mcp__).*"), "mcp__s__t", false),
+            (Some("^(?!Read$).*"), "Read", false),
             (Some("(?=.*Edit).+"), "NotebookEdit", true),
-            (Some(".*(?<!Output)"), "BashOutput", false),
+            (Some("^.*(?<!Output)$"), "BashOutput", false),
+            (Some("Bash(git *)"), "Bash", false),
+            // The own interface.
+            (Some("Bash"), "bash", true),
+            (Some("bash"), "Bash", true),
+            (Some("WebFetch"), "web_fetch", true),
+            (Some("Ba.h"), "bash", true),
+            (Some("^(?!Read$).*"), "read", false),
             // Too many steps.
-            (Some("(?=a)(a+)+\\1b"), &"a".repeat(64), true),
+            (Some("^(?=a)(a+)+\\1b$"), &"a".repeat(64), true),
         ] {
             let matcher = Matcher::new(text).expect("a matcher");
             assert_eq!(matcher.matches(name), matches, "{text:?} {name}");
@@ -113,10 +205,13 @@ mod tests {
     fn what_is_no_expression_is_an_error() {
         for text in [
             "(Bash",
-            "Bash(git *",
             "*.ts",
             "[",
             "(?P<",
+            "(?i)bash",
+            "(?x)Bash",
+            "(?>Bash)",
+            "\\ABash",
             "a{1000000}{1000000}",
         ] {
             let error = Matcher::new(Some(text)).expect_err("an error").to_string();

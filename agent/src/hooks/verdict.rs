@@ -1,6 +1,6 @@
 //! Parsing of hook replies, and their combination. Pure.
 
-use ah_conversation::{Behavior, Input, PermissionUpdate};
+use ah_conversation::{Behavior, ElicitationAnswer, Input, PermissionUpdate};
 use serde_json::{Map, Value};
 
 use super::{HookEvent, HookReply};
@@ -24,6 +24,8 @@ pub struct HookVerdict {
     pub interrupt: bool,
     /// Output that replaces the tool's.
     pub output: Option<Value>,
+    /// Answer to a question of an MCP server.
+    pub elicitation: Option<ElicitationAnswer>,
     /// Output that replaces the tool's if it is from an MCP server.
     pub server_output: Option<Value>,
 }
@@ -74,6 +76,7 @@ impl HookVerdict {
         self.updates.extend(other.updates);
         self.interrupt |= other.interrupt;
         self.output = other.output.or_else(|| self.output.take());
+        self.elicitation = other.elicitation.or_else(|| self.elicitation.take());
         self.server_output = other.server_output.or_else(|| self.server_output.take());
     }
 
@@ -153,6 +156,9 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
                     .and_then(|updates| serde_json::from_value(updates).ok())
                     .unwrap_or_default();
             }
+        }
+        HookEvent::Elicitation | HookEvent::ElicitationResult => {
+            verdict.elicitation = ElicitationAnswer::of_value(&Value::Object(specific.clone()));
         }
         _ => {}
     }

@@ -32,6 +32,8 @@ pub struct Fact {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// Whether it is not in the system prompt, but told in a message.
+    pub is_apart: bool,
 }
 
 /// Source of a session's system prompt, asked at the beginning of each run.
@@ -76,18 +78,30 @@ impl From<Vec<String>> for PromptSource {
 impl SystemPrompt {
     /// Returns the prompt of these blocks.
     pub fn of(blocks: &[Vec<PromptPart>]) -> Self {
+        Self::apart_from(blocks, &[])
+    }
+
+    /// Returns the prompt of these blocks without the facts of these names, which are told in a message: so the prompt is
+    /// the same on other machines.
+    pub fn apart_from(blocks: &[Vec<PromptPart>], apart: &[&str]) -> Self {
+        let is_apart = |part: &PromptPart| apart.contains(&part.source.as_str());
+        let system = blocks.iter().map(|block| {
+            let parts = block.iter().filter(|part| !is_apart(part)).cloned();
+            text(&parts.collect::<Vec<_>>())
+        });
         let parts = || blocks.iter().flatten();
         let options: Vec<_> = parts()
             .filter(|part| OPTIONS.contains(&part.source.as_str()))
             .map(|part| part.text.as_str())
             .collect();
         Self {
-            system: blocks.iter().map(|block| text(block)).collect(),
+            system: system.filter(|text| !text.is_empty()).collect(),
             facts: parts()
                 .filter(|part| !part.is_lasting())
                 .map(|part| Fact {
                     name: part.source.clone(),
                     text: part.text.clone(),
+                    is_apart: is_apart(part),
                 })
                 .collect(),
             options: (!options.is_empty()).then(|| digest(&options.join("\n\n"))),
@@ -156,6 +170,7 @@ mod tests {
         let fact = |name: &str, text: &str| Fact {
             name: name.to_owned(),
             text: text.to_owned(),
+            is_apart: false,
         };
         let before = "# Environment\n\nDate: 2026-03-01\nGit branch: main\nGit commit: a";
         for (now, expected) in [
@@ -193,5 +208,10 @@ mod tests {
         assert_eq!(names, ["AGENTS.md", "environment", "skills"]);
         assert!(prompt.options.is_some());
         assert_eq!(SystemPrompt::of(&blocks[..1]).options, None);
+        let apart = SystemPrompt::apart_from(&blocks, &["environment"]);
+        assert!(prompt.system[1].starts_with("text of environment"));
+        assert!(apart.system[1].starts_with("text of skills"));
+        let told: Vec<_> = apart.facts.iter().filter(|fact| fact.is_apart).collect();
+        assert_eq!(told[0].text, "text of environment");
     }
 }

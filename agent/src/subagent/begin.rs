@@ -414,7 +414,7 @@ async fn started(ports: &Ports, agent: &Agent, mode: PermissionMode) -> Option<C
     let moment = HookMoment {
         event: HookEvent::SubagentStart,
         kind: &agent.name,
-        mode,
+        mode: Some(mode),
         call: None,
         more: json!({}),
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ah_conversation::{CallState, ExitReason, Output};
+use ah_conversation::{CallState, ExitReason, Output, ToolResult};
 use serde_json::json;
 
 use super::prepared::PreparedCall;
@@ -44,7 +44,7 @@ impl Session {
                 let moment = HookMoment {
                     event,
                     kind: &call.name,
-                    mode,
+                    mode: Some(mode),
                     call: Some(&call.id),
                     more: output_payload(&call, &output, duration_ms),
                 };
@@ -66,6 +66,36 @@ impl Session {
                 duration_ms,
                 verdict,
             }
+        }
+    }
+
+    /// Calls the hooks after all calls of an answer, unless the run has been stopped.
+    pub(super) async fn after_batch(
+        &mut self,
+        calls: &[PreparedCall],
+        results: &[ToolResult],
+        stop: &Stop,
+    ) {
+        let clock = self.ports.clock.clone();
+        let event = HookEvent::PostToolBatch;
+        if !self.ports.hooks.has(event) || stop.reason(clock.now()).is_some() {
+            return;
+        }
+        let told = calls.iter().map(|PreparedCall { call, .. }| {
+            let mut told = call_payload(call);
+            let result = results.iter().find(|it| it.tool_use_id == call.id);
+            told["tool_response"] = json!(result.map(ToolResult::text));
+            told
+        });
+        let more = json!({"tool_calls": told.collect::<Vec<_>>()});
+        let verdict = tokio::select! {
+            biased;
+            () = stop.wait(&*clock) => return,
+            verdict = self.ask_hooks(event, None, more) => verdict,
+        };
+        self.context.extend(verdict.block);
+        if verdict.stop_reason.is_some() {
+            stop.halt(ExitReason::EndTurn);
         }
     }
 
@@ -92,7 +122,7 @@ impl Session {
                 let moment = HookMoment {
                     event,
                     kind: &call.name,
-                    mode: self.settings.permissions.mode,
+                    mode: Some(self.settings.permissions.mode),
                     call: Some(&call.id),
                     more,
                 };

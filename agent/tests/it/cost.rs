@@ -47,6 +47,7 @@ impl Provider for Replaced {
         };
         let before = StreamEvent::Fallback(FallbackNotice {
             model,
+            instead_of: self.0.model().name.clone(),
             error: Some("overloaded".to_owned()),
         });
         let events = self.0.stream(request).flat_map(|event| {

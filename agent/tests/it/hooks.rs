@@ -166,6 +166,7 @@ async fn hooks_are_called_in_order() {
         PreToolUse {"tool_input":{"what":4},"tool_name":"change","tool_use_id":"toolu_00000000000000000000000001_3"}
         PermissionRequest {"tool_use_id":"toolu_00000000000000000000000001_3","tool_input":{"what":4},"tool_name":"change","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"change","ruleContent":"make"}],"behavior":"allow","destination":"localSettings"}]}
         Notification {"message":"permission to use change is needed","notification_type":"permission_prompt"}
+        PostToolBatch {"tool_calls":[{"tool_name":"change","tool_input":{"what":1},"tool_use_id":"toolu_00000000000000000000000001_0","tool_response":"changed {\"what\":1}"},{"tool_name":"change","tool_input":{"fails":2},"tool_use_id":"toolu_00000000000000000000000001_1","tool_response":"it broke"},{"tool_name":"change","tool_input":{"what":"denied"},"tool_use_id":"toolu_00000000000000000000000001_2","tool_response":"PreToolUse:change hook error: rule 7"},{"tool_name":"change","tool_input":{"what":4},"tool_use_id":"toolu_00000000000000000000000001_3","tool_response":"Permission to use change was denied: it needs to be allowed, and nobody can be asked."}]}
         Stop {"last_assistant_message":"Done.","stop_hook_active":false,"background_tasks":[]}
         SessionEnd {"reason":"other"}
         "#);

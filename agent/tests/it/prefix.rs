@@ -354,6 +354,8 @@ impl Life {
             .with_subagents(subagents)
             .with_servers(self.servers.clone(), Duration::ZERO);
         let settings = SessionSettings {
+            plan_instructions: None,
+            tool_aliases: Arc::default(),
             prompt: PromptSource::new(move || prompt(&around.lock().unwrap())),
             limits: Limits {
                 context_window: provider.model().context_window,

@@ -71,6 +71,8 @@ impl World {
             ..scenario
         });
         let settings = SessionSettings {
+            plan_instructions: None,
+            tool_aliases: Arc::default(),
             prompt: vec!["You are tested.".to_owned()].into(),
             limits: Limits {
                 context_window: provider.model().context_window,

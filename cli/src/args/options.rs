@@ -109,9 +109,9 @@ pub struct ModelOptions {
     /// Model: opus, sonnet, haiku, a full name, PROVIDER/NAME, or script:FILE
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Fallback model when the main one stays overloaded or fails
-    #[arg(long, value_name = "NAME")]
-    pub fallback_model: Option<String>,
+    /// Fallback models when the main one stays overloaded or fails, in order, separated by commas
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub fallback_model: Vec<String>,
     /// Thinking budget in tokens; 0 turns thinking off
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_thinking_tokens: Option<u32>,
@@ -174,6 +174,9 @@ pub struct PromptOptions {
     /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
+    /// Tell place, date and branch in a message, so that the system prompt is the same on other machines
+    #[arg(long)]
+    pub exclude_dynamic_system_prompt_sections: bool,
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,
@@ -234,7 +237,7 @@ pub struct SafetyOptions {
     /// Allow a host to choose bypassPermissions later
     #[arg(long)]
     pub allow_dangerously_skip_permissions: bool,
-    /// Who answers permission questions; stdio: the program that drives the session
+    /// Tool of an MCP server that answers permission questions; stdio: the program that drives the session
     #[arg(long, value_name = "TOOL")]
     pub permission_prompt_tool: Option<String>,
     /// Whether to ask for permissions at all
@@ -367,6 +370,9 @@ pub struct SettingsOptions {
     /// Additional settings: a file, or a JSON object
     #[arg(long, value_name = "FILE|JSON", global = true)]
     pub settings: Option<String>,
+    /// Settings that nothing overrides, unless a file of an administrator exists: a file, or a JSON object
+    #[arg(long, value_name = "FILE|JSON", global = true)]
+    pub managed_settings: Option<String>,
     /// Plugin folder with commands, skills, agents, hooks and MCP servers
     #[arg(long, value_name = "DIR", global = true)]
     pub plugin_dir: Vec<PathBuf>,

@@ -1,5 +1,6 @@
 //! Conversion of the options to the typed values of the configuration.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ah::assemble::bad_schema;
@@ -36,7 +37,7 @@ impl Options {
             .then_some(PermissionMode::BypassPermissions);
         Ok(Overrides {
             model: model.model.clone(),
-            fallback_model: model.fallback_model.clone(),
+            fallback_models: model.fallback_model.clone(),
             effort: model.effort,
             max_thinking_tokens: model.thinking_budget(),
             tool_concurrency: tools.tool_concurrency.map(Concurrency::from),
@@ -47,11 +48,11 @@ impl Options {
             directories: safety.add_dir.clone(),
             trust,
             mcp_servers: self.mcp_servers()?,
-            settings: self
-                .settings
-                .settings
-                .as_deref()
-                .map(settings)
+            settings: { self.settings.settings.as_deref() }
+                .map(|given| settings("--settings", given))
+                .transpose()?,
+            managed_settings: { self.settings.managed_settings.as_deref() }
+                .map(|given| settings("--managed-settings", given))
                 .transpose()?,
             setting_sources: { self.settings.setting_sources.as_deref() }
                 .map(|list| Sources::parse(Some(list)))
@@ -69,6 +70,7 @@ impl Options {
                 profile: self.tools.profile.map(overrides::Profile::from),
                 only: self.tools.tools.clone(),
                 commands: self.tools.tool.clone(),
+                aliases: BTreeMap::new(),
             },
             sandbox: self.sandbox.sandbox_options(),
             host: self.host_options(),
@@ -92,11 +94,13 @@ impl Options {
 
     fn host_options(&self) -> HostOptions {
         let (output, safety) = (&self.output, &self.safety);
-        let is_host_asked = safety.permission_prompt_tool.as_deref() == Some("stdio");
+        let tool = safety.permission_prompt_tool.as_deref();
+        let is_host_asked = tool == Some("stdio");
+        let is_asked = safety.permission_prompts != Some(PermissionPrompts::None);
         HostOptions {
             answers_questions: is_host_asked,
-            decides_permissions: is_host_asked
-                && safety.permission_prompts != Some(PermissionPrompts::None),
+            decides_permissions: is_host_asked && is_asked,
+            permission_tool: { tool.filter(|_| is_asked && !is_host_asked) }.map(str::to_owned),
             partial_messages: output.include_partial_messages,
             replays: output.replay_user_messages,
             hook_events: output.include_hook_events,
@@ -129,6 +133,8 @@ impl options::PromptOptions {
         Ok(PromptOptions {
             system_prompt: file.or(text),
             append_system_prompt: self.append_system_prompt.clone(),
+            is_portable: self.exclude_dynamic_system_prompt_sections,
+            plan_instructions: None,
             skill: self.skill.clone(),
             agents: self
                 .agents
@@ -179,11 +185,11 @@ fn is_object(given: &str) -> bool {
     given.trim_start().starts_with('{')
 }
 
-fn settings(given: &str) -> Result<SettingsSource, Error> {
+fn settings(option: &str, given: &str) -> Result<SettingsSource, Error> {
     if !is_object(given) {
         return Ok(SettingsSource::File(given.into()));
     }
-    SettingsSource::parse("--settings", given).map_err(|error| error.with_kind(ErrorKind::Usage))
+    SettingsSource::parse(option, given).map_err(|error| error.with_kind(ErrorKind::Usage))
 }
 
 fn agents(text: &str) -> Result<Map<String, Value>, Error> {

@@ -2,10 +2,15 @@
 //! SDKs themselves are tested in `interop/sdk`.
 
 mod commands;
+mod elicitation;
+mod hooks;
 pub mod host;
+mod initialize;
 mod lines;
 mod network;
+mod permission_tool;
 mod requests;
 mod transcript;
 mod transport;
 mod turns;
+mod without_model;

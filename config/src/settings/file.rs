@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::Error;
@@ -29,6 +30,17 @@ impl<'a> File<'a> {
 
     pub fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, Error> {
         serde_json::from_str(value.get()).map_err(|error| self.error(&error, self.offset(value)))
+    }
+
+    /// Returns a list of names, or one text in which they are separated by commas.
+    pub fn names(&self, value: &RawValue) -> Result<Vec<String>, Error> {
+        match self.value::<Value>(value)? {
+            Value::String(names) => {
+                let names = names.split(',').map(str::trim);
+                Ok(names.map(str::to_owned).collect())
+            }
+            _ => self.value(value),
+        }
     }
 
     /// Returns the byte offset of a value in the text that it borrows from.

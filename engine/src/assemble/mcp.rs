@@ -31,6 +31,8 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
         call_timeout: config.call_timeout(),
         granted: Granted::All,
         denied: config.deny.iter().map(|rule| rule.value.clone()).collect(),
+        asked: None,
+        reserved: config.run.host.permission_tool.clone(),
         interface: config.interface,
     }
 }

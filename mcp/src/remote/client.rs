@@ -4,40 +4,41 @@
     reason = "current servers request roots and send logs, though the next protocol revision deprecates both"
 )]
 
-use std::sync::Arc;
-
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientInfo, ErrorData, Implementation, ListRootsResult,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, Root,
-    RootsCapabilities, TASKS_EXTENSION_ID,
+    ClientCapabilities, ClientInfo, CustomNotification, ElicitRequestParams, ElicitResult,
+    ErrorData, Implementation, ListRootsResult, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ProtocolVersion, Root, RootsCapabilities, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
+use serde_json::Value;
+
+use crate::remote::answers::Answers;
 use crate::remote::name::clean_line;
 use crate::remote::notifications::Notifications;
 use crate::remote::revision::Beginning;
 
+/// Tells that what a server asked for is done; the SDK has no type for it.
+const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
 /// The client side of a connection.
 pub(crate) struct Client {
-    server: String,
-    root: Arc<str>,
+    answers: Answers,
     notifications: Notifications,
     /// Whether servers may carry out calls as tasks, an extension of the revisions without a handshake.
     follows_tasks: bool,
 }
 
 impl Client {
-    /// Creates the client of `server`, whose notifications go to `notifications`.
+    /// Creates the client of a server, whose notifications go to `notifications`.
     pub(crate) fn new(
-        server: &str,
-        root: Arc<str>,
+        answers: Answers,
         notifications: Notifications,
         beginning: Beginning,
     ) -> Self {
         Self {
-            server: server.to_owned(),
-            root,
+            answers,
             notifications,
             follows_tasks: beginning == Beginning::Discovery,
         }
@@ -52,6 +53,7 @@ impl ClientHandler for Client {
             capabilities.extensions = Some([tasks].into());
         }
         capabilities.roots = Some(RootsCapabilities::default());
+        capabilities.elicitation = self.answers.elicitation();
         ClientInfo::new(
             capabilities,
             Implementation::new("ah", env!("CARGO_PKG_VERSION")),
@@ -64,7 +66,31 @@ impl ClientHandler for Client {
         &self,
         _: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        Ok(ListRootsResult::new(vec![Root::new(&*self.root)]))
+        Ok(ListRootsResult::new(vec![Root::new(&*self.answers.root)]))
+    }
+
+    async fn create_elicitation(
+        &self,
+        question: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.answers.elicit(question).await)
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let id = notification
+            .params
+            .as_ref()
+            .map(|params| &params["elicitationId"]);
+        if let Some(Value::String(id)) = id
+            && notification.method == ELICITATION_COMPLETE
+        {
+            self.answers.complete(id);
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -85,6 +111,6 @@ impl ClientHandler for Client {
         _: NotificationContext<RoleClient>,
     ) {
         let text = clean_line(&message.data.to_string(), 1_000);
-        tracing::debug!(server = self.server, level = ?message.level, "{text}");
+        tracing::debug!(server = &*self.answers.server, level = ?message.level, "{text}");
     }
 }

@@ -13,6 +13,8 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use tokio::time::timeout;
 
 use crate::config::{Address, ServerConfig, Transport};
+use crate::options::Asked;
+use crate::remote::answers::Answers;
 use crate::remote::cell::ServerCell;
 use crate::remote::client::Client;
 use crate::remote::error::{ErrorTail, ServerError};
@@ -30,6 +32,7 @@ pub(crate) struct ConnectOptions {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
     pub(crate) host: Option<SdkHost>,
+    pub(crate) asked: Option<Asked>,
 }
 
 /// An initialized connection; dropping it ends the server.
@@ -39,8 +42,7 @@ pub(crate) struct Connection {
     pub(crate) exit: ExitReport,
     /// How it began.
     pub(crate) beginning: Beginning,
-    /// URI of the working directory.
-    pub(crate) root: Arc<str>,
+    pub(crate) answers: Answers,
 }
 
 /// A server, and where it runs.
@@ -101,8 +103,12 @@ impl Connection {
     ) -> Result<Self, Failure> {
         let error_tail = ErrorTail::default();
         let notifications = Notifications::default();
-        let root = root(options.environment.cwd());
-        let client = Client::new(name, root.clone(), notifications.clone(), beginning);
+        let answers = Answers {
+            server: name.into(),
+            root: root(options.environment.cwd()),
+            asked: options.asked.clone(),
+        };
+        let client = Client::new(answers.clone(), notifications.clone(), beginning);
         let (mut process, mode) = (None, beginning.mode());
         let served = match &config.transport {
             Transport::Stdio(program) => {
@@ -159,7 +165,7 @@ impl Connection {
                     notifications,
                     exit,
                     beginning,
-                    root,
+                    answers,
                 });
             }
             Err(error) => error,
@@ -169,7 +175,7 @@ impl Connection {
     }
 }
 
-/// Returns the URI of the working directory, the only root that servers are told.
+/// Returns the URI of the working directory.
 fn root(cwd: &Path) -> Arc<str> {
     let uri = Url::from_directory_path(cwd).map(String::from);
     uri.unwrap_or_default().trim_end_matches('/').into()

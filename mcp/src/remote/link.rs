@@ -9,6 +9,7 @@ use rmcp::RoleClient;
 use rmcp::service::Peer;
 use tokio::sync::watch;
 
+use crate::remote::answers::Answers;
 use crate::remote::error::ServerError;
 use crate::remote::notifications::Notifications;
 
@@ -36,8 +37,7 @@ impl LinkState {
 pub(crate) struct ConnectedServer {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) notifications: Notifications,
-    /// URI of the working directory.
-    pub(crate) root: Arc<str>,
+    pub(crate) answers: Answers,
 }
 
 /// Watches the connection state of one server.

@@ -5,8 +5,10 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, InputRequest, InputRequests, InputRequiredResult, InputResponses,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
+
+use crate::remote::answers::Answers;
 
 /// Maximum number of rounds of one request.
 pub(crate) const MOST_ROUNDS: usize = 10;
@@ -21,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) async fn next(
     mut params: CallToolRequestParams,
     required: InputRequiredResult,
-    root: &str,
+    known: &Answers,
 ) -> Result<CallToolRequestParams, String> {
     let requests = required.input_requests.unwrap_or_default();
     if requests.is_empty() {
@@ -30,7 +32,7 @@ pub(crate) async fn next(
         }
         sleep(PAUSE).await;
     }
-    let answers = answers(requests, root)?;
+    let answers = answers(requests, known).await?;
     params.input_responses = (!answers.is_empty()).then_some(answers);
     params.request_state = required.request_state;
     Ok(params)
@@ -41,17 +43,22 @@ pub(crate) async fn next(
 /// # Errors
 ///
 /// If the server asks for something that it cannot have; the text is for the model.
-pub(crate) fn answers(requests: InputRequests, root: &str) -> Result<InputResponses, String> {
-    let answers = requests
-        .into_iter()
-        .map(|(key, request)| Ok((key, answer(&request, root)?)));
-    answers.collect()
-}
-
-fn answer(request: &InputRequest, root: &str) -> Result<Value, String> {
-    match request {
-        InputRequest::ListRoots(_) => Ok(json!({"roots": [{"uri": root}]})),
-        InputRequest::Elicitation(_) => Ok(json!({"action": "decline"})),
-        _ => Err("the server asks for a model's answer, which it does not get".to_owned()),
+pub(crate) async fn answers(
+    requests: InputRequests,
+    known: &Answers,
+) -> Result<InputResponses, String> {
+    let mut answers = InputResponses::new();
+    for (key, request) in requests {
+        let answer = match request {
+            InputRequest::ListRoots(_) => json!({"roots": [{"uri": *known.root}]}),
+            InputRequest::Elicitation(question) => json!(known.elicit(question.params).await),
+            _ => {
+                return Err(
+                    "the server asks for a model's answer, which it does not get".to_owned(),
+                );
+            }
+        };
+        answers.insert(key, answer);
     }
+    Ok(answers)
 }

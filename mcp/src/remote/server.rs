@@ -49,6 +49,7 @@ impl Shared {
             environment: options.environment.clone(),
             http: options.http.clone(),
             host: options.host.clone(),
+            asked: options.asked.clone(),
         };
         Self {
             options,
@@ -263,7 +264,7 @@ impl Server {
             .send_replace(LinkState::Connected(ConnectedServer {
                 peer: peer.clone(),
                 notifications: connection.notifications.clone(),
-                root: connection.root.clone(),
+                answers: connection.answers.clone(),
             }));
         shared.mark_changed();
         Ok(connection)

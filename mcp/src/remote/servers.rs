@@ -211,7 +211,11 @@ impl Servers for RemoteServers {
         for server in servers.iter().filter(|server| server.is_on()) {
             tools.extend(server.tools().into_iter().map(|tool| tool as Arc<dyn Tool>));
         }
-        tools.retain(|tool| !self.is_denied(&tool.spec().name));
+        let reserved = self.shared.options.reserved.as_deref();
+        tools.retain(|tool| {
+            let name = &*tool.spec().name;
+            !self.is_denied(name) && reserved != Some(name)
+        });
         tools
     }
 

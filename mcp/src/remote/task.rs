@@ -64,7 +64,7 @@ pub(crate) async fn follow(
         failures = 0;
         match answer.payload {
             TaskPayload::InputRequired { input_requests } => {
-                let answers = rounds::answers(input_requests, &server.root)?;
+                let answers = rounds::answers(input_requests, &server.answers).await?;
                 let params = UpdateTaskParams::new(&*task.task_id, answers);
                 let updated = timeout(patience, server.peer.update_task(params)).await;
                 if let Ok(Err(error)) = updated {

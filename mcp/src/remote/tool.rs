@@ -112,7 +112,7 @@ impl RemoteTool {
                 Ok(_) => return Output::error("the server's response is not a tool result"),
                 Err(error) => return Output::error(explain(&error)),
             };
-            params = match rounds::next(params, required, &server.root).await {
+            params = match rounds::next(params, required, &server.answers).await {
                 Ok(params) => params,
                 Err(reason) => return Output::error(reason),
             };

@@ -41,6 +41,8 @@ impl World {
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let environment = Environment::new(variables, folder.path().to_owned());
         let mut options = Options {
+            reserved: None,
+            asked: None,
             confined: None,
             environment: environment.clone(),
             http: ah_http::Options::default(),

@@ -1,6 +1,7 @@
 //! Control requests to an open session. Most are answered at once, also during a run.
 
 mod read;
+mod run;
 mod settings;
 
 use std::path::PathBuf;
@@ -99,6 +100,13 @@ impl Handles {
                     Err(RequestError::new(text))
                 }
             }
+            ControlRequest::McpCall { tool, arguments } => self.call_tool(&tool, arguments).await,
+            ControlRequest::McpReadResource { server, uri } => {
+                let contents = self.servers()?.read_resource(&server, &uri).await;
+                let contents = contents.map_err(RequestError::new)?;
+                Ok(json!({"contents": contents}))
+            }
+            ControlRequest::TaskOutput { id } => self.task_output(&id),
             ControlRequest::ContextUsage => Ok(self.context_usage()),
             ControlRequest::StopTask { id } => match self.tasks.iter().find(|tasks| tasks.has(&id))
             {
@@ -114,6 +122,7 @@ impl Handles {
             | ControlRequest::Introduction(_)
             | ControlRequest::Unknown { .. }
             | ControlRequest::SessionCost
+            | ControlRequest::SessionUsage
             | ControlRequest::Interrupt { .. }
             | ControlRequest::Withdraw { .. } => Ok(json!({})),
         }
@@ -200,7 +209,7 @@ impl Handles {
         Ok(told)
     }
 
-    fn servers(&self) -> Result<&dyn Servers, RequestError> {
+    pub(crate) fn servers(&self) -> Result<&dyn Servers, RequestError> {
         let servers = self.servers.as_deref();
         servers.ok_or_else(|| RequestError::new("there are no MCP servers"))
     }

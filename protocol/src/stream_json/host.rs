@@ -1,13 +1,15 @@
 //! Questions to the host: whether a tool call is allowed, and whether a command may connect to a network host.
 
 use ah_conversation::{
-    Host, HostPermission, Input, PermissionAnswer, PermissionRequest, PermissionUpdate, ToolUse,
+    Elicitation, ElicitationAnswer, Host, HostPermission, PermissionAnswer, PermissionRequest,
+    ToolUse, Wanted,
 };
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Asks;
+use super::decision::HostDecision;
 use super::output::fit;
 use super::speaker::Speaker;
 
@@ -85,6 +87,25 @@ impl Host for Speaker {
             Err(_) => HostPermission::No,
         }
     }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        let mut request = question.to_value();
+        request["subtype"] = json!("elicitation");
+        if let Wanted::Form(schema) = &question.wanted
+            && let Some(fields) = schema["properties"].as_object()
+        {
+            request["property_order"] = json!(fields.keys().collect::<Vec<_>>());
+        }
+        let answer = self.waiting(self.link.ask(request)).await;
+        // A host that cannot ask anybody says so by an error.
+        let answer = answer.ok().as_ref().and_then(ElicitationAnswer::of_value);
+        answer.unwrap_or(ElicitationAnswer::Cancel)
+    }
+
+    fn elicitation_complete(&self, server: &str, id: &str) {
+        let told = json!({"mcp_server_name": server, "elicitation_id": id});
+        self.system("elicitation_complete", told);
+    }
 }
 
 impl Speaker {
@@ -114,77 +135,9 @@ fn shown(call: &ToolUse) -> Value {
     input
 }
 
-/// Returns the input of a call as changed by the host, if it was. Values that come back as they were shown are unchanged,
-/// even if they were shown cut.
-fn changed(mut updated: Value, shown: &Value, call: &ToolUse) -> Option<Input> {
-    let whole = call.input.to_value();
-    for (name, value) in updated.as_object_mut().into_iter().flatten() {
-        if shown.get(name) == Some(value) {
-            *value = whole[name].clone();
-        }
-    }
-    (updated != whole).then(|| Input::from(updated))
-}
-
 fn refused(why: &str) -> PermissionAnswer {
     PermissionAnswer::Deny {
         message: format!("Tool permission request failed: {why}"),
         interrupt: false,
-    }
-}
-
-/// The host's decision on a call.
-#[derive(Deserialize)]
-#[serde(
-    tag = "behavior",
-    rename_all = "lowercase",
-    rename_all_fields = "camelCase"
-)]
-enum HostDecision {
-    Allow {
-        updated_input: Option<Value>,
-        #[serde(default)]
-        updated_permissions: Option<Vec<Value>>,
-    },
-    Deny {
-        #[serde(default)]
-        message: String,
-        #[serde(default)]
-        interrupt: bool,
-    },
-}
-
-impl HostDecision {
-    /// Returns the answer of a host that was `shown` this input.
-    fn answer(self, call: &ToolUse, shown: &Value) -> PermissionAnswer {
-        match self {
-            Self::Allow {
-                updated_input,
-                updated_permissions,
-            } => PermissionAnswer::Allow {
-                input: updated_input.and_then(|input| changed(input, shown, call)),
-                // Unknown kinds of updates are ignored.
-                updates: updated_permissions
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|update| PermissionUpdate::deserialize(update).ok())
-                    .collect(),
-            },
-            Self::Deny { message, interrupt } => PermissionAnswer::Deny { message, interrupt },
-        }
-    }
-
-    /// Returns the answer about a network host; permission updates say for how long it is allowed.
-    fn leave(self) -> HostPermission {
-        let Self::Allow {
-            updated_permissions,
-            ..
-        } = self
-        else {
-            return HostPermission::No;
-        };
-        let values = updated_permissions.into_iter().flatten();
-        let updates = values.filter_map(|update| PermissionUpdate::deserialize(update).ok());
-        HostPermission::of(&updates.collect::<Vec<_>>())
     }
 }

@@ -134,3 +134,27 @@ fn listed(name: &str) -> &str {
         .find(|(known, _)| *known == name)
         .map_or(name, |(_, older)| older)
 }
+
+/// Returns the subagents as lines of text.
+pub(crate) fn agents_text(agents: &[AgentInfo]) -> String {
+    if agents.is_empty() {
+        return "There are no subagents.".to_owned();
+    }
+    let line = |agent: &AgentInfo| format!("- {}: {}", agent.name, agent.description);
+    let lines: Vec<_> = agents.iter().map(line).collect();
+    format!("Subagents:\n{}", lines.join("\n"))
+}
+
+/// Returns the output styles as lines of text.
+pub(crate) fn styles_text(introduction: &Introduction) -> String {
+    let current = &introduction.style;
+    let lines = introduction.styles.iter().map(|style| match style {
+        style if style == current => format!("- {style} (current)"),
+        style => format!("- {style}"),
+    });
+    let lines: Vec<_> = lines.collect();
+    format!(
+        "Output style: {current}\n\nAvailable styles:\n{}\n\nThe setting `outputStyle` chooses one for new sessions.",
+        lines.join("\n")
+    )
+}

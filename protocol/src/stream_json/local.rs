@@ -31,12 +31,19 @@ pub(super) enum Local {
     Effort(Option<String>),
     /// Names the session.
     Rename(Option<String>),
+    /// Shows the subagents.
+    Agents,
+    /// Shows the output styles.
+    Styles,
+    /// Shows, reconnects, enables or disables MCP servers.
+    Servers(Option<String>),
     /// Is a dialog of the original program, which a host cannot show.
     Unavailable,
 }
 
 /// Commands for hosts: name, description, hint for the arguments.
-pub(super) const LISTED: [(&str, &str, &str); 7] = [
+pub(super) const LISTED: [(&str, &str, &str); 10] = [
+    ("agents", "Show the subagents", ""),
     ("clear", "Start a new conversation with empty context", ""),
     (
         "compact",
@@ -46,7 +53,13 @@ pub(super) const LISTED: [(&str, &str, &str); 7] = [
     ("context", "Show what fills the context window", ""),
     ("cost", "Show the tokens and the cost of the session", ""),
     ("effort", "Show or set the reasoning effort", "[level]"),
+    (
+        "mcp",
+        "Show, reconnect, enable or disable MCP servers",
+        "[reconnect|enable|disable [server|all]]",
+    ),
     ("model", "Show or set the model", "[model]"),
+    ("output-style", "Show the output styles", ""),
     ("rename", "Name the session", "<name>"),
 ];
 
@@ -102,6 +115,9 @@ pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<Lo
         "model" => Local::Model(rest),
         "effort" => Local::Effort(rest),
         "rename" => Local::Rename(rest),
+        "agents" => Local::Agents,
+        "output-style" => Local::Styles,
+        "mcp" => Local::Servers(rest),
         name if UNAVAILABLE.contains(&name) => Local::Unavailable,
         _ => return None,
     };

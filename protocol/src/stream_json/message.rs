@@ -1,8 +1,8 @@
 //! Parts of messages in the form of the SDKs. Pure; ids are arguments.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, ErrorClass, Image, ProviderError, ResultBlock, StreamEvent,
-    Time, ToolResult, Usage,
+    BlockStart, ContentBlock, Delta, Image, ProviderError, ResultBlock, StreamEvent, Time,
+    ToolResult, Usage,
 };
 use serde_json::{Value, json};
 
@@ -33,17 +33,22 @@ pub(crate) fn content(block: &ContentBlock) -> Value {
     }
 }
 
+/// Returns the blocks of a result.
+pub(crate) fn result_content(blocks: &[ResultBlock]) -> Value {
+    let blocks = blocks.iter().map(|block| match block {
+        ResultBlock::Text { text } => json!({"type": "text", "text": text}),
+        ResultBlock::Image(image) => picture(image),
+    });
+    blocks.collect()
+}
+
 /// Returns a tool result as a block.
 pub(crate) fn tool_result(result: &ToolResult) -> Value {
     let is_text = |block: &ResultBlock| matches!(block, ResultBlock::Text { .. });
     let content = if result.content.iter().all(is_text) {
         json!(result.text())
     } else {
-        let blocks = result.content.iter().map(|block| match block {
-            ResultBlock::Text { text } => json!({"type": "text", "text": text}),
-            ResultBlock::Image(image) => picture(image),
-        });
-        blocks.collect()
+        result_content(&result.content)
     };
     json!({
         "type": "tool_result",
@@ -157,24 +162,6 @@ pub(crate) fn timestamp(time: Time) -> Value {
     match moment {
         Ok(moment) => json!(format!("{moment:.3}")),
         Err(_) => Value::Null,
-    }
-}
-
-/// Returns the SDKs' name for the kind of an API error.
-pub(crate) fn error_kind(error: &ProviderError) -> &'static str {
-    match error.class {
-        ErrorClass::Authentication => "authentication_failed",
-        ErrorClass::Billing => "billing_error",
-        ErrorClass::RateLimit => "rate_limit",
-        ErrorClass::Overloaded => "overloaded",
-        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong => "invalid_request",
-        ErrorClass::ModelNotFound => "model_not_found",
-        ErrorClass::Server => "server_error",
-        ErrorClass::Network
-        | ErrorClass::Protocol
-        | ErrorClass::Stalled
-        | ErrorClass::Script
-        | ErrorClass::Unknown => "unknown",
     }
 }
 

@@ -12,7 +12,8 @@ use futures_util::Stream;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::wire::{ControlRequest, Initialize, Prompt};
+use super::initialize::Initialize;
+use super::wire::{ControlRequest, Prompt};
 use crate::message::Message;
 
 /// Messages that may wait to be received before the run does.

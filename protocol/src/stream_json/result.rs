@@ -103,7 +103,7 @@ pub(crate) fn local(
     object
 }
 
-fn model_usage(totals: &Totals, describe: &dyn Fn(&str, &str) -> Model) -> Value {
+pub(super) fn model_usage(totals: &Totals, describe: &dyn Fn(&str, &str) -> Model) -> Value {
     let shares = totals.shares.iter().map(|share| {
         let model = describe(&share.provider, &share.model);
         let usage = &share.usage;

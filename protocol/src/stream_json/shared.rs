@@ -3,22 +3,24 @@
 
 use std::sync::{Arc, Mutex, OnceLock};
 
+use ah_conversation::Cost;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::control::{Handles, unknown};
+use super::initialize::Initialize;
 use super::input::Line;
 use super::introduction;
 use super::link::Link;
 use super::lock::lock;
 use super::program::Request;
 use super::queue::{Queue, Ticket};
+use super::result::model_usage;
 use super::speaker::Speaker;
 use super::speaker::lifecycle::PromptState;
 use super::totals::Totals;
 use super::wire::{
-    self, ControlRequest, Incoming, Initialize, IntroductionPart, Priority, Prompt, RequestError,
-    ResponseForm,
+    self, ControlRequest, Incoming, IntroductionPart, Priority, Prompt, RequestError, ResponseForm,
 };
 use crate::{Engine, Introduction};
 
@@ -165,11 +167,30 @@ impl Shared {
             let fault = RequestError::new("the session could not be opened");
             return self.reply(to, Err(fault));
         };
+        if wish == ControlRequest::SessionUsage {
+            return self.reply(to, Ok(self.usage(&handles)));
+        }
         let mode = wish.mode();
         let outcome = handles.grant(wish).await;
         let mode = mode.filter(|_| outcome.is_ok());
         self.reply(to, outcome);
         mode.into_iter().for_each(|mode| handles.speaker.mode(mode));
+    }
+
+    /// Returns cost and usage of the session.
+    fn usage(&self, handles: &Handles) -> Value {
+        let describe = |provider: &str, name: &str| handles.models.describe(provider, name);
+        let totals = lock(&self.totals);
+        let mut session = totals.durations(self.link.ids.now());
+        session["total_cost_usd"] = json!(totals.cost().map(Cost::usd));
+        session["model_usage"] = model_usage(&totals, &describe);
+        json!({
+            "session": session,
+            "subscription_type": null,
+            "rate_limits_available": false,
+            "rate_limits": null,
+            "behaviors": null,
+        })
     }
 
     /// Returns the program's description.

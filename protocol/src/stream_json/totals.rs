@@ -2,6 +2,7 @@
 
 use ah_agent::RunOutcome;
 use ah_conversation::{Cost, Message, ModelUsage, Time};
+use serde_json::{Value, json};
 
 /// Sums over all prompts of the session.
 #[derive(Debug, Default)]
@@ -40,6 +41,14 @@ impl Totals {
     /// Returns the cost; `None` if a price is unknown.
     pub(crate) fn cost(&self) -> Option<Cost> {
         self.shares.iter().map(|share| share.cost).sum()
+    }
+
+    /// Returns the durations, as an object.
+    pub(crate) fn durations(&self, now: Time) -> Value {
+        json!({
+            "total_api_duration_ms": self.api_ms,
+            "total_duration_ms": now.since(self.since),
+        })
     }
 
     /// Returns the sums as lines of text, in the form of the original program.

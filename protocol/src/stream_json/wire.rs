@@ -3,11 +3,10 @@
 //! Control requests of the SDKs are nested (`request.subtype`); the flat form (`command`, `params`) of the older
 //! specification is accepted too, and answered in that form.
 
-use std::path::PathBuf;
-
 use ah_conversation::{ContentBlock, Image, PermissionMode};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
+
+use super::initialize::Initialize;
 
 /// One line from the host.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +156,20 @@ pub(crate) enum ControlRequest {
         server: String,
         message: Value,
     },
+    /// Call a tool of an MCP server without the model.
+    McpCall {
+        tool: String,
+        arguments: Map<String, Value>,
+    },
+    McpReadResource {
+        server: String,
+        uri: String,
+    },
     ContextUsage,
+    /// Return the end of a background command's output.
+    TaskOutput {
+        id: String,
+    },
     StopTask {
         id: String,
     },
@@ -172,6 +184,8 @@ pub(crate) enum ControlRequest {
     },
     GetSettings,
     SessionCost,
+    /// Return cost and usage as values.
+    SessionUsage,
     RenameSession {
         title: String,
     },
@@ -221,72 +235,6 @@ impl IntroductionPart {
     /// Whether the files behind it are to be read anew.
     pub(crate) fn is_reread(self) -> bool {
         matches!(self, Self::Plugins | Self::Skills | Self::Styles)
-    }
-}
-
-/// Options of the host, sent before the first prompt.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Initialize {
-    /// Hook callbacks of the host by event.
-    pub hooks: Option<Map<String, Value>>,
-    /// Names of the MCP servers that run in the host.
-    pub sdk_mcp_servers: Vec<String>,
-    /// System prompt in the place of the built-in one.
-    pub system_prompt: Option<Texts>,
-    /// Text appended to the system prompt.
-    pub append_system_prompt: Option<String>,
-    /// Tools to remove, and rules for calls to deny.
-    pub disallowed_tools: Option<Vec<String>>,
-    /// Subagent definitions by name.
-    pub agents: Option<Map<String, Value>>,
-    /// Whether the texts of subagents are sent, not only their tool calls.
-    pub forward_subagent_text: bool,
-    /// JSON schema of the answer.
-    pub json_schema: Option<Value>,
-    /// MCP servers in addition to those of the command line.
-    pub mcp_servers: Option<Map<String, Value>>,
-    /// Plugins in addition to those of the command line.
-    pub plugins: Vec<NamedPlugin>,
-    /// Names of the skills to offer; all if `None`.
-    pub skills: Option<Vec<String>>,
-    /// Title of a new session.
-    pub title: Option<String>,
-}
-
-/// A plugin given by the host.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct NamedPlugin {
-    /// Its folder, relative to the working directory.
-    pub path: PathBuf,
-    /// Whether its MCP servers are ignored.
-    pub skip_mcp_discovery: bool,
-}
-
-/// Marker between the parts of a system prompt that all users of a host share and the others; not part of the prompt.
-const BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
-
-/// A text, or a list of texts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum Texts {
-    /// A text.
-    One(String),
-    /// A list of texts.
-    Many(Vec<String>),
-}
-
-impl Texts {
-    /// Returns the texts joined with blank lines.
-    pub fn joined(&self) -> String {
-        match self {
-            Self::One(text) => text.clone(),
-            Self::Many(texts) => {
-                let said = texts.iter().filter(|text| *text != BOUNDARY);
-                said.map(String::as_str).collect::<Vec<_>>().join("\n\n")
-            }
-        }
     }
 }
 
@@ -492,6 +440,25 @@ fn of_typescript(
         },
         "get_settings" => ControlRequest::GetSettings,
         "get_session_cost" => ControlRequest::SessionCost,
+        "get_usage" => ControlRequest::SessionUsage,
+        "get_task_output" => match text(fields, "task_id") {
+            Some(id) => ControlRequest::TaskOutput { id },
+            None => return Some(Err("task_id")),
+        },
+        "mcp_call" => match text(fields, "tool") {
+            Some(tool) => ControlRequest::McpCall {
+                tool,
+                arguments: { fields.get("arguments").and_then(Value::as_object) }
+                    .cloned()
+                    .unwrap_or_default(),
+            },
+            None => return Some(Err("tool")),
+        },
+        "mcp_read_resource" => match (text(fields, "serverName"), text(fields, "uri")) {
+            (Some(server), Some(uri)) => ControlRequest::McpReadResource { server, uri },
+            (None, _) => return Some(Err("serverName")),
+            (_, None) => return Some(Err("uri")),
+        },
         "rename_session" => match text(fields, "title") {
             Some(title) => ControlRequest::RenameSession { title },
             None => return Some(Err("title")),

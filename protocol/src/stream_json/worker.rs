@@ -14,17 +14,18 @@ use super::Pipes;
 use super::callback::callbacks;
 use super::context::{self, ContextParts};
 use super::control::{Handles, HandlesState};
+use super::initialize::Initialize;
 use super::introduction;
 use super::local::{Local, LocalCommand, local};
 use super::lock::lock;
-use super::message::{error_kind, error_text};
+use super::message::error_text;
 use super::queue::Queue;
 use super::result::{self, Circumstances, not_begun};
 use super::shared::{Shared, Work};
 use super::speaker::lifecycle::PromptState;
 use super::speaker::{SessionFiles, Speaker};
 use super::totals::Totals;
-use super::wire::{Initialize, Prompt};
+use super::wire::Prompt;
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::{RowHead, unwritten};
 use crate::{Engaged, Engine, Refusal, Setting, TranscriptFile};
@@ -476,6 +477,9 @@ impl Worker {
                 .rename(name)
                 .await
                 .map(|_| format!("Session renamed to: {name}")),
+            Local::Agents => Ok(introduction::agents_text(&engaged.agents)),
+            Local::Styles => Ok(introduction::styles_text(&shared.introduction())),
+            Local::Servers(wanted) => handles.manage_servers(wanted.as_deref()).await,
             Local::Compact(_) | Local::Clear | Local::Unavailable => {
                 Ok("This command isn't available in this environment.".to_owned())
             }
@@ -510,7 +514,8 @@ impl Worker {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
         if let Some(RunFailure::Provider(error)) = &outcome.failure {
-            self.speaker.failed(&error_text(error), error_kind(error));
+            self.speaker
+                .failed(&error_text(error), error.class.as_str());
         }
         if outcome.reason == ExitReason::Interrupted {
             let words = if while_speaking {

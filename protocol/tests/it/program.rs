@@ -73,6 +73,8 @@ impl Engine for Scene {
 
 fn settings() -> SessionSettings {
     SessionSettings {
+        plan_instructions: None,
+        tool_aliases: Arc::default(),
         prompt: Vec::new().into(),
         limits: Limits {
             context_window: 200_000,

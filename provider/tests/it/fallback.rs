@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 
 use crate::requests::{request, user};
 
-/// The answer to a request that ends with `last`: `[announced]` or `[silent]` for the fallback, text, `|` for a retry, and
+/// The answer to a request that ends with `last`: `[second for first]`, or `[silent]`, for a fallback, text, `|` for a retry, and
 /// the class of an error.
 async fn ask(provider: &Fallback, last: Arc<Message>) -> String {
     let mut stream = provider.stream(request(vec![user("Hi"), last]));
@@ -24,10 +24,9 @@ async fn ask(provider: &Fallback, last: Arc<Message>) -> String {
                 ..
             }) => said += &text,
             Ok(StreamEvent::Fallback(notice)) => {
-                assert_eq!(notice.model.name, "second");
-                said += match notice.error {
-                    Some(_) => "[announced]",
-                    None => "[silent]",
+                said += &match notice.error {
+                    Some(_) => format!("[{} for {}]", notice.model.name, notice.instead_of),
+                    None => "[silent]".to_owned(),
                 };
             }
             Ok(StreamEvent::Retry(_)) => said += "|",
@@ -67,17 +66,17 @@ async fn the_second_model_answers_if_the_first_is_overloaded() {
         (
             vec![overloaded(), overloaded()],
             vec![says("B")],
-            "|[announced]B",
+            "|[second for first]B",
         ),
         (
             vec![overloaded(), broken()],
             vec![says("B")],
-            "|[announced]B",
+            "|[second for first]B",
         ),
         (
             vec![broken(), broken()],
             vec![fails(401, "authentication_error")],
-            "|[announced]Authentication",
+            "|[second for first]Authentication",
         ),
         (
             vec![fails(400, "invalid_request_error")],
@@ -102,8 +101,21 @@ async fn the_second_model_keeps_the_rest_of_the_run() {
     let broken = || fails(500, "api_error");
     let first = vec![broken(), broken(), says("A")];
     let provider = provider(first, vec![says("B"), says("C")]);
-    assert_eq!(ask(&provider, user("go")).await, "|[announced]B");
+    assert_eq!(ask(&provider, user("go")).await, "|[second for first]B");
     assert_eq!(ask(&provider, results()).await, "[silent]C");
     assert_eq!(ask(&provider, user("go on")).await, "A");
     assert_eq!(provider.model().name, "first");
+}
+
+#[tokio::test]
+async fn models_are_tried_in_order() {
+    let broken = || fails(500, "api_error");
+    let last = provider(vec![broken(), broken()], vec![says("C"), says("D")]);
+    let all = Fallback::new(
+        Arc::new(scripted("zeroth", vec![broken(), broken()])),
+        Arc::new(last),
+    );
+    let said = ask(&all, user("go")).await;
+    assert_eq!(said, "[first for zeroth]|[second for first]C");
+    assert_eq!(ask(&all, results()).await, "[silent][silent]D");
 }

@@ -273,7 +273,7 @@ fn the_options_of_the_sdks_are_understood() {
             "--task-budget",
             "1000",
         ],
-        &["--fallback-model=haiku", "--betas", "a,b"],
+        &["--fallback-model=sonnet,haiku", "--betas", "a,b"],
         &[
             "--permission-prompt-tool",
             "stdio",
