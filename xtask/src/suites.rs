@@ -3,6 +3,7 @@
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
 mod cache;
+pub mod differential;
 mod features;
 pub mod github;
 pub mod library;
