@@ -328,6 +328,7 @@ impl Engine for SessionOpener {
             agents: extensions::agents(config)
                 .map_or_else(|_| Vec::new(), |(agents, _)| agent_infos(&agents)),
             account: json!({
+                "tokenSource": "none",
                 "apiKeySource": model::credentials(config).ok().flatten(),
             }),
         }

@@ -120,9 +120,10 @@ class Program {
 
   #response(request) {
     if (request.subtype === 'mcp_message') return { mcp_response: this.#served(request.message) };
-    const list = this.answers[request.callback_id ?? request.subtype] ?? [{}];
-    const number = this.#answered[request.subtype] ?? 0;
-    this.#answered[request.subtype] = number + 1;
+    const name = request.callback_id ?? request.subtype;
+    const list = this.answers[name] ?? [{}];
+    const number = this.#answered[name] ?? 0;
+    this.#answered[name] = number + 1;
     const answer = list[Math.min(number, list.length - 1)];
     if (answer?.behavior === 'allow') return { updatedInput: request.input, ...answer };
     return answer;

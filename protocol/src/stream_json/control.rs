@@ -100,14 +100,13 @@ impl Handles {
                 }
             }
             ControlRequest::ContextUsage => Ok(self.context_usage()),
-            ControlRequest::StopTask { id } => match self.tasks.iter().find(|tasks| tasks.has(&id))
-            {
-                Some(tasks) => {
+            ControlRequest::StopTask { id } => {
+                // A task may end while the host asks to stop it.
+                if let Some(tasks) = self.tasks.iter().find(|tasks| tasks.has(&id)) {
                     tasks.stop(&id).await;
-                    Ok(json!({}))
                 }
-                None => Err(RequestError::new(format!("there is no task `{id}`"))),
-            },
+                Ok(json!({}))
+            }
             ControlRequest::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
             // These need no session and are answered before they get here.
             ControlRequest::Initialize(_)
@@ -122,7 +121,8 @@ impl Handles {
     fn set_mode(&self, word: &str) -> Result<Value, RequestError> {
         let mode = mode(word)?;
         if mode == PermissionMode::BypassPermissions && !self.may_bypass {
-            return Err(RequestError::new(
+            return Err(RequestError::of_code(
+                "bypass_not_launched",
                 "Cannot set permission mode to bypassPermissions: the session was not started with \
                  --dangerously-skip-permissions or --allow-dangerously-skip-permissions",
             ));

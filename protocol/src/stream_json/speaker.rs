@@ -22,7 +22,9 @@ use hook::said;
 
 use super::Wanted;
 use super::link::Link;
-use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
+use super::message::{
+    content, details, head, of_block, piece, status_kind, timestamp, tool_result,
+};
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::unwritten;
 use crate::{TranscriptFile, names};
@@ -218,8 +220,9 @@ impl Speaker {
 
     /// Sends the message about a failed request, in the model's place.
     pub(crate) fn failed(&self, text: &str, kind: &str) {
-        let mut message = head(&self.link.ids.fresh(), "<synthetic>", &Usage::default());
-        message["content"] = json!([{"type": "text", "text": text}]);
+        let block = json!({"type": "text", "text": text});
+        let id = self.link.ids.fresh();
+        let mut message = of_block(&id, "<synthetic>", &Usage::default(), block);
         message["stop_reason"] = json!("stop_sequence");
         message["stop_sequence"] = json!("");
         self.say(json!({
@@ -254,7 +257,7 @@ impl Speaker {
     }
 
     fn assistant(&self, block: &ContentBlock, is_cut: bool) {
-        let (mut message, uuid, request_id) = {
+        let (message, uuid, request_id) = {
             let answer = &mut self.lock().answer;
             let index = answer.blocks;
             answer.blocks += 1;
@@ -264,10 +267,12 @@ impl Speaker {
                 _ => answer.told += 1,
             }
             let uuid = names::of_block(&answer.uuid, index);
-            let head = head(&answer.id, &answer.model, &answer.usage);
-            (head, uuid, answer.request_id.clone())
+            let Arriving {
+                id, model, usage, ..
+            } = answer;
+            let message = of_block(id, model, usage, content(block));
+            (message, uuid, answer.request_id.clone())
         };
-        message["content"] = json!([content(block)]);
         let mut line = json!({
             "type": "assistant",
             "message": message,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
-use ah_conversation::{ContentBlock, Cost, ExitReason, Origin, StoreError};
+use ah_conversation::{ContentBlock, Cost, ExitReason, Origin, StopReason, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,8 @@ pub(super) struct Worker {
     spent: Cost,
     /// What the host said about the origin of the current prompt.
     origin: Option<Value>,
+    /// Number of results so far.
+    results: usize,
     /// Whether the last result was an error.
     is_error: bool,
     /// Error that ended the last run.
@@ -101,6 +103,7 @@ impl Worker {
             budget: None,
             spent: Cost::default(),
             origin: None,
+            results: 0,
             is_error: false,
             failure: None,
         };
@@ -144,14 +147,22 @@ impl Worker {
             }
             let engaged = engaged.as_mut().expect("it was opened above");
             match work {
-                Work::Open(to, _) => {
+                Work::Open(to, wishes) => {
                     let mut told = introduction::all(&self.shared.introduction());
                     told["agents"] = introduction::agents(&engaged.agents);
                     let mode = engaged.session.settings().permissions.mode;
                     told["current_permission_mode"] = json!(mode.as_str());
                     told["hook_on_failure_supported"] = json!(true);
-                    for applied in ["hooks", "mcp_servers", "plugins"] {
-                        told[format!("{applied}_applied")] = json!(true);
+                    told["session_state"] = json!("idle");
+                    told["fast_mode_state"] = json!("off");
+                    for (wish, is_given) in [
+                        ("hooks", wishes.hooks.is_some()),
+                        ("mcp_servers", wishes.mcp_servers.is_some()),
+                        ("plugins", !wishes.plugins.is_empty()),
+                    ] {
+                        if is_given {
+                            told[format!("{wish}_applied")] = json!(true);
+                        }
                     }
                     self.shared.reply(to, Ok(told));
                 }
@@ -334,11 +345,15 @@ impl Worker {
         }
         self.begin(engaged, &prompt);
         let stop = Stop::interrupt(run.clone());
+        let mut local = None;
         let outcome = match command {
             Some(LocalCommand {
                 task: Local::Compact(wanted),
-                ..
-            }) => self.compact(engaged, wanted.as_deref(), &stop).await,
+                name,
+            }) => {
+                local = Some(name);
+                self.compact(engaged, wanted.as_deref(), &stop).await
+            }
             Some(command) => {
                 let text = self.answer(engaged, &command.task).await;
                 self.speaker.say_locally(&text);
@@ -357,7 +372,7 @@ impl Worker {
         };
         match outcome {
             Ok(outcome) => {
-                self.ended(engaged, outcome);
+                self.ended(engaged, outcome, local.as_deref());
             }
             Err(error) => {
                 self.finish(not_begun(&error.to_string()), None);
@@ -486,7 +501,7 @@ impl Worker {
 
     fn finish_locally(&mut self, engaged: &Engaged, text: &str, name: Option<&str>) {
         let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        let line = result::local(text, name, &lock(&self.shared.totals), &describe);
+        let line = result::local(text, name, &[], &lock(&self.shared.totals), &describe);
         self.finish(line, None);
     }
 
@@ -505,8 +520,8 @@ impl Worker {
         Ok(content)
     }
 
-    /// Reports the end of a run.
-    fn ended(&mut self, engaged: &Engaged, mut outcome: RunOutcome) {
+    /// Reports the end of a run; `command` is the local command that it carried out.
+    fn ended(&mut self, engaged: &Engaged, mut outcome: RunOutcome, command: Option<&str>) {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
         if let Some(RunFailure::Provider(error)) = &outcome.failure {
@@ -531,14 +546,28 @@ impl Worker {
         let session = &engaged.session;
         let form = session.settings().answer_form.as_ref();
         lock(&self.shared.totals).add(&outcome);
+        let describe = |provider: &str, name: &str| engaged.model(provider, name);
+        if outcome.turns == 0 && outcome.reason == ExitReason::EndTurn {
+            let totals = lock(&self.shared.totals);
+            let (text, used) = (&outcome.answer, &outcome.models);
+            let line = result::local(text, command, used, &totals, &describe);
+            drop(totals);
+            return self.finish(line, Some(outcome.reason));
+        }
+        let run = session.transcript().run();
+        let answers = run.iter().filter_map(|it| it.response.as_ref());
+        let last_reason = answers.last().map(|it| &it.stop_reason);
+        let last_reason =
+            last_reason.filter(|it| outcome.turns > 0 && **it != StopReason::Interrupted);
         let circumstances = Circumstances {
             max_turns: engaged.max_turns,
             max_budget_usd: engaged.max_budget_usd,
             while_speaking,
             no_structure: form.and_then(|form| form.failure(session.transcript().run())),
             stopped_by_hook: !while_speaking && outcome.structured.is_none(),
+            stop_reason: last_reason.map(|it| it.as_str().to_owned()),
+            num_turns: result::num_turns(run.iter().map(|it| &**it), &outcome),
         };
-        let describe = |provider: &str, name: &str| engaged.model(provider, name);
         let line = result::result(
             &outcome,
             &lock(&self.shared.totals),
@@ -554,6 +583,9 @@ impl Worker {
         if let Some(origin) = self.origin.take() {
             result["origin"] = origin;
         }
+        result["result_index"] = json!(self.results);
+        result["queued_turn_count"] = json!(self.shared.queue.waiting());
+        self.results += 1;
         self.is_error = result["is_error"] == json!(true);
         self.speaker.say_end(&result, exit_reason);
     }
