@@ -34,7 +34,7 @@ use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
 /// Version of the official program that this one is compatible with; the SDKs read the digits.
-pub const STANDS_IN_FOR: &str = "2.1.329";
+pub const STANDS_IN_FOR: &str = "2.1.330";
 
 /// Server of models that no server's list names.
 const ANTHROPIC: &str = "anthropic";
