@@ -370,7 +370,10 @@ fn a_host_stops_a_subagent() {
     assert_eq!(ended[0]["status"], "stopped");
     assert_eq!(told.last().unwrap()["result"], "It was stopped.");
     let is_error = |message: &Value| message.pointer("/response/error").is_some();
-    assert!(!told.iter().any(is_error), "a task that has ended is stopped");
+    assert!(
+        !told.iter().any(is_error),
+        "a task that has ended is stopped"
+    );
 }
 
 /// The model queries a background subagent and stops it.

@@ -158,8 +158,7 @@ impl Handles {
         let resolved = provider.model().name.clone();
         lock(&self.state).model = provider.model().clone();
         self.controls.request(SessionChange::Model(provider));
-        let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
-        self.speaker.user(&text, json!({"isReplay": true}));
+        self.speaker.output(&format!("Set model to {resolved}"));
         Ok(json!({"model": resolved}))
     }
 

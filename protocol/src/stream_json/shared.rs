@@ -208,6 +208,10 @@ impl Shared {
     /// Queues a prompt.
     pub(super) fn prompt(&self, prompt: Prompt) {
         let ticket = self.queue.join(prompt.uuid.clone());
+        // Before that the session has no id yet.
+        if lock(&self.open).is_some() {
+            self.speaker.state("running");
+        }
         self.speaker
             .follow(prompt.uuid.as_deref(), PromptState::Queued);
         self.put(Work::Prompt(prompt, ticket));

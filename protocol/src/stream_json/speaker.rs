@@ -49,6 +49,8 @@ pub(crate) struct SessionFiles {
 #[derive(Default)]
 struct SpeakerState {
     session_id: String,
+    /// State last reported to the host.
+    session_state: &'static str,
     /// Whether the first `init` message was sent; before that, notices wait.
     has_begun: bool,
     notices: Vec<String>,
@@ -124,12 +126,6 @@ impl Speaker {
         early.into_iter().for_each(|line| self.say(line));
     }
 
-    /// Sends the result of a prompt, and that the session is idle.
-    pub(crate) fn say_end(&self, line: &Value, exit_reason: Option<ExitReason>) {
-        self.say_result(line.clone(), exit_reason);
-        self.state("idle");
-    }
-
     /// Sends the `init` message of a prompt, then the notices that waited for it.
     pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt_uuid: Option<String>) {
         self.say(init);
@@ -164,9 +160,10 @@ impl Speaker {
         self.lock().context_tokens
     }
 
-    /// Reports the state of the session, if the host asked for it.
-    pub(crate) fn state(&self, state: &str) {
-        if self.wanted.session_state {
+    /// Reports the state of the session if it has changed and the host asked for it.
+    pub(crate) fn state(&self, state: &'static str) {
+        let known = std::mem::replace(&mut self.lock().session_state, state);
+        if self.wanted.session_state && known != state {
             self.system(
                 "session_state_changed",
                 json!({"state": state, "sdk_host_only": true}),
@@ -216,6 +213,13 @@ impl Speaker {
         });
         add(&mut line, more);
         self.say(line);
+    }
+
+    /// Sends the output of a command that was carried out here.
+    pub(crate) fn output(&self, text: &str) {
+        let content = format!("<local-command-stdout>{text}</local-command-stdout>");
+        let message = json!({"role": "user", "content": content});
+        self.user("", json!({"message": message, "isReplay": true}));
     }
 
     /// Sends the message about a failed request, in the model's place.
@@ -450,9 +454,11 @@ impl Speaker {
             "compact_boundary",
             json!({"compact_metadata": {"trigger": trigger, "pre_tokens": tokens}}),
         );
+        let told = json!({"role": "user", "content": message.text()});
+        let uuid = self.link.ids.of(&message.id);
         self.user(
-            &message.text(),
-            json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),
+            "",
+            json!({"message": told, "isSynthetic": true, "uuid": uuid}),
         );
     }
 

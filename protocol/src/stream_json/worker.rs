@@ -316,6 +316,9 @@ impl Worker {
             PromptState::Completed
         };
         self.speaker.follow(uuid.as_deref(), state);
+        if self.shared.queue.waiting() == 0 {
+            self.speaker.state("idle");
+        }
         done
     }
 
@@ -422,8 +425,7 @@ impl Worker {
         self.speaker.set_trigger("auto");
         let is_done = |outcome: &RunOutcome| outcome.reason == ExitReason::EndTurn;
         if outcome.as_ref().is_ok_and(is_done) {
-            let text = "<local-command-stdout>Compacted </local-command-stdout>";
-            self.speaker.user(text, json!({"isReplay": true}));
+            self.speaker.output("Compacted ");
         }
         outcome
     }
@@ -587,6 +589,6 @@ impl Worker {
         result["queued_turn_count"] = json!(self.shared.queue.waiting());
         self.results += 1;
         self.is_error = result["is_error"] == json!(true);
-        self.speaker.say_end(&result, exit_reason);
+        self.speaker.say_result(result, exit_reason);
     }
 }
