@@ -60,6 +60,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Err(missing) => left_out.push(format!("github ({missing:#})")),
         Ok(folder) => github::test(&folder)?,
     }
+    match cache::node_version() {
+        Err(missing) => left_out.push(format!("differential ({missing:#})")),
+        Ok(_) => differential::test()?,
+    }
     match sdk::install() {
         Err(missing) => left_out.push(format!("sdk ({missing:#})")),
         Ok(sdks) => left_out.extend(sdk::test(&sdks)?),

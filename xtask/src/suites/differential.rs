@@ -23,11 +23,18 @@ use super::{cache, sdk};
 use crate::workspace::{COMMAND_LINE, built, output, root};
 
 const PAGE: &str = "docs/agent-sdk.md";
-/// Beginning of the table of differences, which ends with an empty line.
+/// Beginning of the table of differences.
 const HEAD: &str = "\
 | difference | reason |
 | --- | --- |
 ";
+
+/// Kinds of lines while servers start, which is beside everything else.
+const START: [&str; 3] = [
+    "control_request/mcp_message/initialize",
+    "control_request/mcp_message/tools/list",
+    "control_response/success/initialize",
+];
 
 /// Runs all cases and compares, or records, if another program than ours is named.
 pub fn test() -> Result<()> {
@@ -114,24 +121,28 @@ fn shapes(name: &str, case: &Value, lines: &str) -> Result<Vec<Shape>> {
             },
         });
     }
-    shapes
-        .chunk_by_mut(|one, other| group(one).is_some() && group(one) == group(other))
-        .for_each(|at_once| {
-            at_once.sort_by(|one, other| (&one.kind, &one.facts).cmp(&(&other.kind, &other.facts)))
+    for run in shapes.split_inclusive_mut(|shape| shape.kind.starts_with("exit/")) {
+        // The sort is stable: all other lines keep their order.
+        run.sort_by_key(|shape| {
+            START
+                .iter()
+                .position(|kind| shape.kind == *kind)
+                .unwrap_or(START.len())
         });
+        run.chunk_by_mut(|one, other| is_of_call(one) && is_of_call(other))
+            .for_each(|at_once| {
+                at_once.sort_by(|one, other| {
+                    (&one.kind, &one.facts).cmp(&(&other.kind, &other.facts))
+                });
+            });
+    }
     Ok(shapes)
 }
 
-/// Returns what a line has in common with others that come in any order: results of calls that ran at once, and what is
-/// said while servers start.
-fn group(shape: &Shape) -> Option<&'static str> {
-    let groups = [
-        ("user/tool_result/", "results"),
-        ("control_request/mcp_message/", "start"),
-        ("control_response/success/initialize", "start"),
-    ];
-    let is_in = |(start, _): &(&str, &str)| shape.kind.starts_with(start);
-    groups.into_iter().find(is_in).map(|(_, group)| group)
+/// Whether a line is about the progress or the result of a call; those of calls that run at once come in any order.
+fn is_of_call(shape: &Shape) -> bool {
+    let kinds = ["user/tool_result/", "tool_progress"];
+    kinds.iter().any(|kind| shape.kind.starts_with(kind))
 }
 
 /// Writes the shapes of the original.
@@ -164,12 +175,14 @@ fn print(cases: &Cases) {
 fn tabulate(table: &str, is_written: bool) -> Result<()> {
     let page = root().join(PAGE);
     let text = read(&page)?;
-    let split = text.split_once(HEAD).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once("\n\n")?;
-        Some((before, after))
-    });
-    let (before, after) = split.with_context(|| format!("{PAGE} has no table of differences"))?;
-    let new = format!("{before}{HEAD}{table}\n{after}");
+    let (before, rest) = text
+        .split_once(HEAD)
+        .with_context(|| format!("{PAGE} has no table of differences"))?;
+    let rows = rest
+        .split_inclusive('\n')
+        .take_while(|line| line.starts_with('|'));
+    let after = &rest[rows.map(str::len).sum::<usize>()..];
+    let new = format!("{before}{HEAD}{table}{after}");
     if is_written {
         fs::write(&page, &new)?;
     } else {
