@@ -320,8 +320,11 @@ impl Engine for SessionOpener {
             plugins: { config.plugins.iter() }
                 .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
                 .collect(),
+            // Programs look for the name that they have set, also where no style has it.
             style: extensions::output_style(config)
-                .map_or_else(|| DEFAULT.to_owned(), |style| style.name),
+                .map(|style| style.name)
+                .or_else(|| Some(config.output_style.as_ref()?.value.clone()))
+                .unwrap_or_else(|| DEFAULT.to_owned()),
             styles: std::iter::once(DEFAULT.to_owned())
                 .chain(styles.into_iter().map(|style| style.name))
                 .collect(),

@@ -319,7 +319,7 @@ fn an_output_style_is_told_and_changes_the_prompt() {
     for (style, told, text) in [
         ("Concise", "Concise", "# Output style: Concise"),
         ("pirate", "pirate", "Talk like a pirate."),
-        ("nonsense", "default", "# Working in a project"),
+        ("nonsense", "nonsense", "# Working in a project"),
     ] {
         let settings = json!({"outputStyle": style}).to_string();
         let mut host = Host::new(&world, &server, &["--settings", &settings]);
