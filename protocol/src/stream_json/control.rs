@@ -70,6 +70,10 @@ impl Handles {
             ControlRequest::ApplySettings { settings } => self.apply_settings(settings),
             ControlRequest::GetSettings => Ok(self.settings()),
             ControlRequest::RenameSession { title } => self.rename(&title).await,
+            ControlRequest::TitleOf {
+                description,
+                persists,
+            } => self.title_of(&description, persists).await,
             ControlRequest::PermissionRules => Ok(self.permission_rules()),
             ControlRequest::ReadFile { path } => self.read_file(&path),
             ControlRequest::McpStatus => {

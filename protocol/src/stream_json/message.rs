@@ -121,7 +121,7 @@ pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
 }
 
 /// Returns an answer with one block.
-pub(crate) fn of_block(id: &str, model: &str, usage: &Usage, block: Value) -> Value {
+pub(crate) fn of_block(id: &str, model: &str, usage: &Usage, block: &Value) -> Value {
     let mut message = head(id, model, usage);
     message["content"] = json!([block]);
     message["context_management"] = Value::Null;

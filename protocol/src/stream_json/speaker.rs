@@ -226,7 +226,7 @@ impl Speaker {
     pub(crate) fn failed(&self, text: &str, kind: &str) {
         let block = json!({"type": "text", "text": text});
         let id = self.link.ids.fresh();
-        let mut message = of_block(&id, "<synthetic>", &Usage::default(), block);
+        let mut message = of_block(&id, "<synthetic>", &Usage::default(), &block);
         message["stop_reason"] = json!("stop_sequence");
         message["stop_sequence"] = json!("");
         self.say(json!({
@@ -274,7 +274,7 @@ impl Speaker {
             let Arriving {
                 id, model, usage, ..
             } = answer;
-            let message = of_block(id, model, usage, content(block));
+            let message = of_block(id, model, usage, &content(block));
             (message, uuid, answer.request_id.clone())
         };
         let mut line = json!({

@@ -1,11 +1,13 @@
 //! The task that opens the session and runs the host's prompts one after the other.
 
+mod ending;
+
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
-use ah_conversation::{ContentBlock, Cost, ExitReason, Origin, StopReason, StoreError};
+use ah_conversation::{ContentBlock, Cost, ExitReason, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,9 +19,8 @@ use super::control::{Handles, HandlesState};
 use super::introduction;
 use super::local::{Local, LocalCommand, local};
 use super::lock::lock;
-use super::message::{error_kind, error_text};
 use super::queue::Queue;
-use super::result::{self, Circumstances, not_begun};
+use super::result::not_begun;
 use super::shared::{Shared, Work};
 use super::speaker::lifecycle::PromptState;
 use super::speaker::{SessionFiles, Speaker};
@@ -501,12 +502,6 @@ impl Worker {
         answered.unwrap_or_else(|fault| fault.text)
     }
 
-    fn finish_locally(&mut self, engaged: &Engaged, text: &str, name: Option<&str>) {
-        let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        let line = result::local(text, name, &[], &lock(&self.shared.totals), &describe);
-        self.finish(line, None);
-    }
-
     /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
     /// commands count.
     async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
@@ -520,75 +515,5 @@ impl Worker {
             *text = self.shared.engine.expand(text).await?;
         }
         Ok(content)
-    }
-
-    /// Reports the end of a run; `command` is the local command that it carried out.
-    fn ended(&mut self, engaged: &Engaged, mut outcome: RunOutcome, command: Option<&str>) {
-        let last = engaged.session.transcript().last();
-        let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
-        if let Some(RunFailure::Provider(error)) = &outcome.failure {
-            self.speaker.failed(&error_text(error), error_kind(error));
-        }
-        if outcome.reason == ExitReason::Interrupted {
-            let words = if while_speaking {
-                "[Request interrupted by user]"
-            } else {
-                "[Request interrupted by user for tool use]"
-            };
-            self.speaker.user(words, json!({}));
-        }
-        let cost: Option<Cost> = outcome.models.iter().map(|share| share.cost).sum();
-        self.spent = self.spent + cost.unwrap_or_default();
-        // An answer that used up the budget counts as over it, as in the original program.
-        let is_over = self.budget.is_some_and(|budget| self.spent >= budget);
-        if is_over && outcome.reason.is_end_of_turn() {
-            outcome.reason = ExitReason::MaxBudget;
-        }
-        outcome.denials.extend(self.speaker.take_denied_below());
-        let session = &engaged.session;
-        let form = session.settings().answer_form.as_ref();
-        lock(&self.shared.totals).add(&outcome);
-        let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        if outcome.turns == 0 && outcome.reason == ExitReason::EndTurn {
-            let totals = lock(&self.shared.totals);
-            let (text, used) = (&outcome.answer, &outcome.models);
-            let line = result::local(text, command, used, &totals, &describe);
-            drop(totals);
-            return self.finish(line, Some(outcome.reason));
-        }
-        let run = session.transcript().run();
-        let answers = run.iter().filter_map(|it| it.response.as_ref());
-        let last_reason = answers.last().map(|it| &it.stop_reason);
-        let last_reason =
-            last_reason.filter(|it| outcome.turns > 0 && **it != StopReason::Interrupted);
-        let circumstances = Circumstances {
-            max_turns: engaged.max_turns,
-            max_budget_usd: engaged.max_budget_usd,
-            while_speaking,
-            no_structure: form.and_then(|form| form.failure(session.transcript().run())),
-            stopped_by_hook: !while_speaking && outcome.structured.is_none(),
-            stop_reason: last_reason.map(|it| it.as_str().to_owned()),
-            num_turns: result::num_turns(run.iter().map(|it| &**it), &outcome),
-        };
-        let line = result::result(
-            &outcome,
-            &lock(&self.shared.totals),
-            circumstances,
-            &describe,
-        );
-        self.finish(line, Some(outcome.reason.clone()));
-        self.failure = outcome.failure;
-    }
-
-    /// Sends the result of a prompt.
-    fn finish(&mut self, mut result: Value, exit_reason: Option<ExitReason>) {
-        if let Some(origin) = self.origin.take() {
-            result["origin"] = origin;
-        }
-        result["result_index"] = json!(self.results);
-        result["queued_turn_count"] = json!(self.shared.queue.waiting());
-        self.results += 1;
-        self.is_error = result["is_error"] == json!(true);
-        self.speaker.say_result(result, exit_reason);
     }
 }

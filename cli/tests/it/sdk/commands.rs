@@ -283,6 +283,9 @@ fn hosts_read_models_files_and_context() {
         host.ask("rename_session", &json!({"title": "work"}))["subtype"],
         "success"
     );
+    let about = json!({"description": "mend the  parser\nof dates"});
+    let title = host.ask("generate_session_title", &about)["response"]["title"].clone();
+    assert_eq!(title, "mend the parser of dates");
     let session = host.seen.last().unwrap();
     assert!(session.is_object());
 }

@@ -193,7 +193,7 @@ impl Speaker {
                 request_id,
                 ..
             } = answer;
-            let message = of_block(id, model, usage, content(block));
+            let message = of_block(id, model, usage, &content(block));
             (message, request_id.clone())
         };
         let mut line = json!({"type": "assistant", "message": message, "timestamp": self.now()});

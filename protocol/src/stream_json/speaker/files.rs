@@ -50,7 +50,7 @@ impl Speaker {
     pub(crate) fn say_locally(&self, text: &str) {
         let block = json!({"type": "text", "text": text});
         let id = self.link.ids.fresh();
-        let mut message = of_block(&id, "<synthetic>", &Usage::default(), block);
+        let mut message = of_block(&id, "<synthetic>", &Usage::default(), &block);
         message["stop_reason"] = json!("end_turn");
         self.say(json!({
             "type": "assistant",
