@@ -108,7 +108,7 @@ pub async fn run(folder: &Path) -> Result<Vec<String>, Error> {
             }
             Message::User(told) => tell(format!("told: {}", told.message["content"][0]["content"])),
             Message::Result(result) => {
-                tell(format!("{}: {} turns", result.subtype, result.num_turns))
+                tell(format!("{}: {} turns", result.subtype, result.num_turns));
             }
             _ => {}
         }

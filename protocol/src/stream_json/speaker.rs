@@ -63,7 +63,10 @@ struct SpeakerState {
     early: Vec<Value>,
     /// UUID that the host gave the current prompt.
     prompt: Option<String>,
-    /// The same until the prompt is stored.
+    /// Whether a message and a piece of its answer were sent.
+    has_answered: bool,
+    has_streamed: bool,
+    /// UUID of the prompt until it is stored.
     prompt_uuid: Option<String>,
     /// Messages by the UUIDs that the host gave its prompts.
     named: HashMap<String, MessageId>,
