@@ -23,7 +23,11 @@ impl Session {
                 SessionChange::Permissions(update) => self.settings.permissions.apply(&update),
             }
         }
-        // Answers to questions and approved plans also change the mode.
+        self.tell_mode();
+    }
+
+    /// Reports the permission mode if it has changed, which answers to questions and approved plans do too.
+    pub(crate) fn tell_mode(&mut self) {
         let mode = self.settings.permissions.mode;
         if mode != self.shown_mode {
             self.shown_mode = mode;

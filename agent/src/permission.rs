@@ -103,6 +103,7 @@ impl Session {
                 if permitted.prepared.runs() {
                     self.agree(interaction.as_ref());
                 }
+                self.tell_mode();
                 permitted
             }
             PermissionAnswer::Deny { message, interrupt } => PermittedCall {

@@ -107,10 +107,9 @@ pub async fn run(folder: &Path) -> Result<Vec<String>, Error> {
                 tell(format!("model: {}", said.text()));
             }
             Message::User(told) => tell(format!("told: {}", told.message["content"][0]["content"])),
-            Message::Result(result) => tell(format!(
-                "{}: {} model calls",
-                result.subtype, result.num_turns
-            )),
+            Message::Result(result) => {
+                tell(format!("{}: {} turns", result.subtype, result.num_turns));
+            }
             _ => {}
         }
     }

@@ -34,7 +34,7 @@ use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
 /// Version of the official program that this one is compatible with; the SDKs read the digits.
-pub const STANDS_IN_FOR: &str = "2.1.329";
+pub const STANDS_IN_FOR: &str = "2.1.330";
 
 /// Server of models that no server's list names.
 const ANTHROPIC: &str = "anthropic";
@@ -320,14 +320,18 @@ impl Engine for SessionOpener {
             plugins: { config.plugins.iter() }
                 .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
                 .collect(),
+            // Programs look for the name that they have set, also where no style has it.
             style: extensions::output_style(config)
-                .map_or_else(|| DEFAULT.to_owned(), |style| style.name),
+                .map(|style| style.name)
+                .or_else(|| Some(config.output_style.as_ref()?.value.clone()))
+                .unwrap_or_else(|| DEFAULT.to_owned()),
             styles: std::iter::once(DEFAULT.to_owned())
                 .chain(styles.into_iter().map(|style| style.name))
                 .collect(),
             agents: extensions::agents(config)
                 .map_or_else(|_| Vec::new(), |(agents, _)| agent_infos(&agents)),
             account: json!({
+                "tokenSource": "none",
                 "apiKeySource": model::credentials(config).ok().flatten(),
             }),
         }

@@ -95,7 +95,7 @@ pub struct ResultMessage {
     pub errors: Vec<String>,
     /// Stop reason of the last answer.
     pub stop_reason: Option<String>,
-    /// Number of model calls.
+    /// Number of turns: the prompt, each result of a tool, and whatever else the model was told.
     pub num_turns: u64,
     /// Cost in US dollars; `None` if a price is unknown.
     pub total_cost_usd: Option<f64>,

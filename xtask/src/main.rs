@@ -31,7 +31,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all | github | library | litellm | mcp | programs | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all | differential | github | library | litellm | mcp | programs | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
@@ -53,6 +53,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["check"] => check::check(),
         ["test"] => suites::test(Wanted::AtHand),
         ["test", "--all"] => suites::test(Wanted::All),
+        ["test", "differential"] => suites::differential::test(),
         ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
         ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),

@@ -3,6 +3,7 @@
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
 mod cache;
+pub mod differential;
 mod features;
 pub mod github;
 pub mod library;
@@ -58,6 +59,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
     match github::install() {
         Err(missing) => left_out.push(format!("github ({missing:#})")),
         Ok(folder) => github::test(&folder)?,
+    }
+    match cache::node_version() {
+        Err(missing) => left_out.push(format!("differential ({missing:#})")),
+        Ok(_) => differential::test()?,
     }
     match sdk::install() {
         Err(missing) => left_out.push(format!("sdk ({missing:#})")),

@@ -340,7 +340,10 @@ pub fn results(messages: &[Value]) -> Vec<String> {
         .iter()
         .filter(|message| message["type"] == "user")
         .filter_map(|message| message.pointer("/message/content/0/content"));
-    let text = |content: &Value| content.as_str().unwrap_or_default().to_owned();
+    let text = |content: &Value| {
+        let text = content.pointer("/0/text").unwrap_or(content);
+        text.as_str().unwrap_or_default().to_owned()
+    };
     results.map(text).collect()
 }
 
@@ -366,11 +369,11 @@ fn a_host_stops_a_subagent() {
     let ended = of_subtype(&told, "task_notification");
     assert_eq!(ended[0]["status"], "stopped");
     assert_eq!(told.last().unwrap()["result"], "It was stopped.");
-    let errors = told
-        .iter()
-        .filter_map(|message| message.pointer("/response/error"));
-    let errors: Vec<_> = errors.collect();
-    assert_eq!(errors, ["there is no task `nobody`"]);
+    let is_error = |message: &Value| message.pointer("/response/error").is_some();
+    assert!(
+        !told.iter().any(is_error),
+        "a task that has ended is stopped"
+    );
 }
 
 /// The model queries a background subagent and stops it.

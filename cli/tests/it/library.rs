@@ -295,7 +295,7 @@ async fn a_tool_a_callback_and_a_hook_of_ones_own() {
     told: "rain in Oslo"
     told: "there is no such city"
     model: It rains in Oslo.
-    success: 2 model calls
+    success: 3 turns
     "#);
     let left: Vec<_> = std::fs::read_dir(folder.path())
         .unwrap()

@@ -134,8 +134,6 @@ stream_event content_block_stop
 stream_event message_delta
 stream_event message_stop
 result success
-system session_state_changed idle
-system session_state_changed running
 system init
 system status requesting
 stream_event message_start

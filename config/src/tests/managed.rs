@@ -76,6 +76,7 @@ fn the_first_file_of_an_administrator_replaces_what_a_host_hands_over() {
     let handed: SettingsSource = inline_settings(r#"{"model": "handed"}"#);
     let managed = |files: &[&std::path::PathBuf]| {
         let folders = Folders {
+            own: None,
             project: Vec::new(),
             home: None,
             foreign_home: None,

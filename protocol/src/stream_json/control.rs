@@ -71,6 +71,10 @@ impl Handles {
             ControlRequest::ApplySettings { settings } => self.apply_settings(settings),
             ControlRequest::GetSettings => Ok(self.settings()),
             ControlRequest::RenameSession { title } => self.rename(&title).await,
+            ControlRequest::TitleOf {
+                description,
+                persists,
+            } => self.title_of(&description, persists).await,
             ControlRequest::PermissionRules => Ok(self.permission_rules()),
             ControlRequest::ReadFile { path } => self.read_file(&path),
             ControlRequest::McpStatus => {
@@ -108,14 +112,13 @@ impl Handles {
             }
             ControlRequest::TaskOutput { id } => self.task_output(&id),
             ControlRequest::ContextUsage => Ok(self.context_usage()),
-            ControlRequest::StopTask { id } => match self.tasks.iter().find(|tasks| tasks.has(&id))
-            {
-                Some(tasks) => {
+            ControlRequest::StopTask { id } => {
+                // A task may end while the host asks to stop it.
+                if let Some(tasks) = self.tasks.iter().find(|tasks| tasks.has(&id)) {
                     tasks.stop(&id).await;
-                    Ok(json!({}))
                 }
-                None => Err(RequestError::new(format!("there is no task `{id}`"))),
-            },
+                Ok(json!({}))
+            }
             ControlRequest::RewindFiles { prompt, dry_run } => self.rewind(&prompt, dry_run).await,
             // These need no session and are answered before they get here.
             ControlRequest::Initialize(_)
@@ -131,7 +134,8 @@ impl Handles {
     fn set_mode(&self, word: &str) -> Result<Value, RequestError> {
         let mode = mode(word)?;
         if mode == PermissionMode::BypassPermissions && !self.may_bypass {
-            return Err(RequestError::new(
+            return Err(RequestError::of_code(
+                "bypass_not_launched",
                 "Cannot set permission mode to bypassPermissions: the session was not started with \
                  --dangerously-skip-permissions or --allow-dangerously-skip-permissions",
             ));
@@ -167,8 +171,7 @@ impl Handles {
         let resolved = provider.model().name.clone();
         lock(&self.state).model = provider.model().clone();
         self.controls.request(SessionChange::Model(provider));
-        let text = format!("<local-command-stdout>Set model to {resolved}</local-command-stdout>");
-        self.speaker.user(&text, json!({"isReplay": true}));
+        self.speaker.output(&format!("Set model to {resolved}"));
         Ok(json!({"model": resolved}))
     }
 

@@ -1,8 +1,6 @@
 //! Parsing of a decision about a call: the answer of a host, or of the tool that decides in its place. Pure.
 
-use ah_conversation::{
-    HostPermission, Input, PermissionAnswer, PermissionUpdate, ToolUse,
-};
+use ah_conversation::{HostPermission, Input, PermissionAnswer, PermissionUpdate, ToolUse};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -36,9 +36,14 @@ impl Host for Speaker {
             "tool_name": call.name,
             "display_name": call.name,
             "input": input,
-            "permission_suggestions": inquiry.suggestions,
             "tool_use_id": call.id,
         });
+        if !inquiry.suggestions.is_empty() {
+            request["permission_suggestions"] = json!(inquiry.suggestions);
+        }
+        if inquiry.interaction.is_some() {
+            request["requires_user_interaction"] = json!(true);
+        }
         if let Some(description) = call.input.text("description") {
             request["description"] = json!(description);
         }

@@ -125,6 +125,7 @@ pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
         "skills": engaged.skills,
         "plugins": plugins(&engaged.plugins),
         "capabilities": CAPABILITIES,
+        "fast_mode_state": "off",
     })
 }
 

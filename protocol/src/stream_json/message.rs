@@ -6,6 +6,9 @@ use ah_conversation::{
 };
 use serde_json::{Value, json};
 
+/// Name of the tool that starts a subagent.
+const AGENT: &str = "Agent";
+
 /// Returns a content block in the form of the Messages API.
 pub(crate) fn content(block: &ContentBlock) -> Value {
     match block {
@@ -45,7 +48,8 @@ pub(crate) fn result_content(blocks: &[ResultBlock]) -> Value {
 /// Returns a tool result as a block.
 pub(crate) fn tool_result(result: &ToolResult) -> Value {
     let is_text = |block: &ResultBlock| matches!(block, ResultBlock::Text { .. });
-    let content = if result.content.iter().all(is_text) {
+    let is_plain = result.is_error || !(is_foreign(result) || result.tool_name == AGENT);
+    let content = if is_plain && result.content.iter().all(is_text) {
         json!(result.text())
     } else {
         result_content(&result.content)
@@ -58,11 +62,17 @@ pub(crate) fn tool_result(result: &ToolResult) -> Value {
     })
 }
 
-/// Returns a tool's structured result: its details, or the text of a failure.
+/// Whether a result is of a server's tool.
+fn is_foreign(result: &ToolResult) -> bool {
+    result.tool_name.starts_with("mcp__")
+}
+
+/// Returns a tool's structured result: its details, the blocks of a server's tool, or the text of a failure.
 pub(crate) fn details(result: &ToolResult) -> Value {
     match (&result.details, result.is_error) {
         (_, true) => json!(format!("Error: {}", result.text())),
         (Some(details), false) => details.clone(),
+        (None, false) if is_foreign(result) => result_content(&result.content),
         (None, false) => json!(result.text()),
     }
 }
@@ -81,8 +91,19 @@ pub(crate) fn tokens(usage: &Usage) -> Value {
         "input_tokens": usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
         "cache_read_input_tokens": usage.cache_read_input_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": five_minutes(usage),
+            "ephemeral_1h_input_tokens": usage.cache_creation_1h_input_tokens,
+        },
         "output_tokens": usage.output_tokens,
+        "service_tier": "standard",
     })
+}
+
+/// Returns the tokens cached for five minutes.
+pub(crate) fn five_minutes(usage: &Usage) -> u64 {
+    let long = usage.cache_creation_1h_input_tokens;
+    usage.cache_creation_input_tokens.saturating_sub(long)
 }
 
 /// Returns an answer without content.
@@ -97,6 +118,14 @@ pub(crate) fn head(id: &str, model: &str, usage: &Usage) -> Value {
         "stop_sequence": null,
         "usage": tokens(usage),
     })
+}
+
+/// Returns an answer with one block.
+pub(crate) fn of_block(id: &str, model: &str, usage: &Usage, block: &Value) -> Value {
+    let mut message = head(id, model, usage);
+    message["content"] = json!([block]);
+    message["context_management"] = Value::Null;
+    message
 }
 
 /// Returns a piece of an answer in the form in which the API streams it; `None` if the API has no such event. `head`

@@ -57,6 +57,13 @@ impl Queue {
         self.lock().pop_front();
     }
 
+    /// Returns the number of prompts behind the first.
+    pub(crate) fn waiting(&self) -> usize {
+        let tickets = self.lock();
+        let waiting = tickets.iter().skip(1);
+        waiting.filter(|it| it.is_withdrawn.get().is_none()).count()
+    }
+
     /// Stops the run of the first prompt and optionally withdraws all others; returns the response for the host.
     pub(crate) fn interrupt(&self, cancels_others: bool) -> Value {
         let tickets = self.lock();
@@ -113,6 +120,7 @@ mod tests {
             .collect();
         assert!(queue.withdraw("c") && !queue.withdraw("c") && !queue.withdraw("d"));
         assert_eq!(queue.interrupt(false), json!({"still_queued": ["b"]}));
+        assert_eq!(queue.waiting(), 2);
         assert!(queue.begin(&tickets[0]) && tickets[0].run.is_cancelled());
         assert!(!queue.withdraw("a"), "it has begun");
         queue.leave();

@@ -1,10 +1,12 @@
 //! The `result` message: the last of each prompt, and all that `--output-format json` prints. Pure.
 
 use ah_agent::{RunFailure, RunOutcome};
-use ah_conversation::{Cost, ExitReason, Model, ProviderError, ToolUse};
+use ah_conversation::{
+    Cost, ErrorClass, ExitReason, Message, Model, ModelUsage, Origin, ProviderError, ToolUse, Usage,
+};
 use serde_json::{Map, Value, json};
 
-use super::message::{error_text, tokens};
+use super::message::{error_text, five_minutes, tokens};
 use super::totals::Totals;
 
 /// Values that the text of a result needs besides the outcome.
@@ -19,6 +21,27 @@ pub(crate) struct Circumstances {
     pub(crate) no_structure: Option<String>,
     /// Whether a hook ended the run behind tool results.
     pub(crate) stopped_by_hook: bool,
+    /// Why the last answer of the run ended, if there is one that was not interrupted.
+    pub(crate) stop_reason: Option<String>,
+    /// Turns as [`num_turns`] counts them.
+    pub(crate) num_turns: usize,
+}
+
+/// Returns the turns of a run as the original counts them: what the model was told, each result of a tool by itself.
+pub(crate) fn num_turns<'a>(run: impl Iterator<Item = &'a Message>, outcome: &RunOutcome) -> usize {
+    let told = run.map(|message| match message.origin {
+        Origin::Prompt
+        | Origin::Steering
+        | Origin::FollowUp
+        | Origin::Nudge
+        | Origin::Continuation
+        | Origin::Reminder => 1,
+        Origin::Results => message.tool_results().count(),
+        Origin::Model | Origin::Task | Origin::Update(_) | Origin::Summary { .. } => 0,
+    });
+    // An interrupt is told as well. The run before a prompt that was not stored is of another prompt.
+    let told = if outcome.turns > 0 { told.sum() } else { 1 };
+    told + usize::from(outcome.reason == ExitReason::Interrupted)
 }
 
 /// Returns the `result` message without its ids. `describe` looks up a model by provider and name.
@@ -28,6 +51,7 @@ pub(crate) fn result(
     circumstances: Circumstances,
     describe: &dyn Fn(&str, &str) -> Model,
 ) -> Value {
+    let num_turns = circumstances.num_turns;
     let ending = Ending::of(outcome, circumstances);
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
@@ -36,15 +60,18 @@ pub(crate) fn result(
     put("is_error", json!(ending.is_error));
     put("duration_ms", json!(outcome.duration_ms));
     put("duration_api_ms", json!(outcome.api_ms));
-    put("num_turns", json!(outcome.turns));
+    put("num_turns", json!(num_turns));
     match ending.errors {
         Some(errors) => put("errors", json!(errors)),
         None => put("result", json!(ending.result)),
     };
     put("stop_reason", json!(ending.stop_reason));
     put("total_cost_usd", json!(totals.cost().map(Cost::usd)));
-    put("usage", tokens(&outcome.usage));
-    put("modelUsage", model_usage(totals, describe));
+    put("usage", all_tokens(&outcome.usage));
+    put("modelUsage", model_usage(&totals.shares, describe));
+    let since = model_usage(&outcome.models, describe);
+    put("model_usage_since_last_result", since);
+    put("fast_mode_state", json!("off"));
     let denials: Vec<_> = outcome.denials.iter().map(denial).collect();
     put("permission_denials", json!(denials));
     if let Some(structured) = &outcome.structured {
@@ -69,16 +96,18 @@ pub(crate) fn not_begun(text: &str) -> Value {
         "errors": [text],
         "stop_reason": null,
         "total_cost_usd": 0.0,
-        "usage": tokens(&ah_conversation::Usage::default()),
+        "usage": all_tokens(&Usage::default()),
         "modelUsage": {},
         "permission_denials": [],
     })
 }
 
-/// Returns the `result` message of a command that was answered without the model.
+/// Returns the `result` message of a prompt that the model did not answer: a command, or one that a hook blocked. `used`
+/// is what was used for it nevertheless.
 pub(crate) fn local(
     text: &str,
     command: Option<&str>,
+    used: &[ModelUsage],
     totals: &Totals,
     describe: &dyn Fn(&str, &str) -> Model,
 ) -> Value {
@@ -92,10 +121,11 @@ pub(crate) fn local(
         "result": text,
         "stop_reason": null,
         "total_cost_usd": totals.cost().map(Cost::usd),
-        "usage": tokens(&ah_conversation::Usage::default()),
-        "modelUsage": model_usage(totals, describe),
+        "usage": all_tokens(&Usage::default()),
+        "modelUsage": model_usage(&totals.shares, describe),
+        "model_usage_since_last_result": model_usage(used, describe),
+        "fast_mode_state": "off",
         "permission_denials": [],
-        "api_error_status": null,
     });
     if let Some(command) = command {
         object["local_command"] = json!(command);
@@ -103,8 +133,19 @@ pub(crate) fn local(
     object
 }
 
-pub(super) fn model_usage(totals: &Totals, describe: &dyn Fn(&str, &str) -> Model) -> Value {
-    let shares = totals.shares.iter().map(|share| {
+/// Returns the token usage of a whole prompt, in which no field of the API is missing.
+fn all_tokens(usage: &Usage) -> Value {
+    let mut all = tokens(usage);
+    all["server_tool_use"] = json!({"web_search_requests": 0, "web_fetch_requests": 0});
+    all["inference_geo"] = json!("");
+    all["iterations"] = json!([]);
+    all["speed"] = json!("standard");
+    all
+}
+
+/// Returns the usage of each model.
+pub(super) fn model_usage(shares: &[ModelUsage], describe: &dyn Fn(&str, &str) -> Model) -> Value {
+    let shares = shares.iter().map(|share| {
         let model = describe(&share.provider, &share.model);
         let usage = &share.usage;
         let value = json!({
@@ -116,10 +157,23 @@ pub(super) fn model_usage(totals: &Totals, describe: &dyn Fn(&str, &str) -> Mode
             "costUSD": share.cost.map(Cost::usd),
             "contextWindow": model.context_window,
             "maxOutputTokens": model.max_output,
+            "cacheCreationEphemeral5mInputTokens": five_minutes(usage),
+            "cacheCreationEphemeral1hInputTokens": usage.cache_creation_1h_input_tokens,
+            "canonicalModel": share.model,
+            "provider": provider(&share.provider),
+            "costBasis": if share.cost.is_some() { "list" } else { "unknown" },
         });
         (share.model.clone(), value)
     });
     Value::Object(shares.collect())
+}
+
+/// Returns the SDKs' name of a provider, or ours where they have none.
+fn provider(name: &str) -> &str {
+    match name {
+        "anthropic" => "firstParty",
+        other => other,
+    }
 }
 
 fn denial(call: &ToolUse) -> Value {
@@ -151,33 +205,31 @@ impl Ending {
             is_error: true,
             result: String::new(),
             errors: Some(vec![text]),
-            stop_reason: None,
+            stop_reason: circumstances.stop_reason.clone(),
             terminal_reason,
             api_error_status: None,
         };
-        let success = |stop_reason: &str, terminal_reason| Self {
+        let success = |terminal_reason| Self {
             subtype: "success",
             is_error: false,
-            result: outcome.answer.clone(),
+            result: match &outcome.structured {
+                Some(structured) => structured.to_string(),
+                None => outcome.answer.clone(),
+            },
             errors: None,
-            stop_reason: Some(stop_reason.to_owned()),
+            stop_reason: circumstances.stop_reason.clone(),
             terminal_reason,
             api_error_status: None,
         };
         match &outcome.reason {
-            ExitReason::EndTurn if circumstances.stopped_by_hook => {
-                success("tool_use", "hook_stopped")
-            }
-            reason @ (ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_)) => {
-                success(reason.as_str(), "completed")
+            ExitReason::EndTurn if circumstances.stopped_by_hook => success("hook_stopped"),
+            ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => {
+                success("completed")
             }
             ExitReason::MaxTurns => {
                 let turns = circumstances.max_turns.unwrap_or_default();
                 let text = format!("Reached maximum number of turns ({turns})");
-                Self {
-                    stop_reason: Some("tool_use".to_owned()),
-                    ..error("error_max_turns", "max_turns", text)
-                }
+                error("error_max_turns", "max_turns", text)
             }
             ExitReason::MaxBudget => {
                 let budget = circumstances.max_budget_usd.unwrap_or_default();
@@ -220,16 +272,12 @@ impl Ending {
 
     /// A run that should have had a structured output.
     fn without_structure(circumstances: Circumstances) -> Self {
-        let stop_reason = match circumstances.while_speaking {
-            true => "end_turn",
-            false => "tool_use",
-        };
         Self {
             subtype: "error_max_structured_output_retries",
             is_error: true,
             result: String::new(),
             errors: Some(vec![circumstances.no_structure.unwrap_or_default()]),
-            stop_reason: Some(stop_reason.to_owned()),
+            stop_reason: circumstances.stop_reason,
             terminal_reason: "structured_output_retry_exhausted",
             api_error_status: None,
         }
@@ -243,7 +291,10 @@ impl Ending {
             result: error_text(error),
             errors: None,
             stop_reason: Some("stop_sequence".to_owned()),
-            terminal_reason: "api_error",
+            terminal_reason: match error.class {
+                ErrorClass::ContextTooLong => "prompt_too_long",
+                _ => "api_error",
+            },
             api_error_status: error.status,
         }
     }
@@ -251,8 +302,6 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    use ah_conversation::{ErrorClass, ModelUsage, Usage};
-
     use super::*;
 
     fn outcome(reason: ExitReason, failure: Option<RunFailure>) -> RunOutcome {
@@ -299,6 +348,8 @@ mod tests {
             while_speaking: true,
             no_structure: None,
             stopped_by_hook: false,
+            stop_reason: Some("end_turn".to_owned()),
+            num_turns: 3,
         };
         let mut totals = Totals::default();
         totals.add(outcome);
@@ -315,7 +366,7 @@ mod tests {
   "is_error": false,
   "duration_ms": 40,
   "duration_api_ms": 30,
-  "num_turns": 2,
+  "num_turns": 3,
   "result": "Done.",
   "stop_reason": "end_turn",
   "total_cost_usd": 0.00375,
@@ -323,7 +374,19 @@ mod tests {
     "input_tokens": 1000,
     "cache_creation_input_tokens": 0,
     "cache_read_input_tokens": 0,
-    "output_tokens": 50
+    "cache_creation": {
+      "ephemeral_5m_input_tokens": 0,
+      "ephemeral_1h_input_tokens": 0
+    },
+    "output_tokens": 50,
+    "service_tier": "standard",
+    "server_tool_use": {
+      "web_search_requests": 0,
+      "web_fetch_requests": 0
+    },
+    "inference_geo": "",
+    "iterations": [],
+    "speed": "standard"
   },
   "modelUsage": {
     "claude-x": {
@@ -334,9 +397,32 @@ mod tests {
       "webSearchRequests": 0,
       "costUSD": 0.00375,
       "contextWindow": 200000,
-      "maxOutputTokens": 16384
+      "maxOutputTokens": 16384,
+      "cacheCreationEphemeral5mInputTokens": 0,
+      "cacheCreationEphemeral1hInputTokens": 0,
+      "canonicalModel": "claude-x",
+      "provider": "firstParty",
+      "costBasis": "list"
     }
   },
+  "model_usage_since_last_result": {
+    "claude-x": {
+      "inputTokens": 1000,
+      "outputTokens": 50,
+      "cacheReadInputTokens": 0,
+      "cacheCreationInputTokens": 0,
+      "webSearchRequests": 0,
+      "costUSD": 0.00375,
+      "contextWindow": 200000,
+      "maxOutputTokens": 16384,
+      "cacheCreationEphemeral5mInputTokens": 0,
+      "cacheCreationEphemeral1hInputTokens": 0,
+      "canonicalModel": "claude-x",
+      "provider": "firstParty",
+      "costBasis": "list"
+    }
+  },
+  "fast_mode_state": "off",
   "permission_denials": [
     {
       "tool_name": "Bash",
@@ -387,13 +473,13 @@ mod tests {
         })
         .collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
-"error_max_turns" true - ["Reached maximum number of turns (3)"] "tool_use" "max_turns" -
-"error_max_budget_usd" true - ["Reached maximum budget ($0.5)"] null "budget_exhausted" -
-"error_during_execution" true - ["the run was stopped: budget_exceeded"] null "budget_exhausted" -
-"error_during_execution" true - ["Request interrupted by user"] null "aborted_streaming" -
-"error_during_execution" true - ["the model refused: no"] null "completed" -
+"error_max_turns" true - ["Reached maximum number of turns (3)"] "end_turn" "max_turns" -
+"error_max_budget_usd" true - ["Reached maximum budget ($0.5)"] "end_turn" "budget_exhausted" -
+"error_during_execution" true - ["the run was stopped: budget_exceeded"] "end_turn" "budget_exhausted" -
+"error_during_execution" true - ["Request interrupted by user"] "end_turn" "aborted_streaming" -
+"error_during_execution" true - ["the model refused: no"] "end_turn" "completed" -
 "success" true "API Error: 400 bad" - "stop_sequence" "api_error" 400
-"success" false "Done." - "later" "completed" null
+"success" false "Done." - "end_turn" "completed" null
 "#);
     }
 }

@@ -183,7 +183,7 @@ impl Shared {
         let totals = lock(&self.totals);
         let mut session = totals.durations(self.link.ids.now());
         session["total_cost_usd"] = json!(totals.cost().map(Cost::usd));
-        session["model_usage"] = model_usage(&totals, &describe);
+        session["model_usage"] = model_usage(&totals.shares, &describe);
         json!({
             "session": session,
             "subscription_type": null,
@@ -229,6 +229,10 @@ impl Shared {
     /// Queues a prompt.
     pub(super) fn prompt(&self, prompt: Prompt) {
         let ticket = self.queue.join(prompt.uuid.clone());
+        // Before that the session has no id yet.
+        if lock(&self.open).is_some() {
+            self.speaker.state("running");
+        }
         self.speaker
             .follow(prompt.uuid.as_deref(), PromptState::Queued);
         self.put(Work::Prompt(prompt, ticket));

@@ -22,7 +22,9 @@ use hook::said;
 
 use super::Wanted;
 use super::link::Link;
-use super::message::{content, details, head, piece, status_kind, timestamp, tool_result};
+use super::message::{
+    content, details, head, of_block, piece, status_kind, timestamp, tool_result,
+};
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::unwritten;
 use crate::{TranscriptFile, names};
@@ -47,6 +49,8 @@ pub(crate) struct SessionFiles {
 #[derive(Default)]
 struct SpeakerState {
     session_id: String,
+    /// State last reported to the host.
+    session_state: &'static str,
     /// Whether the first `init` message was sent; before that, notices wait.
     has_begun: bool,
     notices: Vec<String>,
@@ -59,7 +63,10 @@ struct SpeakerState {
     early: Vec<Value>,
     /// UUID that the host gave the current prompt.
     prompt: Option<String>,
-    /// The same until the prompt is stored.
+    /// Whether a message and a piece of its answer were sent.
+    has_answered: bool,
+    has_streamed: bool,
+    /// UUID of the prompt until it is stored.
     prompt_uuid: Option<String>,
     /// Messages by the UUIDs that the host gave its prompts.
     named: HashMap<String, MessageId>,
@@ -122,12 +129,6 @@ impl Speaker {
         early.into_iter().for_each(|line| self.say(line));
     }
 
-    /// Sends the result of a prompt, and that the session is idle.
-    pub(crate) fn say_end(&self, line: &Value, exit_reason: Option<ExitReason>) {
-        self.say_result(line.clone(), exit_reason);
-        self.state("idle");
-    }
-
     /// Sends the `init` message of a prompt, then the notices that waited for it.
     pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt_uuid: Option<String>) {
         self.say(init);
@@ -162,9 +163,10 @@ impl Speaker {
         self.lock().context_tokens
     }
 
-    /// Reports the state of the session, if the host asked for it.
-    pub(crate) fn state(&self, state: &str) {
-        if self.wanted.session_state {
+    /// Reports the state of the session if it has changed and the host asked for it.
+    pub(crate) fn state(&self, state: &'static str) {
+        let known = std::mem::replace(&mut self.lock().session_state, state);
+        if self.wanted.session_state && known != state {
             self.system(
                 "session_state_changed",
                 json!({"state": state, "sdk_host_only": true}),
@@ -216,10 +218,18 @@ impl Speaker {
         self.say(line);
     }
 
+    /// Sends the output of a command that was carried out here.
+    pub(crate) fn output(&self, text: &str) {
+        let content = format!("<local-command-stdout>{text}</local-command-stdout>");
+        let message = json!({"role": "user", "content": content});
+        self.user("", json!({"message": message, "isReplay": true}));
+    }
+
     /// Sends the message about a failed request, in the model's place.
     pub(crate) fn failed(&self, text: &str, kind: &str) {
-        let mut message = head(&self.link.ids.fresh(), "<synthetic>", &Usage::default());
-        message["content"] = json!([{"type": "text", "text": text}]);
+        let block = json!({"type": "text", "text": text});
+        let id = self.link.ids.fresh();
+        let mut message = of_block(&id, "<synthetic>", &Usage::default(), &block);
         message["stop_reason"] = json!("stop_sequence");
         message["stop_sequence"] = json!("");
         self.say(json!({
@@ -254,7 +264,7 @@ impl Speaker {
     }
 
     fn assistant(&self, block: &ContentBlock, is_cut: bool) {
-        let (mut message, uuid, request_id) = {
+        let (message, uuid, request_id) = {
             let answer = &mut self.lock().answer;
             let index = answer.blocks;
             answer.blocks += 1;
@@ -264,10 +274,12 @@ impl Speaker {
                 _ => answer.told += 1,
             }
             let uuid = names::of_block(&answer.uuid, index);
-            let head = head(&answer.id, &answer.model, &answer.usage);
-            (head, uuid, answer.request_id.clone())
+            let Arriving {
+                id, model, usage, ..
+            } = answer;
+            let message = of_block(id, model, usage, &content(block));
+            (message, uuid, answer.request_id.clone())
         };
-        message["content"] = json!([content(block)]);
         let mut line = json!({
             "type": "assistant",
             "message": message,
@@ -445,9 +457,11 @@ impl Speaker {
             "compact_boundary",
             json!({"compact_metadata": {"trigger": trigger, "pre_tokens": tokens}}),
         );
+        let told = json!({"role": "user", "content": message.text()});
+        let uuid = self.link.ids.of(&message.id);
         self.user(
-            &message.text(),
-            json!({"isSynthetic": true, "uuid": self.link.ids.of(&message.id)}),
+            "",
+            json!({"message": told, "isSynthetic": true, "uuid": uuid}),
         );
     }
 

@@ -189,6 +189,12 @@ pub(crate) enum ControlRequest {
     RenameSession {
         title: String,
     },
+    /// Return a title for a conversation about this.
+    TitleOf {
+        description: String,
+        /// Whether the session is renamed to it.
+        persists: bool,
+    },
     PermissionRules,
     ReadFile {
         path: String,
@@ -462,6 +468,13 @@ fn of_typescript(
         "rename_session" => match text(fields, "title") {
             Some(title) => ControlRequest::RenameSession { title },
             None => return Some(Err("title")),
+        },
+        "generate_session_title" => match text(fields, "description") {
+            Some(description) => ControlRequest::TitleOf {
+                description,
+                persists: fields.get("persist") == Some(&Value::Bool(true)),
+            },
+            None => return Some(Err("description")),
         },
         "list_permission_rules" => ControlRequest::PermissionRules,
         "read_file" => match text(fields, "path") {

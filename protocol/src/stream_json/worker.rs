@@ -1,11 +1,13 @@
 //! The task that opens the session and runs the host's prompts one after the other.
 
+mod ending;
+
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
-use ah_conversation::{ContentBlock, Cost, ExitReason, Origin, StoreError};
+use ah_conversation::{ContentBlock, Cost, ExitReason, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -18,9 +20,8 @@ use super::initialize::Initialize;
 use super::introduction;
 use super::local::{Local, LocalCommand, local};
 use super::lock::lock;
-use super::message::error_text;
 use super::queue::Queue;
-use super::result::{self, Circumstances, not_begun};
+use super::result::not_begun;
 use super::shared::{Shared, Work};
 use super::speaker::lifecycle::PromptState;
 use super::speaker::{SessionFiles, Speaker};
@@ -66,6 +67,8 @@ pub(super) struct Worker {
     spent: Cost,
     /// What the host said about the origin of the current prompt.
     origin: Option<Value>,
+    /// Number of results so far.
+    results: usize,
     /// Whether the last result was an error.
     is_error: bool,
     /// Error that ended the last run.
@@ -102,6 +105,7 @@ impl Worker {
             budget: None,
             spent: Cost::default(),
             origin: None,
+            results: 0,
             is_error: false,
             failure: None,
         };
@@ -145,14 +149,22 @@ impl Worker {
             }
             let engaged = engaged.as_mut().expect("it was opened above");
             match work {
-                Work::Open(to, _) => {
+                Work::Open(to, wishes) => {
                     let mut told = introduction::all(&self.shared.introduction());
                     told["agents"] = introduction::agents(&engaged.agents);
                     let mode = engaged.session.settings().permissions.mode;
                     told["current_permission_mode"] = json!(mode.as_str());
                     told["hook_on_failure_supported"] = json!(true);
-                    for applied in ["hooks", "mcp_servers", "plugins"] {
-                        told[format!("{applied}_applied")] = json!(true);
+                    told["session_state"] = json!("idle");
+                    told["fast_mode_state"] = json!("off");
+                    for (wish, is_given) in [
+                        ("hooks", wishes.hooks.is_some()),
+                        ("mcp_servers", wishes.mcp_servers.is_some()),
+                        ("plugins", !wishes.plugins.is_empty()),
+                    ] {
+                        if is_given {
+                            told[format!("{wish}_applied")] = json!(true);
+                        }
                     }
                     self.shared.reply(to, Ok(told));
                 }
@@ -306,6 +318,9 @@ impl Worker {
             PromptState::Completed
         };
         self.speaker.follow(uuid.as_deref(), state);
+        if self.shared.queue.waiting() == 0 {
+            self.speaker.state("idle");
+        }
         done
     }
 
@@ -335,11 +350,15 @@ impl Worker {
         }
         self.begin(engaged, &prompt);
         let stop = Stop::interrupt(run.clone());
+        let mut local = None;
         let outcome = match command {
             Some(LocalCommand {
                 task: Local::Compact(wanted),
-                ..
-            }) => self.compact(engaged, wanted.as_deref(), &stop).await,
+                name,
+            }) => {
+                local = Some(name);
+                self.compact(engaged, wanted.as_deref(), &stop).await
+            }
             Some(command) => {
                 let text = self.answer(engaged, &command.task).await;
                 self.speaker.say_locally(&text);
@@ -358,7 +377,7 @@ impl Worker {
         };
         match outcome {
             Ok(outcome) => {
-                self.ended(engaged, outcome);
+                self.ended(engaged, outcome, local.as_deref());
             }
             Err(error) => {
                 self.finish(not_begun(&error.to_string()), None);
@@ -408,8 +427,7 @@ impl Worker {
         self.speaker.set_trigger("auto");
         let is_done = |outcome: &RunOutcome| outcome.reason == ExitReason::EndTurn;
         if outcome.as_ref().is_ok_and(is_done) {
-            let text = "<local-command-stdout>Compacted </local-command-stdout>";
-            self.speaker.user(text, json!({"isReplay": true}));
+            self.speaker.output("Compacted ");
         }
         outcome
     }
@@ -488,12 +506,6 @@ impl Worker {
         answered.unwrap_or_else(|fault| fault.text)
     }
 
-    fn finish_locally(&mut self, engaged: &Engaged, text: &str, name: Option<&str>) {
-        let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        let line = result::local(text, name, &lock(&self.shared.totals), &describe);
-        self.finish(line, None);
-    }
-
     /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
     /// commands count.
     async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
@@ -507,59 +519,5 @@ impl Worker {
             *text = self.shared.engine.expand(text).await?;
         }
         Ok(content)
-    }
-
-    /// Reports the end of a run.
-    fn ended(&mut self, engaged: &Engaged, mut outcome: RunOutcome) {
-        let last = engaged.session.transcript().last();
-        let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
-        if let Some(RunFailure::Provider(error)) = &outcome.failure {
-            self.speaker
-                .failed(&error_text(error), error.class.as_str());
-        }
-        if outcome.reason == ExitReason::Interrupted {
-            let words = if while_speaking {
-                "[Request interrupted by user]"
-            } else {
-                "[Request interrupted by user for tool use]"
-            };
-            self.speaker.user(words, json!({}));
-        }
-        let cost: Option<Cost> = outcome.models.iter().map(|share| share.cost).sum();
-        self.spent = self.spent + cost.unwrap_or_default();
-        // An answer that used up the budget counts as over it, as in the original program.
-        let is_over = self.budget.is_some_and(|budget| self.spent >= budget);
-        if is_over && outcome.reason.is_end_of_turn() {
-            outcome.reason = ExitReason::MaxBudget;
-        }
-        outcome.denials.extend(self.speaker.take_denied_below());
-        let session = &engaged.session;
-        let form = session.settings().answer_form.as_ref();
-        lock(&self.shared.totals).add(&outcome);
-        let circumstances = Circumstances {
-            max_turns: engaged.max_turns,
-            max_budget_usd: engaged.max_budget_usd,
-            while_speaking,
-            no_structure: form.and_then(|form| form.failure(session.transcript().run())),
-            stopped_by_hook: !while_speaking && outcome.structured.is_none(),
-        };
-        let describe = |provider: &str, name: &str| engaged.model(provider, name);
-        let line = result::result(
-            &outcome,
-            &lock(&self.shared.totals),
-            circumstances,
-            &describe,
-        );
-        self.finish(line, Some(outcome.reason.clone()));
-        self.failure = outcome.failure;
-    }
-
-    /// Sends the result of a prompt.
-    fn finish(&mut self, mut result: Value, exit_reason: Option<ExitReason>) {
-        if let Some(origin) = self.origin.take() {
-            result["origin"] = origin;
-        }
-        self.is_error = result["is_error"] == json!(true);
-        self.speaker.say_end(&result, exit_reason);
     }
 }

@@ -283,6 +283,9 @@ fn hosts_read_models_files_and_context() {
         host.ask("rename_session", &json!({"title": "work"}))["subtype"],
         "success"
     );
+    let about = json!({"description": "mend the  parser\nof dates"});
+    let title = host.ask("generate_session_title", &about)["response"]["title"].clone();
+    assert_eq!(title, "mend the parser of dates");
     let session = host.seen.last().unwrap();
     assert!(session.is_object());
 }
@@ -319,7 +322,7 @@ fn an_output_style_is_told_and_changes_the_prompt() {
     for (style, told, text) in [
         ("Concise", "Concise", "# Output style: Concise"),
         ("pirate", "pirate", "Talk like a pirate."),
-        ("nonsense", "default", "# Working in a project"),
+        ("nonsense", "nonsense", "# Working in a project"),
     ] {
         let settings = json!({"outputStyle": style}).to_string();
         let mut host = Host::new(&world, &server, &["--settings", &settings]);

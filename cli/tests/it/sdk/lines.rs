@@ -272,6 +272,11 @@ fn usage_is_always_told() {
             "costUSD",
             "contextWindow",
             "maxOutputTokens",
+            "cacheCreationEphemeral5mInputTokens",
+            "cacheCreationEphemeral1hInputTokens",
+            "canonicalModel",
+            "provider",
+            "costBasis",
         ]
     );
 }

@@ -12,6 +12,9 @@ use crate::stream_json::wire::RequestError;
 /// Upper limit of the bytes of a file for a host.
 const LONGEST_FILE: u64 = 10 << 20;
 
+/// Most words of a title.
+const TITLE_WORDS: usize = 8;
+
 impl Handles {
     /// Names the session.
     pub(crate) async fn rename(&self, title: &str) -> Result<Value, RequestError> {
@@ -19,6 +22,23 @@ impl Handles {
         named.map_err(RequestError::new)?;
         self.speaker.write_title(title);
         Ok(json!({}))
+    }
+
+    /// Returns a title made of the first words of `description`; no model is asked.
+    pub(super) async fn title_of(
+        &self,
+        description: &str,
+        persists: bool,
+    ) -> Result<Value, RequestError> {
+        let words: Vec<&str> = description.split_whitespace().take(TITLE_WORDS).collect();
+        if words.is_empty() {
+            return Ok(json!({"title": null}));
+        }
+        let title = words.join(" ");
+        if persists {
+            self.rename(&title).await?;
+        }
+        Ok(json!({"title": title}))
     }
 
     /// Returns the permission rules in force.

@@ -8,7 +8,7 @@ use ah_conversation::{
 use serde_json::{Value, json};
 
 use super::{Arriving, Speaker, add};
-use crate::stream_json::message::{content, details, head, timestamp, tool_result};
+use crate::stream_json::message::{content, details, of_block, timestamp, tool_result};
 
 impl Speaker {
     /// Sets whether the texts of subagents are sent, not only their tool calls.
@@ -177,7 +177,7 @@ impl Speaker {
     }
 
     fn block_below(&self, task: &Task, block: &ContentBlock) {
-        let (mut message, request_id) = {
+        let (message, request_id) = {
             let state = self.lock();
             let is_call = matches!(block, ContentBlock::ToolUse(_));
             let Some(answer) = state.below.get(&task.id) else {
@@ -193,9 +193,9 @@ impl Speaker {
                 request_id,
                 ..
             } = answer;
-            (head(id, model, usage), request_id.clone())
+            let message = of_block(id, model, usage, &content(block));
+            (message, request_id.clone())
         };
-        message["content"] = json!([content(block)]);
         let mut line = json!({"type": "assistant", "message": message, "timestamp": self.now()});
         if let Some(id) = request_id {
             line["request_id"] = json!(id);

@@ -7,7 +7,7 @@ use ah_conversation::Usage;
 use serde_json::json;
 
 use super::{SessionFiles, Speaker};
-use crate::stream_json::message::head;
+use crate::stream_json::message::of_block;
 use crate::transcript::unwritten;
 
 impl Speaker {
@@ -48,8 +48,9 @@ impl Speaker {
 
     /// Sends the answer to a command that the model does not see.
     pub(crate) fn say_locally(&self, text: &str) {
-        let mut message = head(&self.link.ids.fresh(), "<synthetic>", &Usage::default());
-        message["content"] = json!([{"type": "text", "text": text}]);
+        let block = json!({"type": "text", "text": text});
+        let id = self.link.ids.fresh();
+        let mut message = of_block(&id, "<synthetic>", &Usage::default(), &block);
         message["stop_reason"] = json!("end_turn");
         self.say(json!({
             "type": "assistant",

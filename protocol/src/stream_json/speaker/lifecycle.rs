@@ -55,23 +55,29 @@ impl Speaker {
 
     /// Sets the prompt that the next messages belong to.
     pub(crate) fn set_prompt(&self, uuid: Option<String>) {
-        self.lock().prompt = uuid;
+        let mut state = self.lock();
+        state.prompt = uuid;
+        state.has_answered = false;
+        state.has_streamed = false;
     }
 
-    /// Names the prompt that a message belongs to, if the host gave it a UUID.
+    /// Names the prompt that a message belongs to, if the host gave it a UUID: in `init`, the result, and the first
+    /// message and the first piece of the answer. Requests to the model are named too.
     pub(super) fn attribute(&self, line: &mut Value) {
-        let is_init = line["subtype"] == "init";
-        let is_answer = line["type"] == "assistant" && line["parent_tool_use_id"].is_null();
-        let belongs = is_answer || line["type"] == "result";
-        if !(is_init || belongs) {
-            return;
-        }
-        let Some(uuid) = self.lock().prompt.clone() else {
-            return;
+        let is_ours = line["parent_tool_use_id"].is_null();
+        let mut state = self.lock();
+        let is_first = match line["type"].as_str() {
+            Some("assistant") if is_ours => !std::mem::replace(&mut state.has_answered, true),
+            Some("stream_event") if is_ours => !std::mem::replace(&mut state.has_streamed, true),
+            Some("result") => true,
+            _ => false,
         };
-        if belongs {
+        let Some(uuid) = &state.prompt else { return };
+        if is_first {
             line["user_message_uuid"] = json!(uuid);
         }
-        line["user_message_uuids"] = json!([uuid]);
+        if is_first || line["subtype"] == "init" || line["status"] == "requesting" {
+            line["user_message_uuids"] = json!([uuid]);
+        }
     }
 }
