@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::Sender;
 
-use rustix::process::{Signal, getpgid, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::process::{Signal, getppid, kill_current_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::input::Input;
@@ -27,13 +27,31 @@ pub async fn watch(inputs: Sender<Input>) {
     }
 }
 
-/// Returns whether a shell with job control has started this program, so that somebody can continue it.
+/// Returns whether a shell with job control has started this program, so that somebody can continue it: its parent is in
+/// the same session, and in another process group. Where there is no `/proc`, any parent but the first process counts.
 pub fn has_shell() -> bool {
     let Some(parent) = getppid() else {
         return false;
     };
-    let is_in_session = getsid(Some(parent)).is_ok_and(|of_parent| getsid(None) == Ok(of_parent));
-    is_in_session && getpgid(Some(parent)).is_ok_and(|of_parent| of_parent != getpgrp())
+    match (
+        group_and_session("self"),
+        group_and_session(&parent.to_string()),
+    ) {
+        (Some((group, session)), Some((of_parent, its_session))) => {
+            session == its_session && group != of_parent
+        }
+        _ => !parent.is_init(),
+    }
+}
+
+/// Returns the process group and the session of a process. In a container those of its parent may be outside, and 0, which
+/// the library's functions do not expect.
+fn group_and_session(process: &str) -> Option<(i32, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may have anything in it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(2);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// Stops the process group, as the terminal does at Ctrl-Z.

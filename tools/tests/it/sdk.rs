@@ -325,14 +325,14 @@ fn a_file_that_has_changed_since_it_was_read_is_not_changed() {
     assert_eq!(editing(&f, "one", "two"), "- one\n+ two");
     // The tool knows what it has written itself.
     assert_eq!(editing(&f, "two", "three"), "- two\n+ three");
-    assert_eq!(writing(&f), format!("updated {f} (2 lines)"));
+    assert_eq!(writing(&f), format!("updated {f} (1 line)"));
     folder.put("f", "somebody else's\n");
     let changed = format!("error: `{f}` has been changed since you read it: read it again");
     assert_eq!(editing(&f, "else", "x"), changed);
     assert_eq!(writing(&f), changed);
     assert_eq!(folder.get("f"), "somebody else's\n");
     // A new file can be created without reading it, and edited at once.
-    assert_eq!(writing(&new), format!("created {new} (2 lines)"));
+    assert_eq!(writing(&new), format!("created {new} (1 line)"));
     assert_eq!(editing(&new, "two", "2"), "- two\n+ 2");
     // Without `read`, nothing needs to be read first.
     drop(read);

@@ -20,7 +20,7 @@ fn folders_are_made_and_lines_counted() {
     let folder = Folder::new();
     assert_eq!(write(&folder, "a/b/c.txt", "one\ntwo"), "2 lines");
     assert_eq!(folder.get("a/b/c.txt"), "one\ntwo");
-    assert_eq!(write(&folder, "a/b/c.txt", ""), "1 lines");
+    assert_eq!(write(&folder, "a/b/c.txt", ""), "0 lines");
     assert_eq!(folder.get("a/b/c.txt"), "");
 
     let tool = Write::new(folder.workspace(), Interface::Native);
@@ -124,7 +124,7 @@ fn protected_folders_are_never_written() {
     }
     assert_eq!(
         text(&run(&tool, json!({"path": "safety", "content": ""}))),
-        "1 lines"
+        "0 lines"
     );
     assert_eq!(folder.get("safe/x"), "kept");
 }
