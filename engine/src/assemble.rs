@@ -129,9 +129,6 @@ pub async fn session(
         cwd: config.environment.cwd().to_owned(),
         session: store.id().to_string(),
     });
-    let transcript = transcript(store, config)
-        .filter(|_| inputs.host.is_some())
-        .unwrap_or_else(|| store.path().to_owned());
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
         None => provider.clone(),
@@ -140,14 +137,23 @@ pub async fn session(
     if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
         frontend.notice(&text);
     }
+    let transcript =
+        transcript(store, config).filter(|_| inputs.host.is_some() || !config.hooks.is_empty());
     let hooks = hooks::of(
         store,
-        transcript,
+        transcript.as_deref().unwrap_or(store.path()).to_owned(),
         config,
         inputs.sandbox,
         &frontend,
         inputs.hooks,
     );
+    let frontend = match transcript {
+        // A host's session has its transcript anyway.
+        Some(path) if inputs.host.is_none() => {
+            hooks::transcribed(frontend, path, store, config, warnings).await?
+        }
+        _ => frontend,
+    };
     let options = server_options(inputs.host, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);

@@ -17,4 +17,4 @@ pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
 };
 pub use names::is_of;
-pub use transcript::{RowHead, TranscriptFile, read_transcript, transcript_path};
+pub use transcript::{RowHead, Transcribed, TranscriptFile, read_transcript, transcript_path};

@@ -7,6 +7,7 @@
 
 mod read;
 pub(crate) mod sidechain;
+mod transcribed;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -22,6 +23,7 @@ use crate::stream_json::message::{content, details, head, timestamp};
 use crate::{Ids, names};
 
 pub use read::read_transcript;
+pub use transcribed::Transcribed;
 
 /// Length above which a folder's name is cut and its hash appended.
 const MOST_NAME: usize = 200;

@@ -54,7 +54,7 @@ fn exit_code_2_blocks() {
 #[test]
 fn a_command_reads_the_payload_and_answers_in_json() {
     let world = World::new();
-    let answer = r#"cat > told.json; echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "touch other"}}}'"#;
+    let answer = r#"cat > told.json; cp "$(sed 's/.*"transcript_path":"\([^"]*\)".*/\1/' told.json)" seen.jsonl; echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "touch other"}}}'"#;
     run(&world, &command("PreToolUse", "", answer), "s");
     assert!(world.file("other").exists() && !world.file("made").exists());
     let told: Value = serde_json::from_str(&world.text("told.json")).unwrap();
@@ -66,7 +66,19 @@ fn a_command_reads_the_payload_and_answers_in_json() {
         json!(fs::canonicalize(world.project()).unwrap())
     );
     let path = told["transcript_path"].as_str().unwrap();
-    assert!(path.ends_with(".db"), "{path}");
+    assert!(path.ends_with(".jsonl"), "{path}");
+    // What the hook could read, and what came after it.
+    let transcript = fs::read_to_string(path).unwrap();
+    let rows = transcript
+        .lines()
+        .map(|row| serde_json::from_str::<Value>(row).unwrap());
+    let kinds: Vec<_> = rows
+        .map(|row| row["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds, ["user", "assistant", "user", "assistant"]);
+    let seen = world.text("seen.jsonl");
+    assert_eq!(seen.lines().count(), 2, "{seen}");
+    assert!(transcript.starts_with(&seen));
 }
 
 /// A hook that times out is stopped, a failing one is reported; the run continues.

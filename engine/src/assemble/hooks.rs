@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use ah_agent::Frontend;
 use ah_agent::hooks::{CommandHook, Hook, HookSession, HookSetting, Hooks};
+use ah_conversation::Store as _;
 use ah_process::Sandbox;
+use ah_protocol::{RowHead, Transcribed};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 
-use ah_config::Config;
+use ah_config::{Config, Error};
 
 use crate::confinement::SandboxStatus;
+use crate::serve::{STANDS_IN_FOR, SystemIds};
 
 /// Default timeout of a hook.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,6 +41,33 @@ pub fn of(
         own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
     let hooks = own.chain(more).collect();
     Hooks::new(hooks, subject).with_factory(move |setting| maker.make(setting, None))
+}
+
+/// Returns the frontend of a session whose hooks read the transcript at `path`.
+pub async fn transcribed(
+    frontend: Arc<dyn Frontend>,
+    path: PathBuf,
+    store: &SessionStore,
+    config: &Config,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Frontend>, Error> {
+    let head = RowHead {
+        session_id: store.uuid().to_owned(),
+        cwd: config.environment.cwd().to_owned(),
+        version: STANDS_IN_FOR.to_owned(),
+        entrypoint: "cli".to_owned(),
+        agent_id: None,
+    };
+    let stored = store.load().await?;
+    let ids = Arc::new(SystemIds::default());
+    let (shown, messages) = (frontend.clone(), stored.messages());
+    match Transcribed::new(shown, path, head, messages, ids) {
+        Ok(transcribed) => Ok(Arc::new(transcribed)),
+        Err(error) => {
+            warnings.push(format!("hooks have no transcript: {error}"));
+            Ok(frontend)
+        }
+    }
 }
 
 /// Shared state to create hooks from.
