@@ -10,6 +10,7 @@ mod elicitation;
 mod event;
 mod matcher;
 mod setting;
+mod tasks;
 mod verdict;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use event::HookEvent;
 pub use matcher::{Matcher, MatcherError};
 use serde_json::{Value, json};
 pub use setting::{HookGroup, HookSetting};
+pub(crate) use tasks::events as task_events;
 pub use verdict::{HookDecision, HookVerdict};
 
 use crate::{Frontend, SessionUpdate};

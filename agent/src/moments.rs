@@ -25,6 +25,7 @@ impl Session {
         let kind = match event {
             HookEvent::SessionStart => kind("source"),
             HookEvent::SessionEnd => kind("reason"),
+            HookEvent::Setup => kind("trigger"),
             HookEvent::PreCompact | HookEvent::PostCompact => kind("trigger"),
             HookEvent::Notification => kind("notification_type"),
             _ => call.map(|call| call.name.clone()).unwrap_or_default(),
@@ -58,7 +59,28 @@ impl Session {
         (!context.is_empty()).then(|| ContentBlock::text(format!("{MARK} {}", context.join("\n"))))
     }
 
-    /// Calls the SessionStart hooks once per session, then those for a prompt.
+    /// Calls the hooks of a session's beginning, once: those that set up the machine if that is wanted, then those of
+    /// SessionStart. Returns why they end the run, if they do.
+    pub async fn begin(&mut self) -> Option<String> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return None;
+        }
+        if let Some(trigger) = self.settings.setup {
+            let more = json!({"trigger": trigger});
+            self.ask_hooks(HookEvent::Setup, None, more).await;
+        }
+        let source = match (self.source, self.transcript.last()) {
+            (Some(source), _) => source,
+            (None, Some(_)) => "resume",
+            (None, None) => "startup",
+        };
+        let model = self.ports.provider.model().name.clone();
+        let more = json!({"source": source, "model": model});
+        let verdict = self.ask_hooks(HookEvent::SessionStart, None, more).await;
+        verdict.stop_reason
+    }
+
+    /// Calls the hooks of the session's beginning once, then those for a prompt.
     pub(crate) async fn admit(
         &mut self,
         mut prompt: Vec<ContentBlock>,
@@ -67,21 +89,7 @@ impl Session {
         let clock = self.ports.clock.clone();
         let text = text_of(&prompt);
         let refusal = async {
-            let mut ends = None;
-            if !self.has_begun {
-                self.has_begun = true;
-                let source = match (self.source, self.transcript.last()) {
-                    (Some(source), _) => source,
-                    (None, Some(_)) => "resume",
-                    (None, None) => "startup",
-                };
-                let model = self.ports.provider.model().name.clone();
-                let more = json!({"source": source, "model": model});
-                ends = self
-                    .ask_hooks(HookEvent::SessionStart, None, more)
-                    .await
-                    .stop_reason;
-            }
+            let ends = self.begin().await;
             let more = json!({"prompt": text});
             let verdict = self
                 .ask_hooks(HookEvent::UserPromptSubmit, None, more)

@@ -16,6 +16,8 @@ pub struct SessionSettings {
     pub prompt: PromptSource,
     /// What mode `plan` asks for, in the user's words.
     pub plan_instructions: Option<String>,
+    /// Trigger with which the Setup hooks are called before the first prompt: `init` or `maintenance`.
+    pub setup: Option<&'static str>,
     /// Tools that are called in the place of others, by the name that the model uses.
     pub tool_aliases: Arc<BTreeMap<String, String>>,
     /// Limits of a run; `deadline` is set from `timeout_ms` when the run begins.

@@ -21,8 +21,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
+use ah::identity::STANDS_IN_FOR;
 use ah::plan::SessionPlan;
-use ah::serve::STANDS_IN_FOR;
 use ah_config::Error;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;

@@ -104,6 +104,8 @@ pub struct RunLimits {
 pub struct PromptOptions {
     /// Replaces the built-in system prompt.
     pub system_prompt: Option<SystemPromptSource>,
+    /// Trigger of the Setup hooks: `init` or `maintenance`; `None`: they are not called.
+    pub setup: Option<&'static str>,
     /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
     /// Whether the description of place and time is told in a message, so that the system prompt is the same on other

@@ -298,6 +298,7 @@ impl AgentBuilder {
         });
         let system = Some(self.system_prompt).filter(|text| !text.is_empty());
         let settings = SessionSettings {
+            setup: None,
             plan_instructions: None,
             tool_aliases: Arc::default(),
             prompt: system.into_iter().collect::<Vec<_>>().into(),

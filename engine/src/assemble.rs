@@ -25,7 +25,6 @@ use ah_store::{SessionStore, SystemClock};
 use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::model::{connect, sampling, thinking};
-use crate::place::transcript_path;
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
 use mcp::{mcp_options, without_hosts};
@@ -137,23 +136,17 @@ pub async fn session(
     if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
         frontend.notice(&text);
     }
-    let transcript =
-        transcript(store, config).filter(|_| inputs.host.is_some() || !config.hooks.is_empty());
+    let is_hosted = inputs.host.is_some();
+    let (transcript, frontend) =
+        hooks::transcript(store, config, is_hosted, frontend, warnings).await?;
     let hooks = hooks::of(
         store,
-        transcript.as_deref().unwrap_or(store.path()).to_owned(),
+        transcript,
         config,
         inputs.sandbox,
         &frontend,
         inputs.hooks,
     );
-    let frontend = match transcript {
-        // A host's session has its transcript anyway.
-        Some(path) if inputs.host.is_none() => {
-            hooks::transcribed(frontend, path, store, config, warnings).await?
-        }
-        _ => frontend,
-    };
     let options = server_options(inputs.host, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
@@ -269,6 +262,7 @@ fn settings(
     Ok(SessionSettings {
         prompt: prompt_source(config, tools, inputs.skills, sandbox, &blocks),
         plan_instructions: config.run.prompt.plan_instructions.clone(),
+        setup: config.run.prompt.setup,
         tool_aliases: Arc::new(config.run.tools.aliases.clone()),
         limits: Limits {
             max_turns: wanted.max_turns,
@@ -339,12 +333,6 @@ fn prompt_source(
             Err(_) => first.clone(),
         },
     )
-}
-
-/// Returns the file in which the Agent SDKs look for the conversation; `None` if the session leaves nothing behind.
-pub fn transcript(store: &SessionStore, config: &Config) -> Option<PathBuf> {
-    let path = transcript_path(config, store.uuid())?;
-    (!config.run.is_ephemeral).then_some(path)
 }
 
 /// Returns the required form of the answer.

@@ -9,7 +9,7 @@ use ah_config::Error;
 use ah_conversation::Message;
 use ah_protocol::{RowHead, TranscriptFile};
 
-use crate::serve::{STANDS_IN_FOR, SystemIds};
+use crate::identity::{STANDS_IN_FOR, SystemIds};
 
 pub use atif::atif;
 

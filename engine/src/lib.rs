@@ -21,6 +21,8 @@ pub mod export;
 #[cfg(feature = "sqlite")]
 mod host;
 #[cfg(feature = "sqlite")]
+pub mod identity;
+#[cfg(feature = "sqlite")]
 pub mod import;
 pub mod instructions;
 mod key_command;

@@ -284,6 +284,12 @@ fn known_sessions(config: &Config) -> Option<KnownSessions> {
     Some(KnownSessions::at(home.join("sessions")))
 }
 
+/// Returns the file in which the Agent SDKs look for the conversation; `None` if the session leaves nothing behind.
+pub fn transcript(store: &SessionStore, config: &Config) -> Option<PathBuf> {
+    let path = transcript_path(config, store.uuid())?;
+    (!config.run.is_ephemeral).then_some(path)
+}
+
 /// Returns the file in which the Agent SDKs look for the transcript of the session with this UUID.
 pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
     let cwd = config.environment.cwd();

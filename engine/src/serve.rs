@@ -10,15 +10,12 @@ use ah_agent::skills::Skills;
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Clock, MessageId, SessionId, Time};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
-use ah_protocol::{
-    AgentInfo, Engaged, Engine, Ids, Introduction, ModelInfo, Refusal, Setting, Stored,
-};
-use ah_store::{Paths, SessionStore, SystemClock, uuid_of};
+use ah_protocol::{AgentInfo, Engaged, Engine, Introduction, ModelInfo, Refusal, Setting, Stored};
+use ah_store::{Paths, SessionStore};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
 use serde_json::{Value, json};
@@ -27,14 +24,12 @@ use tokio_util::sync::CancellationToken;
 use crate::assemble::{self, HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
 use crate::expand::expand;
+use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::model::{self, Catalogued};
 use crate::open::{Opened, open};
-use crate::place::sessions;
+use crate::place::{sessions, transcript};
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
-
-/// Version of the official program that this one is compatible with; the SDKs read the digits.
-pub const STANDS_IN_FOR: &str = "2.1.330";
 
 /// Server of models that no server's list names.
 const ANTHROPIC: &str = "anthropic";
@@ -279,7 +274,7 @@ impl SessionOpener {
             entrypoint: { config.environment.get("CLAUDE_CODE_ENTRYPOINT") }
                 .unwrap_or("sdk-cli")
                 .to_owned(),
-            transcript_path: assemble::transcript(store, &config),
+            transcript_path: transcript(store, &config),
             servers: session.tools().servers().cloned(),
             session,
             max_turns: config.run.limits.max_turns,
@@ -467,30 +462,6 @@ impl Stored for Renamed {
     async fn rename(&self, name: &str) -> Result<(), String> {
         let named = self.0.set_name(name.to_owned()).await;
         named.map_err(|error| error.to_string())
-    }
-}
-
-/// Clock and ids of the system.
-#[derive(Default)]
-pub(crate) struct SystemIds(SystemClock);
-
-impl Clock for SystemIds {
-    fn now(&self) -> Time {
-        self.0.now()
-    }
-
-    fn message_id(&self) -> MessageId {
-        self.0.message_id()
-    }
-}
-
-impl Ids for SystemIds {
-    fn fresh(&self) -> String {
-        self.of(&self.message_id())
-    }
-
-    fn of(&self, message: &MessageId) -> String {
-        uuid_of(&SessionId::from(message.as_str()))
     }
 }
 

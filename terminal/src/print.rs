@@ -24,6 +24,9 @@ pub use number::{count, elapsed};
 pub use screen::{Look, Outlet, Screen};
 pub use tool_block::cut;
 
+/// Number of times that a failed request is tried again while a person looks on: they see the wait, and can end it.
+const RETRIES_AT_TERMINAL: u32 = 10;
+
 /// Returns a text for standard output; on a terminal, control characters are made visible.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if stdout().is_terminal() {
@@ -31,6 +34,15 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Returns the configuration of a run that a person at a terminal looks at.
+pub fn patient(config: &Config) -> Config {
+    let mut config = config.clone();
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
+    }
+    config
 }
 
 /// Returns the place of permanent permissions, if a person at a terminal can be asked.

@@ -24,13 +24,14 @@ pub enum HookEvent {
     Elicitation,
     ElicitationResult,
     Setup,
+    TaskCreated,
     TaskCompleted,
     TeammateIdle,
 }
 
 impl HookEvent {
     /// All events.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
         Self::PreToolUse,
@@ -49,6 +50,7 @@ impl HookEvent {
         Self::Elicitation,
         Self::ElicitationResult,
         Self::Setup,
+        Self::TaskCreated,
         Self::TaskCompleted,
         Self::TeammateIdle,
     ];
@@ -74,6 +76,7 @@ impl HookEvent {
             Self::Elicitation => "Elicitation",
             Self::ElicitationResult => "ElicitationResult",
             Self::Setup => "Setup",
+            Self::TaskCreated => "TaskCreated",
             Self::TaskCompleted => "TaskCompleted",
             Self::TeammateIdle => "TeammateIdle",
         }

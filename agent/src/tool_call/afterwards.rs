@@ -6,7 +6,7 @@ use ah_conversation::{CallState, ExitReason, Output, ToolResult};
 use serde_json::json;
 
 use super::prepared::PreparedCall;
-use crate::hooks::{HookEvent, HookMoment, HookVerdict, call_payload, output_payload};
+use crate::hooks::{HookEvent, HookMoment, HookVerdict, call_payload, output_payload, task_events};
 use crate::{Session, Stop};
 
 /// Total time for hooks after an interrupt: the user is waiting for the end of the run.
@@ -50,6 +50,20 @@ impl Session {
                 };
                 verdict = ports.hooks.ask(moment, &*ports.frontend).await;
                 verdict.context.extend(verdict.block.take());
+            }
+            if runs && !output.is_error {
+                for (event, more) in task_events(output.details.as_ref()) {
+                    let moment = HookMoment {
+                        event,
+                        kind: "",
+                        mode: Some(mode),
+                        call: Some(&call.id),
+                        more,
+                    };
+                    let told = ports.hooks.ask(moment, &*ports.frontend).await;
+                    verdict.context.extend(told.context);
+                    verdict.context.extend(told.block);
+                }
             }
             let of_server = verdict
                 .server_output

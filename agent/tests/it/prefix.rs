@@ -354,6 +354,7 @@ impl Life {
             .with_subagents(subagents)
             .with_servers(self.servers.clone(), Duration::ZERO);
         let settings = SessionSettings {
+            setup: None,
             plan_instructions: None,
             tool_aliases: Arc::default(),
             prompt: PromptSource::new(move || prompt(&around.lock().unwrap())),

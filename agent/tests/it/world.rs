@@ -71,6 +71,7 @@ impl World {
             ..scenario
         });
         let settings = SessionSettings {
+            setup: None,
             plan_instructions: None,
             tool_aliases: Arc::default(),
             prompt: vec!["You are tested.".to_owned()].into(),

@@ -174,6 +174,15 @@ pub struct PromptOptions {
     /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
+    /// Call the Setup hooks with the trigger `init`, then continue
+    #[arg(long, hide = true)]
+    pub init: bool,
+    /// Call the hooks of Setup and SessionStart, then exit
+    #[arg(long, hide = true)]
+    pub init_only: bool,
+    /// Call the Setup hooks with the trigger `maintenance`, then continue
+    #[arg(long, hide = true)]
+    pub maintenance: bool,
     /// Tell place, date and branch in a message, so that the system prompt is the same on other machines
     #[arg(long)]
     pub exclude_dynamic_system_prompt_sections: bool,

@@ -133,6 +133,11 @@ impl options::PromptOptions {
         Ok(PromptOptions {
             system_prompt: file.or(text),
             append_system_prompt: self.append_system_prompt.clone(),
+            setup: match (self.init || self.init_only, self.maintenance) {
+                (true, _) => Some("init"),
+                (false, true) => Some("maintenance"),
+                (false, false) => None,
+            },
             is_portable: self.exclude_dynamic_system_prompt_sections,
             plan_instructions: None,
             skill: self.skill.clone(),

@@ -18,7 +18,7 @@ use ah_conversation::{ContentBlock, Interface, MailKind};
 use ah_protocol::stream_json::{Source, is_local};
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
-use ah_terminal::print::{Look, Outlet, Screen, asks};
+use ah_terminal::print::{Look, Outlet, Screen, asks, patient};
 use ah_terminal::repl::{self, Display, PlainStyle};
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
@@ -28,20 +28,13 @@ use crate::args::options::{InputFormat, Options, OutputFormat};
 use crate::args::session::plan;
 use crate::input;
 
-/// Number of times that a failed request is tried again while a person looks on: they see the wait, and can end it.
-const RETRIES_AT_TERMINAL: u32 = 10;
-
 /// Runs `prompt` on the session that the options choose; returns the exit code.
 ///
 /// # Errors
 ///
 /// If the run cannot start or continue.
 pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
-    let mut config = config.clone();
-    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
-    }
-    let config = &config;
+    let config = &patient(config);
     let form = conversation(prompt, options, config);
     let source = match form {
         Some(_) => None,
@@ -69,7 +62,8 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
 fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Option<Display> {
     let output = &options.output;
     let is_text = matches!(output.output_format, None | Some(OutputFormat::Text));
-    let says_nothing = prompt.text.is_none() && options.prompt.skill.is_none();
+    let does_nothing_else = options.prompt.skill.is_some() || options.prompt.init_only;
+    let says_nothing = prompt.text.is_none() && !does_nothing_else;
     if !says_nothing || !is_text || config.interface != Interface::Native {
         return None;
     }
@@ -89,6 +83,9 @@ fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Opt
 fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Source, Error> {
     if options.output.input_format == Some(InputFormat::StreamJson) {
         return Ok(Source::Lines(Box::new(std::io::stdin())));
+    }
+    if options.prompt.init_only {
+        return Ok(Source::Prompt(String::new()));
     }
     let text = match (&prompt.text, &options.prompt.skill) {
         // A skill is a task by itself, so no prompt is needed.
@@ -189,6 +186,12 @@ async fn show(
     };
     let warnings = &opened.warnings;
     warnings.iter().for_each(|warning| warn(warning));
+    if options.prompt.init_only {
+        let mut session = opened.session;
+        session.begin().await;
+        session.close("other").await?;
+        return Ok(0);
+    }
     finish(opened, blocks, &outlet, config.interface, signals).await
 }
 

@@ -259,3 +259,47 @@ fn a_matcher_that_is_no_expression_ends_the_run() {
         assert_eq!(ended.stderr.contains(&text), !is_valid, "{}", ended.stderr);
     }
 }
+
+/// A machine is set up where that is asked for, and tasks of the list are told as they come and are done.
+#[test]
+fn setup_and_tasks_are_told() {
+    let world = World::new();
+    let log = r#"cat >> events; echo >> events"#;
+    let hook = json!([{"hooks": [{"type": "command", "command": log}]}]);
+    let hooks = json!({"hooks": {
+        "Setup": hook, "SessionStart": hook, "TaskCreated": hook, "TaskCompleted": hook,
+    }});
+    world.write(".claude/settings.json", hooks.to_string());
+    let list = |status: &str| json!({"todos": [{"content": "paint", "status": status}]});
+    let turns = || {
+        [
+            uses("todo", list("pending")),
+            uses("todo", list("completed")),
+            says("Done."),
+        ]
+    };
+    let run = |options: &[&str]| {
+        let _ = fs::remove_file(world.file("events"));
+        let model = world.scenario("tasks", turns());
+        let arguments = [&["--trust", "-n", "-m", &model], options].concat();
+        world.ah(arguments).run().expect(0);
+        let lines = world.text("events");
+        let told = lines.lines().filter(|line| !line.is_empty()).map(|line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            let about = ["trigger", "source", "task_subject"].map(|key| event[key].as_str());
+            let about = about.into_iter().flatten().collect::<String>();
+            format!("{} {about}", event["hook_event_name"].as_str().unwrap())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let tasks = ["TaskCreated paint", "TaskCompleted paint"];
+    let begun = "SessionStart startup";
+    assert_eq!(run(&["go"]), [&[begun][..], &tasks].concat());
+    assert_eq!(
+        run(&["--init", "go"]),
+        [&["Setup init", begun][..], &tasks].concat()
+    );
+    let maintained = [&["Setup maintenance", begun][..], &tasks].concat();
+    assert_eq!(run(&["--maintenance", "go"]), maintained);
+    assert_eq!(run(&["--init-only"]), ["Setup init", begun]);
+}

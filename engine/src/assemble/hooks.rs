@@ -15,7 +15,8 @@ use ah_tools::Shell;
 use ah_config::{Config, Error};
 
 use crate::confinement::SandboxStatus;
-use crate::serve::{STANDS_IN_FOR, SystemIds};
+use crate::identity::{STANDS_IN_FOR, SystemIds};
+use crate::place;
 
 /// Default timeout of a hook.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,14 +44,25 @@ pub fn of(
     Hooks::new(hooks, subject).with_factory(move |setting| maker.make(setting, None))
 }
 
-/// Returns the frontend of a session whose hooks read the transcript at `path`.
-pub async fn transcribed(
-    frontend: Arc<dyn Frontend>,
-    path: PathBuf,
+/// Returns the file with the transcript for the hooks, and the frontend of the session, which keeps it. A host's session
+/// has its transcript anyway; where there are no hooks it is the database.
+///
+/// # Errors
+///
+/// If the session cannot be read.
+pub async fn transcript(
     store: &SessionStore,
     config: &Config,
+    is_hosted: bool,
+    frontend: Arc<dyn Frontend>,
     warnings: &mut Vec<String>,
-) -> Result<Arc<dyn Frontend>, Error> {
+) -> Result<(PathBuf, Arc<dyn Frontend>), Error> {
+    let path = place::transcript(store, config);
+    let path = match path.filter(|_| is_hosted || !config.hooks.is_empty()) {
+        Some(path) if is_hosted => return Ok((path, frontend)),
+        Some(path) => path,
+        None => return Ok((store.path().to_owned(), frontend)),
+    };
     let head = RowHead {
         session_id: store.uuid().to_owned(),
         cwd: config.environment.cwd().to_owned(),
@@ -58,14 +70,13 @@ pub async fn transcribed(
         entrypoint: "cli".to_owned(),
         agent_id: None,
     };
+    let (shown, ids) = (frontend.clone(), Arc::new(SystemIds::default()));
     let stored = store.load().await?;
-    let ids = Arc::new(SystemIds::default());
-    let (shown, messages) = (frontend.clone(), stored.messages());
-    match Transcribed::new(shown, path, head, messages, ids) {
-        Ok(transcribed) => Ok(Arc::new(transcribed)),
+    match Transcribed::new(shown, path.clone(), head, stored.messages(), ids) {
+        Ok(transcribed) => Ok((path, Arc::new(transcribed))),
         Err(error) => {
             warnings.push(format!("hooks have no transcript: {error}"));
-            Ok(frontend)
+            Ok((path, frontend))
         }
     }
 }

@@ -16,8 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Events of the SDKs that tell of what never happens here, so that hooks for them are never missed. Hooks for an event
 /// that could decide about something are named in a warning instead.
-const NEVER_HAPPEN: [&str; 10] = [
-    "TaskCreated",
+const NEVER_HAPPEN: [&str; 9] = [
     "PostModelSwitch",
     "ConfigChange",
     "InstructionsLoaded",

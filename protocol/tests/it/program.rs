@@ -73,6 +73,7 @@ impl Engine for Scene {
 
 fn settings() -> SessionSettings {
     SessionSettings {
+        setup: None,
         plan_instructions: None,
         tool_aliases: Arc::default(),
         prompt: Vec::new().into(),

@@ -26,11 +26,10 @@ use super::terminal::Terminal;
 use super::{bang, choices, intro, report, rewind};
 use crate::undo::Direction;
 use ah::Opened;
-use ah::assemble;
 use ah::expand::{Expanded, expand};
 use ah::instructions::system_prompt;
 use ah::pictures;
-use ah::place::sessions;
+use ah::place::{sessions, transcript};
 use ah::plan::{SessionChoice, SessionPlan};
 use ah_config::{Config, Error};
 
@@ -214,7 +213,7 @@ impl SessionWorker {
         config.conversation.status_line.as_ref()?;
         let mut facts = Facts {
             session_id: self.store.uuid().to_owned(),
-            transcript_path: assemble::transcript(&self.store, config),
+            transcript_path: transcript(&self.store, config),
             cwd: config.environment.cwd().to_owned(),
             project: config.project_root.clone(),
             added: config
