@@ -42,7 +42,7 @@ use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcomman
 use ah::plan::SessionPlan;
 use ah::specs::specs;
 use ah_config::Config;
-use ah_config::places::SESSIONS;
+use ah_config::places::{project_root, session_folders};
 use ah_config::{Error, environment};
 use ah_terminal::print::asks;
 use ah_terminal::undo::Direction;
@@ -144,12 +144,13 @@ pub fn is_tool(word: &str) -> bool {
     names.iter().any(|name| is_same_tool(name, word))
 }
 
-/// Returns whether a word is the name of a session of the working directory.
+/// Returns whether a word is the name of a session that is found from the working directory.
 pub fn is_session(word: &str) -> bool {
     let environment = environment::read(None);
     environment.is_ok_and(|environment| {
-        let sessions = Sessions::in_folder(environment.cwd().join(SESSIONS));
+        let folders = session_folders(&environment, &project_root(&environment));
         // An ambiguous name is a session's name too.
-        !matches!(sessions.named(word), Ok(None))
+        let is_named = |folder| !matches!(Sessions::in_folder(folder).named(word), Ok(None));
+        folders.into_iter().any(is_named)
     })
 }

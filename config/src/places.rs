@@ -11,17 +11,37 @@ pub const SESSIONS: &str = ".ah";
 /// Folders of other agents whose files count too, highest precedence last.
 const FOREIGN: [&str; 2] = [".agents", ".claude"];
 
+/// Returns the top of the git repository, or the working directory if there is none.
+pub fn project_root(environment: &Environment) -> PathBuf {
+    let cwd = environment.cwd();
+    let root = cwd.ancestors().find(|folder| folder.join(".git").exists());
+    root.unwrap_or(cwd).to_owned()
+}
+
+/// Returns the folders that may have the sessions of the project at `root`, nearest first; the last is for the first
+/// session. There is at least one.
+pub fn session_folders(environment: &Environment, root: &Path) -> Vec<PathBuf> {
+    let folders = of_project(environment, root).map(|folder| folder.join(SESSIONS));
+    let mut folders: Vec<_> = folders.collect();
+    if folders.is_empty() {
+        folders.push(environment.cwd().join(SESSIONS));
+    }
+    folders
+}
+
 /// Returns the path of the user's own settings for the project at `root`. Nothing in the project has a say in them.
-pub(crate) fn own_settings(home: &Path, root: &Path) -> PathBuf {
-    own_folder(home, root).join("settings.json")
+pub(crate) fn own_settings(home: &Path, environment: &Environment, root: &Path) -> PathBuf {
+    own_folder(home, environment, root).join("settings.json")
 }
 
 /// Returns the folder for what the user has of the project at `root` outside of it: `projects/NAME@HASH` below the user's
-/// folder `home`.
-fn own_folder(home: &Path, root: &Path) -> PathBuf {
-    let name = root.file_name().unwrap_or_default().to_string_lossy();
-    let folder = ah_mcp::folder_name(&name, Some(root));
-    home.join("projects").join(folder)
+/// folder `home`. The project is that which is trusted or not: a home directory that is a repository is none.
+fn own_folder(home: &Path, environment: &Environment, root: &Path) -> PathBuf {
+    let top = of_project(environment, root).last();
+    let top = top.unwrap_or(environment.cwd());
+    let name = top.file_name().unwrap_or_default().to_string_lossy();
+    home.join("projects")
+        .join(ah_mcp::folder_name(&name, Some(top)))
 }
 
 /// A folder with a subfolder each for tools, skills, commands ….
@@ -47,20 +67,18 @@ impl Config {
     /// sessions already. Hosts of the Agent SDKs list sessions by working directory, so each has its own for them. For a
     /// project that cannot be written it is below the user's folder.
     pub fn session_folder(&self) -> SessionFolder {
-        let (cwd, top) = (self.environment.cwd(), self.trust.folder());
-        let below = cwd.ancestors().take_while(|folder| folder.starts_with(top));
-        let mut candidates = below.map(|folder| folder.join(SESSIONS));
+        let environment = &self.environment;
         let path = match self.interface {
-            Interface::AgentSdk => None,
-            Interface::Native => candidates.find(|folder| has_sessions(folder)),
+            Interface::AgentSdk => environment.cwd().join(SESSIONS),
+            Interface::Native => {
+                let mut folders = session_folders(environment, &self.project_root);
+                let used = folders.iter().position(|folder| has_sessions(folder));
+                folders.swap_remove(used.unwrap_or(folders.len() - 1))
+            }
         };
-        let path = path.unwrap_or_else(|| match self.interface {
-            Interface::Native if cwd.starts_with(top) => top.join(SESSIONS),
-            Interface::Native | Interface::AgentSdk => cwd.join(SESSIONS),
-        });
         match &self.home {
             Some(home) if !is_writable(&path) => SessionFolder {
-                path: own_folder(home, top).join("sessions"),
+                path: own_folder(home, environment, &self.project_root).join("sessions"),
                 is_outside: true,
             },
             _ => SessionFolder {

@@ -108,7 +108,7 @@ impl Config {
         overlay: &Overlay,
     ) -> Result<Self, Error> {
         add_defaults(&mut environment, overlay);
-        let project_root = project_root(&environment);
+        let project_root = places::project_root(&environment);
         let folders = folders(&environment, &project_root);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let TrustedLayers {
@@ -279,12 +279,6 @@ fn embedded(overlay: &Overlay) -> Embedded {
     embedded
 }
 
-fn project_root(environment: &Environment) -> PathBuf {
-    let cwd = environment.cwd();
-    let root = cwd.ancestors().find(|folder| folder.join(".git").exists());
-    root.unwrap_or(cwd).to_owned()
-}
-
 fn folders(environment: &Environment, project_root: &Path) -> Folders {
     let user = environment.home();
     let folder = |variable, name| {
@@ -295,7 +289,7 @@ fn folders(environment: &Environment, project_root: &Path) -> Folders {
     Folders {
         own: home
             .as_deref()
-            .map(|home| places::own_settings(home, project_root)),
+            .map(|home| places::own_settings(home, environment, project_root)),
         project: places::of_project(environment, project_root)
             .map(PathBuf::from)
             .collect(),

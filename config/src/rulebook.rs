@@ -33,7 +33,8 @@ impl SettingsFiles {
         };
         let folder = config.environment.cwd().join(folder);
         let home = config.home.as_deref();
-        let own = home.map(|home| places::own_settings(home, &config.project_root));
+        let (environment, root) = (&config.environment, &config.project_root);
+        let own = home.map(|home| places::own_settings(home, environment, root));
         Self {
             user: user.as_ref().map(|home| home.join("settings.json")),
             project: folder.join("settings.json"),

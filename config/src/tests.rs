@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 
-use ah_conversation::{Environment, Interface, PermissionMode};
+use ah_conversation::{Destination, Environment, Interface, PermissionMode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::layers::{SettingsSource, Sources};
 use crate::overlay::Overlay;
 use crate::overrides::Profile;
+use crate::rulebook::SettingsFiles;
 use crate::trust::Reason;
 use crate::{Concurrency, Config, Error, Origin, Overrides, extensions, parse_rules};
 
@@ -410,6 +411,51 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
     );
     assert_eq!(config.environment.get("ANTHROPIC_API_KEY"), Some("theirs"));
     assert_eq!(alias(&config), "theirs");
+}
+
+#[test]
+fn sessions_and_own_settings_are_the_projects_as_it_is_trusted() {
+    let world = World::new(&[
+        ("project/sub/deep/file", ""),
+        ("project/used/.ah/01ARZ3NDEKTSV4RRFFQ69G5FAV.db", ""),
+        (".ah/01ARZ3NDEKTSV4RRFFQ69G5FAV.db", ""),
+        ("plain/sub/file", ""),
+    ]);
+    let check = |expected: &[(&str, Interface, &str, &str)]| {
+        for (cwd, interface, sessions, own) in expected {
+            let config = world
+                .resolve(cwd, &Overrides::default(), *interface)
+                .unwrap();
+            let folder = config.session_folder();
+            assert_eq!(folder.path, world.path(sessions), "{cwd}");
+            assert!(!folder.is_outside);
+            let files = SettingsFiles::of(&config);
+            let path = files.path(Destination::LocalSettings).unwrap();
+            let name = path.parent().unwrap().file_name().unwrap();
+            let name = name.to_string_lossy().split('@').next().unwrap().to_owned();
+            assert_eq!(name, *own, "{cwd}");
+        }
+    };
+    let native = Interface::Native;
+    check(&[
+        ("project", native, "project/.ah", "project"),
+        ("project/sub/deep", native, "project/.ah", "project"),
+        ("project/used", native, "project/used/.ah", "project"),
+        ("plain", native, "plain/.ah", "plain"),
+        ("plain/sub", native, "plain/sub/.ah", "sub"),
+        // In the home directory all is the user's.
+        ("", native, ".ah", ".ah"),
+    ]);
+    // A home directory that is a repository is no project.
+    fs::create_dir(world.path(".git")).unwrap();
+    check(&[
+        ("plain", native, "plain/.ah", "plain"),
+        ("plain/sub", native, "plain/.ah", "plain"),
+        ("", native, ".ah", ".ah"),
+    ]);
+    let hosted = world.resolve("project/sub", &Overrides::default(), Interface::AgentSdk);
+    let folder = hosted.unwrap().session_folder();
+    assert_eq!(folder.path, world.path("project/sub/.ah"));
 }
 
 #[test]

@@ -47,15 +47,17 @@ impl SessionLocation {
     ///
     /// If there is no such session, several are meant, or the copy cannot be made.
     pub fn find(plan: &SessionPlan, config: &Config) -> Result<Self, Error> {
-        let (paths, transcript) = chosen(plan, config)?;
+        let folder = config.session_folder();
+        let sessions = sessions_in(folder.path.clone(), config);
+        let (paths, transcript) = chosen(plan, &sessions, config)?;
         let is_unnamed = matches!(plan.choice, SessionChoice::Newest | SessionChoice::LastUsed);
         let left_alone = if is_unnamed && !plan.ephemeral {
-            sessions(config).newest_unknown()?
+            sessions.newest_unknown()?
         } else {
             None
         };
         let paths = if plan.fork && transcript.is_none() {
-            copy(&sessions(config), &paths)?
+            copy(&sessions, &paths)?
         } else {
             paths
         };
@@ -64,7 +66,7 @@ impl SessionLocation {
             transcript,
             known: known_sessions(config),
             left_alone,
-            outside: Some(config.session_folder())
+            outside: Some(folder)
                 .filter(|folder| folder.is_outside && paths.database().starts_with(&folder.path))
                 .map(|folder| folder.path),
             paths,
@@ -153,14 +155,17 @@ pub(crate) fn existing(plan: &SessionPlan, config: &Config) -> Option<Tree> {
     if plan.ephemeral || plan.choice == SessionChoice::New {
         return None;
     }
-    let (paths, transcript) = chosen(plan, config).ok()?;
+    let (paths, transcript) = chosen(plan, &sessions(config), config).ok()?;
     let is_stored = transcript.is_none() && paths.database().exists();
     is_stored.then(|| Tree::open(&paths).ok())?
 }
 
 /// The files of the session that `plan` chooses, which may be new, and the transcript to create it from.
-fn chosen(plan: &SessionPlan, config: &Config) -> Result<(Paths, Option<Transcript>), Error> {
-    let sessions = sessions(config);
+fn chosen(
+    plan: &SessionPlan,
+    sessions: &Sessions,
+    config: &Config,
+) -> Result<(Paths, Option<Transcript>), Error> {
     let fresh = || sessions.fresh();
     let mut transcript = None;
     let paths = match &plan.choice {
@@ -269,7 +274,11 @@ fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, Error> {
 /// Returns the sessions of the working directory. Those that the user has not made are used only by their id, and without
 /// trust the folder must not be a link.
 pub fn sessions(config: &Config) -> Sessions {
-    let sessions = Sessions::in_folder(config.session_folder().path);
+    sessions_in(config.session_folder().path, config)
+}
+
+fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
+    let sessions = Sessions::in_folder(folder);
     let sessions = sessions.known_by(known_sessions(config));
     if config.trust.is_given() {
         sessions

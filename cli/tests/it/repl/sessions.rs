@@ -81,7 +81,12 @@ fn a_repository_has_one_place_for_its_sessions() {
     // From the top, and from another folder, it goes on.
     let listed = world.as_typed(["sessions"]).run().expect(0);
     assert_eq!(listed.stdout.lines().count(), 1, "{}", listed.stdout);
-    let further = world.asking(&server, ["-m", "sonnet", "second"]);
+    let listed = world.as_typed(["sessions", "--json"]).run().expect(0);
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let named = world.as_typed(["sessions", "rename", id, "painting"]);
+    named.run().expect(0);
+    let further = world.asking(&server, ["-m", "sonnet", "-r", "painting", "second"]);
     further.within(world.file("deep")).run().expect(0);
     let connection = crate::talk::open_sound(&world.database());
     let texts = crate::talk::texts(&connection, "user");
