@@ -90,7 +90,7 @@ pub fn enter() {
     HAS_ENTERED.store(true, Ordering::Relaxed);
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {
-        Some(first) if first == ah_sandbox::LAUNCHER => ah_sandbox::launcher(arguments),
+        Some(first) if first == ah_sandbox::LAUNCHER => ah_sandbox::launcher(),
         Some(first) if first == ah_sandbox::PROBE => ah_sandbox::probe(arguments),
         _ => {}
     }

@@ -4,15 +4,16 @@
 //! It waits for the process and not for the end of its output, since a grandchild may hold the pipe open for ever. It
 //! is a thread and not a task, which keeps disk I/O and hashing off the runtime and works when there is no runtime.
 
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{self, ExitStatus, Stdio};
+use std::process::{self, ExitStatus};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ah_sandbox::{ChildGuard, Prepared, Terminal};
+use ah_sandbox::{ChildGuard, Invocation, Streams, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::fcntl_setpipe_size;
@@ -133,10 +134,15 @@ fn own(
         Some((ending, since)) => (ending, since + GRACE),
         None => (Ending::from(status), Instant::now() + GRACE),
     };
-    for path in watch.guard.take().iter().flat_map(ChildGuard::quarantine) {
-        let path = path.display();
-        let line = format!("note: moved a file that sandboxed commands may not create to {path}\n");
-        watch.recorder.note(&line);
+    let mut has_ended_all = false;
+    if let Some(guard) = watch.guard.take() {
+        has_ended_all = guard.has_ended_all();
+        for path in guard.quarantine() {
+            let path = path.display();
+            let line =
+                format!("note: moved a file that sandboxed commands may not create to {path}\n");
+            watch.recorder.note(&line);
+        }
     }
     if let Some(line) = note(ending) {
         watch.recorder.note(&line);
@@ -146,7 +152,10 @@ fn own(
         ending,
         output,
     })));
-    watch.tree.clear(kill_at);
+    // Where the kernel has ended them, there is nothing to look for.
+    if !has_ended_all {
+        watch.tree.clear(kill_at);
+    }
 }
 
 impl From<io::Result<ExitStatus>> for Ending {
@@ -364,10 +373,27 @@ struct Spawned {
 
 /// Starts the program with one pipe for stdout and stderr, which alone keeps their order.
 fn spawn_recorded(command: &Command, name: &str) -> Result<Spawned, String> {
-    let mut program = PreparedProgram::new(command, name)?;
-    let (output, input) =
-        attach_streams(program.command(), command).map_err(|error| error.to_string())?;
-    let (child, guard) = program.spawn()?;
+    let pipes = || {
+        let (output, stdout) = io::pipe()?;
+        // It fails if the user's limit for large pipes is reached; the default size works too.
+        let _ = fcntl_setpipe_size(&output, PIPE);
+        let (stdin, input) = match command.stdin.is_empty() {
+            true => (File::open("/dev/null")?.into(), None),
+            false => {
+                let (reader, writer) = io::pipe()?;
+                ioctl_fionbio(&writer, true)?;
+                (reader.into(), Some(writer))
+            }
+        };
+        let streams = Streams {
+            stdin,
+            stderr: stdout.try_clone()?.into(),
+            stdout: stdout.into(),
+        };
+        Ok((streams, output, input))
+    };
+    let (streams, output, input) = pipes().map_err(|error: io::Error| error.to_string())?;
+    let (child, guard) = spawn(command, name, streams)?;
     Ok(Spawned {
         child,
         guard,
@@ -376,34 +402,14 @@ fn spawn_recorded(command: &Command, name: &str) -> Result<Spawned, String> {
     })
 }
 
-/// Sets the program's standard streams and returns the other ends of output and input.
-fn attach_streams(
-    program: &mut process::Command,
-    command: &Command,
-) -> io::Result<(PipeReader, Option<PipeWriter>)> {
-    let (output, writer) = io::pipe()?;
-    // It fails if the user's limit for large pipes is reached; the default size works too.
-    let _ = fcntl_setpipe_size(&output, PIPE);
-    program.stdout(writer.try_clone()?).stderr(writer);
-    if command.stdin.is_empty() {
-        program.stdin(Stdio::null());
-        return Ok((output, None));
-    }
-    let (reader, writer) = io::pipe()?;
-    ioctl_fionbio(&writer, true)?;
-    program.stdin(reader);
-    Ok((output, Some(writer)))
-}
-
 /// Starts the program with pipes to the caller.
 fn spawn_with_pipes(command: &Command, name: &str, ends: ChildEnds) -> Result<Spawned, String> {
-    let mut program = PreparedProgram::new(command, name)?;
-    program
-        .command()
-        .stdin(ends.stdin)
-        .stdout(ends.stdout)
-        .stderr(ends.stderr);
-    let (child, guard) = program.spawn()?;
+    let streams = Streams {
+        stdin: ends.stdin.into(),
+        stdout: ends.stdout.into(),
+        stderr: ends.stderr.into(),
+    };
+    let (child, guard) = spawn(command, name, streams)?;
     Ok(Spawned {
         child,
         guard,
@@ -412,55 +418,38 @@ fn spawn_with_pipes(command: &Command, name: &str, ends: ChildEnds) -> Result<Sp
     })
 }
 
-/// A program ready to be started, directly or in its sandbox.
-enum PreparedProgram<'a> {
-    Direct(process::Command),
-    Sandboxed(Prepared<'a>),
-}
-
-impl<'a> PreparedProgram<'a> {
-    fn new(command: &'a Command, name: &str) -> Result<Self, String> {
-        let mut program = match &command.sandbox {
-            None => {
-                let mut direct = process::Command::new(&command.program);
-                direct.args(&command.arguments).current_dir(&command.cwd);
-                Self::Direct(direct)
-            }
-            Some(sandbox) => {
-                let (program, arguments) = (command.program.as_os_str(), &command.arguments);
-                let prepared = sandbox.prepare(program, arguments, &command.cwd, Terminal::None);
-                Self::Sandboxed(prepared.map_err(|error| error.to_string())?)
-            }
-        };
-        let variables = command.environment.iter();
-        program
-            .command()
+/// Starts the program, directly or in its sandbox.
+fn spawn(
+    command: &Command,
+    name: &str,
+    streams: Streams,
+) -> Result<(process::Child, Option<ChildGuard>), String> {
+    let mut environment = command.environment.clone();
+    environment.push((MARK.to_owned(), mark(&command.environment, name)));
+    let Some(sandbox) = &command.sandbox else {
+        let mut direct = process::Command::new(&command.program);
+        direct
+            .args(&command.arguments)
+            .current_dir(&command.cwd)
             .env_clear()
-            .envs(variables.map(|(name, value)| (name, value)))
-            .env(MARK, mark(&command.environment, name))
+            .envs(environment)
+            .stdin(streams.stdin)
+            .stdout(streams.stdout)
+            .stderr(streams.stderr)
             .process_group(0);
-        Ok(program)
-    }
-
-    fn command(&mut self) -> &mut process::Command {
-        match self {
-            Self::Direct(program) => program,
-            Self::Sandboxed(prepared) => &mut prepared.command,
-        }
-    }
-
-    fn spawn(self) -> Result<(process::Child, Option<ChildGuard>), String> {
-        match self {
-            Self::Direct(mut program) => {
-                let child = start(|| program.spawn()).map_err(|error| error.to_string())?;
-                Ok((child, None))
-            }
-            Self::Sandboxed(prepared) => {
-                let child = prepared.spawn().map_err(|error| error.to_string())?;
-                Ok((child.process, Some(child.guard)))
-            }
-        }
-    }
+        let child = start(|| direct.spawn()).map_err(|error| error.to_string())?;
+        return Ok((child, None));
+    };
+    let child = sandbox.spawn(Invocation {
+        program: command.program.as_os_str(),
+        arguments: &command.arguments,
+        cwd: &command.cwd,
+        environment,
+        streams,
+        terminal: Terminal::None,
+    });
+    let child = child.map_err(|error| error.to_string())?;
+    Ok((child.process, Some(child.guard)))
 }
 
 /// Starts a program. One that this process has just written may still be open for writing in a child that was forked at

@@ -96,27 +96,6 @@ const ALSO_ALLOWED: [&str; 9] = [
 ];
 const ALLOWED_BEGINNINGS: [&str; 4] = ["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_", "CARGO_PROFILE_"];
 
-/// Prefix that hides a variable from the launcher; removed before the command starts.
-pub(crate) const HELD: &str = "AH_HELD_";
-
-/// Returns whether a variable makes the dynamic loader or the C library load something: those that glibc ignores in
-/// set-user-ID programs.
-pub(crate) fn is_for_the_loader(name: &str) -> bool {
-    const NAMES: [&str; 10] = [
-        "GCONV_PATH",
-        "GETCONF_DIR",
-        "GLIBC_TUNABLES",
-        "HOSTALIASES",
-        "LOCALDOMAIN",
-        "LOCPATH",
-        "NLSPATH",
-        "RESOLV_HOST_CONF",
-        "RES_OPTIONS",
-        "TZDIR",
-    ];
-    name.starts_with("LD_") || name.starts_with("MALLOC_") || NAMES.contains(&name)
-}
-
 /// Filters `variables` for a confined command: keeps the well-known harmless ones and those listed in `named`. With a
 /// port, adds those by which programs find the proxy there.
 pub fn variables(

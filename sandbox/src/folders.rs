@@ -3,11 +3,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt as _;
+use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
 /// Largest number of folders that are read at once.
 const FOLDERS: usize = 1000;
@@ -16,6 +18,11 @@ const PASSED_BY: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pyca
 /// A folder that was changed less than this many nanoseconds ago may change again at the same time, as its file system
 /// counts.
 const TICK: i128 = 100_000_000;
+/// How a folder is opened to look at those in it.
+const FOLDER: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Folders of a project.
 #[derive(Debug, Default)]
@@ -27,11 +34,14 @@ pub(crate) struct Folders {
 
 #[derive(Debug)]
 struct Folder {
-    /// Time of its last change and its number; `None` if it may have changed since.
-    stamp: Option<(i64, i64, u64)>,
+    /// `None` if it may have changed since.
+    stamp: Option<Stamp>,
     folders: Vec<OsString>,
     found: Vec<Found>,
 }
+
+/// Time of a folder's last change in seconds and nanoseconds, and its number.
+type Stamp = (i64, i64, u64);
 
 /// Entry that programs obey.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,16 +99,11 @@ impl Folders {
             is_complete: true,
         };
         let mut reads = 0;
-        let mut waiting = VecDeque::from([root.to_owned()]);
-        while let Some(path) = waiting.pop_front() {
-            let Ok(metadata) = fs::symlink_metadata(&path) else {
-                continue;
-            };
-            if !metadata.is_dir() {
-                continue;
-            }
+        let mut waiting: VecDeque<_> = { stamp_of(CWD, root.as_os_str()).into_iter() }
+            .map(|stamp| (root.to_owned(), stamp))
+            .collect();
+        while let Some((path, stamp)) = waiting.pop_front() {
             let before = self.at.get(&path);
-            let stamp = stamp(&metadata);
             let folder = match before {
                 Some(folder) if folder.stamp == Some(stamp) => folder.clone(),
                 None if !is_new(&path) => {
@@ -116,16 +121,29 @@ impl Folders {
                     Arc::new(Folder::read(&path, is_settled.then_some(stamp), steering))
                 }
             };
-            waiting.extend(folder.folders.iter().map(|name| path.join(name)));
+            // Relative to an open folder: each costs the kernel one step then.
+            if !folder.folders.is_empty()
+                && let Ok(opened) = openat(CWD, &path, FOLDER, Mode::empty())
+            {
+                waiting.extend(folder.folders.iter().filter_map(|name| {
+                    let found = stamp_of(&opened, name)?;
+                    Some((path.join(name), found))
+                }));
+            }
             folders.at.insert(path, folder);
         }
         folders
     }
 }
 
-fn stamp(metadata: &Metadata) -> (i64, i64, u64) {
+/// Returns the stamp of a folder; `None` if there is none of this name.
+fn stamp_of(around: impl AsFd, name: &OsStr) -> Option<Stamp> {
+    let stat = statat(around, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     // Unlike the time of modification, that of change cannot be set.
-    (metadata.ctime(), metadata.ctime_nsec(), metadata.ino())
+    let stamp = (stat.st_ctime, stat.st_ctime_nsec as _, stat.st_ino);
+    FileType::from_raw_mode(stat.st_mode)
+        .is_dir()
+        .then_some(stamp)
 }
 
 impl Folder {

@@ -46,25 +46,25 @@ mod unsupported;
 
 pub use access::{Access, Grant, Tier};
 pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Egress, Host, is_public};
-pub use command::{SetupError, Terminal};
+pub use command::{Invocation, SetupError, Streams, Terminal};
 pub use confinement::Confinement;
 pub use environment::{PROXY_PORT, variables};
 pub use host_policy::{AskHost, ConnectionPermit, HostDecision};
 #[cfg(all(target_os = "linux", feature = "enforcement"))]
 pub use linux::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, finish_journal, is_confined,
-    launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,
+    probe, remedy,
 };
 #[cfg(all(target_os = "macos", feature = "enforcement"))]
 pub use macos::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, finish_journal, is_confined,
-    launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,
+    probe, remedy,
 };
 pub use proxy::Proxy;
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 pub use unsupported::{
-    Child, ChildGuard, Guarantee, Prepared, Sandbox, check, conceal, finish_journal, is_confined,
-    launcher, probe, remedy,
+    Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,
+    probe, remedy,
 };
 
 /// First argument that starts this executable as the launcher.

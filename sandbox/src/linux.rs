@@ -15,6 +15,7 @@ mod quarantine;
 mod setup;
 mod signals;
 mod spawn;
+mod waiting;
 mod wire;
 
 pub use check::{Guarantee, check, probe, remedy};
@@ -22,4 +23,4 @@ pub use inner::is_confined;
 pub use journal::finish_journal;
 pub use launch::launcher;
 pub use own::conceal;
-pub use spawn::{Child, ChildGuard, Prepared, Sandbox};
+pub use spawn::{Child, ChildGuard, Sandbox};

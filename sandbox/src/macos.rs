@@ -5,15 +5,14 @@
 
 mod check;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::marker::PhantomData;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, Stdio};
+use std::process::{self, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{
@@ -25,7 +24,7 @@ pub use check::{Guarantee, check};
 
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
-use crate::command::{SetupError, Terminal};
+use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
 use crate::plan::Layout;
 use crate::proxy::Proxy;
@@ -51,14 +50,6 @@ struct HostProxy {
     address: SocketAddr,
     /// Stops the proxy when dropped.
     _proxy: oneshot::Sender<()>,
-}
-
-/// Command ready to start in the sandbox.
-pub struct Prepared<'a> {
-    /// Command to configure: standard streams and environment.
-    pub command: Command,
-    /// Borrows the sandbox like the type of other platforms.
-    _sandbox: PhantomData<&'a ()>,
 }
 
 /// Running command. When dropped, its process group is killed.
@@ -128,14 +119,14 @@ impl Sandbox {
     ///
     /// If it does not, with the reason.
     pub fn probe(&self) -> Result<(), SetupError> {
-        let cwd = &self.confinement.workspace;
-        let mut prepared = self.prepare("/usr/bin/true".as_ref(), &[], cwd, Terminal::None)?;
-        let command = &mut prepared.command;
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut child = prepared.spawn()?;
+        let mut child = self.spawn(Invocation {
+            program: "/usr/bin/true".as_ref(),
+            arguments: &[],
+            cwd: &self.confinement.workspace,
+            environment: Vec::new(),
+            streams: Streams::null().map_err(SetupError::of)?,
+            terminal: Terminal::None,
+        })?;
         match child.process.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(SetupError::Sandbox(format!(
@@ -183,18 +174,13 @@ impl Sandbox {
         &self.confinement
     }
 
-    /// Prepares a command.
+    /// Starts a command.
     ///
     /// # Errors
     ///
-    /// If the policy is invalid, or another tier is wanted than this platform has.
-    pub fn prepare(
-        &self,
-        program: &OsStr,
-        arguments: &[OsString],
-        cwd: &Path,
-        _terminal: Terminal,
-    ) -> Result<Prepared<'_>, SetupError> {
+    /// If the policy is invalid, another tier is wanted than this platform has, or the program that sets up the sandbox
+    /// cannot be executed.
+    pub fn spawn(&self, invocation: Invocation<'_>) -> Result<Child, SetupError> {
         let confinement = &self.confinement;
         confinement.validate().map_err(SetupError::Sandbox)?;
         if confinement.tier != Tier::Full {
@@ -212,9 +198,17 @@ impl Sandbox {
         command
             .arg("-p")
             .arg(profile)
-            .arg(program)
-            .args(arguments)
-            .current_dir(cwd);
+            .arg(invocation.program)
+            .args(invocation.arguments)
+            .current_dir(invocation.cwd)
+            .env_clear()
+            .envs(invocation.environment)
+            .stdin(invocation.streams.stdin)
+            .stdout(invocation.streams.stdout)
+            .stderr(invocation.streams.stderr);
+        if invocation.terminal == Terminal::None {
+            command.process_group(0);
+        }
         let prepare = || {
             for number in 3..DESCRIPTORS {
                 // SAFETY: the descriptor is marked, not closed; a number that is none is an error without effect.
@@ -229,21 +223,7 @@ impl Sandbox {
         };
         // SAFETY: between fork and exec it makes system calls only.
         unsafe { command.pre_exec(prepare) };
-        Ok(Prepared {
-            command,
-            _sandbox: PhantomData,
-        })
-    }
-}
-
-impl Prepared<'_> {
-    /// Starts the command.
-    ///
-    /// # Errors
-    ///
-    /// If the program that sets up the sandbox cannot be executed.
-    pub fn spawn(mut self) -> Result<Child, SetupError> {
-        let process = self.command.spawn();
+        let process = command.spawn();
         let process =
             process.map_err(|error| SetupError::Sandbox(format!("`{SANDBOX_EXEC}`: {error}")))?;
         let guard = ChildGuard(Some(Pid::from_child(&process)));
@@ -252,6 +232,11 @@ impl Prepared<'_> {
 }
 
 impl ChildGuard {
+    /// Returns `false`: what a command leaves running is to be looked for.
+    pub fn has_ended_all(&self) -> bool {
+        false
+    }
+
     /// Returns no paths: protected files cannot be created in the first place.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         Vec::new()
@@ -297,6 +282,6 @@ pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
 }
 
 /// Exits: there is no launcher on this platform.
-pub fn launcher(_arguments: impl Iterator<Item = OsString>) -> ! {
+pub fn launcher() -> ! {
     process::exit(78)
 }

@@ -1,4 +1,5 @@
-//! Data passed to the launcher: the command, and the policy resolved against the file system.
+//! Data passed to the launcher: first what all commands have in common, then the command, with the policy resolved
+//! against the file system. So the launcher can be started before there is a command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -37,26 +38,27 @@ pub(crate) const SYSTEM: [&str; 11] = [
     "/sys/devices/system/cpu",
 ];
 
-/// Parameters of the launcher.
-#[derive(Debug, Serialize, Deserialize)]
+/// What the launcher sets up before it knows the command.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Plan {
     pub tier: Tier,
-    /// Program to run; a name without a slash is looked up in `PATH`.
-    pub program: OsString,
-    pub arguments: Vec<OsString>,
-    pub cwd: PathBuf,
     /// Whether the command keeps the current terminal.
     pub keeps_terminal: bool,
     /// Whether signals sent to the launcher are forwarded to the command.
     pub forwards_signals: bool,
-    /// File descriptor of the socket to the parent process.
-    pub link: i32,
-    /// File descriptor from which the first process inside reads its [`Layout`] until end of file. The layout is
-    /// resolved while the launcher starts.
-    pub layout: i32,
-    /// User and network namespaces to join; `None` creates new ones.
-    pub namespaces: Option<(i32, i32)>,
     pub limits: ResourceLimits,
+}
+
+/// The command, and what it may reach.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// Program to run; a name without a slash is looked up in `PATH`.
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+    pub cwd: PathBuf,
+    /// All environment variables.
+    pub environment: Vec<(String, String)>,
+    pub layout: Layout,
 }
 
 /// File system layout inside the sandbox.

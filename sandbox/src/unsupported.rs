@@ -1,14 +1,13 @@
 //! Stub for builds and platforms without a sandbox: the same interface, but no command starts.
 
-use std::ffi::{OsStr, OsString};
-use std::marker::PhantomData;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process;
 use std::sync::Arc;
 
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
-use crate::command::{SetupError, Terminal};
+use crate::command::{Invocation, SetupError};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
@@ -82,14 +81,6 @@ impl std::fmt::Debug for Sandbox {
             .field("confinement", &self.confinement)
             .finish_non_exhaustive()
     }
-}
-
-/// Command that cannot be started.
-pub struct Prepared<'a> {
-    /// Underlying command.
-    pub command: Command,
-    /// Borrows the sandbox like the type of other platforms.
-    _sandbox: PhantomData<&'a ()>,
 }
 
 /// Running command; never produced on this platform.
@@ -179,29 +170,17 @@ impl Sandbox {
     /// # Errors
     ///
     /// Always.
-    pub fn prepare(
-        &self,
-        _program: &OsStr,
-        _arguments: &[OsString],
-        _cwd: &Path,
-        _terminal: Terminal,
-    ) -> Result<Prepared<'_>, SetupError> {
-        Err(no_sandbox())
-    }
-}
-
-impl Prepared<'_> {
-    /// Returns an error: there is no sandbox on this platform.
-    ///
-    /// # Errors
-    ///
-    /// Always.
-    pub fn spawn(self) -> Result<Child, SetupError> {
+    pub fn spawn(&self, _invocation: Invocation<'_>) -> Result<Child, SetupError> {
         Err(no_sandbox())
     }
 }
 
 impl ChildGuard {
+    /// Returns `false`: what a command leaves running is to be looked for.
+    pub fn has_ended_all(&self) -> bool {
+        false
+    }
+
     /// Returns no paths.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         Vec::new()
@@ -209,6 +188,6 @@ impl ChildGuard {
 }
 
 /// Exits: there is no launcher on this platform.
-pub fn launcher(_arguments: impl Iterator<Item = OsString>) -> ! {
+pub fn launcher() -> ! {
     process::exit(78)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
 
-use ah_sandbox::{Guarantee, SetupError, Terminal, Tier};
+use ah_sandbox::{Guarantee, Invocation, SetupError, Streams, Terminal, Tier};
 use serde_json::{Value, json};
 
 use crate::args::json::Json;
@@ -57,13 +57,16 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         Terminal::Detached
     };
     let (program, arguments) = exec.command.split_first().expect("the parser demands one");
-    let spawned = sandbox
-        .prepare(program, arguments, cwd, terminal)
-        .and_then(|mut prepared| {
-            let variables = confinement::variables(&config.environment, &grants, &sandbox);
-            prepared.command.env_clear().envs(variables);
-            prepared.spawn()
-        });
+    let streams = Streams::inherited()
+        .map_err(|error| Error::failure(format!("cannot pass on the standard streams: {error}")))?;
+    let spawned = sandbox.spawn(Invocation {
+        program,
+        arguments,
+        cwd,
+        environment: confinement::variables(&config.environment, &grants, &sandbox),
+        streams,
+        terminal,
+    });
     let mut child = match spawned {
         Ok(child) => child,
         Err(SetupError::Program(reason)) => {

@@ -33,6 +33,7 @@ mod locks;
 mod marketplaces;
 mod mcp;
 mod models;
+mod next_command;
 mod options;
 mod ordinary_jobs;
 mod others;

@@ -4,14 +4,13 @@
 //! operation failed inside.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,7 @@ use super::spawn::Sandbox;
 use crate::PROBE;
 use crate::access::{Access, Grant, Tier};
 use crate::allowlist::Allowlist;
-use crate::command::{SetupError, Terminal};
+use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
@@ -103,18 +102,22 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
     );
     let words = serde_json::to_string(&bait).map_err(|error| setup_error(error.into()))?;
     let arguments = [PROBE.into(), words.into()];
-    let mut prepared =
-        sandbox.prepare(program.as_os_str(), &arguments, &workspace, Terminal::None)?;
-    prepared
-        .command
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let child = prepared.spawn()?;
-    let output = child.process.wait_with_output().map_err(setup_error)?;
-    drop(child.guard);
-    serde_json::from_slice(&output.stdout).map_err(|error| {
+    let (mut found, stdout) = io::pipe().map_err(setup_error)?;
+    let mut child = sandbox.spawn(Invocation {
+        program: program.as_os_str(),
+        arguments: &arguments,
+        cwd: &workspace,
+        environment: Vec::new(),
+        streams: Streams {
+            stdout: stdout.into(),
+            ..Streams::null().map_err(setup_error)?
+        },
+        terminal: Terminal::None,
+    })?;
+    let mut output = Vec::new();
+    found.read_to_end(&mut output).map_err(setup_error)?;
+    child.process.wait().map_err(setup_error)?;
+    serde_json::from_slice(&output).map_err(|error| {
         SetupError::Sandbox(format!("the probe inside the sandbox failed: {error}"))
     })
 }

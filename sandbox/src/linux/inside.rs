@@ -3,7 +3,6 @@
 //! It applies the same restrictions to itself as to the command, so that no process inside has more rights. When the
 //! command ends, this process exits, and the kernel kills everything left in the process namespace.
 
-use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::mem::zeroed;
 use std::net::TcpListener;
@@ -24,19 +23,31 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs, unshare_unsafe,
 };
 
+use super::mounts::NewRoot;
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
-use super::wire::LauncherMessage;
-use super::{filter, landlock, mounts};
-use crate::environment::{HELD, PROXY_PORT};
-use crate::plan::{Layout, Plan, ResourceLimits};
+use super::wire::{LauncherMessage, ParentMessage};
+use super::{filter, landlock};
+use crate::command::Streams;
+use crate::environment::PROXY_PORT;
+use crate::plan::{Order, Plan, ResourceLimits};
 
 /// Longest wait for a signal; a child's exit is one too.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Completes the sandbox around this process, runs the command in it, and exits with it.
-pub(crate) fn begin(plan: &Plan, link: &OwnedFd, go: PipeReader, mut report: PipeWriter) -> ! {
-    let child = match enter(plan, link, go).and_then(|()| start(plan, link)) {
+///
+/// `report` receives a byte when there is a command, and then its wait status.
+pub(crate) fn begin(
+    plan: &Plan,
+    makes_network: bool,
+    link: &OwnedFd,
+    go: PipeReader,
+    mut report: PipeWriter,
+) -> ! {
+    let child = match enter(plan, makes_network, link, go, &mut report)
+        .and_then(|(order, streams)| start(plan, order, streams, link))
+    {
         Ok(child) => child,
         Err(reason) => {
             if !reason.is_empty() {
@@ -59,35 +70,50 @@ fn exit() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
+/// Sets up what does not depend on the command, waits for it, and restricts this process as it demands.
+fn enter(
+    plan: &Plan,
+    makes_network: bool,
+    link: &OwnedFd,
+    mut go: PipeReader,
+    report: &mut PipeWriter,
+) -> SetupResult<(Order, Streams)> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     // At end of file, the parent died before this process could be tied to its life.
     go.read_exact(&mut [0])
         .describe("the launcher has exited")?;
-    if plan.tier.has_namespaces() {
+    let root = if plan.tier.has_namespaces() {
         let mut flags = UnshareFlags::NEWNS
             | UnshareFlags::NEWIPC
             | UnshareFlags::NEWUTS
             | UnshareFlags::NEWCGROUP;
-        if plan.namespaces.is_none() {
+        if makes_network {
             flags |= UnshareFlags::NEWNET;
         }
         // SAFETY: this process has one thread, which shares nothing with another.
         unsafe { unshare_unsafe(flags) }.describe("create namespaces")?;
-        if plan.namespaces.is_none() {
+        if makes_network {
             network()?.send(link).describe("report the network")?;
         }
+        Some(NewRoot::begin(plan.limits)?)
+    } else {
+        None
+    };
+    let message = ParentMessage::receive(link).describe("read the order")?;
+    let Some(ParentMessage::Order(order, streams)) = message else {
+        // There is no command.
+        exit()
+    };
+    report.write_all(b"o").describe("pipe")?;
+    if let Some(root) = root {
+        root.complete(&order.layout)?;
     }
-    let layout = read_layout(plan)?;
-    if plan.tier.has_namespaces() {
-        mounts::enter(&layout, plan.limits)?;
-    }
-    rustix::process::chdir(&plan.cwd).describe(plan.cwd.display())?;
+    rustix::process::chdir(&order.cwd).describe(order.cwd.display())?;
     limit(plan.limits)?;
     give_up_capabilities()?;
     set_no_new_privs(true).describe("no_new_privs")?;
     if plan.tier.has_landlock() {
-        landlock::restrict(plan.tier, &layout)?;
+        landlock::restrict(plan.tier, &order.layout)?;
     }
     if !plan.tier.has_namespaces() {
         // What the command leaves running becomes a child of this process, which ends it.
@@ -96,15 +122,8 @@ fn enter(plan: &Plan, link: &OwnedFd, mut go: PipeReader) -> SetupResult<()> {
     filter::apply(plan.tier)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.
-    set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")
-}
-
-fn read_layout(plan: &Plan) -> SetupResult<Layout> {
-    let mut json = Vec::new();
-    // SAFETY: our parent's parent has opened this descriptor for us, and nothing else in this process knows of it.
-    let mut pipe = unsafe { File::from_raw_fd(plan.layout) };
-    pipe.read_to_end(&mut json).describe("read the layout")?;
-    serde_json::from_slice(&json).map_err(|error| format!("read the layout: {error}"))
+    set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
+    Ok((*order, streams))
 }
 
 /// Creates a network with only a loopback interface, and the listener that the parent serves as proxy.
@@ -183,14 +202,15 @@ fn give_up_capabilities() -> SetupResult<()> {
     set_capabilities(None, none).describe("give up capabilities")
 }
 
-fn start(plan: &Plan, link: &OwnedFd) -> SetupResult<Child> {
-    let mut command = Command::new(&plan.program);
-    command.args(&plan.arguments);
-    for (name, value) in std::env::vars_os() {
-        if let Some(own) = name.to_str().and_then(|name| name.strip_prefix(HELD)) {
-            command.env(own, value).env_remove(&name);
-        }
-    }
+fn start(plan: &Plan, order: Order, streams: Streams, link: &OwnedFd) -> SetupResult<Child> {
+    let mut command = Command::new(order.program);
+    command
+        .args(order.arguments)
+        .env_clear()
+        .envs(order.environment)
+        .stdin(streams.stdin)
+        .stdout(streams.stdout)
+        .stderr(streams.stderr);
     let keeps_terminal = plan.keeps_terminal;
     let prepare = move || {
         Signals::release();

@@ -3,11 +3,9 @@
 //! It stays outside the sandbox, where it watches the memory use of the command. The kernel kills it when its parent
 //! dies, and everything inside with it.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,26 +19,26 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 use super::inside;
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
-use super::wire::LauncherMessage;
+use super::wire::{LauncherMessage, ParentMessage};
 use crate::plan::Plan;
 
 /// Interval between checks of the memory use.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Runs as the launcher: takes the arguments after [`crate::LAUNCHER`] and never returns.
+/// Runs as the launcher and never returns. Its standard input is the socket to its parent.
 ///
 /// Must be called first in `main`, while the process has only one thread.
-pub fn launcher(mut arguments: impl Iterator<Item = OsString>) -> ! {
-    let plan = arguments.next().unwrap_or_default();
-    let Ok(mut plan) = serde_json::from_slice::<Plan>(plan.as_bytes()) else {
+pub fn launcher() -> ! {
+    // SAFETY: nothing in this process uses its standard input otherwise, and it has opened nothing yet.
+    let link = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+        OwnedFd::from_raw_fd(0)
+    };
+    let Ok(Some(ParentMessage::Plan(plan, namespaces))) = ParentMessage::receive(&link) else {
         // Not started by this crate.
         std::process::exit(NO_SANDBOX);
     };
-    plan.program = arguments.next().unwrap_or_default();
-    plan.arguments = arguments.collect();
-    // SAFETY: the parent has opened this descriptor for us, and nothing else in this process knows of it.
-    let link = unsafe { OwnedFd::from_raw_fd(plan.link) };
-    match launch(&plan, &link) {
+    match launch(&plan, namespaces, &link) {
         Ok(status) => end_as(status),
         Err(reason) => {
             let _ = LauncherMessage::Failed(reason).send(&link);
@@ -49,20 +47,20 @@ pub fn launcher(mut arguments: impl Iterator<Item = OsString>) -> ! {
     }
 }
 
-fn launch(plan: &Plan, link: &OwnedFd) -> SetupResult<i32> {
+fn launch(plan: &Plan, namespaces: Option<[OwnedFd; 2]>, link: &OwnedFd) -> SetupResult<i32> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
-    close_on_exec_all()?;
     let signals = Signals::hold(plan.forwards_signals);
+    let makes_network = namespaces.is_none();
     if plan.tier.has_namespaces() {
-        enter_user_namespace(plan)?;
+        enter_user_namespace(namespaces)?;
     }
     let (go, start) = io::pipe().describe("pipe")?;
-    let (status, report) = io::pipe().describe("pipe")?;
+    let (mut status, report) = io::pipe().describe("pipe")?;
     // SAFETY: this process has one thread, so the child may do whatever it may do.
     let child = match unsafe { libc::fork() } {
         0 => {
             drop((start, status));
-            inside::begin(plan, link, go, report)
+            inside::begin(plan, makes_network, link, go, report)
         }
         child => Pid::from_raw(child)
             .ok_or_else(io::Error::last_os_error)
@@ -71,6 +69,8 @@ fn launch(plan: &Plan, link: &OwnedFd) -> SetupResult<i32> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     drop((go, report));
     release(start)?;
+    // Sleeps until there is a command; at end of file, the child has ended without one.
+    let _ = status.read_exact(&mut [0]);
     watch(plan, link, child, &signals);
     Ok(read_status(status))
 }
@@ -90,27 +90,8 @@ fn read_status(mut status: PipeReader) -> i32 {
     }
 }
 
-/// Marks all file descriptors except the standard streams as close-on-exec.
-fn close_on_exec_all() -> SetupResult<()> {
-    // SAFETY: descriptors are marked, none is closed.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            3,
-            libc::c_uint::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        )
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()).describe("close_range"),
-    }
-}
-
-fn enter_user_namespace(plan: &Plan) -> SetupResult<()> {
-    if let Some((user, network)) = plan.namespaces {
-        // SAFETY: the parent has opened these two for us.
-        let [user, network] = [user, network].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+fn enter_user_namespace(namespaces: Option<[OwnedFd; 2]>) -> SetupResult<()> {
+    if let Some([user, network]) = namespaces {
         move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
             .describe("join the user namespace")?;
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))

@@ -1,13 +1,14 @@
 //! First layer: a file system namespace that contains only granted paths.
 //!
-//! All sources are opened before anything is covered, and mounted by file descriptor. So no path can change its meaning
-//! in between, even while other commands work in the same directories.
+//! All sources are opened before anything of them is covered, and mounted by file descriptor. So no path can change its
+//! meaning in between, even while other commands work in the same directories. What is the same for every command is
+//! built before there is one.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2, unlinkat};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
@@ -20,8 +21,11 @@ use super::setup::{DescribeError, SetupResult};
 use crate::environment::NODE_PROXY;
 use crate::plan::{Layout, Mount, MountSource, ResourceLimits};
 
-/// Mount point of the new root during setup; exists on every system.
-const BUILD_POINT: &str = "/usr";
+/// Mount point of the new root during setup: exists on every system, and nothing in it is mounted inside.
+const BUILD_POINT: &str = "/proc";
+/// Places in the new root where devices and processes are built.
+const BUILT_DEVICES: &str = "/.dev";
+const BUILT_PROCESSES: &str = "/.proc";
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Files of `/proc` that expose the kernel or give access to it.
 const HIDDEN: [&str; 17] = [
@@ -49,44 +53,6 @@ const FROZEN: [&str; 5] = ["sys", "irq", "bus", "acpi", "fs"];
 struct OpenedMount<'a> {
     mount: &'a Mount,
     tree: Option<OwnedFd>,
-}
-
-/// Replaces the file system of this process by one that contains only `layout`.
-pub(crate) fn enter(layout: &Layout, limits: ResourceLimits) -> SetupResult<()> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).describe("make mounts private")?;
-    let opened: Vec<_> = layout.mounts.iter().map(open).collect::<SetupResult<_>>()?;
-    let devices = DEVICES
-        .map(|name| clone(CWD, &Path::new("/dev").join(name)).map(|tree| (name, tree)))
-        .into_iter()
-        .filter_map(Result::ok)
-        .collect();
-    let limited = new_file_system(
-        "tmpfs",
-        &[("mode", "755"), ("size", "16m")],
-        MountAttrFlags::empty(),
-    )?;
-    let target = fs::File::open(BUILD_POINT).describe(BUILD_POINT)?;
-    attach(&limited, &target).describe("mount the new root")?;
-    let root = NewRoot(limited);
-    for opened in opened {
-        root.mount(opened)?;
-    }
-    for (link, target) in &layout.links {
-        // Inside a granted directory, the link exists already.
-        let _ = root.link(link, target);
-    }
-    root.devices(devices)?;
-    root.proc(limits)?;
-    root.node_proxy()?;
-    root.mask(&layout.masked)?;
-    for path in &layout.pinned {
-        root.pin(path)?;
-    }
-    for folder in ["/run", "/home", "/var", "/root"] {
-        let _ = root.folder(Path::new(folder));
-    }
-    root.become_root()
 }
 
 fn open(mount: &Mount) -> SetupResult<OpenedMount<'_>> {
@@ -185,9 +151,62 @@ fn set_attributes(
 }
 
 /// Root directory of the new file system.
-struct NewRoot(OwnedFd);
+pub(crate) struct NewRoot(OwnedFd);
 
 impl NewRoot {
+    /// Builds what every command gets: devices and processes, at places of their own.
+    pub fn begin(limits: ResourceLimits) -> SetupResult<Self> {
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private).describe("make mounts private")?;
+        let devices = DEVICES
+            .map(|name| clone(CWD, &Path::new("/dev").join(name)).map(|tree| (name, tree)))
+            .into_iter()
+            .filter_map(Result::ok)
+            .collect();
+        let limited = new_file_system(
+            "tmpfs",
+            &[("mode", "755"), ("size", "16m")],
+            MountAttrFlags::empty(),
+        )?;
+        let target = fs::File::open(BUILD_POINT).describe(BUILD_POINT)?;
+        attach(&limited, &target).describe("mount the new root")?;
+        let root = Self(limited);
+        root.devices(devices)?;
+        root.proc(limits)?;
+        root.node_proxy()?;
+        Ok(root)
+    }
+
+    /// Replaces the file system of this process by one that contains only `layout`, besides what every command gets.
+    pub fn complete(self, layout: &Layout) -> SetupResult<()> {
+        let opened: Vec<_> = layout.mounts.iter().map(open).collect::<SetupResult<_>>()?;
+        for opened in opened {
+            self.mount(opened)?;
+        }
+        for (link, target) in &layout.links {
+            // Inside a granted directory, the link exists already.
+            let _ = self.link(link, target);
+        }
+        for (built, place) in [(BUILT_DEVICES, "/dev"), (BUILT_PROCESSES, "/proc")] {
+            self.relocate(built, place).describe(place)?;
+        }
+        self.mask(&layout.masked)?;
+        for path in &layout.pinned {
+            self.pin(path)?;
+        }
+        for folder in ["/run", "/home", "/var", "/root"] {
+            let _ = self.folder(Path::new(folder));
+        }
+        self.become_root()
+    }
+
+    /// Moves what is mounted at `built` to its place, over what a grant has put there.
+    fn relocate(&self, built: &str, place: &str) -> Result<(), Errno> {
+        let tree = self.find(Path::new(built))?;
+        attach(&tree, self.folder(Path::new(place))?)?;
+        unlinkat(&self.0, built.trim_start_matches('/'), AtFlags::REMOVEDIR)
+    }
+
     fn mount(&self, opened: OpenedMount<'_>) -> SetupResult<()> {
         let path = &opened.mount.path;
         let tree = match opened.tree {
@@ -256,7 +275,7 @@ impl NewRoot {
     }
 
     fn devices(&self, devices: Vec<(&str, OwnedFd)>) -> SetupResult<()> {
-        let folder = Path::new("/dev");
+        let folder = Path::new(BUILT_DEVICES);
         let noexec = MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let own = new_file_system("tmpfs", &[("mode", "755"), ("size", "64k")], noexec)?;
         attach(&own, self.folder(folder).describe("/dev")?).describe("/dev")?;
@@ -291,7 +310,7 @@ impl NewRoot {
     fn proc(&self, limits: ResourceLimits) -> SetupResult<()> {
         let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let own = new_file_system("proc", &[], attributes)?;
-        let folder = Path::new("/proc");
+        let folder = Path::new(BUILT_PROCESSES);
         attach(&own, self.folder(folder).describe("/proc")?).describe("/proc")?;
         // Before Linux 6.14 this limit is global; RLIMIT_NPROC has to suffice there.
         let _ = write(&own, "sys/kernel/pid_max", &limits.processes.to_string());

@@ -1,29 +1,26 @@
 //! Starts commands in a sandbox.
 
-use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, PipeWriter, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command, Stdio};
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use tokio::sync::oneshot;
 
 use super::journal::JournalEntry;
 use super::kept::Kept;
 use super::newcomers::{Project, ProjectSnapshot};
 use super::quarantine::ProtectedSnapshot;
-use super::wire::LauncherMessage;
-use crate::LAUNCHER;
+use super::waiting::{LauncherStart, Spare, WaitingLauncher};
+use super::wire::{LauncherMessage, ParentMessage};
 use crate::allowlist::Allowlist;
-use crate::command::{SetupError, Terminal};
+use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
-use crate::environment::{HELD, PROXY_PORT, is_for_the_loader};
-use crate::plan::{Layout, Plan, ResourceLimits};
+use crate::environment::PROXY_PORT;
+use crate::plan::{Layout, Order, Plan, ResourceLimits};
 use crate::proxy::Proxy;
 use crate::proxy::thread::serve;
 
@@ -38,6 +35,8 @@ pub struct Sandbox {
     host_proxy: Mutex<Option<HostProxy>>,
     /// Folder of the journal of running commands.
     journal: Option<PathBuf>,
+    /// Launcher for the next command; `None` if there are not to be many.
+    spare: Option<Spare>,
     /// Keeps the scratch directory alive; dropped with the sandbox.
     _keeper: Option<Box<dyn Send + Sync>>,
 }
@@ -50,24 +49,13 @@ struct Network {
     _proxy: oneshot::Sender<()>,
 }
 
+type NetworkLock<'a> = MutexGuard<'a, Option<Network>>;
+
 /// Proxy for this process, on the loopback interface of the host.
 struct HostProxy {
     address: SocketAddr,
     /// Stops the proxy when dropped.
     _proxy: oneshot::Sender<()>,
-}
-
-/// Command ready to start in the sandbox.
-pub struct Prepared<'a> {
-    /// Command to configure: standard streams and environment. The environment is passed on to the confined command.
-    pub command: Command,
-    sandbox: &'a Sandbox,
-    link: OwnedFd,
-    layout: PipeWriter,
-    /// Folder of the journal of running commands.
-    journal: Option<&'a Path>,
-    /// Held by the first command, which creates the network; others wait for it.
-    first: Option<MutexGuard<'a, Option<Network>>>,
 }
 
 /// Running command. When dropped, the command and all its descendants are killed.
@@ -87,6 +75,7 @@ pub struct ChildGuard {
     /// Removed with this guard.
     _entry: Option<JournalEntry>,
     project: ProjectSnapshot,
+    is_namespace: bool,
 }
 
 impl fmt::Debug for Sandbox {
@@ -112,12 +101,13 @@ impl Sandbox {
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: None,
+            spare: None,
             _keeper: None,
         }
     }
 
     /// Keeps the contents of `/tmp`, `/var/tmp` and the home directory between commands. They are stored in `folder`,
-    /// which must be empty and exist as long as `keeper`.
+    /// which must be empty and exist as long as `keeper`. From the first command on, a process waits for the next.
     ///
     /// # Errors
     ///
@@ -128,6 +118,7 @@ impl Sandbox {
         keeper: impl Send + Sync + 'static,
     ) -> io::Result<Self> {
         self.confinement.make_scratch(folder)?;
+        self.spare = Some(Spare::default());
         self._keeper = Some(Box::new(keeper));
         Ok(self)
     }
@@ -147,6 +138,7 @@ impl Sandbox {
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: self.journal.clone(),
+            spare: None,
             _keeper: Some(Box::new(self.clone())),
         }
     }
@@ -164,22 +156,22 @@ impl Sandbox {
     ///
     /// If it does not, with the reason.
     pub fn probe(&self) -> Result<(), SetupError> {
-        let cwd = &self.confinement.workspace;
-        let mut prepared = self.prepare("true".as_ref(), &[], cwd, Terminal::None)?;
+        let invocation = Invocation {
+            program: "true".as_ref(),
+            arguments: &[],
+            cwd: &self.confinement.workspace,
+            environment: Vec::new(),
+            streams: Streams::null().map_err(SetupError::of)?,
+            terminal: Terminal::None,
+        };
         // It creates nothing, while this program may create files under protected names.
-        prepared.journal = None;
-        prepared
-            .command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut child = prepared.spawn()?;
+        let mut child = self.start(invocation, None)?;
         match child.process.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(SetupError::Sandbox(format!(
                 "a test program ended with {status}"
             ))),
-            Err(error) => Err(SetupError::Sandbox(error.to_string())),
+            Err(error) => Err(SetupError::of(error)),
         }
     }
 
@@ -219,76 +211,143 @@ impl Sandbox {
         &self.confinement
     }
 
-    /// Prepares a command.
+    /// Starts a command and waits until it runs.
     ///
     /// # Errors
     ///
-    /// If the policy is invalid, or pipes cannot be created.
-    pub fn prepare(
+    /// If the policy is invalid, the sandbox cannot be set up, or the program cannot be executed.
+    pub fn spawn(&self, invocation: Invocation<'_>) -> Result<Child, SetupError> {
+        let is_alone = invocation.terminal != Terminal::None;
+        let child = self.start(invocation, self.journal.as_deref())?;
+        if let (Some(spare), false) = (&self.spare, is_alone) {
+            let namespaces = namespaces(&self.lock_network())?;
+            spare.fill(self.launcher(Terminal::None, namespaces));
+        }
+        Ok(child)
+    }
+
+    fn start(
         &self,
-        program: &OsStr,
-        arguments: &[OsString],
-        cwd: &Path,
-        terminal: Terminal,
-    ) -> Result<Prepared<'_>, SetupError> {
-        let setup_error = |reason: String| SetupError::Sandbox(reason);
-        self.confinement.validate().map_err(setup_error)?;
-        let (link, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(|errno| setup_error(format!("socketpair: {errno}")))?;
-        let (reader, layout) = io::pipe().map_err(|error| setup_error(format!("pipe: {error}")))?;
-        let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
-        let joined = network
-            .as_ref()
-            .map(Network::namespaces)
-            .transpose()
-            .map_err(|error| setup_error(error.to_string()))?;
-        let makes_network = joined.is_none() && self.confinement.tier.has_namespaces();
-        let plan = Plan {
-            tier: self.confinement.tier,
-            program: OsString::new(),
-            arguments: Vec::new(),
-            cwd: cwd.to_owned(),
-            keeps_terminal: terminal == Terminal::Inherited,
-            forwards_signals: terminal != Terminal::None,
-            link: theirs.as_raw_fd(),
-            layout: reader.as_raw_fd(),
-            namespaces: joined
-                .as_ref()
-                .map(|[user, network]| (user.as_raw_fd(), network.as_raw_fd())),
-            limits: self.limits,
+        invocation: Invocation<'_>,
+        journal: Option<&Path>,
+    ) -> Result<Child, SetupError> {
+        let confinement = &self.confinement;
+        confinement.validate().map_err(SetupError::Sandbox)?;
+        let (launcher, mut first) = self.take_launcher(invocation.terminal)?;
+        // Paths are resolved while the launcher starts.
+        let project = ProjectSnapshot::take(&self.project);
+        let confinement = project.protecting(confinement);
+        let layout = Layout::of(&confinement).map_err(SetupError::of)?;
+        let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
+        let kept = match confinement.tier.has_namespaces() {
+            true => Kept::default(),
+            false => Kept::take(confinement.protected_files()),
         };
-        let plan = serde_json::to_string(&plan).map_err(|error| setup_error(error.to_string()))?;
-        let mut command = Command::new(&self.launcher);
-        command.arg(LAUNCHER).arg(plan).arg(program).args(arguments);
-        let mut inherited = vec![theirs, reader.into()];
-        inherited.extend(joined.into_iter().flatten());
-        inherit(&mut command, inherited);
-        Ok(Prepared {
-            command,
-            sandbox: self,
-            link,
-            layout,
-            journal: self.journal.as_deref(),
-            first: makes_network.then_some(network),
+        // Before the command can create anything: it starts when it has received the order.
+        let entry = journal
+            .map(|folder| JournalEntry::write(folder, &snapshot, &kept))
+            .transpose()
+            .map_err(|error| {
+                SetupError::Sandbox(format!("cannot write the journal of commands: {error}"))
+            })?;
+        match order(invocation, layout).send(launcher.link()) {
+            // The launcher has exited, and told the reason over the socket.
+            Err(error) if is_closed(&error) => {}
+            sent => sent.map_err(SetupError::of)?,
+        }
+        loop {
+            let message = LauncherMessage::receive(launcher.link()).map_err(SetupError::of)?;
+            match message {
+                Some(LauncherMessage::Network(fds)) => {
+                    let network =
+                        Network::serve(fds, self.proxy.clone()).map_err(SetupError::of)?;
+                    if let Some(mut first) = first.take() {
+                        *first = Some(network);
+                    }
+                }
+                Some(LauncherMessage::Running) => break,
+                Some(LauncherMessage::NoProgram(reason)) => {
+                    return Err(SetupError::Program(reason));
+                }
+                Some(LauncherMessage::Failed(reason)) => return Err(SetupError::Sandbox(reason)),
+                None => return Err(SetupError::of("the launcher exited unexpectedly")),
+            }
+        }
+        let (process, link) = launcher.into_running();
+        Ok(Child {
+            process,
+            guard: ChildGuard {
+                _socket: link,
+                snapshot,
+                kept,
+                _entry: entry,
+                project,
+                is_namespace: confinement.tier.has_namespaces(),
+            },
         })
+    }
+
+    /// Returns a launcher for a command. The first one creates the network, which others have to wait for.
+    fn take_launcher(
+        &self,
+        terminal: Terminal,
+    ) -> Result<(WaitingLauncher, Option<NetworkLock<'_>>), SetupError> {
+        if terminal == Terminal::None
+            && let Some(launcher) = self.spare.as_ref().and_then(Spare::take)
+        {
+            return Ok((launcher, None));
+        }
+        let network = self.lock_network();
+        let namespaces = namespaces(&network)?;
+        let makes_network = namespaces.is_none() && self.confinement.tier.has_namespaces();
+        let first = makes_network.then_some(network);
+        let launcher = WaitingLauncher::start(self.launcher(terminal, namespaces));
+        Ok((launcher.map_err(SetupError::of)?, first))
+    }
+
+    /// Returns how to start a launcher.
+    fn launcher(&self, terminal: Terminal, namespaces: Option<[OwnedFd; 2]>) -> LauncherStart {
+        LauncherStart {
+            program: self.launcher.clone(),
+            workspace: self.confinement.workspace.clone(),
+            plan: Plan {
+                tier: self.confinement.tier,
+                keeps_terminal: terminal == Terminal::Inherited,
+                forwards_signals: terminal != Terminal::None,
+                limits: self.limits,
+            },
+            namespaces,
+        }
+    }
+
+    fn lock_network(&self) -> NetworkLock<'_> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lets the child inherit these file descriptors, and no other child that is started meanwhile.
-fn inherit(command: &mut Command, fds: Vec<OwnedFd>) {
-    let give = move || {
-        for fd in &fds {
-            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
-        }
-        Ok(())
+/// Returns the namespaces of the network, if it exists.
+fn namespaces(network: &Option<Network>) -> Result<Option<[OwnedFd; 2]>, SetupError> {
+    let namespaces = network.as_ref().map(Network::namespaces).transpose();
+    namespaces.map_err(SetupError::of)
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// Returns the order for a command.
+fn order(invocation: Invocation<'_>, layout: Layout) -> ParentMessage {
+    let order = Order {
+        program: invocation.program.to_owned(),
+        arguments: invocation.arguments.to_vec(),
+        cwd: invocation.cwd.to_owned(),
+        environment: invocation.environment,
+        layout,
     };
-    // SAFETY: between fork and exec it makes system calls only.
-    unsafe { command.pre_exec(give) };
+    ParentMessage::Order(Box::new(order), invocation.streams)
 }
 
 impl Network {
@@ -308,109 +367,12 @@ impl Network {
     }
 }
 
-impl Prepared<'_> {
-    /// Starts the command and waits until it runs.
-    ///
-    /// # Errors
-    ///
-    /// If the sandbox cannot be set up, or the program cannot be executed.
-    pub fn spawn(mut self) -> Result<Child, SetupError> {
-        let setup_error = |reason: String| SetupError::Sandbox(reason);
-        hide_loader_variables(&mut self.command);
-        let launcher = self.sandbox.launcher.display();
-        let process = self
-            .command
-            .spawn()
-            .map_err(|error| setup_error(format!("`{launcher}`: {error}")))?;
-        // Close our copies of the child's file descriptors, or its end would not be noticed.
-        drop(self.command);
-        let mut process = KillOnDrop(Some(process));
-        // Paths are resolved while the launcher starts.
-        let project = ProjectSnapshot::take(&self.sandbox.project);
-        let confinement = project.protecting(&self.sandbox.confinement);
-        let layout = Layout::of(&confinement).map_err(|error| setup_error(error.to_string()))?;
-        let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
-        let kept = match confinement.tier.has_namespaces() {
-            true => Kept::default(),
-            false => Kept::take(confinement.protected_files()),
-        };
-        // Before the command can create anything: it starts when it has received the layout.
-        let entry = self
-            .journal
-            .map(|folder| JournalEntry::write(folder, &snapshot, &kept))
-            .transpose()
-            .map_err(|error| {
-                setup_error(format!("cannot write the journal of commands: {error}"))
-            })?;
-        send_layout(self.layout, &layout).map_err(|error| setup_error(error.to_string()))?;
-        loop {
-            let message = LauncherMessage::receive(&self.link);
-            match message.map_err(|errno| setup_error(errno.to_string()))? {
-                Some(LauncherMessage::Network(fds)) => {
-                    let network = Network::serve(fds, self.sandbox.proxy.clone())
-                        .map_err(|error| setup_error(error.to_string()))?;
-                    if let Some(mut first) = self.first.take() {
-                        *first = Some(network);
-                    }
-                }
-                Some(LauncherMessage::Running) => break,
-                Some(LauncherMessage::NoProgram(reason)) => {
-                    return Err(SetupError::Program(reason));
-                }
-                Some(LauncherMessage::Failed(reason)) => return Err(setup_error(reason)),
-                None => return Err(setup_error("the launcher exited unexpectedly".to_owned())),
-            }
-        }
-        Ok(Child {
-            process: process.0.take().expect("the process was not taken before"),
-            guard: ChildGuard {
-                _socket: self.link,
-                snapshot,
-                kept,
-                _entry: entry,
-                project,
-            },
-        })
-    }
-}
-
-/// Sends the layout to the first process inside.
-fn send_layout(mut to: PipeWriter, layout: &Layout) -> io::Result<()> {
-    match to.write_all(&serde_json::to_vec(layout)?) {
-        // The process has exited, and reports the reason over the socket.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
-}
-
-/// Renames variables that control the dynamic loader, so that they do not affect the launcher, which runs outside the
-/// sandbox. The command still gets them.
-fn hide_loader_variables(command: &mut Command) {
-    let hidden: Vec<_> = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value?.to_owned())))
-        .filter(|(name, _)| is_for_the_loader(name))
-        .collect();
-    for (name, value) in hidden {
-        command
-            .env_remove(&name)
-            .env(format!("{HELD}{name}"), value);
-    }
-}
-
-/// Launcher process that is killed on failure, unless taken out.
-struct KillOnDrop(Option<process::Child>);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        if let Some(process) = &mut self.0 {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-}
-
 impl ChildGuard {
+    /// Returns whether all descendants of a command have ended with it: they were in a process namespace of its own.
+    pub fn has_ended_all(&self) -> bool {
+        self.is_namespace
+    }
+
     /// Moves aside files that the command has put at protected paths, and repositories that it has made so that git
     /// would run something in them. Where no mount prevents it, protected files that it has changed are restored. To be
     /// called after the command has ended. Returns the new paths, or the old ones of files that could not be moved.

@@ -1,20 +1,36 @@
-//! Messages from the launcher to its parent, over a socket pair.
+//! Messages between the launcher and its parent, over a socket pair.
 //!
-//! Each packet is one message: a letter, then text. The parent sends nothing; the launcher notices its end by the
-//! closed socket.
+//! Each packet is one message: a letter, then text, with file descriptors. The parent sends the plan and later the order;
+//! all else comes from the launcher. Each notices the end of the other by the closed socket.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Number of file descriptors in a message: proxy listener, user namespace, network namespace.
-const FDS: usize = 3;
+use crate::command::Streams;
+use crate::plan::{Order, Plan};
+
+/// Largest number of file descriptors in a message: those of an order.
+const FDS: usize = 4;
+/// Largest text of a message, in bytes.
+const TEXT: usize = 4000;
+
+/// Message of the parent.
+#[derive(Debug)]
+pub(crate) enum ParentMessage {
+    /// The first one: what is known before the command. With the user and the network namespace to join, if they exist.
+    Plan(Plan, Option<[OwnedFd; 2]>),
+    /// The command with its standard streams.
+    Order(Box<Order>, Streams),
+}
 
 /// Message of the launcher.
 #[derive(Debug)]
@@ -27,6 +43,62 @@ pub(crate) enum LauncherMessage {
     NoProgram(String),
     /// The sandbox could not be set up.
     Failed(String),
+}
+
+/// A packet as received.
+struct Packet {
+    letter: u8,
+    text: String,
+    fds: Vec<OwnedFd>,
+}
+
+impl ParentMessage {
+    /// Sends the message.
+    pub fn send(&self, to: impl AsFd) -> io::Result<()> {
+        match self {
+            Self::Plan(plan, namespaces) => {
+                let fds: Vec<_> = namespaces.iter().flatten().map(AsFd::as_fd).collect();
+                send(to, b'P', &serde_json::to_string(plan)?, &fds)?;
+            }
+            Self::Order(order, streams) => {
+                // Longer than a packet may be.
+                let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
+                file.write_all(&serde_json::to_vec(order)?)?;
+                file.rewind()?;
+                let Streams {
+                    stdin,
+                    stdout,
+                    stderr,
+                } = streams;
+                let fds = [file.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+                send(to, b'O', "", &fds)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives the next message; `None` if the parent has closed the socket.
+    pub fn receive(from: impl AsFd) -> io::Result<Option<Self>> {
+        let Some(Packet { letter, text, fds }) = Packet::receive(from)? else {
+            return Ok(None);
+        };
+        if letter == b'P' {
+            return Ok(Some(Self::Plan(
+                serde_json::from_str(&text)?,
+                fds.try_into().ok(),
+            )));
+        }
+        let missing = |_| io::Error::other("an order without its files");
+        let [file, stdin, stdout, stderr] = <[OwnedFd; FDS]>::try_from(fds).map_err(missing)?;
+        let mut json = Vec::new();
+        File::from(file).read_to_end(&mut json)?;
+        let streams = Streams {
+            stdin,
+            stdout,
+            stderr,
+        };
+        Ok(Some(Self::Order(serde_json::from_slice(&json)?, streams)))
+    }
 }
 
 impl LauncherMessage {
@@ -45,7 +117,19 @@ impl LauncherMessage {
 
     /// Receives the next message; `None` if the launcher has exited.
     pub fn receive(from: impl AsFd) -> Result<Option<Self>, Errno> {
-        let mut bytes = [0; 4096];
+        let packet = Packet::receive(from)?;
+        Ok(packet.map(|packet| match packet.letter {
+            b'N' => Self::Network(packet.fds),
+            b'R' => Self::Running,
+            b'X' => Self::NoProgram(packet.text),
+            _ => Self::Failed(packet.text),
+        }))
+    }
+}
+
+impl Packet {
+    fn receive(from: impl AsFd) -> Result<Option<Self>, Errno> {
+        let mut bytes = [0; TEXT + 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let length = loop {
@@ -56,21 +140,19 @@ impl LauncherMessage {
                 received => break received?.bytes,
             }
         };
-        let fds: Vec<_> = ancillary
+        let fds = ancillary
             .drain()
             .flat_map(|message| match message {
                 RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<OwnedFd>>(),
                 _ => Vec::new(),
             })
             .collect();
-        let text = || String::from_utf8_lossy(&bytes[1..length.max(1)]).into_owned();
-        Ok(match bytes[..length].first() {
-            None => None,
-            Some(b'N') => Some(Self::Network(fds)),
-            Some(b'R') => Some(Self::Running),
-            Some(b'X') => Some(Self::NoProgram(text())),
-            Some(_) => Some(Self::Failed(text())),
-        })
+        let packet = bytes[..length].split_first();
+        Ok(packet.map(|(letter, text)| Self {
+            letter: *letter,
+            text: String::from_utf8_lossy(text).into_owned(),
+            fds,
+        }))
     }
 }
 
@@ -80,7 +162,7 @@ fn send(to: impl AsFd, letter: u8, text: &str, fds: &[BorrowedFd<'_>]) -> Result
     if !fds.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(fds));
     }
-    let text = &text.as_bytes()[..text.len().min(4000)];
+    let text = &text.as_bytes()[..text.len().min(TEXT)];
     let letter = [letter];
     let parts = [IoSlice::new(&letter), IoSlice::new(text)];
     sendmsg(to, &parts, &mut ancillary, SendFlags::NOSIGNAL).map(drop)

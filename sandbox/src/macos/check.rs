@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
 
 use serde::Serialize;
 use tempfile::TempDir;
@@ -12,7 +11,7 @@ use tempfile::TempDir;
 use super::Sandbox;
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
-use crate::command::{SetupError, Terminal};
+use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
 
@@ -74,11 +73,15 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
     let mut all = Vec::new();
     for (name, line) in operations {
         let arguments = ["-c".into(), line.into()];
-        let mut prepared =
-            sandbox.prepare("/bin/sh".as_ref(), &arguments, &workspace, Terminal::None)?;
-        let command = prepared.command.env_clear().stdin(Stdio::null());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let status = prepared.spawn()?.process.wait().map_err(setup_error)?;
+        let mut child = sandbox.spawn(Invocation {
+            program: "/bin/sh".as_ref(),
+            arguments: &arguments,
+            cwd: &workspace,
+            environment: Vec::new(),
+            streams: Streams::null().map_err(setup_error)?,
+            terminal: Terminal::None,
+        })?;
+        let status = child.process.wait().map_err(setup_error)?;
         all.push(Guarantee {
             name: name.to_owned(),
             mechanism: "Seatbelt".to_owned(),

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 use std::time::Duration;
 
-use ah_sandbox::{Access, Allowlist, Confinement, Grant, Proxy, Sandbox, Terminal, Tier};
+use ah_sandbox::{
+    Access, Allowlist, Confinement, Grant, Invocation, Proxy, Sandbox, Streams, Terminal, Tier,
+};
 use libc::{c_long, syscall};
 
 use super::allowed::JOBS;
@@ -607,7 +609,7 @@ pub fn main() {
         .next_if(|first| first == ah_sandbox::LAUNCHER)
         .is_some()
     {
-        ah_sandbox::launcher(arguments);
+        ah_sandbox::launcher();
     }
     if arguments
         .next_if(|first| first == ah_sandbox::PROBE)
@@ -756,23 +758,22 @@ fn confined(tier: Tier, what: &str, bait: &[String]) {
     );
     let bait = bait.iter().filter(|_| what == "all").map(OsString::from);
     let arguments: Vec<OsString> = [what.into()].into_iter().chain(bait).collect();
-    let mut prepared = sandbox
-        .prepare(
-            program.as_os_str(),
-            &arguments,
-            &laid.workspace,
-            Terminal::Detached,
-        )
-        .unwrap();
-    let variables = ah_sandbox::variables(std::env::vars(), &[], sandbox.proxy_port());
-    prepared.command.env_clear().envs(variables);
+    let mut environment = ah_sandbox::variables(std::env::vars(), &[], sandbox.proxy_port());
     if what == "allowed" {
         // The loader of a program running outside would write there.
-        let debug = laid.outside.join("loaded");
-        let command = prepared.command.env("LD_DEBUG", "statistics");
-        command.env("LD_DEBUG_OUTPUT", debug);
+        let debug = laid.outside.join("loaded").display().to_string();
+        environment.push(("LD_DEBUG".to_owned(), "statistics".to_owned()));
+        environment.push(("LD_DEBUG_OUTPUT".to_owned(), debug));
     }
-    match prepared.spawn() {
+    let started = sandbox.spawn(Invocation {
+        program: program.as_os_str(),
+        arguments: &arguments,
+        cwd: &laid.workspace,
+        environment,
+        streams: Streams::inherited().unwrap(),
+        terminal: Terminal::Detached,
+    });
+    match started {
         Ok(mut child) => {
             let status = child.process.wait().unwrap();
             for path in child.guard.quarantine() {
