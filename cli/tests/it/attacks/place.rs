@@ -146,9 +146,10 @@ impl Place {
                 text
             }
         });
+        // The tables of two users are tried at once, and some names are in folders that all share.
         filled
             .replace("{agent}", agent)
-            .replace("{n}", &format!("{number:03}"))
+            .replace("{n}", &format!("{}-{number:03}", self.user))
     }
 
     /// The process ID of the victim.
