@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use ah_agent::commands::{Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, split_words};
+use ah_conversation::{Content, ContentBlock, Embedded, EmbeddedEntry, Image, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
 use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
 
 use crate::confinement::SandboxProbe;
+use crate::{mentions, pictures};
 pub(crate) use ruled::Ruled;
 
 /// Timeout of a template's command.
@@ -30,6 +31,8 @@ const MAX_BYTES: usize = 100_000;
 pub struct Expanded {
     /// The text for the model.
     pub text: String,
+    /// Whether it is what was typed, neither a skill nor a command.
+    pub is_as_typed: bool,
     /// The skill in use.
     pub skill: Option<Arc<Skill>>,
     /// Permission rules for calls without a question, each with the file it is from.
@@ -41,6 +44,31 @@ pub struct Expanded {
 }
 
 impl Expanded {
+    /// Returns the content of the prompt: pictures, the files that it names as `@PATH`, then `before` and its text.
+    ///
+    /// # Errors
+    ///
+    /// If a file is no picture that a model takes, or permission rules keep one from being read.
+    pub fn blocks(
+        &self,
+        before: &str,
+        images: Vec<Image>,
+        config: &Config,
+    ) -> Result<Vec<ContentBlock>, Error> {
+        let text = format!("{before}{}", self.text);
+        let images = pictures::named(&text, images, config).map_err(Error::failure)?;
+        // A command has named its files itself.
+        let attached = match self.is_as_typed {
+            true => mentions::attached(&self.text, config),
+            false => Vec::new(),
+        };
+        let texts = attached.into_iter().chain([text]);
+        let texts = texts.map(|text| ContentBlock::Text { text });
+        Ok({ images.into_iter().map(ContentBlock::Image) }
+            .chain(texts)
+            .collect())
+    }
+
     /// Returns the configuration for this prompt, and warnings about invalid rules. The command line takes precedence
     /// over a file.
     pub fn applied_to<'a>(&self, config: &'a Config) -> (Cow<'a, Config>, Vec<String>) {
@@ -106,6 +134,7 @@ pub async fn expand(
 fn plain(prompt: &str) -> Expanded {
     Expanded {
         text: prompt.to_owned(),
+        is_as_typed: true,
         ..Expanded::default()
     }
 }
@@ -287,7 +316,8 @@ impl Filling<'_> {
     }
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
+/// Returns the beginning of a text file, or the names in a folder, one a line.
+pub(crate) fn read(path: &Path) -> std::io::Result<String> {
     if path.is_dir() {
         let entries = fs::read_dir(path)?.flatten();
         let mut names: Vec<_> = entries

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{ContentBlock, Environment, Image};
+use ah_conversation::{Environment, Image};
 
 use ah_config::{Config, found_file};
 
 use crate::expand::Ruled;
+use crate::mentions::words;
 
 /// File extensions of pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
@@ -75,20 +76,19 @@ pub fn read(path: &Path, environment: &Environment) -> Result<Image, String> {
     ah_tools::picture(&content).map_err(|error| format!("`{shown}` {error}"))
 }
 
-/// Returns the content of a prompt: the `given` pictures, then those that it names as `@PATH`, then its text. An `@`
-/// name without a file stays a word.
+/// Returns the given pictures, then those that a prompt names as `@PATH`. An `@` name without a file stays a word.
 ///
 /// # Errors
 ///
 /// If a file is no picture that a model takes, or permission rules keep it from being read.
-pub fn blocks(
-    text: String,
+pub(crate) fn named(
+    prompt: &str,
     mut images: Vec<Image>,
     config: &Config,
-) -> Result<Vec<ContentBlock>, String> {
+) -> Result<Vec<Image>, String> {
     let environment = &config.environment;
     let mut ruled = None;
-    for path in mentioned(&text) {
+    for path in mentioned(prompt) {
         if environment.cwd().join(path).is_file() || path.starts_with("~") {
             let ruled = ruled.get_or_insert_with(|| Ruled::of(config));
             if let Some(why) = ruled.refusal_of_file(&path.to_string_lossy()) {
@@ -97,21 +97,12 @@ pub fn blocks(
             images.push(read(path, environment)?);
         }
     }
-    let images = images.into_iter().map(ContentBlock::Image);
-    Ok(images.chain([ContentBlock::Text { text }]).collect())
+    Ok(images)
 }
 
 /// Returns the paths of pictures named behind an `@`.
 fn mentioned(text: &str) -> impl Iterator<Item = &Path> {
-    let words = text.split_whitespace().filter_map(|word| {
-        let word = word
-            .trim_start_matches(['(', '"', '\''])
-            .strip_prefix('@')?;
-        Some(Path::new(word.trim_end_matches([
-            '.', ',', ';', ':', '!', '?', ')', '"', '\'',
-        ])))
-    });
-    words.filter(|path| is_picture(path))
+    words(text).map(Path::new).filter(|path| is_picture(path))
 }
 
 #[cfg(test)]

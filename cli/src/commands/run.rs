@@ -10,7 +10,7 @@ use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
 use ah::confinement::SandboxProbe;
 use ah::expand::expand;
 use ah::place::SessionLocation;
-use ah::{Opened, open, pictures};
+use ah::{Opened, open};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
@@ -148,11 +148,10 @@ async fn show(
     let config = &*config;
     let all = warnings.iter().chain(&expanded.warnings).chain(&more);
     all.for_each(|warning| warn(warning));
-    let text = match first_words {
-        Some(words) => format!("{words}\n\n{}", expanded.text),
-        None => expanded.text,
-    };
-    let blocks = pictures::blocks(text.clone(), Vec::new(), config).map_err(Error::failure)?;
+    let before = first_words.map(|words| format!("{words}\n\n"));
+    let before = before.unwrap_or_default();
+    let blocks = expanded.blocks(&before, Vec::new(), config)?;
+    let text = format!("{before}{}", expanded.text);
     let outlet = Outlet::new(signals.token().clone());
     let format = options.output.output_format.unwrap_or_default();
     let asks = asks(config).filter(|_| format == OutputFormat::Text);

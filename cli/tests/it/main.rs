@@ -20,6 +20,7 @@ mod embed;
 mod extensions;
 mod faults;
 mod first_request;
+mod first_ten_minutes;
 mod hooks;
 mod hostile_git;
 mod hostile_text;

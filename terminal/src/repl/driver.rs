@@ -21,6 +21,8 @@ use crate::print::divert;
 
 /// Shortest time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
+/// The same after a key: who types sees it at once, and a key that is held down does not cost a frame each.
+const KEY_FRAME: Duration = Duration::from_millis(4);
 /// Largest number of inputs that are applied between two frames.
 const BURST: usize = 4096;
 
@@ -61,6 +63,8 @@ pub struct Driver {
     status: Option<watch::Sender<Value>>,
     /// Lines to print above the live ones.
     finished: String,
+    /// Whether there were keys since the last frame.
+    is_typed: bool,
     /// Whether the terminal is the shell's until the signal to continue comes.
     is_suspended: bool,
 }
@@ -91,6 +95,7 @@ impl Driver {
             settings,
             status,
             finished: String::new(),
+            is_typed: false,
             is_suspended: false,
         })
     }
@@ -101,7 +106,8 @@ impl Driver {
         let mut is_due = true;
         loop {
             let now = Instant::now();
-            let next = drawn.map_or(now, |drawn| drawn + FRAME);
+            let wait = if self.is_typed { KEY_FRAME } else { FRAME };
+            let next = drawn.map_or(now, |drawn| drawn + wait);
             is_due &= !self.is_suspended;
             if is_due && next <= now {
                 // Too long rows would be counted wrong, and the input that tells the size may still be queued.
@@ -111,7 +117,7 @@ impl Driver {
                 if self.painter.draw(&finished, &live).is_err() {
                     break;
                 }
-                (drawn, is_due) = (Some(now), false);
+                (drawn, is_due, self.is_typed) = (Some(now), false, false);
             }
             let wait = match (is_due, &self.app.work) {
                 (true, _) => Some(next.saturating_duration_since(now)),
@@ -150,6 +156,7 @@ impl Driver {
 
     /// Applies an input; returns `false` if the program ends.
     fn take(&mut self, input: Input) -> bool {
+        self.is_typed |= matches!(input, Input::Key(_));
         let effects = update::update(&mut self.app, input, Instant::now());
         effects.into_iter().all(|effect| self.perform(effect))
     }

@@ -28,7 +28,6 @@ use crate::undo::Direction;
 use ah::Opened;
 use ah::expand::{Expanded, expand};
 use ah::instructions::system_prompt;
-use ah::pictures;
 use ah::place::{sessions, transcript};
 use ah::plan::{SessionChoice, SessionPlan};
 use ah_config::{Config, Error};
@@ -237,10 +236,7 @@ impl SessionWorker {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                let mut text = self.shared.concat();
-                text.push_str(&expanded.text);
-                let blocks = pictures::blocks(text, images, &factory.config);
-                match blocks.map_err(Error::failure) {
+                match expanded.blocks(&self.shared.concat(), images, &factory.config) {
                     Ok(blocks) => self.run_with(&expanded, blocks).await?,
                     Err(error) => Ending::Failed(error.message, error.hint),
                 }

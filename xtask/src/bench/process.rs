@@ -116,12 +116,17 @@ impl Agent {
         run
     }
 
-    /// Runs a conversation on a terminal: one prompt, and typing while the answer is drawn.
-    pub fn converse(&self, folder: &Path, script: Script) -> Result<(Run, Typed)> {
+    /// Runs a conversation on a terminal: one prompt, which takes so many requests, and typing until the end of its run.
+    pub fn converse(
+        &self,
+        folder: &Path,
+        requests: usize,
+        script: Script,
+    ) -> Result<(Run, Typed)> {
         let key = format!("bench-{}", self.count());
         let (command, screen) = self.at_terminal(folder, &key, &["-n"])?;
         let typing = thread::spawn(move || typing::type_along(&screen));
-        let run = self.watch(command, folder, &key, 1, script)?;
+        let run = self.watch(command, folder, &key, requests, script)?;
         let typed = typing
             .join()
             .map_err(|_| anyhow!("the typing thread panicked"))?;

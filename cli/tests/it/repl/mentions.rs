@@ -1,0 +1,44 @@
+//! Files that a prompt names behind an `@`.
+
+use ah_testkit::script::says;
+use ah_testkit::server::Server;
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+#[test]
+fn files_are_completed_and_their_lines_are_sent() {
+    let world = World::new();
+    let lines: String = (1..=30).map(|line| format!("line {line}\n")).collect();
+    world.write("source/numbers.txt", lines);
+    world.write("source/other.txt", "another\n");
+    world.write(".ah/settings.json", r#"{"permissions": {"deny": ["Read(source/other.txt)"]}}"#);
+    let server = Server::new(["I see.", "And now."].map(says));
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.types("explain @numb");
+    seat.sees("source/numbers.txt");
+    seat.types("\t");
+    seat.sees("@source/numbers.txt");
+    seat.types("\x7f#5-7 and @source, not @source/other.txt or a@b\r");
+    seat.sees("I see.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let content = server.requests()[0].body["messages"][0]["content"].clone();
+    let texts: Vec<_> = { content.as_array().unwrap().iter() }
+        .map(|block| block["text"].as_str().unwrap())
+        .collect();
+    let at = texts.iter().position(|text| text.starts_with("<file")).unwrap();
+    assert_eq!(
+        texts[at..at + 3],
+        [
+            "<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\nline 7\n</file>",
+            "<file path=\"source\">\nnumbers.txt\nother.txt\n</file>",
+            "explain @source/numbers.txt#5-7 and @source, not @source/other.txt or a@b",
+        ]
+    );
+    // Coming back, one sees what was typed.
+    let seat = Seat::take(world.asking(&server, ["-m", "sonnet", "-c"]));
+    seat.sees("> explain @source/numbers.txt#5-7");
+    assert!(!seat.scrollback().contains("<file"), "{}", seat.scrollback());
+}

@@ -1,0 +1,115 @@
+//! Files that a typed prompt names as `@PATH`, `@PATH#10-20` for some of its lines: the model gets their contents with
+//! the prompt, and need not ask for them.
+
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use ah_agent::skills::escaped;
+use ah_config::Config;
+
+use crate::expand::{Ruled, read};
+
+/// Returns the contents of the files of the project that a prompt names, and the names in its folders, one text each.
+/// Other words with an `@` stay words, as do files outside of the project, those that rules keep from being read, and
+/// what is no text: the model has tools for them, which say why.
+pub fn attached(prompt: &str, config: &Config) -> Vec<String> {
+    let mut ruled = None;
+    let mut texts = Vec::new();
+    for Mention { path, lines } in words(prompt).filter_map(Mention::of) {
+        let Some(real) = in_project(path, config) else {
+            continue;
+        };
+        let ruled = ruled.get_or_insert_with(|| Ruled::of(config));
+        if ruled.refusal_of_file(path).is_some() {
+            continue;
+        }
+        let Ok(content) = read(&real) else { continue };
+        let shown = escaped(path);
+        texts.push(match lines {
+            Some(lines) => {
+                let (first, last) = (lines.start(), lines.end());
+                let part: Vec<_> = { content.lines() }
+                    .skip(first - 1)
+                    .take(last - first + 1)
+                    .collect();
+                let part = part.join("\n");
+                format!("<file path=\"{shown}\" lines=\"{first}-{last}\">\n{part}\n</file>")
+            }
+            None => format!("<file path=\"{shown}\">\n{}\n</file>", content.trim_end()),
+        });
+    }
+    texts
+}
+
+/// Returns the path without symbolic links, if there is something in the project.
+fn in_project(path: &str, config: &Config) -> Option<std::path::PathBuf> {
+    let real = fs::canonicalize(config.environment.cwd().join(path)).ok()?;
+    let root = fs::canonicalize(&config.project_root).ok()?;
+    let is_here = real.starts_with(root) || real.starts_with(config.environment.cwd());
+    is_here.then_some(real)
+}
+
+/// Returns the words behind an `@`, without the punctuation around them.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().filter_map(|word| {
+        let word = word
+            .trim_start_matches(['(', '"', '\''])
+            .strip_prefix('@')?;
+        Some(word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']))
+    })
+}
+
+/// A path with the lines that are meant, counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+struct Mention<'a> {
+    path: &'a str,
+    lines: Option<RangeInclusive<usize>>,
+}
+
+impl<'a> Mention<'a> {
+    /// Reads `PATH`, `PATH#5`, `PATH#5-10` or `PATH#L5-L10`; `None` without a path.
+    fn of(word: &'a str) -> Option<Self> {
+        let number = |text: &str| text.strip_prefix('L').unwrap_or(text).parse::<usize>().ok();
+        let range = |text: &str| {
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let (first, last) = (number(first)?, number(last)?);
+            (1..=last).contains(&first).then_some(first..=last)
+        };
+        let with_lines = word
+            .rsplit_once('#')
+            .and_then(|(path, lines)| Some((path, Some(range(lines)?))));
+        let (path, lines) = with_lines.unwrap_or((word, None));
+        (!Path::new(path).as_os_str().is_empty()).then_some(Self { path, lines })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_named_behind_a_hash() {
+        for (word, path, lines) in [
+            ("a.rs", "a.rs", None),
+            ("a.rs#5", "a.rs", Some(5..=5)),
+            ("a.rs#5-10", "a.rs", Some(5..=10)),
+            ("a.rs#L5-L10", "a.rs", Some(5..=10)),
+            ("a.rs#L5", "a.rs", Some(5..=5)),
+            ("a#b.rs", "a#b.rs", None),
+            ("a.rs#10-5", "a.rs#10-5", None),
+            ("a.rs#0-5", "a.rs#0-5", None),
+            ("a.rs#-", "a.rs#-", None),
+            ("c#/x#7", "c#/x", Some(7..=7)),
+        ] {
+            assert_eq!(Mention::of(word), Some(Mention { path, lines }), "{word}");
+        }
+        assert_eq!(Mention::of(""), None);
+    }
+
+    #[test]
+    fn words_behind_an_at_are_found_in_a_sentence() {
+        let text = "see @a.rs#3, (@b/c.JPG), mail@e.png and @~/f.";
+        assert_eq!(words(text).collect::<Vec<_>>(), ["a.rs#3", "b/c.JPG", "~/f"]);
+    }
+}
