@@ -110,6 +110,9 @@ mod tests {
     #[test]
     fn words_behind_an_at_are_found_in_a_sentence() {
         let text = "see @a.rs#3, (@b/c.JPG), mail@e.png and @~/f.";
-        assert_eq!(words(text).collect::<Vec<_>>(), ["a.rs#3", "b/c.JPG", "~/f"]);
+        assert_eq!(
+            words(text).collect::<Vec<_>>(),
+            ["a.rs#3", "b/c.JPG", "~/f"]
+        );
     }
 }

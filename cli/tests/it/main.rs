@@ -17,6 +17,7 @@ mod demo;
 mod denied;
 mod docs;
 mod embed;
+mod expectations;
 mod extensions;
 mod faults;
 mod first_request;

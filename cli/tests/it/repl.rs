@@ -4,6 +4,7 @@ mod files;
 mod first;
 mod live;
 mod login;
+mod mentions;
 mod pictures;
 mod sessions;
 mod settings;

@@ -117,12 +117,7 @@ impl Agent {
     }
 
     /// Runs a conversation on a terminal: one prompt, which takes so many requests, and typing until the end of its run.
-    pub fn converse(
-        &self,
-        folder: &Path,
-        requests: usize,
-        script: Script,
-    ) -> Result<(Run, Typed)> {
+    pub fn converse(&self, folder: &Path, requests: usize, script: Script) -> Result<(Run, Typed)> {
         let key = format!("bench-{}", self.count());
         let (command, screen) = self.at_terminal(folder, &key, &["-n"])?;
         let typing = thread::spawn(move || typing::type_along(&screen));

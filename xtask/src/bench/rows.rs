@@ -148,7 +148,9 @@ fn typing(agent: &Agent) -> Result<Vec<Row>> {
     let answer = laid_out().within(TIME);
     let typed = |requests, script: Script| {
         repeat(5, || {
-            Ok(agent.converse(&agent.folder()?, requests, script.clone())?.1)
+            Ok(agent
+                .converse(&agent.folder()?, requests, script.clone())?
+                .1)
         })
     };
     let beside = typed(

@@ -12,7 +12,10 @@ fn files_are_completed_and_their_lines_are_sent() {
     let lines: String = (1..=30).map(|line| format!("line {line}\n")).collect();
     world.write("source/numbers.txt", lines);
     world.write("source/other.txt", "another\n");
-    world.write(".ah/settings.json", r#"{"permissions": {"deny": ["Read(source/other.txt)"]}}"#);
+    world.write(
+        ".ah/settings.json",
+        r#"{"permissions": {"deny": ["Read(source/other.txt)"]}}"#,
+    );
     let server = Server::new(["I see.", "And now."].map(says));
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.types("explain @numb");
@@ -28,7 +31,10 @@ fn files_are_completed_and_their_lines_are_sent() {
     let texts: Vec<_> = { content.as_array().unwrap().iter() }
         .map(|block| block["text"].as_str().unwrap())
         .collect();
-    let at = texts.iter().position(|text| text.starts_with("<file")).unwrap();
+    let at = texts
+        .iter()
+        .position(|text| text.starts_with("<file"))
+        .unwrap();
     assert_eq!(
         texts[at..at + 3],
         [
@@ -40,5 +46,9 @@ fn files_are_completed_and_their_lines_are_sent() {
     // Coming back, one sees what was typed.
     let seat = Seat::take(world.asking(&server, ["-m", "sonnet", "-c"]));
     seat.sees("> explain @source/numbers.txt#5-7");
-    assert!(!seat.scrollback().contains("<file"), "{}", seat.scrollback());
+    assert!(
+        !seat.scrollback().contains("<file"),
+        "{}",
+        seat.scrollback()
+    );
 }
