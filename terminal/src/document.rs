@@ -262,7 +262,7 @@ export KEY="[MY_SECRET]"
 <p>Hm.
 So.</p>
 </details>
-<details><summary><span class="accent">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
+<details><summary><span class="done">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
 <pre>{
   <span class="quoted">&quot;command&quot;</span>: <span class="quoted">&quot;cat README.md&quot;</span>
 }

@@ -11,7 +11,7 @@ use similar::TextDiff;
 use super::place::{block_on, existing, open_error};
 use crate::args::json::Json;
 use crate::args::subcommands::Rewinding;
-use crate::commands::output::{print, print_json};
+use crate::commands::output::{print, print_exact, print_json};
 use ah::place::take;
 use ah::plan::SessionPlan;
 use ah_config::Config;
@@ -56,7 +56,7 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
         return print_json(&to_json(&back, true));
     }
     let patches = back.changes.iter().map(|edit| unified(edit, config));
-    print(&patches.collect::<String>())
+    print_exact(&patches.collect::<String>())
 }
 
 fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {

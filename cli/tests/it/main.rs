@@ -20,6 +20,7 @@ mod embed;
 mod extensions;
 mod faults;
 mod first_request;
+mod glyphs;
 mod hooks;
 mod hostile_git;
 mod hostile_text;

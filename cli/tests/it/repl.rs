@@ -50,7 +50,7 @@ fn a_long_output_is_shown_whole_on_request() {
     seat.types("\x0f");
     seat.sees("no tool output yet");
     seat.says("count");
-    seat.sees("… 6 more lines");
+    seat.sees("... 6 more lines");
     seat.sees("Counted.");
     seat.sees_no_more("interrupts");
     seat.types("\x0f");

@@ -25,6 +25,8 @@ pub enum Input {
     Continued,
     /// Output of a run, to stay in the scrollback: whole lines, or the beginning of one.
     Written(String),
+    /// Output of commands, whose lines stay whole.
+    Output(String),
     /// Messages for the user beside it, likewise.
     Noted(String),
     /// Event of a run.

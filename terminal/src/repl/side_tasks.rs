@@ -73,7 +73,7 @@ impl SideTasks {
                 });
             }
             Task::Output => match self.output().await {
-                Ok(text) => self.tell(Input::Written(text)),
+                Ok(text) => self.tell(Input::Output(text)),
                 Err(error) => crate::warn(&error.message),
             },
             Task::Notify(kind, message) => self.notify(kind, &message),

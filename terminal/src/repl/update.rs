@@ -37,6 +37,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Gone | Input::Stop(_) => return vec![Effect::Quit],
         Input::Suspend => return vec![Effect::Suspend],
         Input::Continued => return vec![Effect::Continue],
+        Input::Output(text) => return vec![Effect::Output(text)],
         Input::Written(text) | Input::Noted(text) => {
             return app
                 .answer

@@ -329,7 +329,7 @@ impl SessionWorker {
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
             Ok(output) => {
-                self.tell(Input::Written(format!(
+                self.tell(Input::Output(format!(
                     "{}\n",
                     ah_conversation::neutralise(&output).trim_end()
                 )));

@@ -162,7 +162,7 @@ fn output(app: &App) -> Effect {
     if shown.is_empty() {
         Effect::Task(Task::Output)
     } else {
-        Effect::Print(shown)
+        Effect::Output(shown)
     }
 }
 
