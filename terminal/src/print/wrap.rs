@@ -163,7 +163,8 @@ mod tests {
         let mut shown = Vec::new();
         {
             let mut stream = Wrapped::new(&mut shown, 8);
-            write!(stream, "one {} three\nfour? ", "two").unwrap();
+            write!(stream, "one two ").unwrap();
+            write!(stream, "three\nfour? ").unwrap();
             stream.flush().unwrap();
             write!(stream, "five").unwrap();
         }
