@@ -28,9 +28,12 @@ pub fn run(
 ) -> Result<u8, Error> {
     let files = files(config, plan)?;
     block_on(async {
-        let rewind = find(&files, direction)
-            .await?
-            .ok_or_else(|| Error::failure(format!("nothing to {}", direction.verb())))?;
+        let Some(rewind) = find(&files, direction).await? else {
+            return match wanted.json {
+                true => print_json(&json!({"dry_run": wanted.dry_run, "changes": [], "left": []})),
+                false => print(&format!("{}\n", direction.nothing())),
+            };
+        };
         let is_whole = wanted.dry_run || apply(&files, &rewind, config).await?;
         if wanted.json {
             print_json(&to_json(&rewind, wanted.dry_run))?;

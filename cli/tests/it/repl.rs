@@ -2,8 +2,10 @@
 
 mod files;
 mod first;
+mod found;
 mod live;
 mod login;
+mod notes;
 mod pictures;
 mod sessions;
 mod settings;

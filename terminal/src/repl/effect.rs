@@ -133,6 +133,7 @@ impl Task {
                 | Self::Notify(..)
                 | Self::Attach(_)
                 | Self::Output
+                | Self::List(Subject::Model | Subject::All)
         )
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use ah_agent::without_agent_id;
 use ah_conversation::StoreError;
 use ah_store::Tree;
 
@@ -70,7 +71,7 @@ fn indented(output: &str) -> String {
 }
 
 fn section(call: &str, head: &[u8], length: u64, number: u32) -> String {
-    let lines = indented(&String::from_utf8_lossy(head));
+    let lines = indented(without_agent_id(&String::from_utf8_lossy(head)));
     let rest = if length > head.len() as u64 {
         format!("  ... the first {MOST} of {length} bytes: ah show {number} --output\n")
     } else {

@@ -104,7 +104,7 @@ impl SessionWorker {
                 Task::TakeMail => self.take_mail().await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
-                Task::List(subject) => {
+                Task::List(subject @ (Subject::Session | Subject::Message)) => {
                     let listed = self.list(subject).await;
                     self.tell_failure(listed);
                 }
@@ -237,11 +237,14 @@ impl SessionWorker {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                let mut text = self.shared.concat();
-                text.push_str(&expanded.text);
+                let text = expanded.text.clone();
                 let blocks = pictures::blocks(text, images, &factory.config);
                 match blocks.map_err(Error::failure) {
-                    Ok(blocks) => self.run_with(&expanded, blocks).await?,
+                    Ok(blocks) => {
+                        let notes = self.shared.iter().map(ContentBlock::text);
+                        let blocks = notes.chain(blocks).collect();
+                        self.run_with(&expanded, blocks).await?
+                    }
                     Err(error) => Ending::Failed(error.message, error.hint),
                 }
             }
@@ -384,10 +387,9 @@ impl SessionWorker {
     async fn list(&self, subject: Subject) -> Result<(), Error> {
         let config = &self.factory.config;
         let picker = match subject {
-            Subject::History => return Ok(()),
+            Subject::History | Subject::Model | Subject::All => return Ok(()),
             Subject::Session => choices::sessions(config, SystemClock::default().now())?,
             Subject::Message => choices::messages(&self.store.read(Tree::heads).await?),
-            Subject::Model => choices::models(config)?,
         };
         self.tell(Input::Pick(picker));
         Ok(())
