@@ -5,7 +5,7 @@ mod machine;
 mod server;
 mod stores;
 
-use ah_conversation::{Environment, ServerState};
+use ah_conversation::ServerState;
 use ah_store::{SessionHead, Tree};
 use serde_json::json;
 
@@ -67,7 +67,7 @@ fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
                 .flatten(),
         );
     }
-    checks.extend(network(environment));
+    checks.extend(server::network(environment));
     checks.extend(settings(config));
     checks.extend(trust(config));
     checks.push(catalogue);
@@ -156,39 +156,6 @@ fn key(config: &Config) -> Check {
     }
 }
 
-fn network(environment: &Environment) -> Vec<Check> {
-    let variables = [
-        "ANTHROPIC_BASE_URL",
-        "HTTPS_PROXY",
-        "https_proxy",
-        "NO_PROXY",
-        "SSL_CERT_FILE",
-    ];
-    let set = variables.iter().filter_map(|name| {
-        let value = environment.get(name)?;
-        Some(Check::fine(
-            "network",
-            format!(
-                "{name}={}",
-                environment.redact(without_user(value).as_str())
-            ),
-        ))
-    });
-    set.collect()
-}
-
-/// Returns an address without user name and password.
-fn without_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let authority = rest.find('/').unwrap_or(rest.len());
-    match rest[..authority].rfind('@') {
-        Some(at) => format!("{scheme}://...@{}", &rest[at + 1..]),
-        None => url.to_owned(),
-    }
-}
-
 fn settings(config: &Config) -> Vec<Check> {
     let files = config
         .files
@@ -247,21 +214,4 @@ fn session(head: &SessionHead) -> Option<Check> {
     };
     let path = head.paths.database().display();
     Some(Check::problem("sessions", format!("{path}: {error}"), hint))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_in_addresses_are_not_shown() {
-        for (url, expected) in [
-            ("http://proxy:3128", "http://proxy:3128"),
-            ("http://me:secret@proxy:3128/x", "http://...@proxy:3128/x"),
-            ("http://host/path@2", "http://host/path@2"),
-            ("proxy:3128", "proxy:3128"),
-        ] {
-            assert_eq!(without_user(url), expected);
-        }
-    }
 }

@@ -59,10 +59,7 @@ fn settled(world: &World, bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::P
     }
     for (varying, shown) in [
         (r"[^\s']*/ah-demo-\w+", "/tmp/ah-demo-x7Kq2P"),
-        (
-            r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+|waiting for you) \d+s",
-            "⠹ $1 4s",
-        ),
+        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+|waiting for you) \d+s", "⠹ $1 4s"),
     ] {
         let varying = regex::Regex::new(varying).unwrap();
         text = varying.replace_all(&text, shown).into_owned();
@@ -226,7 +223,13 @@ fn a_question() {
         },
         says("Done."),
     ]);
-    let arguments = ["-m", "sonnet", "--no-sandbox", "--permission-mode", "default"];
+    let arguments = [
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+    ];
     let ah = world.asking_as_typed(&server, arguments);
     let mut seat = Seat::of_size(ah, COLUMNS, 30);
     seat.says("greet people with two names right");

@@ -1,8 +1,9 @@
-//! Whether the server of the model answers, takes the key and has the model. Its list of models is asked for, which costs
-//! nothing.
+//! Whether the server of the model answers, takes the key and has the model: its list of models is asked for, which costs
+//! nothing. Also the variables that change the way to servers.
 
 use ah::model::{Reached, reach};
 use ah_config::{Config, Error};
+use ah_conversation::Environment;
 use jiff::Zoned;
 
 use super::check::Check;
@@ -56,5 +57,56 @@ fn told(server: &str, reached: Reached) -> Check {
                 error.message
             ),
         ),
+    }
+}
+
+/// Reports the variables that change how servers are reached.
+pub fn network(environment: &Environment) -> Vec<Check> {
+    let variables = [
+        "ANTHROPIC_BASE_URL",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "NO_PROXY",
+        "SSL_CERT_FILE",
+    ];
+    let set = variables.iter().filter_map(|name| {
+        let value = environment.get(name)?;
+        Some(Check::fine(
+            "network",
+            format!(
+                "{name}={}",
+                environment.redact(without_user(value).as_str())
+            ),
+        ))
+    });
+    set.collect()
+}
+
+/// Returns an address without user name and password.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let authority = rest.find('/').unwrap_or(rest.len());
+    match rest[..authority].rfind('@') {
+        Some(at) => format!("{scheme}://...@{}", &rest[at + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_addresses_are_not_shown() {
+        for (url, expected) in [
+            ("http://proxy:3128", "http://proxy:3128"),
+            ("http://me:secret@proxy:3128/x", "http://...@proxy:3128/x"),
+            ("http://host/path@2", "http://host/path@2"),
+            ("proxy:3128", "proxy:3128"),
+        ] {
+            assert_eq!(without_user(url), expected);
+        }
     }
 }
