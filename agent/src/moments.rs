@@ -1,13 +1,13 @@
 //! Hook events of a session other than those of a call: session start and end, prompt, end of an answer, summary.
 
-use ah_conversation::{ContentBlock, ExitReason, Origin, Role, StoreError, Time, ToolUse, text_of};
+use ah_conversation::{
+    ContentBlock, ExitReason, HOOK_NOTE, Origin, Role, StoreError, Time, ToolUse, text_of,
+};
 use serde_json::{Value, json};
 
 use crate::hooks::{HookEvent, HookMoment, HookVerdict};
 use crate::{RunFailure, RunOutcome, Session, Stop};
 
-/// Marks context from hooks, for the model and for readers of the database.
-const MARK: &str = "[HOOK]";
 /// Marks a hook's demand to continue.
 const DEMAND: &str = "[STOP HOOK]";
 /// Maximum number of times that hooks may continue a run.
@@ -56,7 +56,8 @@ impl Session {
     /// Returns the context from hooks as a block for the next message.
     pub(crate) fn take_context(&mut self) -> Option<ContentBlock> {
         let context = std::mem::take(&mut self.context);
-        (!context.is_empty()).then(|| ContentBlock::text(format!("{MARK} {}", context.join("\n"))))
+        (!context.is_empty())
+            .then(|| ContentBlock::text(format!("{HOOK_NOTE} {}", context.join("\n"))))
     }
 
     /// Calls the hooks of a session's beginning, once: those that set up the machine if that is wanted, then those of

@@ -4,8 +4,8 @@
 use std::fs;
 
 use ah_conversation::{
-    Behavior, Decision, Destination, ExitReason, Inquiry, Interaction, PermissionAnswer,
-    PermissionRequest, PermissionUpdate, ToolUse,
+    Access, Behavior, Decision, Destination, ExitReason, Inquiry, Interaction, Output,
+    PermissionAnswer, PermissionRequest, PermissionUpdate, ToolUse,
 };
 use serde_json::json;
 
@@ -86,6 +86,10 @@ impl Session {
             },
             (Decision::Allow, _) => return prepared.into(),
         };
+        if let Some(failure) = self.certain_failure(&prepared, &inquiry).await {
+            let plan = CallPlan::Answer(failure);
+            return PreparedCall { plan, ..prepared }.into();
+        }
         let interaction = inquiry.interaction.clone();
         let answer = self.inquire(&prepared.call, inquiry).await;
         match answer {
@@ -111,6 +115,24 @@ impl Session {
                 ..self.refused_call(&prepared.call, &message)
             },
         }
+    }
+
+    /// Returns the failure that the call would certainly have, so that nobody is asked about it. Where a rule wants a
+    /// question or hides a file, nothing is looked at: the answer could tell what is in it.
+    async fn certain_failure(&self, prepared: &PreparedCall, inquiry: &Inquiry) -> Option<Output> {
+        let CallPlan::Run { tool, accesses } = &prepared.plan else {
+            return None;
+        };
+        let permissions = &self.settings.permissions;
+        let hidden = permissions.hidden_from(&prepared.call, accesses);
+        let mut touched = accesses.iter().filter_map(|access| match access {
+            Access::Read(path) | Access::Write(path) | Access::Named(path) => Some(path),
+            _ => None,
+        });
+        if inquiry.reason.is_some() || touched.any(|path| hidden.hides(path)) {
+            return None;
+        }
+        tool.failure(&prepared.call).await
     }
 
     fn agree(&mut self, interaction: Option<&Interaction>) {

@@ -25,6 +25,7 @@ use crate::{Controls, Ports, SessionSettings};
 pub use begin::{ALIASES, INHERIT};
 pub use registry::MAX_RUNNING;
 use registry::SubagentRegistry;
+pub use work::without_agent_id;
 
 /// Maximum nesting depth of subagents.
 const MAX_DEPTH: usize = 3;

@@ -90,7 +90,7 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
-        Subcommands::Doctor(form) => doctor::run(config, form),
+        Subcommands::Doctor(options) => doctor::run(config, options),
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, has_person(config, options), form),
         Subcommands::Agents(form) => agents::run(config, form),

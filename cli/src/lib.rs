@@ -18,7 +18,7 @@ use ah_config::trust::{Memory, Reason};
 use ah_config::{Config, Error, environment};
 use ah_conversation::{Environment, Interface};
 use ah_terminal::exit::{of_error, output_error};
-use ah_terminal::{note, report, trust, warn};
+use ah_terminal::{glyphs, note, report, trust, warn};
 use args::subcommands::Subcommands;
 use args::{Action, Invocation, KnownNames, interface_of};
 
@@ -56,6 +56,7 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     }
     let (plan, options) = (&invocation.session, &invocation.options);
     let environment = environment::read(options.settings.cd.as_deref())?;
+    glyphs::choose(&environment);
     let overlay = Overlay::of_process().unwrap_or_else(|error| {
         // The program itself is intact, and may be needed for the repair.
         report(&commands::embed::damaged(&error));
@@ -166,7 +167,7 @@ fn resolve(
 /// Asks whether to trust the project; returns the answer.
 fn ask_for_trust(config: &Config) -> Result<bool, Error> {
     let (mut memory, _) = Memory::read(config.home.as_deref());
-    let (mut input, mut output) = (std::io::stdin().lock(), anstream::stderr().lock());
+    let (mut input, mut output) = (std::io::stdin().lock(), glyphs::err());
     let answer = trust::ask(&config.trust, &mut memory, &mut input, &mut output);
     answer.map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))
 }

@@ -85,7 +85,7 @@ impl Error {
     /// Returns the error of a list of MCP servers that an option names.
     fn about_mcp_servers(self) -> Self {
         self.with_kind(ErrorKind::Usage)
-            .hint("it has the form {\"mcpServers\": {\"NAME\": {\"command\": …}}}")
+            .hint("it has the form {\"mcpServers\": {\"NAME\": {\"command\": ...}}}")
     }
 }
 

@@ -227,6 +227,16 @@ pub fn text_of(content: &[ContentBlock]) -> String {
     content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
+/// Begins a block of a prompt that tells the model what happened beside the conversation.
+pub const NOTE: &str = "[ah]";
+/// Begins a block with what hooks say to the model.
+pub const HOOK_NOTE: &str = "[HOOK]";
+
+/// Returns whether a block of text is a note to the model, which nobody has typed.
+pub fn is_note(text: &str) -> bool {
+    [NOTE, HOOK_NOTE].iter().any(|mark| text.starts_with(mark))
+}
+
 /// An image in base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
@@ -377,6 +387,12 @@ impl Message {
     /// Returns the concatenated text blocks of the message.
     pub fn text(&self) -> String {
         text_of(&self.content)
+    }
+
+    /// Returns the concatenated text blocks of the message without notes: what a person has typed, or a model has said.
+    pub fn said(&self) -> String {
+        let texts = self.content.iter().filter_map(ContentBlock::as_text);
+        texts.filter(|text| !is_note(text)).collect()
     }
 
     /// Returns why the model stopped, for an assistant message.

@@ -29,6 +29,12 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Returns the failure that the call would certainly have now, found without changing anything. A person is not asked
+    /// about such a call. It is asked only about calls whose reading needs no permission.
+    async fn failure(&self, _: &ToolUse) -> Option<Output> {
+        None
+    }
+
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use ah_agent::skills::escaped;
 use ah_config::Config;
+use ah_conversation::NOTE;
 
 use crate::expand::{Ruled, read};
 
@@ -25,19 +26,19 @@ pub fn attached(prompt: &str, config: &Config) -> Vec<String> {
             continue;
         }
         let Ok(content) = read(&real) else { continue };
-        let shown = escaped(path);
-        texts.push(match lines {
+        let (path, mut lines_of) = (escaped(path), String::new());
+        let content = match lines {
             Some(lines) => {
                 let (first, last) = (lines.start(), lines.end());
-                let part: Vec<_> = { content.lines() }
-                    .skip(first - 1)
-                    .take(last - first + 1)
-                    .collect();
-                let part = part.join("\n");
-                format!("<file path=\"{shown}\" lines=\"{first}-{last}\">\n{part}\n</file>")
+                lines_of = format!(" lines=\"{first}-{last}\"");
+                let lines = content.lines().skip(first - 1).take(last - first + 1);
+                lines.collect::<Vec<_>>().join("\n")
             }
-            None => format!("<file path=\"{shown}\">\n{}\n</file>", content.trim_end()),
-        });
+            None => content.trim_end().to_owned(),
+        };
+        texts.push(format!(
+            "{NOTE} Named in the prompt:\n<file path=\"{path}\"{lines_of}>\n{content}\n</file>"
+        ));
     }
     texts
 }

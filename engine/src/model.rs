@@ -23,6 +23,8 @@ use ah_store::SystemClock;
 use crate::key_command::KeyCommand;
 use crate::warn::Warn;
 
+/// Longest time that a server's list of models is waited for while a person looks on.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of retries of a model that has a fallback.
 const RETRIES_BEFORE_FALLBACK: u32 = 3;
 
@@ -140,6 +142,79 @@ pub async fn list(config: &Config, server: &str) -> Result<Listing, Error> {
     listed.map_err(failure)
 }
 
+/// Asks a model server once for its models, waits a few seconds at most, and keeps the list: its limits and prices are
+/// those of the catalogue from then on. `date` is that of today, `YYYY-MM-DD`.
+///
+/// # Errors
+///
+/// If the server cannot be reached or has no list.
+pub async fn look(config: &Config, server: &str, date: &str) -> Result<Listing, Error> {
+    let mut once = config.clone();
+    once.retry.retries = 0;
+    let listing = tokio::time::timeout(PATIENCE, list(&once, server)).await;
+    let listing = listing.unwrap_or_else(|_| {
+        let seconds = PATIENCE.as_secs();
+        let message = format!("{server} has not answered within {seconds} s");
+        let late = ProviderError::new(ErrorClass::Network, message.clone());
+        Err(Error::new(ErrorKind::Provider, message).caused_by(late))
+    })?;
+    // Without the file, only the limits are unknown.
+    let _ = config.keep_list(server, &format!("{:#}\n", listing.to_catalogue(date)));
+    Ok(listing)
+}
+
+/// What the server of the configured model has answered to the request for its models, which costs nothing.
+#[derive(Debug)]
+pub enum Reached {
+    /// It takes the key and has the model; the number of its models.
+    Works(usize),
+    /// It takes the key and does not list the model; names like it.
+    WithoutModel(Vec<String>),
+    /// It refuses the key.
+    Refused(Error),
+    /// It answered, but has no list of models, so neither key nor model were looked at.
+    NoList(Error),
+    /// It cannot be reached.
+    Silent(Error),
+}
+
+/// Asks the server of the configured model whether it is there; returns the server's name and the answer, or `None` for a
+/// scripted model.
+///
+/// # Errors
+///
+/// If there is no such model.
+pub async fn reach(config: &Config, date: &str) -> Result<Option<(String, Reached)>, Error> {
+    let model = &config.model.value;
+    let Some((server, name)) = asking(config, &[], |options| {
+        ah_provider::server_of(model, options)
+    })?
+    else {
+        return Ok(None);
+    };
+    let reached = match look(config, &server, date).await {
+        Ok(listing) if listing.models.contains_key(&name) => Reached::Works(listing.models.len()),
+        Ok(listing) => {
+            let mut catalog = Catalog::default();
+            let _ = catalog.extend(&listing.to_catalogue(date).to_string(), &listing.source);
+            let whole = format!("{server}/{name}");
+            let near = ah_provider::nearest(&whole, &catalog).into_iter();
+            Reached::WithoutModel(near.map(str::to_owned).collect())
+        }
+        Err(error) => match class(&error) {
+            Some(ErrorClass::Authentication | ErrorClass::Billing) => Reached::Refused(error),
+            Some(ErrorClass::Network | ErrorClass::Stalled) | None => Reached::Silent(error),
+            Some(_) => Reached::NoList(error),
+        },
+    };
+    Ok(Some((server, reached)))
+}
+
+fn class(error: &Error) -> Option<ErrorClass> {
+    let source = std::error::Error::source(error)?;
+    Some(source.downcast_ref::<ProviderError>()?.class)
+}
+
 /// Returns the source of the key for the configured model, if a key is set.
 ///
 /// # Errors
@@ -167,7 +242,7 @@ fn failure(error: ProviderError) -> Error {
 }
 
 /// Creates the source of a key from a command and the name of the setting that has the command.
-type MakeKeySource = dyn Fn(&str, &str) -> Arc<dyn KeySource>;
+type MakeKeySource = dyn Fn(&str, &str) -> Arc<dyn KeySource> + Send + Sync;
 
 /// What a provider is made with, as far as the configuration does not hold it in that form.
 struct Inputs {

@@ -87,7 +87,7 @@ impl Anthropic {
 }
 
 fn model(server: Server, betas: &[String], encoder: Encoder) -> Result<Messages, ProviderError> {
-    let mut headers = version();
+    let mut headers = version(None);
     let own = encoder.betas().map(str::to_owned);
     let betas: Vec<_> = betas.iter().cloned().chain(own).collect();
     if !betas.is_empty() {
@@ -111,8 +111,10 @@ fn refuses_features(error: &ProviderError) -> bool {
 }
 
 /// Returns the header with the version of the API.
-pub(crate) fn version() -> HeaderMap {
-    HeaderMap::from_iter([(VERSION_HEADER, HeaderValue::from_static(VERSION))])
+pub(crate) fn version(beta: Option<&'static str>) -> HeaderMap {
+    let version = (VERSION_HEADER, HeaderValue::from_static(VERSION));
+    let beta = beta.map(|beta| (BETA_HEADER, HeaderValue::from_static(beta)));
+    std::iter::once(version).chain(beta).collect()
 }
 
 /// Returns the address of the API below `base`. A version within the path is kept, since it may belong to a gateway.

@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Provider, ProviderError, Request, Sampling, Thinking};
 
+use self::catalog::Catalog;
 use self::failure::with_causes;
 use self::listing::Listing;
 pub use self::options::Options;
@@ -96,6 +97,19 @@ pub fn searches(server: &str, options: &Options<'_>) -> bool {
 /// server at another address than the vendor's has none unless a variable names it, since its models are unknown.
 pub fn small(server: &str, options: &Options<'_>) -> Option<String> {
     Route::to(server, options)?.small()
+}
+
+/// Returns the name of the server to which requests for the model `name` go, and the model's name there; `None` for a
+/// scripted model.
+pub fn server_of(
+    name: &str,
+    options: &Options<'_>,
+) -> Result<Option<(String, String)>, ProviderError> {
+    if name.starts_with("script:") {
+        return Ok(None);
+    }
+    let (route, model) = route(name, options)?;
+    Ok(Some((route.name().to_owned(), model.to_owned())))
 }
 
 /// Returns the server to which the model `name` goes although no list has it, as `SERVER (SETTING)`; `None` for a model
@@ -203,6 +217,25 @@ fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> 
     of(server, model, true)
         .or_else(listing)
         .or_else(|| of(configured?, name, false))
+        .or_else(|| of(vendor(name, options)?, name, true))
+}
+
+/// Returns the server of the vendor whose model `name` is, if the catalogue has it without a server.
+fn vendor(name: &str, options: &Options<'_>) -> Option<&'static str> {
+    let is_openai = name.starts_with("gpt-")
+        || (name.starts_with('o') && name[1..].starts_with(|c: char| c.is_ascii_digit()));
+    let is_known = || options.catalog.models().any(|(known, _)| known == name);
+    (is_openai && is_known()).then_some("openai")
+}
+
+/// Least similarity of a name that is suggested.
+const NEAR: f32 = 0.6;
+
+/// Returns the names of models that are most like `name`, at most three.
+pub fn nearest<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a str> {
+    let mut known: Vec<&str> = catalog.aliases().map(|(alias, _)| alias).collect();
+    known.extend(catalog.models().map(|(model, _)| model));
+    similar::get_close_matches(name.to_lowercase().as_str(), &known, 3, NEAR)
 }
 
 fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
@@ -211,9 +244,16 @@ fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
         .keys()
         .map(|name| format!("`{name}/NAME`, "))
         .collect();
+    let near: Vec<_> = { nearest(name, options.catalog).into_iter() }
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let near = match near.as_slice() {
+        [] => String::new(),
+        near => format!("did you mean {}? ", near.join(" or ")),
+    };
     ProviderError {
         hint: Some(format!(
-            "known are `fable`, `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, {named}`anthropic/NAME`, \
+            "{near}known are `fable`, `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, {named}`anthropic/NAME`, \
              `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`"
         )),
         ..ProviderError::new(

@@ -40,10 +40,10 @@ impl Listing {
 
 /// Asks the server of `route` for its models.
 pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
-    let (server, _) = route.server()?;
+    let (server, beta) = route.server()?;
     let is_vendor = route.is_of_vendor();
     let (source, models) = match route.api() {
-        Api::Anthropic => of_messages_api(server).await?,
+        Api::Anthropic => of_messages_api(server, beta).await?,
         Api::OpenAi | Api::OpenAiResponses if route.name() == "ollama" => of_ollama(server).await?,
         Api::OpenAi | Api::OpenAiResponses => of_chat(server, is_vendor).await?,
     };
@@ -59,15 +59,16 @@ pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
 }
 
 /// The list of the Messages API, which comes in pages.
-async fn of_messages_api(server: Server) -> Result<(String, Map<String, Value>), ProviderError> {
+async fn of_messages_api(
+    server: Server,
+    beta: Option<&'static str>,
+) -> Result<(String, Map<String, Value>), ProviderError> {
     let base = anthropic::address(&server.base_url).replace("/messages", "/models");
     let mut models = Map::new();
     let mut url = format!("{base}?limit=1000");
     for _ in 0..MAX_PAGES {
-        let endpoint =
-            server
-                .clone()
-                .endpoint(&url, anthropic::KEY_HEADER, anthropic::version())?;
+        let headers = anthropic::version(beta);
+        let endpoint = { server.clone() }.endpoint(&url, anthropic::KEY_HEADER, headers)?;
         let page = endpoint.fetch(None).await?;
         models.extend(facts::of_list(&page));
         match (page["has_more"].as_bool(), page["last_id"].as_str()) {

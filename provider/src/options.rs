@@ -23,7 +23,7 @@ pub struct Options<'a> {
     pub servers: &'a BTreeMap<String, NamedServer>,
     /// Makes a key source of a command and the name of its setting. It is given by the caller because this crate starts
     /// no programs.
-    pub key_source: &'a dyn Fn(&str, &str) -> Arc<dyn KeySource>,
+    pub key_source: &'a (dyn Fn(&str, &str) -> Arc<dyn KeySource> + Send + Sync),
     /// Proxies, certificates and timeouts of connections.
     pub http: &'a ah_http::Options,
     /// Beta features of the API to request.

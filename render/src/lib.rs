@@ -11,12 +11,13 @@
 //!   [`Markdown::tail`] those that may still change, to be redrawn in each frame.
 //! - [`tool::running`] and [`tool::ended`] render a tool call, [`tool::thinking`] the thinking of a model. Changes of files
 //!   and task lists are recognised by the shape of a result's details, never by the name of the tool.
+//! - [`ascii`] translates signs for terminals without Unicode.
 //! - [`html`] renders to HTML.
 //!
 //! No row is wider than the requested width. No meaning is in a colour alone: changes have signs, failures a cross,
-//! headings their marks. Colours are the sixteen of the terminal, without red and green, which many people cannot tell
-//! apart.
+//! headings their marks, so that people who cannot tell red from green miss nothing. Colours are the sixteen of the terminal.
 
+mod ascii;
 pub mod diff;
 mod highlight;
 pub mod html;
@@ -26,6 +27,7 @@ mod styled;
 pub mod tool;
 mod wrap;
 
+pub use ascii::ascii;
 pub use highlight::Highlighter;
 pub use markdown::Markdown;
 pub use styled::{Ink, Line, Palette, Span, Style};

@@ -23,8 +23,12 @@ pub enum Ink {
     Code,
     /// A link.
     Link,
-    /// A failure or warning.
+    /// A warning.
     Warning,
+    /// Something that succeeded.
+    Done,
+    /// Something that failed.
+    Failed,
     /// An added line.
     Added,
     /// A removed line.
@@ -44,8 +48,10 @@ impl Ink {
         match self {
             Self::Plain => None,
             Self::Accent | Self::Code | Self::Name => Some(AnsiColor::Cyan),
-            Self::Link | Self::Added | Self::Keyword => Some(AnsiColor::Blue),
-            Self::Warning | Self::Removed | Self::Quoted => Some(AnsiColor::Yellow),
+            Self::Link | Self::Keyword => Some(AnsiColor::Blue),
+            Self::Done | Self::Added => Some(AnsiColor::Green),
+            Self::Failed | Self::Removed => Some(AnsiColor::Red),
+            Self::Warning | Self::Quoted => Some(AnsiColor::Yellow),
             Self::Constant => Some(AnsiColor::Magenta),
         }
     }
@@ -67,8 +73,12 @@ impl Style {
     pub const BOLD: Self = Self::of(Ink::Plain, Effects::BOLD);
     /// Dimmed.
     pub const DIM: Self = Self::of(Ink::Plain, Effects::DIMMED);
-    /// Failures and warnings.
+    /// Warnings.
     pub const WARNING: Self = Self::of(Ink::Warning, Effects::BOLD);
+    /// Successes.
+    pub const DONE: Self = Self::of(Ink::Done, Effects::new());
+    /// Failures.
+    pub const FAILED: Self = Self::of(Ink::Failed, Effects::BOLD);
 
     /// A style of this kind with these effects.
     pub const fn of(ink: Ink, effects: Effects) -> Self {

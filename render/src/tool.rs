@@ -224,9 +224,9 @@ fn head(
     room: usize,
 ) -> Vec<Line> {
     let mut line = if outcome.is_error {
-        Line::of("✗ ", Style::WARNING)
+        Line::of("✗ ", Style::FAILED)
     } else {
-        Line::of("✓ ", Style::of(Ink::Accent, Effects::new()))
+        Line::of("✓ ", Style::DONE)
     };
     let mut after = Line::default();
     if let Some((added, removed)) = changes.counts() {
@@ -238,7 +238,7 @@ fn head(
     }
     after.push(&format!(" ({})", duration(outcome.duration_ms)), Style::DIM);
     let name = if outcome.is_error {
-        Style::WARNING
+        Style::FAILED
     } else {
         Style::BOLD
     };
@@ -271,7 +271,7 @@ fn head(
     if keys.len() > KEY_ROWS {
         let more = keys.len() - KEY_ROWS;
         keys.truncate(KEY_ROWS);
-        keys.push(Line::of(&format!("    … {}", count(more)), Style::DIM));
+        keys.push(Line::of(&format!("    ... {}", count(more)), Style::DIM));
     }
     rows.extend(keys);
     rows
@@ -321,7 +321,7 @@ fn ends(mut rows: Vec<Line>, ends: usize, more: Option<&str>) -> Vec<Line> {
 
 fn left_out(lines: usize, more: Option<&str>) -> Line {
     let how = more.map(|more| format!(": {more}")).unwrap_or_default();
-    Line::of(&format!("… {}{how}", count(lines)), Style::DIM)
+    Line::of(&format!("... {}{how}", count(lines)), Style::DIM)
 }
 
 /// The rows of a new file.
@@ -339,17 +339,23 @@ fn created(content: &str, room: usize) -> Vec<Line> {
     rows.collect()
 }
 
-/// The rows of a task: `☒` completed, `▶` in progress, `☐` pending.
+/// The rows of a task: `✓` completed, `▶` in progress, `☐` pending.
 fn task_rows(task: &Value, room: usize) -> Vec<Line> {
     let text = |name: &str| task.get(name).and_then(Value::as_str);
     let content = text("content").unwrap_or("");
+    let accent = Style::of(Ink::Accent, Effects::new());
     let (sign, words, style) = match text("status") {
-        Some("completed") => ("☒ ", content, Style::DIM.with(Effects::STRIKETHROUGH)),
-        Some("in_progress") => ("▶ ", text("activeForm").unwrap_or(content), Style::BOLD),
-        _ => ("☐ ", content, Style::PLAIN),
+        Some("completed") => {
+            let struck = Style::DIM.with(Effects::STRIKETHROUGH);
+            (Line::of("✓ ", Style::DONE), content, struck)
+        }
+        Some("in_progress") => {
+            let form = text("activeForm").unwrap_or(content);
+            (Line::of("▶ ", accent), form, Style::BOLD)
+        }
+        _ => (Line::of("☐ ", accent), content, Style::PLAIN),
     };
     let rest = Line::of("  ", Style::PLAIN);
-    let sign = Line::of(sign, Style::of(Ink::Accent, Effects::new()));
     crate::wrap(&Line::of(words, style), room, &sign, &rest)
 }
 

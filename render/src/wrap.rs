@@ -164,6 +164,14 @@ mod tests {
         }
 
         #[test]
+        fn no_word_that_fits_is_broken(text in "([a-c(`]{1,16}[.,:)`]?[ ]{1,2}){1,30}", width in 20usize..100) {
+            let rows = rows(&text, width);
+            let words: Vec<_> = text.split_whitespace().collect();
+            let left: Vec<_> = rows.iter().flat_map(|row| row.split_whitespace()).collect();
+            prop_assert_eq!(left, words);
+        }
+
+        #[test]
         fn code_keeps_every_blank(text in "[a-c 日]{1,60}", width in 4usize..20) {
             let line = Line::of(&text, Style::PLAIN);
             let rows = wrap_hard(&line, width, &Line::default(), &Line::default());

@@ -3,7 +3,8 @@
 
 mod html;
 
-use ah_conversation::{ContentBlock, Environment, Message};
+use ah_agent::without_agent_id;
+use ah_conversation::{ContentBlock, Environment, Message, is_note};
 use serde_json::Value;
 
 use crate::message::{Keys, role};
@@ -73,6 +74,9 @@ pub fn markdown(name: &str, messages: &[Message]) -> String {
 
 fn paragraph(block: &ContentBlock) -> String {
     match block {
+        ContentBlock::Text { text } if is_note(text) => {
+            text.lines().map(|line| format!("> {line}\n")).collect()
+        }
         ContentBlock::Text { text } => format!("{}\n", text.trim_end()),
         ContentBlock::Thinking { thinking, .. } => {
             thinking.lines().map(|line| format!("> {line}\n")).collect()
@@ -92,7 +96,7 @@ fn paragraph(block: &ContentBlock) -> String {
             format!(
                 "*{state} of {}*\n\n{}",
                 result.tool_name,
-                fenced("", &result.text())
+                fenced("", without_agent_id(&result.text()))
             )
         }
         ContentBlock::Other { raw } => fenced("json", &format!("{raw:#}")),
@@ -262,7 +266,7 @@ export KEY="[MY_SECRET]"
 <p>Hm.
 So.</p>
 </details>
-<details><summary><span class="accent">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
+<details><summary><span class="done">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
 <pre>{
   <span class="quoted">&quot;command&quot;</span>: <span class="quoted">&quot;cat README.md&quot;</span>
 }

@@ -6,6 +6,7 @@
 
 pub mod document;
 pub mod exit;
+pub mod glyphs;
 pub mod line;
 pub mod login;
 pub mod message;

@@ -157,7 +157,7 @@ fn keep(config: &Config, variables: &[(&str, &str)]) -> Result<(), Error> {
 }
 
 fn other_server(config: &Config, list: &ListModels<'_>) -> Result<Chosen, Error> {
-    let Some(address) = line("Address (https://…): ")? else {
+    let Some(address) = line("Address (https://...): ")? else {
         return Ok(Chosen::Nothing);
     };
     let key = secret("Its key, or Enter for none (it is not shown): ")?;
@@ -212,7 +212,7 @@ fn choose(models: &[String]) -> Result<Option<String>, Error> {
         }
         if left.len() > SHOWN {
             crate::note(&format!(
-                "  … and {} more; type a part of the name",
+                "  ... and {} more; type a part of the name",
                 left.len() - SHOWN
             ));
         }
@@ -243,7 +243,7 @@ fn choose(models: &[String]) -> Result<Option<String>, Error> {
 
 /// Returns a typed line; `None` for an empty one, or at the end of the input.
 fn line(prompt: &str) -> Result<Option<String>, Error> {
-    let mut output = anstream::stderr().lock();
+    let mut output = crate::glyphs::err();
     write!(output, "{prompt}")
         .and_then(|()| output.flush())
         .map_err(|error| failed(&error))?;

@@ -10,6 +10,7 @@ mod screen;
 pub mod table;
 pub mod text;
 mod tool_block;
+pub mod wrap;
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, stdout};
@@ -18,6 +19,8 @@ use ah_config::{Config, Keeping};
 use ah_conversation::Interface;
 
 use ah_conversation::neutralise;
+
+use crate::glyphs;
 pub use divert::{divert, tell};
 pub use drawn::{REST, REST_END, Size};
 pub use number::{count, elapsed};
@@ -27,10 +30,10 @@ pub use tool_block::cut;
 /// Number of times that a failed request is tried again while a person looks on: they see the wait, and can end it.
 const RETRIES_AT_TERMINAL: u32 = 10;
 
-/// Returns a text for standard output; on a terminal, control characters are made visible.
+/// Returns a text for standard output; on a terminal, control characters are made visible, and signs are those it has.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if stdout().is_terminal() {
-        neutralise(text)
+        Cow::Owned(glyphs::fit(&neutralise(text)).into_owned())
     } else {
         Cow::Borrowed(text)
     }

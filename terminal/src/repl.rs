@@ -23,6 +23,7 @@ mod intro;
 mod keys;
 mod layout;
 mod menu;
+mod models;
 mod notify;
 mod output;
 mod own;

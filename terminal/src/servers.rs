@@ -16,7 +16,7 @@ const LONGEST: usize = 400;
 ///
 /// If the terminal cannot be read or written.
 pub fn ask(open: &[OpenServer], answers: &mut ServerAnswers) -> io::Result<()> {
-    let (mut input, mut output) = (io::stdin().lock(), anstream::stderr().lock());
+    let (mut input, mut output) = (io::stdin().lock(), crate::glyphs::err());
     open.iter()
         .try_for_each(|asked| ask_about(asked, answers, &mut input, &mut output))
 }

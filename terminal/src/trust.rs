@@ -47,7 +47,7 @@ pub fn ask(
 ///
 /// If the terminal cannot be read or written.
 pub fn ask_consent() -> io::Result<bool> {
-    let mut output = anstream::stderr().lock();
+    let mut output = crate::glyphs::err();
     write!(output, "Let these run in your sessions? [y]es, Enter = no ")?;
     output.flush()?;
     let mut answer = String::new();

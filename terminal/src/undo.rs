@@ -10,11 +10,6 @@ use ah_conversation::FileState;
 
 use crate::print::shown;
 
-/// Message if there is no change to undo.
-pub const NOTHING_TO_UNDO: &str = "Nothing to undo.";
-/// Message if there is no undone change to redo.
-pub const NOTHING_TO_REDO: &str = "Nothing to redo.";
-
 /// Direction of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -25,6 +20,14 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Returns the message if there is no change to make.
+    pub fn nothing(self) -> &'static str {
+        match self {
+            Self::Undo => "Nothing to undo.",
+            Self::Redo => "Nothing to redo.",
+        }
+    }
+
     /// Returns the verb of messages.
     pub fn verb(self) -> &'static str {
         match self {

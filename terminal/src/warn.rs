@@ -6,11 +6,12 @@ use ah_config::Error;
 use ah_conversation::neutralise;
 use ah_store::SessionStore;
 
+use crate::glyphs;
 use crate::print::tell;
 
 /// Prints an error with its hint. If standard error is closed, only the exit code reports it.
 pub fn report(error: &Error) {
-    let mut stderr = anstream::stderr().lock();
+    let mut stderr = glyphs::err();
     if !error.message.is_empty() {
         let _ = writeln!(stderr, "error: {}", neutralise(&error.message));
     }

@@ -63,6 +63,10 @@ impl Tool for Edit {
         self.0.access_to_change(input)
     }
 
+    async fn failure(&self, call: &ToolUse) -> Option<Output> {
+        self.0.failure(call, edit).await
+    }
+
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         self.0.run(call, edit).await
     }

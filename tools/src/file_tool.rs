@@ -17,6 +17,9 @@ use crate::naming::{describe, path_argument};
 use crate::seen::{self, Seen};
 use crate::workspace::Workspace;
 
+/// End of a trial in which nothing has failed.
+const UNCHANGED: &str = "nothing was changed";
+
 /// Arguments that name a file.
 pub(crate) trait FileArguments: DeserializeOwned + JsonSchema + Send + 'static {
     /// Returns the path as it was given.
@@ -45,6 +48,8 @@ pub(crate) struct Target<'a> {
     /// Set once the call was dropped.
     pub(crate) stop: &'a Stop,
     seen: Option<&'a Seen>,
+    /// Whether the work ends where it would change the file.
+    is_trial: bool,
 }
 
 /// Returns the specification of a tool with a `path` argument, of whose output the model sees up to `bytes`.
@@ -109,6 +114,24 @@ impl FileTool {
         A: FileArguments,
         F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
     {
+        self.work(call, work, false).await
+    }
+
+    /// Runs `work` until it would change the file, and returns its failure if it has one before.
+    pub(crate) async fn failure<A, F>(&self, call: &ToolUse, work: F) -> Option<Output>
+    where
+        A: FileArguments,
+        F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
+    {
+        let output = self.work(call, work, true).await;
+        (output.is_error && output.content.text() != UNCHANGED).then_some(output)
+    }
+
+    async fn work<A, F>(&self, call: &ToolUse, work: F, is_trial: bool) -> Output
+    where
+        A: FileArguments,
+        F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
+    {
         let (workspace, interface) = (self.workspace.clone(), self.interface);
         let seen = self.seen.upgrade();
         blocking::answer(call, move |arguments: A, stop| {
@@ -121,6 +144,7 @@ impl FileTool {
                 path: workspace.resolve(typed),
                 stop,
                 seen: seen.as_deref(),
+                is_trial,
             };
             work(&target, &arguments)
         })
@@ -153,8 +177,18 @@ impl Target<'_> {
             .map_or(Ok(()), |seen| seen.check(self.typed, &self.path))
     }
 
+    /// Returns an error in a trial: from here on, the work changes something.
+    pub(crate) fn begin_to_change(&self) -> Result<(), String> {
+        if self.is_trial {
+            Err(UNCHANGED.to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
     /// Replaces the file, unless the call was dropped. The model knows the new content.
     pub(crate) fn replace(&self, content: &[u8]) -> Result<(), String> {
+        self.begin_to_change()?;
         self.stop.check()?;
         seen::replace(self.seen, self.typed, &self.path, content)
     }

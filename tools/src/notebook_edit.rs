@@ -82,14 +82,21 @@ impl Tool for NotebookEdit {
         self.0.access_to_change(input)
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        let seed = call.id.as_str().to_owned();
-        self.0
-            .run(call, move |target: &Target<'_>, arguments: &Arguments| {
-                change(target, arguments, &seed)
-            })
-            .await
+    async fn failure(&self, call: &ToolUse) -> Option<Output> {
+        self.0.failure(call, changing(call)).await
     }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        self.0.run(call, changing(call)).await
+    }
+}
+
+/// Returns the work of `call`.
+fn changing(
+    call: &ToolUse,
+) -> impl FnOnce(&Target<'_>, &Arguments) -> Result<Output, String> + Send + 'static {
+    let seed = call.id.as_str().to_owned();
+    move |target, arguments| change(target, arguments, &seed)
 }
 
 fn change(target: &Target<'_>, arguments: &Arguments, seed: &str) -> Result<Output, String> {

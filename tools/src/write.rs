@@ -58,14 +58,18 @@ impl Tool for Write {
         self.0.access(input)
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        self.0
-            .run(call, |target: &Target<'_>, arguments: &Arguments| {
-                let content = arguments.content.as_str();
-                Ok(report(target, &write(target, content)?, content))
-            })
-            .await
+    async fn failure(&self, call: &ToolUse) -> Option<Output> {
+        self.0.failure(call, put).await
     }
+
+    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+        self.0.run(call, put).await
+    }
+}
+
+fn put(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
+    let content = arguments.content.as_str();
+    Ok(report(target, &write(target, content)?, content))
 }
 
 /// Former state of a file that was written.
@@ -95,6 +99,7 @@ fn write(target: &Target<'_>, content: &str) -> Result<Former, String> {
             let file = workspace.show(file);
             return Err(format!("cannot write `{typed}`: `{file}` is a file"));
         }
+        target.begin_to_change()?;
         held::make_folders(folder).map_err(failed)?;
     }
     let former = if is_new {

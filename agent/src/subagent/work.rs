@@ -10,6 +10,19 @@ use super::registry::{Slot, SubagentRegistry};
 use super::relay::Relay;
 use crate::{RunOutcome, Session, Stop};
 
+/// Between a subagent's report and its id, which the model needs to go on with it.
+const ID: &str = "agentId: ";
+const HOW_TO: &str = " (`resume` with this id goes on with its conversation)";
+
+/// Returns the report of a subagent without the id, which is meant for the model.
+pub fn without_agent_id(report: &str) -> &str {
+    let rest = report.trim_end().strip_suffix(HOW_TO);
+    match rest.and_then(|rest| rest.rsplit_once(ID)) {
+        Some((text, id)) if id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => text.trim_end(),
+        _ => report,
+    }
+}
+
 /// A subagent ready to run.
 pub(super) struct SubagentRun {
     pub(super) session: Session,
@@ -137,7 +150,7 @@ impl SubagentResult {
                 format!("{answer}\n\n[it did not finish: {reason}]"),
             ),
         };
-        let how_to = format!("agentId: {id} (`resume` with this id goes on with its conversation)");
+        let how_to = format!("{ID}{id}{HOW_TO}");
         let output = match ending {
             TaskEnding::Completed => Output::text(format!("{text}\n\n{how_to}")),
             TaskEnding::Failed | TaskEnding::Stopped => Output::error(format!(

@@ -108,8 +108,8 @@ pub enum Subcommands {
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
-    /// Check the installation: version, keys, settings, sessions, terminal
-    Doctor(Json),
+    /// Check the installation: version, keys, the model's server, settings, sessions, terminal
+    Doctor(DoctorOptions),
     /// List the known models, or ask the servers for theirs
     Models(ModelsOptions),
     /// List the model's tools and their sources
@@ -463,6 +463,17 @@ fn message_number(text: &str) -> Result<u32, String> {
     number
         .parse()
         .map_err(|_| "expected the number of a message, as `ah scan` lists them".to_owned())
+}
+
+/// Options of `ah doctor`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+pub struct DoctorOptions {
+    /// Do not ask the model's server
+    #[arg(long)]
+    pub offline: bool,
+    /// Form of the output.
+    #[command(flatten)]
+    pub form: Json,
 }
 
 /// Options of `ah models`.

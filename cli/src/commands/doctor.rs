@@ -2,14 +2,15 @@
 
 mod check;
 mod machine;
+mod server;
 mod stores;
 
-use ah_conversation::{Environment, ServerState};
+use ah_conversation::ServerState;
 use ah_store::{SessionHead, Tree};
 use serde_json::json;
 
 use super::mcp;
-use crate::args::json::Json;
+use crate::args::subcommands::DoctorOptions;
 use crate::commands::output::{print, print_json};
 use ah::assemble;
 use ah_config::Config;
@@ -21,13 +22,13 @@ pub(super) use machine::find;
 use machine::{git, sandbox, shell, terminal};
 
 /// Runs all checks; the exit code shows whether there is a problem.
-pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
-    let checks = checks(config);
+pub fn run(config: &Config, options: DoctorOptions) -> Result<u8, Error> {
+    let checks = checks(config, options.offline);
     let problems = checks
         .iter()
         .filter(|check| check.state == CheckState::Problem)
         .count();
-    if form.json {
+    if options.form.json {
         let check = |check: &Check| json!({"name": check.name, "state": check.state.word(), "text": check.text, "hint": check.hint});
         print_json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -40,7 +41,7 @@ pub fn run(config: &Config, form: Json) -> Result<u8, Error> {
     Ok(if problems == 0 { 0 } else { FAILURE })
 }
 
-fn checks(config: &Config) -> Vec<Check> {
+fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
     let environment = &config.environment;
     let mut checks = vec![
         Check::fine(
@@ -57,9 +58,16 @@ fn checks(config: &Config) -> Vec<Check> {
     let catalogue = catalogue(config);
     // Without a valid catalogue, the required key is unknown.
     if catalogue.state != CheckState::Problem {
-        checks.push(key(config));
+        let key = key(config);
+        let has_key = key.state != CheckState::Problem;
+        checks.push(key);
+        checks.extend(
+            (has_key && !is_offline)
+                .then(|| server::check(config))
+                .flatten(),
+        );
     }
-    checks.extend(server(environment));
+    checks.extend(server::network(environment));
     checks.extend(settings(config));
     checks.extend(trust(config));
     checks.push(catalogue);
@@ -148,39 +156,6 @@ fn key(config: &Config) -> Check {
     }
 }
 
-fn server(environment: &Environment) -> Vec<Check> {
-    let variables = [
-        "ANTHROPIC_BASE_URL",
-        "HTTPS_PROXY",
-        "https_proxy",
-        "NO_PROXY",
-        "SSL_CERT_FILE",
-    ];
-    let set = variables.iter().filter_map(|name| {
-        let value = environment.get(name)?;
-        Some(Check::fine(
-            "network",
-            format!(
-                "{name}={}",
-                environment.redact(without_user(value).as_str())
-            ),
-        ))
-    });
-    set.collect()
-}
-
-/// Returns an address without user name and password.
-fn without_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.to_owned();
-    };
-    let authority = rest.find('/').unwrap_or(rest.len());
-    match rest[..authority].rfind('@') {
-        Some(at) => format!("{scheme}://…@{}", &rest[at + 1..]),
-        None => url.to_owned(),
-    }
-}
-
 fn settings(config: &Config) -> Vec<Check> {
     let files = config
         .files
@@ -239,21 +214,4 @@ fn session(head: &SessionHead) -> Option<Check> {
     };
     let path = head.paths.database().display();
     Some(Check::problem("sessions", format!("{path}: {error}"), hint))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_in_addresses_are_not_shown() {
-        for (url, expected) in [
-            ("http://proxy:3128", "http://proxy:3128"),
-            ("http://me:secret@proxy:3128/x", "http://…@proxy:3128/x"),
-            ("http://host/path@2", "http://host/path@2"),
-            ("proxy:3128", "proxy:3128"),
-        ] {
-            assert_eq!(without_user(url), expected);
-        }
-    }
 }

@@ -5,7 +5,7 @@ use ah_store::Tree;
 
 use super::place::existing;
 use crate::args::subcommands::ExportFormat;
-use crate::commands::output::{print, print_json};
+use crate::commands::output::{print_exact, print_json};
 use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
@@ -24,14 +24,14 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
     let id = paths.id().map_or_else(String::new, |id| format!(" {id}"));
     let name = tree.name()?.unwrap_or_else(|| format!("Session{id}"));
     match format {
-        ExportFormat::Md => print(
+        ExportFormat::Md => print_exact(
             &config
                 .environment
                 .redact(&document::markdown(&name, &messages)),
         ),
         ExportFormat::Html => {
             let keys = Keys::of(config)?;
-            print(&document::html(
+            print_exact(&document::html(
                 &name,
                 &messages,
                 &config.environment,
@@ -41,12 +41,12 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
         ExportFormat::Claude => {
             let messages = document::redacted(&messages, &config.environment);
             let cwd = config.environment.cwd();
-            print(&ah::export::claude(&messages, &uuid, cwd)?)
+            print_exact(&ah::export::claude(&messages, &uuid, cwd)?)
         }
         ExportFormat::Atif => {
             let messages = document::redacted(&messages, &config.environment);
             print_json(&ah::export::atif(&messages, &uuid))
         }
-        ExportFormat::Jsonl => print(&document::jsonl(&messages, &config.environment)),
+        ExportFormat::Jsonl => print_exact(&document::jsonl(&messages, &config.environment)),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap_mangen::{Man, generate_to};
 
 use crate::args;
-use crate::commands::output::print;
+use crate::commands::output::print_exact;
 use ah_config::Error;
 use ah_terminal::exit::output_error;
 
@@ -19,7 +19,7 @@ pub fn run(folder: Option<&Path>) -> Result<u8, Error> {
         Man::new(command)
             .render(&mut page)
             .map_err(|error| output_error(&error))?;
-        return print(&String::from_utf8_lossy(&page));
+        return print_exact(&String::from_utf8_lossy(&page));
     };
     let written = fs::create_dir_all(folder).and_then(|()| generate_to(command, folder));
     written.map_err(|error| {

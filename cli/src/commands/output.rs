@@ -4,13 +4,26 @@ use std::io::Write as _;
 
 use ah_config::Error;
 use ah_terminal::exit::output_error;
+use ah_terminal::glyphs;
 use ah_terminal::print::shown;
+use ah_terminal::print::wrap::at_words;
 use serde_json::Value;
 
-/// Prints a text; returns exit code 0. On a terminal, control characters and invisible ones are written out: the text may
-/// contain what a project's files, a model or a server says.
+/// Prints a text for people; returns exit code 0. On a terminal, control characters and invisible ones are written out: the
+/// text may contain what a project's files, a model or a server says.
 pub fn print(text: &str) -> Result<u8, Error> {
-    let text = shown(text);
+    let fitting = glyphs::fit(text);
+    let text = shown(&fitting);
+    write(&at_words(&text, glyphs::columns(std::io::stdout())))
+}
+
+/// Prints a text that programs read too, such as a patch or a document; returns exit code 0. Only on a terminal it is
+/// changed, as by [`print`].
+pub fn print_exact(text: &str) -> Result<u8, Error> {
+    write(&shown(text))
+}
+
+fn write(text: &str) -> Result<u8, Error> {
     let written = std::io::stdout().lock().write_all(text.as_bytes());
     written.map_err(|error| output_error(&error))?;
     Ok(0)
@@ -18,5 +31,5 @@ pub fn print(text: &str) -> Result<u8, Error> {
 
 /// Prints a JSON value; returns exit code 0.
 pub fn print_json(value: &Value) -> Result<u8, Error> {
-    print(&format!("{value:#}\n"))
+    print_exact(&format!("{value:#}\n"))
 }

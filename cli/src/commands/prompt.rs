@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::tools;
 use crate::args::json::Json;
-use crate::commands::output::{print, print_json};
+use crate::commands::output::{print, print_exact, print_json};
 
 /// Prints the system prompt part by part with sources.
 pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
@@ -30,7 +30,7 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
             neutralise(&part.text)
         )
     });
-    print(&parts.collect::<Vec<_>>().join("\n"))
+    print_exact(&parts.collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints how many bytes each part of the system prompt and each tool, those of MCP servers included, take in a

@@ -6,7 +6,8 @@ mod edit;
 
 use std::io::{IsTerminal, Write, stdout};
 
-use ah_conversation::{ContentBlock, Message, MessageId};
+use ah_agent::without_agent_id;
+use ah_conversation::{ContentBlock, Message, MessageId, is_note};
 use ah_store::{Head, Tree};
 use serde_json::{Value, json};
 
@@ -113,6 +114,9 @@ fn page(message: &Message, keys: &Keys) -> String {
     let mut page = format!("--- {} @{} ---\n", role(message.role), message.seq);
     for block in &message.content {
         match block {
+            ContentBlock::Text { text } if is_note(text) => {
+                page.extend(shown(text).lines().map(|line| format!("| {line}\n")));
+            }
             ContentBlock::Text { text } => page.push_str(&format!("{}\n", shown(text))),
             ContentBlock::Thinking { thinking, .. } => {
                 let lines = shown(thinking);
@@ -125,7 +129,8 @@ fn page(message: &Message, keys: &Keys) -> String {
             ContentBlock::ToolUse(call) => page.push_str(&format!("→ {}\n", keys.show(call, 200))),
             ContentBlock::ToolResult(result) => {
                 let text = result.text();
-                let text = shown(&text);
+                let text = without_agent_id(&text);
+                let text = shown(text);
                 let mut lines = text.lines();
                 for (at, line) in lines.by_ref().take(OUTPUT_LINES).enumerate() {
                     let mark = if at == 0 { '←' } else { ' ' };

@@ -11,7 +11,7 @@ use similar::TextDiff;
 use super::place::{block_on, existing, open_error};
 use crate::args::json::Json;
 use crate::args::subcommands::Rewinding;
-use crate::commands::output::{print, print_json};
+use crate::commands::output::{print, print_exact, print_json};
 use ah::place::take;
 use ah::plan::SessionPlan;
 use ah_config::Config;
@@ -28,9 +28,12 @@ pub fn run(
 ) -> Result<u8, Error> {
     let files = files(config, plan)?;
     block_on(async {
-        let rewind = find(&files, direction)
-            .await?
-            .ok_or_else(|| Error::failure(format!("nothing to {}", direction.verb())))?;
+        let Some(rewind) = find(&files, direction).await? else {
+            return match wanted.json {
+                true => print_json(&json!({"dry_run": wanted.dry_run, "changes": [], "left": []})),
+                false => print(&format!("{}\n", direction.nothing())),
+            };
+        };
         let is_whole = wanted.dry_run || apply(&files, &rewind, config).await?;
         if wanted.json {
             print_json(&to_json(&rewind, wanted.dry_run))?;
@@ -56,7 +59,7 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
         return print_json(&to_json(&back, true));
     }
     let patches = back.changes.iter().map(|edit| unified(edit, config));
-    print(&patches.collect::<String>())
+    print_exact(&patches.collect::<String>())
 }
 
 fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {

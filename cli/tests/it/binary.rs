@@ -125,6 +125,7 @@ impl World {
             .current_dir(self.project())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("LANG", "C.UTF-8")
             .env("HOME", self.home())
             .env("TMPDIR", std::env::temp_dir())
             // Tests may run as root.

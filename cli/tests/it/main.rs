@@ -22,6 +22,7 @@ mod extensions;
 mod faults;
 mod first_request;
 mod first_ten_minutes;
+mod glyphs;
 mod hooks;
 mod hostile_git;
 mod hostile_text;

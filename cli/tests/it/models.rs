@@ -297,3 +297,96 @@ fn the_state_of_the_key_is_told_to_editors() {
         text.stdout
     );
 }
+
+const TWO: &str = r#"{"data": [{"id": "claude-team-large"}, {"id": "claude-team-small"}]}"#;
+const REFUSAL: &str = r#"{"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}"#;
+
+/// A server that refuses every key.
+fn refusing() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut lines = BufReader::new(&stream).lines();
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            let _ = write!(
+                stream,
+                "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{REFUSAL}",
+                REFUSAL.len()
+            );
+        }
+    });
+    url
+}
+
+#[test]
+fn the_doctor_says_what_the_server_has_answered() {
+    let world = World::new();
+    let cases = [
+        (
+            server_of(TWO),
+            "claude-team-large",
+            "ok       server       anthropic answered: the key works, and the model is one of 2",
+            "",
+        ),
+        (
+            server_of(TWO),
+            "claude-team-larg",
+            "note     server       anthropic answered: the key works, but it does not list the model",
+            "did you mean `anthropic/claude-team-large`",
+        ),
+        (
+            refusing(),
+            "sonnet",
+            "problem  server       anthropic refuses the key: ",
+            "invalid x-api-key",
+        ),
+        (
+            "http://127.0.0.1:1".to_owned(),
+            "sonnet",
+            "problem  server       anthropic cannot be reached: ",
+            "cannot connect to 127.0.0.1:1",
+        ),
+        (
+            server_of("<html>"),
+            "sonnet",
+            "note     server       anthropic answered, but without a list of models",
+            "",
+        ),
+    ];
+    for (url, model, line, also) in &cases {
+        let ask = |arguments: &[&str]| {
+            let ah = world.ah(["-m", model].iter().chain(arguments).copied());
+            let ah = ah.env("ANTHROPIC_BASE_URL", url);
+            ah.env("ANTHROPIC_API_KEY", "key-of-a-test").run().stdout
+        };
+        let page = ask(&["doctor"]);
+        assert!(page.contains(line) && page.contains(also), "{page}");
+        let page = ask(&["doctor", "--offline"]);
+        assert!(!page.contains(" server "), "{page}");
+    }
+    // Without a key there is nothing to ask.
+    let page = world.ah(["-m", "sonnet", "doctor"]).run().expect(1).stdout;
+    assert!(!page.contains(" server "), "{page}");
+}
+
+#[test]
+fn a_name_that_is_no_model_gets_the_nearest() {
+    let world = World::new();
+    for (name, expected) in [
+        ("sonet", "did you mean `sonnet`"),
+        ("clade-opus-5", "`claude-opus-5`"),
+        ("gpt-55", "`gpt-5.5`"),
+        // The vendor of a known model is known.
+        ("gpt-5", "OPENAI_API_KEY"),
+        ("nothing-like-it", "hint: known are `fable`"),
+    ] {
+        let ended = world.ah(["-p", "-m", name, "go"]).run();
+        assert_ne!(ended.code, Some(0));
+        assert!(ended.stderr.contains(expected), "{name}: {}", ended.stderr);
+    }
+}

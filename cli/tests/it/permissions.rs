@@ -1,6 +1,7 @@
 //! Permission rules as documented, applied by the real binary.
 
 use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::binary::World;
@@ -155,4 +156,110 @@ fn a_denied_command_does_not_run_in_any_mode() {
         .run()
         .expect(0);
     assert!(file.exists());
+}
+
+/// What a model was told about its calls, in order.
+fn told(server: &Server) -> Vec<String> {
+    let last = server.requests().pop().unwrap();
+    let messages = last.body["messages"].as_array().unwrap().clone();
+    { messages.iter() }
+        .flat_map(|message| message["content"].as_array().cloned().unwrap_or_default())
+        .filter(|block| block["type"] == "tool_result")
+        .map(|block| block["content"].to_string())
+        .collect()
+}
+
+#[test]
+fn nobody_is_asked_about_a_change_that_must_fail() {
+    let edit = |path: &str, old: &str| {
+        uses(
+            "edit",
+            json!({"path": path, "old_string": old, "new_string": "new"}),
+        )
+    };
+    let write = |path: &str| uses("write", json!({"path": path, "content": "x"}));
+    let cases = [
+        (edit("gone.txt", "one"), "`gone.txt`"),
+        (edit("a.txt", "absent"), "old_string is not in `a.txt`"),
+        (edit("a.txt", "one"), "old_string is 2 times in `a.txt`"),
+        (edit("folder", "one"), "`folder`"),
+        (write("folder"), "`folder`"),
+        (write("a.txt/below"), "`a.txt` is a file"),
+    ];
+    let world = World::new();
+    world.write("a.txt", "one one\n");
+    world.write("folder/b.txt", "");
+    let turns = std::iter::once(uses("read", json!({"path": "a.txt"})))
+        .chain(cases.iter().map(|(turn, _)| turn.clone()))
+        .chain([edit("a.txt", "one one"), says("Done.")]);
+    let server = Server::new(turns);
+    let arguments = [
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+        "go",
+    ];
+    let ended = { world.asking_as_typed(&server, arguments) }
+        .at_terminal()
+        .stdin("y\n")
+        .run()
+        .expect(0);
+    let told = told(&server);
+    for ((_, expected), told) in cases.iter().zip(&told[1..]) {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    // The last change was asked about, and only that.
+    assert_eq!(world.text("a.txt"), "new\n", "{}", ended.stderr);
+    assert_eq!(
+        ended.stderr.matches("Allow?").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_change_that_must_fail_says_nothing_about_what_rules_hide() {
+    let answers = |content: &str| {
+        let world = World::new();
+        for name in ["denied.txt", "asked.txt", "unread.txt"] {
+            world.write(name, content);
+        }
+        let rules = json!({"permissions": {
+            "deny": ["Edit(denied.txt)", "Read(unread.txt)"], "ask": ["Read(asked.txt)"],
+        }});
+        world.write(".ah/settings.json", rules.to_string());
+        let edit = |path: &str| {
+            uses(
+                "edit",
+                json!({"path": path, "old_string": "secret", "new_string": "x"}),
+            )
+        };
+        let server = Server::new([
+            edit("denied.txt"),
+            edit("unread.txt"),
+            edit("asked.txt"),
+            says("Done."),
+        ]);
+        let arguments = [
+            "-m",
+            "sonnet",
+            "--no-sandbox",
+            "--permission-mode",
+            "default",
+            "--trust",
+            "go",
+        ];
+        { world.asking_as_typed(&server, arguments) }
+            .at_terminal()
+            .stdin("n\n")
+            .run();
+        told(&server)
+    };
+    let (with, without) = (answers("a secret"), answers("nothing"));
+    assert_eq!(with, without);
+    assert_eq!(with.len(), 3);
+    assert!(with[2].contains("does not want"), "{with:?}");
 }

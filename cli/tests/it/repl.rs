@@ -2,9 +2,11 @@
 
 mod files;
 mod first;
+mod found;
 mod live;
 mod login;
 mod mentions;
+mod notes;
 mod pictures;
 mod sessions;
 mod settings;
@@ -51,7 +53,7 @@ fn a_long_output_is_shown_whole_on_request() {
     seat.types("\x0f");
     seat.sees("no tool output yet");
     seat.says("count");
-    seat.sees("… 6 more lines");
+    seat.sees("... 6 more lines");
     seat.sees("Counted.");
     seat.sees_no_more("interrupts");
     seat.types("\x0f");

@@ -59,7 +59,7 @@ fn settled(world: &World, bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::P
     }
     for (varying, shown) in [
         (r"[^\s']*/ah-demo-\w+", "/tmp/ah-demo-x7Kq2P"),
-        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+) \d+s", "⠹ $1 4s"),
+        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+|waiting for you) \d+s", "⠹ $1 4s"),
     ] {
         let varying = regex::Regex::new(varying).unwrap();
         text = varying.replace_all(&text, shown).into_owned();
@@ -204,4 +204,56 @@ fn a_conversation() {
     let bytes = seat.bytes();
     world.write("go", "");
     check("conversation", &settled(&world, &bytes, (COLUMNS, 30)));
+}
+
+const GREETER: &str = "#!/bin/sh\n# Greets everyone who is named.\nfor name in $*; do\n  echo \"Hello, $name!\"\ndone\n";
+
+/// The user is asked about an edit.
+#[test]
+fn a_question() {
+    let world = World::new();
+    world.write("greet.sh", GREETER);
+    let edit =
+        json!({"path": "greet.sh", "old_string": "in $*; do", "new_string": "in \"$@\"; do"});
+    let server = Server::new([
+        uses("read", json!({"path": "greet.sh"})),
+        Turn {
+            text: Some("`$*` is split at every blank; `\"$@\"` keeps names whole.".into()),
+            ..uses("edit", edit)
+        },
+        says("Done."),
+    ]);
+    let arguments = [
+        "-m",
+        "sonnet",
+        "--no-sandbox",
+        "--permission-mode",
+        "default",
+    ];
+    let ah = world.asking_as_typed(&server, arguments);
+    let mut seat = Seat::of_size(ah, COLUMNS, 30);
+    seat.says("greet people with two names right");
+    seat.sees("Allow?");
+    let bytes = seat.bytes();
+    check("question", &settled(&world, &bytes, (COLUMNS, 30)));
+}
+
+/// The user undoes what the agent did.
+#[test]
+fn an_undo() {
+    let world = World::new();
+    world.write("greet.sh", GREETER);
+    let edit = json!({"path": "greet.sh", "old_string": "Hello", "new_string": "Good evening"});
+    let server = Server::new([uses("edit", edit), says("It greets in the evening now.")]);
+    let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), COLUMNS, 30);
+    seat.says("greet people in the evening");
+    seat.sees("in the evening now.");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("/undo");
+    seat.sees("Continue?");
+    seat.says("y");
+    seat.sees("/redo reverses this");
+    seat.sees_no_more("Esc interrupts");
+    let bytes = seat.bytes();
+    check("undo", &settled(&world, &bytes, (COLUMNS, 30)));
 }

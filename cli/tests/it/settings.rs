@@ -292,7 +292,7 @@ fn the_doctor_lists_what_is_wrong_and_goes_on() {
     world.write(".claude/settings.json", r#"{"model": "haiku", "hoks": {}}"#);
     world.write(".ah/models.json", "{");
     let ended = world
-        .ah(["doctor", "--trust"])
+        .ah(["doctor", "--offline", "--trust"])
         .env("AH_SHELL", "/no/such/shell")
         .env("HTTPS_PROXY", "http://me:password@proxy:1")
         .run();
@@ -306,7 +306,7 @@ fn the_doctor_lists_what_is_wrong_and_goes_on() {
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
 stdout:
 ok       model        haiku (<project>/.claude/settings.json)
-ok       network      HTTPS_PROXY=http://…@proxy:1
+ok       network      HTTPS_PROXY=http://...@proxy:1
 ok       settings     <project>/.claude/settings.json
 problem  settings     <project>/.ah/settings.json:2:12: invalid type: integer `3`, expected a string
                       hint: correct the file, or choose the settings files to read with `--setting-sources`

@@ -83,8 +83,9 @@ fn a_person_is_asked_about_each_command() {
         let asked = there(world.as_typed(["-m", &model, "go"]));
         let ended = asked.at_terminal().stdin(typed).run().expect(0);
         assert_eq!(world.file("made").exists(), is_made, "{}", ended.stderr);
+        let stderr = ended.stderr.replace("\r\n", " ").replace('\n', " ");
         assert!(
-            ended.stderr.contains("so ah asks before each one"),
+            stderr.contains("so ah asks before each one"),
             "{}",
             ended.stderr
         );

@@ -49,11 +49,11 @@ fn a_long_output_is_cut_in_the_middle() {
         ..DONE
     };
     insta::assert_snapshot!(shown(&ended(&bash, &outcome, Layout::of(60))), @r#"
-‹accent:✓ ›‹bold:bash›‹dim: $ ›seq 100‹dim: (1.2s)›
+‹done:✓ ›‹bold:bash›‹dim: $ ›seq 100‹dim: (1.2s)›
   ‹dim:1›
   ‹dim:2›
   ‹dim:3›
-  ‹dim:… 94 more lines: ah show 4 --output›
+  ‹dim:... 94 more lines: ah show 4 --output›
   ‹dim:98›
   ‹dim:99›
   ‹dim:100›
@@ -69,7 +69,7 @@ fn a_long_output_is_cut_in_the_middle() {
     };
     let read = call("read", "src/mian.rs", Some(&PATH));
     insta::assert_snapshot!(shown(&ended(&read, &failed, Layout { width: 40, depth: 1 })), @r#"
-‹dim:│ ›‹warning bold:✗ read›‹dim: ›src/mian.rs‹dim: (2m05s)›
+‹dim:│ ›‹failed bold:✗ read›‹dim: ›src/mian.rs‹dim: (2m05s)›
 ‹dim:│ ›  ‹dim:no file `src/mian.rs`: a line that …›
 "#);
 }
@@ -82,14 +82,14 @@ fn a_long_command_is_below_its_name() {
         Some(&BASH),
     );
     insta::assert_snapshot!(shown(&ended(&bash, &DONE, Layout::of(36))), @r#"
-‹accent:✓ ›‹bold:bash›‹dim: (1.2s)›
+‹done:✓ ›‹bold:bash›‹dim: (1.2s)›
 ‹dim:  $ ›for file in *.rs; do
       rustfmt --check --edition 2024
     "$file"
     done
     a
     b
-‹dim:    … 2 more lines›
+‹dim:    ... 2 more lines›
 "#);
 }
 
@@ -104,7 +104,7 @@ fn details_show_changes_new_files_and_tasks() {
         ..DONE
     };
     insta::assert_snapshot!(shown(&ended(&edit, &outcome, Layout::of(40))), @r#"
-‹accent:✓ ›‹bold:change›‹dim: ›src/a.rs‹added: +1›‹removed: -1›‹dim: (1.2s)›
+‹done:✓ ›‹bold:change›‹dim: ›src/a.rs‹added: +1›‹removed: -1›‹dim: (1.2s)›
   ‹dim:1 ›  a
   ‹dim:2 ›‹removed:- one ›‹removed bold underline:two›
   ‹dim:2 ›‹added:+ one ›‹added bold underline:three›
@@ -116,7 +116,7 @@ fn details_show_changes_new_files_and_tasks() {
         ..DONE
     };
     insta::assert_snapshot!(shown(&ended(&edit, &outcome, Layout::of(40))), @r#"
-‹accent:✓ ›‹bold:change›‹dim: ›src/a.rs‹added: +2›‹removed: -0›‹dim: (1.2s)›
+‹done:✓ ›‹bold:change›‹dim: ›src/a.rs‹added: +2›‹removed: -0›‹dim: (1.2s)›
   ‹dim:1 ›‹added:+ one›
   ‹dim:2 ›‹added:+     two›
 "#);
@@ -132,7 +132,7 @@ fn details_show_changes_new_files_and_tasks() {
         Layout::of(40),
     );
     assert_eq!(rows.len(), 1 + 2 * CHANGE_ENDS + 1);
-    assert_eq!(rows[1 + CHANGE_ENDS].text(), "  … 60 more lines");
+    assert_eq!(rows[1 + CHANGE_ENDS].text(), "  ... 60 more lines");
 
     let tasks = json!({ "newTodos": [
         { "content": "Look", "status": "completed" },
@@ -145,8 +145,8 @@ fn details_show_changes_new_files_and_tasks() {
         ..DONE
     };
     insta::assert_snapshot!(shown(&ended(&call("list", "", None), &outcome, Layout::of(40))), @r#"
-‹accent:✓ ›‹bold:list›‹dim: (1.2s)›
-  ‹accent:☒ ›‹dim struck:Look›
+‹done:✓ ›‹bold:list›‹dim: (1.2s)›
+  ‹done:✓ ›‹dim struck:Look›
   ‹accent:▶ ›‹bold:Doing›
   ‹accent:☐ ›Say
 "#);

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{SessionId, StoreError, Time};
+use ah_conversation::{HOOK_NOTE, NOTE, SessionId, StoreError, Time};
 use rusqlite::OptionalExtension;
 
 use super::lock::{Lock, LockAttempt};
@@ -369,8 +369,9 @@ impl SessionHead {
         self.last_written = newest.map_or(self.created_at, Time);
         let first: Option<String> = connection
             .query_row(
-                "SELECT substr(content, 1, ?) FROM content_blocks WHERE block_type = 'text' ORDER BY id LIMIT 1",
-                [FIRST_TEXT as i64],
+                "SELECT substr(content, 1, ?1) FROM content_blocks \
+                 WHERE block_type = 'text' AND content NOT LIKE ?2 AND content NOT LIKE ?3 ORDER BY id LIMIT 1",
+                (FIRST_TEXT as i64, format!("{NOTE} %"), format!("{HOOK_NOTE} %")),
                 |row| row.get(0),
             )
             .optional()?;

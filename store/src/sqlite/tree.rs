@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::{
     CacheMiss, Cost, Event, EventKind, Message, MessageId, OutputPage, PrefixBreak, SessionId,
-    StoreError, Time, ToolUse, ToolUseId, Usage,
+    StoreError, Time, ToolUse, ToolUseId, Usage, is_note,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -334,9 +334,12 @@ impl Tree {
                     name: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
                     input: blocks::input(row.get::<_, Option<String>>(4)?.as_deref())?,
                 }),
-                None if head.preview.len() < PREVIEW => head
-                    .preview
-                    .push_str(&row.get::<_, Option<String>>(1)?.unwrap_or_default()),
+                None if head.preview.len() < PREVIEW => {
+                    let text = row.get::<_, Option<String>>(1)?.unwrap_or_default();
+                    if !is_note(&text) {
+                        head.preview.push_str(&text);
+                    }
+                }
                 None => {}
             }
         }

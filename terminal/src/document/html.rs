@@ -98,9 +98,9 @@ fn called(call: &ToolUse, result: Option<&ToolResult>, keys: &Keys) -> String {
         return format!("<details><summary>… {key}</summary>\n<pre>{input}</pre></details>\n");
     };
     let (sign, class) = if result.is_error {
-        ("✗", "warning")
+        ("✗", "failed")
     } else {
-        ("✓", "accent")
+        ("✓", "done")
     };
     let time = tool::duration(result.duration_ms);
     let changes = result

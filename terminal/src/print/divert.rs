@@ -19,7 +19,7 @@ pub fn tell(line: &str) {
     match &*TAKER.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(taker) => taker(line),
         None => {
-            let _ = writeln!(anstream::stderr().lock(), "{line}");
+            let _ = writeln!(crate::glyphs::err(), "{line}");
         }
     }
 }

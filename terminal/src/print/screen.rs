@@ -14,6 +14,8 @@ use ah_render::Palette;
 use tokio_util::sync::CancellationToken;
 
 use super::drawn::{Drawn, Size};
+use super::wrap::at_words;
+use crate::glyphs::Fitted;
 
 /// Longest time that a piece of an answer waits for the next one.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -151,7 +153,12 @@ struct Spinner {
 impl Screen {
     /// Returns the streams of the process. `outlet` is notified when standard output cannot be written.
     pub fn of_process(look: Look, outlet: Outlet) -> Self {
-        let screen = Self::new(Box::new(Unbuffered), Box::new(io::stderr()), look, outlet);
+        let out: Box<dyn Write + Send> = match look.out_is_terminal {
+            true => Box::new(Fitted::new(Unbuffered)),
+            false => Box::new(Unbuffered),
+        };
+        let err = Box::new(Fitted::new(io::stderr()));
+        let screen = Self::new(out, err, look, outlet);
         screen.shared.lock().size = Box::new(move || terminal_size().unwrap_or(look.size));
         screen
     }
@@ -269,6 +276,9 @@ impl Screen {
         let shares_line =
             self.look.out_is_terminal && self.look.err_is_terminal && !state.at_line_start;
         let start = if shares_line { "\n" } else { "" };
+        let is_wrapped = self.look.err_is_terminal && !state.is_apart;
+        let columns = if is_wrapped { (state.size)().width } else { 0 };
+        let lines = at_words(lines, columns);
         // A closed standard error is ignored.
         let _ = write!(state.err, "{start}{lines}");
         let _ = state.err.flush();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ah_agent::without_agent_id;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Cost, DisplayKey, Event, EventKind, ExitReason, Host, HostPermission, Interface, LoopAction,
@@ -347,7 +348,7 @@ impl Text {
                     name: tool_name,
                     key,
                     is_command: matches!(kind, Some(DisplayKey::Command(_))),
-                    output: tool_output,
+                    output: without_agent_id(tool_output),
                     is_error: *is_error,
                     duration_ms: *duration_ms,
                 };

@@ -43,7 +43,17 @@ impl Paint {
         self.wrap("\x1b[2m", text)
     }
 
-    /// Returns `text` in bold yellow, which also people with colour blindness can tell from the other colours.
+    /// Returns `text` as something that succeeded.
+    pub fn done(self, text: &str) -> String {
+        self.wrap("\x1b[32m", text)
+    }
+
+    /// Returns `text` as something that failed.
+    pub fn fail(self, text: &str) -> String {
+        self.wrap("\x1b[1;31m", text)
+    }
+
+    /// Returns `text` as a warning.
     pub fn warn(self, text: &str) -> String {
         self.wrap("\x1b[1;33m", text)
     }
@@ -63,8 +73,8 @@ impl Block<'_> {
         let name = neutralise(self.name);
         let time = paint.dim(&format!("({})", seconds(self.duration_ms)));
         let mut lines = vec![match (self.is_error, paint.sign) {
-            (true, _) => format!("{} {time}", paint.warn(&format!("✗ {name}"))),
-            (false, true) => format!("⠋ {name} {time}"),
+            (true, _) => format!("{} {time}", paint.fail(&format!("✗ {name}"))),
+            (false, true) => format!("{} {name} {time}", paint.done("✓")),
             (false, false) => format!("{name} {time}"),
         }];
         for line in self.key_lines(paint.width) {
@@ -199,7 +209,7 @@ bash (1.2s)
             ..PLAIN
         });
         insta::assert_snapshot!(coloured.replace('\x1b', "␛"), @r#"
-␛[1;33m✗ read␛[0m ␛[2m(1m01s)␛[0m
+␛[1;31m✗ read␛[0m ␛[2m(1m01s)␛[0m
   src/mian.rs
   ␛[2mno file `src/mian.rs`␛[0m
 "#);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ah_conversation::{Content, LiveOutput};
+use ah_conversation::{Content, LiveOutput, NOTE};
 use ah_process::{CommandOutcome, Ending, Keep};
 use ah_tools::Shell;
 use tokio_util::sync::CancellationToken;
@@ -138,7 +138,7 @@ fn output(outcome: &CommandOutcome) -> String {
 /// Returns the text that the model is sent.
 pub fn report(line: &str, output: &str) -> String {
     format!(
-        "I have run `{line}`:\n\n```\n{}\n```\n\n",
+        "{NOTE} The user ran `{line}`:\n\n```\n{}\n```\n\n",
         output.trim_end()
     )
 }

@@ -1,4 +1,4 @@
-//! Lists to choose from: sessions of the folder, messages of the session, models.
+//! Lists to choose from: sessions of the folder, messages of the session.
 
 use ah_conversation::{Role, Time};
 use ah_store::{Head, SessionHead};
@@ -74,21 +74,6 @@ pub fn messages(heads: &[Head]) -> Picker {
         }
     });
     Picker::new(Subject::Message, entries.collect())
-}
-
-/// Returns the models that have a short name.
-///
-/// # Errors
-///
-/// If the catalogue cannot be read.
-pub fn models(config: &Config) -> Result<Picker, Error> {
-    let catalog = config.catalog()?;
-    let aliases = catalog.aliases();
-    let entries = aliases.map(|(alias, model)| Entry {
-        label: format!("{alias:<12} {model}"),
-        value: alias.to_owned(),
-    });
-    Ok(Picker::new(Subject::Model, entries.collect()))
 }
 
 fn preview(text: &str) -> String {

@@ -17,7 +17,9 @@ use super::input::Input;
 use super::painter::{self, Painter};
 use super::terminal::{self, Terminal};
 use super::{external_editor, menu, status, suspend, update, view};
+use crate::glyphs::{self, Fitted};
 use crate::print::divert;
+use crate::print::wrap::at_words;
 
 /// Shortest time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -55,7 +57,7 @@ impl DriverSettings {
 pub struct Driver {
     app: App,
     terminal: Terminal,
-    painter: Painter<Stdout>,
+    painter: Painter<Fitted<Stdout>>,
     tasks: UnboundedSender<Task>,
     inputs: Sender<Input>,
     settings: DriverSettings,
@@ -89,7 +91,7 @@ impl Driver {
         Ok(Self {
             app,
             terminal: Terminal::take(inputs.clone())?,
-            painter: Painter::new(io::stdout(), settings.reflows),
+            painter: Painter::new(glyphs::out(), settings.reflows),
             tasks,
             inputs,
             settings,
@@ -222,8 +224,12 @@ impl Driver {
     fn perform(&mut self, effect: Effect) -> bool {
         match effect {
             Effect::Print(lines) => {
-                self.finished.push_str(&lines);
+                self.finished.push_str(&at_words(&lines, self.app.size.0));
                 self.app.is_apart = lines == "\n" || lines.ends_with("\n\n");
+            }
+            Effect::Output(lines) => {
+                self.finished.push_str(&lines);
+                self.app.is_apart = lines.ends_with("\n\n");
             }
             // If the session has ended, it says so itself.
             Effect::Task(task) => drop(self.tasks.send(task)),

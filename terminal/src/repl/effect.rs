@@ -13,6 +13,8 @@ use crate::undo::Direction;
 pub enum Effect {
     /// Prints lines above the live ones.
     Print(String),
+    /// Prints the output of commands above the live lines; its lines stay whole.
+    Output(String),
     /// Clears the screen by scrolling its content away.
     ScrollAway,
     /// Gives the session a task.
@@ -39,7 +41,7 @@ impl Effect {
     /// Returns whether it leads to output above the live lines.
     pub fn prints(&self) -> bool {
         match self {
-            Self::Print(_) => true,
+            Self::Print(_) | Self::Output(_) => true,
             Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..)),
             Self::ScrollAway
             | Self::OpenEditor
@@ -131,6 +133,7 @@ impl Task {
                 | Self::Notify(..)
                 | Self::Attach(_)
                 | Self::Output
+                | Self::List(Subject::Model | Subject::All)
         )
     }
 }

@@ -8,7 +8,7 @@ use crossterm::event::Event;
 use super::activity::RunningTool;
 use super::attach::Attached;
 use super::facts::Facts;
-use super::picker::Picker;
+use super::picker::{Entry, Picker, Subject};
 use super::question::QuestionUpdate;
 
 /// An input of the terminal's state.
@@ -25,6 +25,8 @@ pub enum Input {
     Continued,
     /// Output of a run, to stay in the scrollback: whole lines, or the beginning of one.
     Written(String),
+    /// Output of commands, whose lines stay whole.
+    Output(String),
     /// Messages for the user beside it, likewise.
     Noted(String),
     /// Event of a run.
@@ -39,6 +41,8 @@ pub enum Input {
     Files(Vec<String>),
     /// List to choose from.
     Pick(Picker),
+    /// More entries for the open list of this subject; the flag says whether they replace those it has.
+    More(Subject, Vec<Entry>, bool),
     /// Change of a question.
     Question(QuestionUpdate),
     /// Message that was added to the session's queue.

@@ -25,6 +25,8 @@ pub enum Own {
     Suspend,
     /// Ctrl-_.
     Undo,
+    /// Ctrl-P.
+    Find,
 }
 
 /// Returns the meaning of a key outside of the editor, if it has one.
@@ -38,6 +40,7 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
         (KeyModifiers::ALT, KeyCode::Enter) => Some(Own::FollowUp),
         (KeyModifiers::CONTROL, KeyCode::Char('v')) => Some(Own::Paste),
         (KeyModifiers::CONTROL, KeyCode::Char('o')) => Some(Own::Output),
+        (KeyModifiers::CONTROL, KeyCode::Char('p')) => Some(Own::Find),
         (KeyModifiers::CONTROL, KeyCode::Char('z')) => Some(Own::Suspend),
         // Terminals send the same byte for all of these.
         (KeyModifiers::CONTROL, KeyCode::Char('_' | '7' | '/')) => Some(Own::Undo),

@@ -3,8 +3,8 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::painter::width;
 use crate::print::cut;
+use crate::print::wrap::width;
 
 /// Returns a text as rows of at most `columns`, and the column after its last character. After a row that is just full,
 /// the cursor is in the next one.

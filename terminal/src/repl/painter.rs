@@ -6,8 +6,7 @@
 
 use std::io::{self, Write};
 
-use anstream::adapter::strip_str;
-use unicode_width::UnicodeWidthStr as _;
+use crate::print::wrap::width;
 
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l";
 const END: &str = "\x1b[?25h\x1b[?2026l";
@@ -155,11 +154,6 @@ impl<W: Write> Painter<W> {
         }
         frame.push('\r');
     }
-}
-
-/// Returns the width of a text in columns, without its colours.
-pub fn width(text: &str) -> usize {
-    strip_str(text).map(|part| part.width()).sum()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A list to choose from, filtered by the typed text: sessions, messages, models, lines typed before.
+//! A list to choose from, filtered by the typed text: sessions, messages, models, lines typed before, or all that can be
+//! found.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
@@ -17,6 +18,8 @@ pub enum Subject {
     Message,
     /// Models.
     Model,
+    /// Commands, sessions and files.
+    All,
 }
 
 /// An entry of a list.
@@ -74,6 +77,24 @@ impl Picker {
         };
     }
 
+    /// Adds entries behind the others, or replaces them, under what is `typed`. An entry that the user has gone to stays
+    /// marked.
+    pub fn add(&mut self, entries: Vec<Entry>, replaces: bool, typed: &str) {
+        let marked = self.chosen().filter(|_| self.at > 0);
+        let marked = marked.map(|entry| entry.value.clone());
+        if replaces {
+            self.entries.clear();
+        }
+        self.entries.extend(entries);
+        self.narrow(typed);
+        let value = |at: &usize| &self.entries[*at].value;
+        let place = self
+            .left
+            .iter()
+            .position(|at| Some(value(at)) == marked.as_ref());
+        self.at = place.unwrap_or(0);
+    }
+
     /// Marks the next entry.
     pub fn down(&mut self) {
         self.at = (self.at + 1).min(self.left.len().saturating_sub(1));
@@ -82,6 +103,11 @@ impl Picker {
     /// Marks the previous entry.
     pub fn up(&mut self) {
         self.at = self.at.saturating_sub(1);
+    }
+
+    /// Returns all entries.
+    pub fn into_entries(self) -> Vec<Entry> {
+        self.entries
     }
 
     /// Returns the marked entry, if any matches.
@@ -103,6 +129,7 @@ impl Picker {
             Subject::Session => "session: ",
             Subject::Message => "message: ",
             Subject::Model => "model: ",
+            Subject::All => "find: ",
         }
     }
 }

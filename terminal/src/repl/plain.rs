@@ -15,6 +15,7 @@ use super::question::QuestionUpdate;
 use super::update::prompt::prompt;
 use super::update::submit::{is_exit, submit_line};
 use super::update::update;
+use crate::glyphs;
 use ah_conversation::neutralise;
 
 /// Style of the prompts and commands.
@@ -112,9 +113,9 @@ impl Plain {
     fn take(&mut self, input: Input) -> bool {
         match input {
             Input::Done => self.is_busy = false,
-            Input::Written(text) => {
+            Input::Written(text) | Input::Output(text) => {
                 self.is_announced = false;
-                print(&text);
+                print_answer(&text);
             }
             Input::Noted(text) => {
                 let is_one = io::stdout().is_terminal() && io::stderr().is_terminal();
@@ -183,7 +184,7 @@ impl Plain {
 
     fn perform(&mut self, effect: Effect) -> bool {
         match effect {
-            Effect::Print(text) => print(&text),
+            Effect::Print(text) | Effect::Output(text) => print(&text),
             Effect::Task(task) => self.is_busy = self.tasks.send(task).is_ok(),
             Effect::ScrollAway
             | Effect::OpenEditor
@@ -206,12 +207,22 @@ fn read() -> Option<String> {
     (count > 0).then_some(line)
 }
 
+/// Prints an answer, which a program gets as the model has written it.
+fn print_answer(text: &str) {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        drop(out);
+        return print(text);
+    }
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
 /// Prints to standard output. If that is closed, nothing can be reported.
 fn print(text: &str) {
-    let mut out = io::stdout().lock();
+    let mut out = glyphs::out();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 fn note(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = glyphs::err().write_all(text.as_bytes());
 }

@@ -24,7 +24,7 @@ pub fn text(id: &str, messages: &[Arc<Message>], layout: Layout) -> String {
             .iter()
             .rev()
             .filter(|message| message.role == role && !message.is_summary())
-            .map(|message| message.text().trim().to_owned())
+            .map(|message| message.said().trim().to_owned())
             .find(|text| !text.is_empty())
     };
     let mut rows = vec![Line::of(

@@ -1,12 +1,13 @@
 //! Undo and redo of file changes in the conversation. The user sees what would change and confirms it first.
 
 use ah_agent::checkpoint::{Files, Rewind};
+use ah_conversation::NOTE;
 use ah_render::{Line, Style, diff};
 
 use super::asker::Asker;
 use super::frontend::Link;
 use crate::print::question;
-use crate::undo::{self, Direction, NOTHING_TO_REDO, NOTHING_TO_UNDO, count, show, summary, texts};
+use crate::undo::{self, Direction, count, show, summary, texts};
 use ah_config::{Config, Error};
 
 /// Returns the diffs of all files that tools have changed in the session.
@@ -50,10 +51,7 @@ pub async fn go(
     link: &Link,
 ) -> Result<Option<String>, Error> {
     let Some(rewind) = undo::find(files, direction).await? else {
-        crate::note(match direction {
-            Direction::Undo => NOTHING_TO_UNDO,
-            Direction::Redo => NOTHING_TO_REDO,
-        });
+        crate::note(direction.nothing());
         return Ok(None);
     };
     if !is_agreed(&rewind, direction, config, link).await {
@@ -68,7 +66,7 @@ pub async fn go(
     crate::note(&format!("{changed} changed; {other} reverses this"));
     let summary = summary(&rewind, config);
     Ok(Some(format!(
-        "[ah] The user {verb} file changes:\n{summary}\n"
+        "{NOTE} The user {verb} file changes:\n{summary}\n"
     )))
 }
 

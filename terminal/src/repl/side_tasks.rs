@@ -7,7 +7,8 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use ah_agent::{Controls, SessionChange};
-use ah_conversation::Models;
+use ah_conversation::{Clock as _, Models};
+use ah_store::SystemClock;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::effect::Task;
 use super::input::{Input, Queued};
 use super::notify::NotificationKind;
-use super::{attach, bang, output};
+use super::picker::{Picker, Subject};
+use super::{attach, bang, choices, models, output};
 use crate::message::Keys;
 use ah_config::Config;
 use ah_config::Error;
@@ -73,9 +75,11 @@ impl SideTasks {
                 });
             }
             Task::Output => match self.output().await {
-                Ok(text) => self.tell(Input::Written(text)),
+                Ok(text) => self.tell(Input::Output(text)),
                 Err(error) => crate::warn(&error.message),
             },
+            Task::List(Subject::Model) => self.list_models(),
+            Task::List(Subject::All) => self.list_sessions(),
             Task::Notify(kind, message) => self.notify(kind, &message),
             Task::Mode(mode) => self.controls.request(SessionChange::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
@@ -100,6 +104,37 @@ impl SideTasks {
         let keys = Keys::of(&self.config)?;
         let last = self.store.read(move |tree| output::last(tree, &keys));
         Ok(last.await?)
+    }
+
+    /// Lists the models of the catalogue, and those of the servers when they answer.
+    fn list_models(&self) {
+        let picker = match models::entries(&self.config, &[]) {
+            Ok(entries) => Picker::new(Subject::Model, entries),
+            Err(error) => return crate::warn(&error.message),
+        };
+        self.tell(Input::Pick(picker));
+        let (config, inputs) = (self.config.clone(), self.inputs.clone());
+        tokio::spawn(async move {
+            let servers = ah::model::servers(&config).unwrap_or_default();
+            let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
+            let mut listed = Vec::new();
+            for server in servers {
+                // The models of a server that does not answer are those of the catalogue.
+                if let Ok(listing) = ah::model::look(&config, &server, &date).await {
+                    listed.push((server, listing.models.keys().cloned().collect()));
+                }
+            }
+            if let Ok(entries) = models::entries(&config, &listed) {
+                let _ = inputs.send(Input::More(Subject::Model, entries, true));
+            }
+        });
+    }
+
+    fn list_sessions(&self) {
+        match choices::sessions(&self.config, SystemClock::default().now()) {
+            Ok(sessions) => self.tell(Input::More(Subject::All, sessions.into_entries(), false)),
+            Err(error) => crate::warn(&error.message),
+        }
     }
 
     /// Runs the user's notification command in the background.

@@ -267,6 +267,7 @@ const KEYS: &str = "
   Esc           take back queued messages, otherwise interrupt
   Ctrl-C        interrupt; twice: exit
   Ctrl-R        search the input history
+  Ctrl-P        find a command, a file or a session
   Tab           accept the suggestion; switch to a question and back
   Shift+Tab     next permission mode
   Ctrl-O        show the output of running tools so far, else of the last ones

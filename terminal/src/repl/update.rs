@@ -2,6 +2,7 @@
 
 mod command;
 mod key;
+mod palette;
 pub mod prompt;
 pub mod submit;
 
@@ -37,6 +38,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Gone | Input::Stop(_) => return vec![Effect::Quit],
         Input::Suspend => return vec![Effect::Suspend],
         Input::Continued => return vec![Effect::Continue],
+        Input::Output(text) => return vec![Effect::Output(text)],
         Input::Written(text) | Input::Noted(text) => {
             return app
                 .answer
@@ -64,10 +66,12 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Files(files) => {
+            palette::add_files(app, &files);
             app.suggestions.files = Some(files);
             return key::suggest(app);
         }
-        Input::Pick(picker) => key::pick(app, picker),
+        Input::More(subject, entries, replaces) => palette::add(app, subject, entries, replaces),
+        Input::Pick(picker) => palette::pick(app, picker),
         Input::Question(change) => return question(app, change, now),
         Input::Sent(queued) => app.queued.push(queued),
         Input::Withdrawn(taken, then) => return withdrawn(app, taken, then, now),

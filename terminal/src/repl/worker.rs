@@ -103,7 +103,7 @@ impl SessionWorker {
                 Task::TakeMail => self.take_mail().await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
-                Task::List(subject) => {
+                Task::List(subject @ (Subject::Session | Subject::Message)) => {
                     let listed = self.list(subject).await;
                     self.tell_failure(listed);
                 }
@@ -236,8 +236,12 @@ impl SessionWorker {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                match expanded.blocks(&self.shared.concat(), images, &factory.config) {
-                    Ok(blocks) => self.run_with(&expanded, blocks).await?,
+                match expanded.blocks("", images, &factory.config) {
+                    Ok(blocks) => {
+                        let notes = self.shared.iter().map(ContentBlock::text);
+                        let blocks = notes.chain(blocks).collect();
+                        self.run_with(&expanded, blocks).await?
+                    }
                     Err(error) => Ending::Failed(error.message, error.hint),
                 }
             }
@@ -325,7 +329,7 @@ impl SessionWorker {
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
             Ok(output) => {
-                self.tell(Input::Written(format!(
+                self.tell(Input::Output(format!(
                     "{}\n",
                     ah_conversation::neutralise(&output).trim_end()
                 )));
@@ -380,10 +384,9 @@ impl SessionWorker {
     async fn list(&self, subject: Subject) -> Result<(), Error> {
         let config = &self.factory.config;
         let picker = match subject {
-            Subject::History => return Ok(()),
+            Subject::History | Subject::Model | Subject::All => return Ok(()),
             Subject::Session => choices::sessions(config, SystemClock::default().now())?,
             Subject::Message => choices::messages(&self.store.read(Tree::heads).await?),
-            Subject::Model => choices::models(config)?,
         };
         self.tell(Input::Pick(picker));
         Ok(())

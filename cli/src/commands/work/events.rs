@@ -25,7 +25,7 @@ pub fn show(in_actions: bool) -> impl Fn(&WorkEvent) + Send + Sync {
             if in_actions {
                 let _ = print(&format!("::group::{phase}\n"));
             }
-            ah_terminal::note(&format!("{phase} …"));
+            ah_terminal::note(&format!("{phase} ..."));
         }
         WorkEvent::PhaseEnded(phase, outcome, note) => {
             ah_terminal::note(&ended(*phase, *outcome, note));

@@ -20,7 +20,7 @@ const PLACE: &str = ".github/workflows/ah.yml";
 /// If a different file exists there, or the hub rejects the labels.
 pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
     if is_dry {
-        return crate::commands::output::print(WORKFLOW);
+        return crate::commands::output::print_exact(WORKFLOW);
     }
     write(&work.top)?;
     for (name, colour, meaning) in LABELS {

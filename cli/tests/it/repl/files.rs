@@ -90,11 +90,10 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.says("what now?");
     seat.sees("I see.");
     let last = server.requests().pop().unwrap().body;
-    let said = crate::talk::blocks(&last).pop().unwrap().1["text"].to_string();
-    assert!(
-        said.contains("remove new.txt") && said.contains("what now?"),
-        "{said}"
-    );
+    let mut said = crate::talk::blocks(&last);
+    assert_eq!(said.pop().unwrap().1["text"], "what now?");
+    let note = said.pop().unwrap().1["text"].to_string();
+    assert!(note.contains("remove new.txt"), "{note}: {said:?}");
     assert_eq!(server.refusals(), Vec::<String>::new());
     seat.sees_no_more("Esc interrupts");
     seat.types("\x04");

@@ -78,6 +78,30 @@ fn an_unknown_word_after_a_slash_reaches_no_model() {
 }
 
 #[test]
+fn words_stay_whole_on_a_narrow_terminal() {
+    let world = World::new();
+    let server = Server::new([says("Unused.")]);
+    for columns in [20, 30, 47] {
+        let mut seat = Seat::of_size(world.asking(&server, ["-n", "-m", "sonnet"]), columns, 50);
+        seat.says("/nosuch");
+        seat.says("/effort");
+        seat.sees("high");
+        let rows = seat.scrollback();
+        let words: Vec<_> = rows.split_whitespace().collect();
+        for text in [
+            "There is no command `/nosuch`; `/help` lists all commands.",
+            "the effort is the model's own; /effort takes one of low,",
+        ] {
+            let said: Vec<_> = text.split_whitespace().collect();
+            let is_whole = words.windows(said.len()).any(|shown| shown == said);
+            assert!(is_whole, "{columns}: {text}\n{rows}");
+        }
+        seat.says("/quit");
+        assert_eq!(seat.leaves(), 0);
+    }
+}
+
+#[test]
 fn commands_of_the_peers_are_there() {
     let world = World::new();
     let server = Server::new([says("An answer.")]);

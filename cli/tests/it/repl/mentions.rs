@@ -33,13 +33,13 @@ fn files_are_completed_and_their_lines_are_sent() {
         .collect();
     let at = texts
         .iter()
-        .position(|text| text.starts_with("<file"))
+        .position(|text| text.contains("<file"))
         .unwrap();
     assert_eq!(
         texts[at..at + 3],
         [
-            "<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\nline 7\n</file>",
-            "<file path=\"source\">\nnumbers.txt\nother.txt\n</file>",
+            "[ah] Named in the prompt:\n<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\nline 7\n</file>",
+            "[ah] Named in the prompt:\n<file path=\"source\">\nnumbers.txt\nother.txt\n</file>",
             "explain @source/numbers.txt#5-7 and @source, not @source/other.txt or a@b",
         ]
     );

@@ -1,7 +1,7 @@
 //! The question about a tool call: which tool, on what, and what it would do.
 
 use ah_config::Keeping;
-use ah_conversation::{PermissionRequest, PermissionUpdate, RuleValue};
+use ah_conversation::{PermissionMode, PermissionRequest, PermissionUpdate, RuleValue};
 use ah_render::{Line, Style, diff};
 use serde_json::Value;
 
@@ -115,6 +115,10 @@ fn texts(update: &PermissionUpdate) -> Vec<String> {
         PermissionUpdate::AddRules { rules, .. } => {
             rules.iter().map(RuleValue::to_string).collect()
         }
+        PermissionUpdate::SetMode {
+            mode: PermissionMode::AcceptEdits,
+            ..
+        } => vec!["accept edits".to_owned()],
         PermissionUpdate::SetMode { mode, .. } => vec![format!("mode {}", mode.as_str())],
         PermissionUpdate::AddDirectories { directories, .. } => directories
             .iter()

@@ -7,6 +7,7 @@ use ah_render::Palette;
 
 use super::layout::{self, Window};
 use super::sheet::{Said, Sheet};
+use crate::glyphs;
 use crate::print::Size;
 
 /// A place where questions are asked.
@@ -42,12 +43,12 @@ pub struct Lines<R, W> {
     pub size: Option<Size>,
 }
 
-impl Lines<io::StdinLock<'static>, anstream::AutoStream<io::StderrLock<'static>>> {
+impl Lines<io::StdinLock<'static>, glyphs::Err> {
     /// Returns the form of the process's own terminal, which has this size.
     pub fn of_process(size: Size) -> Self {
         Self {
             input: io::stdin().lock(),
-            output: anstream::stderr().lock(),
+            output: glyphs::err(),
             size: Some(size),
         }
     }

@@ -127,7 +127,7 @@ fn fold(body: Vec<Line>, room: usize, page: usize, columns: usize) -> Vec<Line> 
             let hidden = count - begin - end;
             let mut rows = body[..begin].to_vec();
             let lines = if hidden == 1 { "line" } else { "lines" };
-            rows.push(mark(format!("  … {hidden} more {lines} (Ctrl-O)")));
+            rows.push(mark(format!("  ... {hidden} more {lines} (Ctrl-O)")));
             rows.extend_from_slice(&body[count - end..]);
             rows
         }

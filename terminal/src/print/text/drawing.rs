@@ -1,6 +1,6 @@
 //! A run on a terminal: laid-out answers, calls with their changes, folded thinking.
 
-use ah_agent::SessionUpdate;
+use ah_agent::{SessionUpdate, without_agent_id};
 use ah_conversation::{
     ContentBlock, Interface, Message, Role, Task, TaskKind, TaskUpdate, ToolResult,
 };
@@ -92,8 +92,9 @@ impl Text {
             key,
             kind,
         };
+        let output = result.text();
         let outcome = CallOutcome {
-            output: &result.text(),
+            output: without_agent_id(&output),
             details: result.details.as_ref(),
             is_error: result.is_error,
             duration_ms: result.duration_ms,

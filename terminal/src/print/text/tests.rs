@@ -250,17 +250,18 @@ fn on_a_terminal_nothing_steers_it_but_we() {
     insta::assert_snapshot!(show(view(Interface::Native), TERMINAL, &a_run()), @r#"
 1 Let me look.
 2
-2 ⠋ read ␛[2m(1.2s)␛[0m
+2 ␛[32m✓␛[0m read ␛[2m(1.2s)␛[0m
 2   src/main.rs
 2   ␛[2m1⇥fn main() {}␛[0m
 2
-2 ␛[1;33m✗ bash␛[0m ␛[2m(1.2s)␛[0m
+2 ␛[1;31m✗ bash␛[0m ␛[2m(1.2s)␛[0m
 2   $ make ␛]0;x␇
 2   ␛[2mno rule␛[0m
 2   ␛[2m␛[2J␛[0m
 2
 1 All␛[31m done.
-2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k [01ARZ3ND]␛[0m
+2 ␛[2m24.0k in (20.0k cached) / 200 out (24.2k total), $0.0210, 6% of 200.0k
+2 [01ARZ3ND]␛[0m
 "#);
 }
 
@@ -269,10 +270,10 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
     insta::assert_snapshot!(show(view(Interface::Native), DRAWN, &a_run()), @r#"
 1 Let me look.
 2
-2 ␛[36m✓ ␛[0m␛[1mread␛[0m␛[2m ␛[0msrc/main.rs␛[2m (1.2s)␛[0m
+2 ␛[32m✓ ␛[0m␛[1mread␛[0m␛[2m ␛[0msrc/main.rs␛[2m (1.2s)␛[0m
 2   ␛[2m1   fn main() {}␛[0m
 2
-2 ␛[1m␛[33m✗ bash␛[0m␛[2m $ ␛[0mmake ␛]0;x␇␛[2m (1.2s)␛[0m
+2 ␛[1m␛[31m✗ bash␛[0m␛[2m $ ␛[0mmake ␛]0;x␇␛[2m (1.2s)␛[0m
 2   ␛[2mno rule␛[0m
 2   ␛[2m␛[2J␛[0m
 2

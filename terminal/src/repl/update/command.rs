@@ -74,5 +74,32 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
         Subject::Session => begin(app, "opening", Task::Resume(value), now),
         Subject::Message => begin(app, "opening", Task::GoTo(value), now),
         Subject::Model => vec![Effect::Task(Task::Model(value))],
+        Subject::All => found(app, &value, now),
     }
+}
+
+/// Carries out a choice from all that can be found: a command is performed or begun, a file is inserted, a session is opened.
+fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
+    let Some(call) = slash::call(value) else {
+        if value.starts_with(['@', '/']) {
+            app.editor.insert(format!("{value} "));
+        } else if app.work.is_some() {
+            app.hint = Some("another session opens once the agent has finished".to_owned());
+        } else {
+            return begin(app, "opening", Task::Resume(value.to_owned()), now);
+        }
+        return Vec::new();
+    };
+    let wants_words = matches!(
+        call.command.action,
+        Action::Export | Action::Steer | Action::Rename
+    );
+    let typed = app.editor.take();
+    if wants_words {
+        app.editor.insert(format!("{value} {typed}"));
+        return Vec::new();
+    }
+    let effects = perform(app, &call, now);
+    app.editor.set(&typed);
+    effects
 }

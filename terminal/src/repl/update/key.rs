@@ -12,8 +12,8 @@ use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::{attach, output};
-use super::command;
 use super::submit::{enter, submit};
+use super::{command, palette};
 
 /// Applies a key, a paste, or a change of focus.
 pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
@@ -70,6 +70,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Output) => return vec![output(app)],
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],
+        Some(Own::Find) => return palette::open(app),
         Some(Own::Undo) => app.editor.edit(&[EditCommand::Undo]),
         Some(Own::Escape | Own::Turn) | None => {}
     }
@@ -121,7 +122,7 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
                 value: line.to_owned(),
             });
             let picker = Picker::new(Subject::History, entries.collect());
-            pick(app, picker);
+            palette::pick(app, picker);
             none
         }
         ReedlineEvent::Up => Some(up(app)),
@@ -162,7 +163,7 @@ fn output(app: &App) -> Effect {
     if shown.is_empty() {
         Effect::Task(Task::Output)
     } else {
-        Effect::Print(shown)
+        Effect::Output(shown)
     }
 }
 
@@ -175,18 +176,6 @@ fn next_mode(app: &mut App) -> Vec<Effect> {
     let mut effects = vec![Effect::Task(Task::Mode(session.mode))];
     effects.extend(app.refresh_status());
     effects
-}
-
-/// Opens a list to choose from. The typed text is put aside.
-pub fn pick(app: &mut App, mut picker: Picker) {
-    let typed = app.editor.take();
-    if picker.subject == Subject::History {
-        app.editor.insert(typed.clone());
-        picker.narrow(&typed);
-    }
-    app.suggestions.close();
-    picker.typed_before = typed;
-    app.picker = Some(picker);
 }
 
 /// Closes the list and restores the typed text.
