@@ -55,7 +55,14 @@ pub fn perform(
     options: &Options,
 ) -> Result<u8, Error> {
     match command {
-        Subcommands::Sessions { action, json } => sessions::run(config, action.as_ref(), json),
+        Subcommands::Sessions {
+            action: None,
+            all: true,
+            json,
+        } => sessions::list_all(config, json),
+        Subcommands::Sessions { action, json, .. } => {
+            sessions::run(config, action.as_ref(), json)
+        }
         Subcommands::Show {
             message,
             output: true,

@@ -45,6 +45,8 @@ mod query;
 #[cfg(feature = "sqlite")]
 pub mod serve;
 #[cfg(feature = "sqlite")]
+pub mod session_folders;
+#[cfg(feature = "sqlite")]
 mod session_model;
 #[cfg(feature = "sqlite")]
 pub mod specs;

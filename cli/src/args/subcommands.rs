@@ -20,6 +20,9 @@ pub enum Subcommands {
         /// Action
         #[command(subcommand)]
         action: Option<SessionsAction>,
+        /// List those of all folders
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,

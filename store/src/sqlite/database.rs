@@ -64,7 +64,7 @@ impl Database {
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
         if !path.exists() {
-            CONVERSATION.create(path, |_| Ok(()))?;
+            CONVERSATION.create(path, |fresh| context::date(fresh, paths, id::now()))?;
         } else if log::is_missing_or_empty(path) {
             notices.push(salvage(path)?);
         }

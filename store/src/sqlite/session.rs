@@ -189,6 +189,24 @@ impl SessionStore {
         .await
     }
 
+    /// Records where the session is used, for lists: the working directory, and the branch of its repository. It is written
+    /// in the background, and only if it has changed; a failure changes nothing else.
+    pub fn note_place(&self, folder: &Path, branch: Option<&str>) {
+        let place = [
+            (context::FOLDER, folder.to_string_lossy().into_owned()),
+            (context::GIT_BRANCH, branch.unwrap_or_default().to_owned()),
+        ];
+        let job: Job = Box::new(move |database| {
+            for (key, value) in place {
+                let known = context::get(&database.tree().connection, key);
+                if known.is_ok_and(|known| known.unwrap_or_default() != value) {
+                    let _ = database.set_context(key, &value);
+                }
+            }
+        });
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+    }
+
     /// Assigns the UUID by which other programs identify the session. It can be assigned once.
     pub async fn set_uuid(&self, uuid: String) -> Result<(), StoreError> {
         let given = uuid.clone();

@@ -581,5 +581,6 @@ pub(crate) fn measure(progress: &Progress) -> String {
 }
 
 mod drawing;
+pub mod replay;
 #[cfg(test)]
 mod tests;

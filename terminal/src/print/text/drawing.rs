@@ -78,7 +78,8 @@ impl Text {
         }
     }
 
-    fn draw_result(
+    /// Draws an ended call with the beginning of its output; `more` is the command that shows all of it.
+    pub(super) fn draw_result(
         &self,
         state: &mut State,
         result: &ToolResult,
@@ -110,7 +111,8 @@ impl Text {
         self.draw_rows(state, &rows);
     }
 
-    fn draw_rows(&self, state: &mut State, rows: &[Line]) {
+    /// Draws rows as a block of their own.
+    pub(super) fn draw_rows(&self, state: &mut State, rows: &[Line]) {
         if rows.is_empty() {
             return;
         }
@@ -121,7 +123,7 @@ impl Text {
     }
 
     /// Returns the layout at this depth of subagents.
-    fn layout(&self, depth: usize) -> Layout {
+    pub(super) fn layout(&self, depth: usize) -> Layout {
         Layout {
             depth,
             ..Layout::of(self.paint.width)

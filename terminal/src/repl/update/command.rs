@@ -7,15 +7,21 @@ use ah_conversation::MailKind;
 use super::super::activity::Activity;
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
+use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
-use super::prompt;
+use super::{key, prompt};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
     let is_possible_meanwhile = matches!(
         call.command.action,
-        Action::Help | Action::Steer | Action::Exit | Action::Model
+        Action::Help
+            | Action::Steer
+            | Action::Exit
+            | Action::Model
+            | Action::Tasks
+            | Action::Show
     );
     if app.work.is_some() && !is_possible_meanwhile {
         app.hint = Some(format!(
@@ -53,6 +59,15 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Effort => vec![Effect::Task(Task::Effort(rest))],
         Action::Rename => vec![Effect::Task(Task::Rename(rest))],
         Action::Copy => vec![Effect::Task(Task::Copy)],
+        Action::Tasks => tasks(app, &rest, now),
+        Action::Show => match rest.trim_start_matches('@').parse() {
+            Ok(number) => vec![Effect::Task(Task::Output(Wanted::Of(number)))],
+            Err(_) if rest.is_empty() => vec![Effect::Task(Task::List(Subject::Output))],
+            Err(_) => {
+                app.hint = Some("/show takes the number of a message".to_owned());
+                Vec::new()
+            }
+        },
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
         Action::Exit => vec![Effect::Quit],
     }
@@ -63,6 +78,47 @@ fn begin(app: &mut App, label: &str, task: Task, now: Instant) -> Vec<Effect> {
     vec![Effect::Task(task)]
 }
 
+/// Lists the tasks beside the conversation, shows what one has written, or stops one.
+fn tasks(app: &mut App, rest: &str, now: Instant) -> Vec<Effect> {
+    if rest.is_empty() {
+        match app.background.picker(now) {
+            Some(picker) => key::pick(app, picker),
+            None => {
+                let none = "  No background tasks.\n\n".to_owned();
+                return vec![Effect::Print(none)];
+            }
+        }
+        return Vec::new();
+    }
+    match rest.strip_prefix("stop") {
+        Some(wanted) => end(app, wanted.trim()),
+        None => look(app, rest, now),
+    }
+}
+
+/// Shows what a task beside the conversation has written.
+fn look(app: &mut App, wanted: &str, now: Instant) -> Vec<Effect> {
+    let Some(task) = app.background.find(wanted) else {
+        return no_task(app, wanted);
+    };
+    let head = format!("#{} {}, {}:", task.number, task.label, task.state(now));
+    vec![Effect::Task(Task::Look(task.id.clone(), head))]
+}
+
+/// Stops a task beside the conversation.
+pub fn end(app: &mut App, wanted: &str) -> Vec<Effect> {
+    let Some(task) = app.background.find(wanted) else {
+        return no_task(app, wanted);
+    };
+    app.hint = Some(format!("stopping task #{}", task.number));
+    vec![Effect::Task(Task::End(task.id.clone()))]
+}
+
+fn no_task(app: &mut App, wanted: &str) -> Vec<Effect> {
+    app.hint = Some(format!("there is no task {wanted}; /tasks lists them"));
+    Vec::new()
+}
+
 /// Carries out a choice from a list.
 pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec<Effect> {
     let value = value.to_owned();
@@ -71,8 +127,10 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
             app.editor.set(&value);
             Vec::new()
         }
-        Subject::Session => begin(app, "opening", Task::Resume(value), now),
+        Subject::Session | Subject::SessionAnywhere => begin(app, "opening", Task::Resume(value), now),
         Subject::Message => begin(app, "opening", Task::GoTo(value), now),
         Subject::Model => vec![Effect::Task(Task::Model(value))],
+        Subject::Output => vec![Effect::Task(Task::Output(Wanted::Call(value.into())))],
+        Subject::Task => look(app, &value, now),
     }
 }

@@ -10,6 +10,7 @@ use super::super::app::App;
 use super::super::effect::{Effect, Task};
 use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
+use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::{attach, output};
 use super::command;
@@ -37,6 +38,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     if app.picker.is_some() {
         return choose(app, event, now);
     }
+    let has_shown_output = std::mem::take(&mut app.has_shown_output);
     let had_prefix = std::mem::take(&mut app.has_prefix);
     match keys::chord(had_prefix, &event) {
         Chord::Prefix => {
@@ -67,6 +69,9 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         }
         Some(Own::Turn) if app.questions.switch(&mut app.editor) => return Vec::new(),
         Some(Own::Mode) => return next_mode(app),
+        Some(Own::Output) if has_shown_output => {
+            return vec![Effect::Task(Task::List(Subject::Output))];
+        }
         Some(Own::Output) => return vec![output(app)],
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],
@@ -156,11 +161,13 @@ pub fn suggest(app: &mut App) -> Vec<Effect> {
 }
 
 /// Shows the output so far of the running tools, or that of the last ones.
-fn output(app: &App) -> Effect {
+fn output(app: &mut App) -> Effect {
+    app.has_shown_output = true;
+    app.hint = Some("Ctrl-O again: choose an earlier output".to_owned());
     let tools = app.work.iter().flat_map(|work| &work.tools);
     let shown: String = tools.filter_map(output::so_far).collect();
     if shown.is_empty() {
-        Effect::Task(Task::Output)
+        Effect::Task(Task::Output(Wanted::Last))
     } else {
         Effect::Print(shown)
     }
@@ -179,6 +186,13 @@ fn next_mode(app: &mut App) -> Vec<Effect> {
 
 /// Opens a list to choose from. The typed text is put aside.
 pub fn pick(app: &mut App, mut picker: Picker) {
+    if let Some(former) = app.picker.take() {
+        // Another list of the same kind, which the typed text filters too.
+        picker.narrow(app.editor.text());
+        picker.typed_before = former.typed_before;
+        app.picker = Some(picker);
+        return;
+    }
     let typed = app.editor.take();
     if picker.subject == Subject::History {
         app.editor.insert(typed.clone());
@@ -204,6 +218,24 @@ fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
     match (event.modifiers, event.code) {
         (_, KeyCode::Esc) | (KeyModifiers::CONTROL, KeyCode::Char('c' | 'd')) => {
             close_picker(app);
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('a')) if picker.subject == Subject::Session => {
+            return vec![Effect::Task(Task::List(Subject::SessionAnywhere))];
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('a'))
+            if picker.subject == Subject::SessionAnywhere =>
+        {
+            return vec![Effect::Task(Task::List(Subject::Session))];
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('b'))
+            if matches!(picker.subject, Subject::Session | Subject::SessionAnywhere) =>
+        {
+            picker.turn_branch(app.editor.text());
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('x')) if picker.subject == Subject::Task => {
+            let chosen = picker.chosen().map(|entry| entry.value.clone());
+            close_picker(app);
+            return chosen.map_or_else(Vec::new, |id| command::end(app, &id));
         }
         (KeyModifiers::CONTROL, KeyCode::Char('r' | 'n')) | (_, KeyCode::Down) => picker.down(),
         (KeyModifiers::CONTROL, KeyCode::Char('p')) | (_, KeyCode::Up) => picker.up(),
