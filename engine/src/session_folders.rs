@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ah_agent::git::repository;
-use ah_config::places::SESSIONS;
+use ah_config::places::{SESSIONS, repository_of};
 use ah_config::{Config, Error};
 use ah_store::{KnownSessions, SessionHead, SessionStore, Sessions};
 
@@ -109,6 +109,12 @@ pub fn directory(head: &SessionHead) -> Option<PathBuf> {
 /// Returns the command that continues the session in its folder: `cd ~/project && ah -r 01ARZ…`.
 pub fn way_to(head: &SessionHead, config: &Config) -> String {
     let home = config.environment.home();
+    if let Some(gone) = head.folder.as_ref().filter(|folder| !folder.is_dir())
+        && let (Some(repository), Some(name)) = (repository_of(gone), gone.file_name())
+    {
+        let (repository, name) = (word(repository, home.as_deref()), name.to_string_lossy());
+        return format!("cd {repository} && ah -w {name} -r {}", head.id);
+    }
     match directory(head) {
         Some(folder) => format!("cd {} && ah -r {}", word(&folder, home.as_deref()), head.id),
         None => format!("ah --db {}", word(head.paths.database(), home.as_deref())),

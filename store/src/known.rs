@@ -31,7 +31,11 @@ impl KnownSessions {
     /// Returns the folders of the sessions, the last one added first. Some may be gone.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut seen = HashSet::new();
-        let folders = self.lines().into_iter().rev().filter_map(|line| line.folder);
+        let folders = self
+            .lines()
+            .into_iter()
+            .rev()
+            .filter_map(|line| line.folder);
         folders
             .filter(|folder| seen.insert(folder.clone()))
             .collect()

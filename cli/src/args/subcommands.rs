@@ -80,6 +80,19 @@ pub enum Subcommands {
         #[arg(value_name = "N", required = true, value_parser = message_number)]
         messages: Vec<u32>,
     },
+    /// List the worktrees of this repository, work in one, or remove one
+    #[command(args_conflicts_with_subcommands = true)]
+    Worktree {
+        /// Action
+        #[command(subcommand)]
+        action: Option<WorktreeAction>,
+        /// Work in the one of this name, as with `ah -w NAME`
+        #[arg(value_name = "NAME")]
+        tree: Option<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
     /// Show tokens and cost of the session
     Usage(Json),
     /// Print the session as a document
@@ -294,6 +307,24 @@ pub enum SessionsAction {
         /// The new name
         name: String,
     },
+}
+
+/// Actions on worktrees.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum WorktreeAction {
+    /// Remove a worktree; its branch stays if it has commits of its own
+    #[command(alias = "rm")]
+    Remove {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        tree: String,
+        /// Also if files would be lost
+        #[arg(long)]
+        force: bool,
+    },
+    /// List the worktrees
+    #[command(alias = "ls")]
+    List(Json),
 }
 
 /// Actions on a branch.

@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 
 use ah::plan::is_uuid;
+use ah::worktrees::is_name;
 use clap::{Arg, Command};
 
 /// Lookups of names that exist outside of the command line.
@@ -84,6 +85,11 @@ pub fn sort(
             sorted
                 .options
                 .push(glue("--resume", &value.unwrap_or_default()));
+        } else if option.get_id() == "worktree" {
+            let value = takes(&is_name);
+            sorted
+                .options
+                .push(glue("--worktree", &value.unwrap_or_default()));
         } else if option.is_require_equals_set() {
             sorted.options.push(argument);
         } else {

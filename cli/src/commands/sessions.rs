@@ -83,9 +83,10 @@ fn line(head: &SessionHead, is_newest: bool) -> String {
         .name
         .as_ref()
         .map_or_else(String::new, |name| format!("  [{}]", preview(name, 40)));
-    let branch = head.branch.as_ref().map_or_else(String::new, |branch| {
-        format!("  ({})", preview(branch, 30))
-    });
+    let branch = head
+        .branch
+        .as_ref()
+        .map_or_else(String::new, |branch| format!("  ({})", preview(branch, 30)));
     let text = match &head.problem {
         Some(problem) => format!("cannot be read: {}", problem.reason),
         None => preview(&head.first_text, 40),

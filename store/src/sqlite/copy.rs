@@ -49,12 +49,7 @@ fn copy_files(original: &Paths, copy: &Paths) -> Result<(), Failure> {
 fn forget_names(connection: &Connection) -> Result<(), Failure> {
     connection.execute(
         "DELETE FROM context WHERE key IN (?, ?, ?, ?)",
-        [
-            context::NAME,
-            context::UUID,
-            context::STATE,
-            context::BEGUN,
-        ],
+        [context::NAME, context::UUID, context::STATE, context::BEGUN],
     )?;
     Ok(())
 }

@@ -8,7 +8,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{SessionId, StoreError, Time};
 use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
 use super::salvage::remove_if_exists;
@@ -18,6 +17,7 @@ use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name};
+use ah_conversation::{SessionId, StoreError, Time};
 
 /// Endings of files that only remain after a crash.
 const LEFTOVERS: [&str; 6] = [

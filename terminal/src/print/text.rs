@@ -39,6 +39,8 @@ pub struct View {
     pub group: Option<String>,
     /// Place of permanent permissions, if a person can be asked.
     pub asks: Option<Keeping>,
+    /// Whether the person can type commands beside the run.
+    pub is_conversation: bool,
 }
 
 impl View {
@@ -54,6 +56,7 @@ impl View {
             session: Some(session.session),
             group: skill.filter(|_| is_on_github),
             asks,
+            is_conversation: false,
         }
     }
 }

@@ -139,7 +139,9 @@ pub fn so_far(tool: &RunningTool) -> Option<String> {
     if tool.output.is_empty() {
         return None;
     }
-    let (bytes, before) = tool.output.last(usize::try_from(MOST).unwrap_or(usize::MAX));
+    let (bytes, before) = tool
+        .output
+        .last(usize::try_from(MOST).unwrap_or(usize::MAX));
     let text = String::from_utf8_lossy(&bytes);
     let left_out = match before {
         0 => String::new(),

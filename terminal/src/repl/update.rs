@@ -135,7 +135,9 @@ fn background(app: &mut App, (task, report): &(ah_conversation::Task, TaskUpdate
     if let (TaskUpdate::Ended { ending, .. }, Some(known)) = (report, app.background.find(&task.id))
     {
         let (number, ending) = (known.number, ending.as_str());
-        app.hint = Some(format!("task #{number} {ending}; /tasks {number} shows its output"));
+        app.hint = Some(format!(
+            "task #{number} {ending}; /tasks {number} shows its output"
+        ));
     }
 }
 

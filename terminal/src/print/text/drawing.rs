@@ -36,7 +36,7 @@ impl Text {
             }) => state.answer_number = Some(*seq),
             SessionUpdate::Result(result) => {
                 let key = std::mem::take(&mut state.ended_key);
-                let more = state.answer_number.map(|n| format!("ah show {n} --output"));
+                let more = state.answer_number.map(|number| self.way_to_output(number));
                 self.draw_result(state, result, &key, more.as_deref(), self.layout(0));
             }
             SessionUpdate::Task(task, TaskUpdate::Started) => self.draw_agent(state, task),
@@ -75,6 +75,14 @@ impl Text {
                 self.draw_result(state, result, &key.unwrap_or_default(), None, layout);
             }
             _ => {}
+        }
+    }
+
+    /// Returns what shows the whole outputs of a message's calls.
+    pub(super) fn way_to_output(&self, number: u32) -> String {
+        match self.view.is_conversation {
+            true => format!("/show {number}"),
+            false => format!("ah show {number} --output"),
         }
     }
 

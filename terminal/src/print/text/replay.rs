@@ -105,7 +105,7 @@ impl<'a> Replay<'a> {
             };
             let known = self.calls.get(&result.tool_use_id);
             let key = known.map(|(_, call)| self.text.key_value(call));
-            let more = known.map(|(number, _)| format!("ah show {number} --output"));
+            let more = known.map(|(number, _)| self.text.way_to_output(*number));
             let layout = self.text.layout(0);
             self.text.draw_result(
                 &mut state,

@@ -16,12 +16,7 @@ use super::{key, prompt};
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
     let is_possible_meanwhile = matches!(
         call.command.action,
-        Action::Help
-            | Action::Steer
-            | Action::Exit
-            | Action::Model
-            | Action::Tasks
-            | Action::Show
+        Action::Help | Action::Steer | Action::Exit | Action::Model | Action::Tasks | Action::Show
     );
     if app.work.is_some() && !is_possible_meanwhile {
         app.hint = Some(format!(
@@ -127,7 +122,9 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
             app.editor.set(&value);
             Vec::new()
         }
-        Subject::Session | Subject::SessionAnywhere => begin(app, "opening", Task::Resume(value), now),
+        Subject::Session | Subject::SessionAnywhere => {
+            begin(app, "opening", Task::Resume(value), now)
+        }
         Subject::Message => begin(app, "opening", Task::GoTo(value), now),
         Subject::Model => vec![Effect::Task(Task::Model(value))],
         Subject::Output => vec![Effect::Task(Task::Output(Wanted::Call(value.into())))],

@@ -40,6 +40,7 @@ impl SessionWorker {
             session: None,
             group: None,
             asks: None,
+            is_conversation: true,
         });
         let mut replay = frontend.replay();
         for message in &messages[first..] {
