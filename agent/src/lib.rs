@@ -47,5 +47,5 @@ pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
-pub use subagent::{ALIASES, INHERIT, MAX_RUNNING, SubagentKinds, Subagents};
+pub use subagent::{ALIASES, INHERIT, Isolation, MAX_RUNNING, OwnPlace, SubagentKinds, Subagents};
 pub use toolbox::Toolbox;

@@ -102,7 +102,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         None => interface,
     };
     let mut without_meaning = foreign_options(&matches);
-    let mut options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
+    let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     check(&options)?;
     // A subcommand uses an existing session, whatever `-p` would do.
     let session = match sorted.subcommand {
@@ -123,15 +123,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         Action::Print(concat!("ah ", env!("CARGO_PKG_VERSION"), "\n").to_owned())
     } else if sorted.subcommand.is_some() {
         let subcommand = Subcommands::from_arg_matches(&matches);
-        match subcommand.map_err(|error| explain(&error, None))? {
-            Subcommands::Worktree {
-                tree: Some(name), ..
-            } => {
-                options.resume.worktree = Some(name);
-                Action::Run(TypedPrompt::default())
-            }
-            subcommand => Action::Command(subcommand),
-        }
+        Action::Command(subcommand.map_err(|error| explain(&error, None))?)
     } else if options.mail.steer.is_empty() && options.mail.followup.is_empty() {
         Action::Run(prompt(sorted.words)?)
     } else {

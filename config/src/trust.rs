@@ -87,7 +87,7 @@ impl Trust {
         // A worktree is trusted as its repository is.
         let top = grounds.project.last();
         let top = top.map(|top| repository_of(top).unwrap_or(top.as_path()));
-        let folder = top.map(|top| real(top)).unwrap_or_default();
+        let folder = top.map(real).unwrap_or_default();
         let is_named = |named: &PathBuf| folder.starts_with(real(named));
         let reason = if top.is_none() {
             Some(Reason::NoProject)

@@ -2,6 +2,7 @@
 
 mod agents;
 mod hooks;
+mod isolation;
 pub mod mcp;
 pub mod safety;
 pub mod tools;
@@ -27,6 +28,7 @@ use crate::instructions::{milliseconds, system_prompt};
 use crate::model::{connect, sampling, thinking};
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
+use isolation::InWorktrees;
 use mcp::{mcp_options, without_hosts};
 use tools::Sources;
 
@@ -90,10 +92,18 @@ pub async fn session(
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
+    let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
+    let isolation = InWorktrees {
+        config: config.clone(),
+        store: store.clone(),
+        skills: inputs.skills.clone(),
+        web: web.clone(),
+    };
     let subagents = subagents(
         inputs.skills,
         config,
         inputs.sandbox,
+        Some(Box::new(isolation)),
         &inputs.warn,
         warnings,
     )?;
@@ -104,7 +114,7 @@ pub async fn session(
         skills: inputs.skills,
         active: inputs.active,
         has_person: config.run.host.answers_questions || inputs.has_person,
-        web: web::of(&provider, inputs.sandbox.confined(), config, warnings)?,
+        web,
     };
     let (layered, more) = tools::layered(sources, config).await;
     warnings.extend(more);

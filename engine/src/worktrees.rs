@@ -138,7 +138,7 @@ impl Worktrees {
             .into_iter()
             .chain(words.iter().copied())
             .collect();
-        self.git.run(&words).await.map_err(failed)
+        self.git.run(&words).await.map_err(|error| failed(&error))
     }
 
     /// Returns a worktree of this name for use: an existing one, or a new one at the present commit. Without a name, it is a
@@ -185,7 +185,7 @@ impl Worktrees {
                     self.git.run(&words).await
                 }
             };
-            added.map_err(failed)?;
+            added.map_err(|error| failed(&error))?;
         }
         Ok(Used {
             trees: self,
@@ -281,14 +281,14 @@ impl Worktrees {
     async fn discard(&self, tree: &Worktree) -> Result<(), Error> {
         let path = tree.path.display().to_string();
         let words = ["worktree", "remove", "--force", &path];
-        self.git.run(&words).await.map_err(failed)?;
+        self.git.run(&words).await.map_err(|error| failed(&error))?;
         if let Some(branch) = tree.branch.as_ref().filter(|_| tree.commits == 0)
             && branch.starts_with(BRANCH)
         {
             self.git
                 .run(&["branch", "-D", branch])
                 .await
-                .map_err(failed)?;
+                .map_err(|error| failed(&error))?;
         }
         let _ = fs::remove_file(self.folder().join(format!("{}.lock", tree.name)));
         Ok(())
@@ -320,7 +320,7 @@ impl Used {
     }
 }
 
-fn failed(error: GitError) -> Error {
+fn failed(error: &GitError) -> Error {
     Error::failure(error.to_string())
 }
 

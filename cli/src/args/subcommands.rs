@@ -87,7 +87,7 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: Option<WorktreeAction>,
         /// Work in the one of this name, as with `ah -w NAME`
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", conflicts_with = "json")]
         tree: Option<String>,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]

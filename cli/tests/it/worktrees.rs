@@ -25,7 +25,7 @@ fn git(folder: &Path, words: &[&str]) -> String {
 fn repository() -> World {
     let world = World::new();
     world.write("code.txt", "one\n");
-    let project = world.project().to_owned();
+    let project = world.project();
     git(&project, &["init", "-q", "-b", "main"]);
     git(&project, &["add", "code.txt"]);
     git(&project, &["commit", "-q", "-m", "one"]);
@@ -172,4 +172,53 @@ fn what_cannot_be_a_worktree_is_told() {
         "{}",
         ended.stderr
     );
+}
+
+#[test]
+fn a_subagent_that_wants_a_worktree_changes_files_only_there() {
+    let world = repository();
+    let definition =
+        "---\nname: builder\ndescription: builds\nisolation: worktree\n---\nYou build.\n";
+    world.write(".ah/agents/builder.md", definition);
+    let build = |prompt: &str| {
+        let input = json!({"description": "build", "prompt": prompt, "subagent_type": "builder"});
+        uses("agent", input)
+    };
+    let server = Server::new([
+        build("Write two."),
+        uses("write", json!({"path": "code.txt", "content": "two\n"})),
+        uses("bash", json!({"command": "cat code.txt; pwd"})),
+        says("Built."),
+        build("Only look."),
+        uses("read", json!({"path": "code.txt"})),
+        says("Looked."),
+        says("Done."),
+    ]);
+    let run = world.asking(&server, ["-m", "sonnet", "go"]);
+    run.run().expect(0);
+    let tree = world.file(".ah/worktrees/1");
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap();
+    assert_eq!(read(world.file("code.txt")), "one\n");
+    assert_eq!(read(tree.join("code.txt")), "two\n");
+    let requests = server.requests();
+    let told = |at: usize| requests[at].body.to_string();
+    let shown = tree.display().to_string();
+    assert!(
+        told(1).contains(&format!("Working directory: {shown}")),
+        "{}",
+        told(1)
+    );
+    assert!(told(3).contains(&format!("two\\n{shown}")), "{}", told(3));
+    let left = format!(
+        "Built.\\n\\n[Its changes are in the git worktree {shown}, on worktree-1: 1 changed file.]"
+    );
+    assert!(told(4).contains(&left), "{}", told(4));
+    // The other one found what was committed, and left nothing.
+    assert!(
+        told(6).contains("one") && !told(7).contains("worktree-2"),
+        "{}",
+        told(7)
+    );
+    assert!(!world.file(".ah/worktrees/2").exists());
+    assert_eq!(listed(&world).as_array().unwrap().len(), 1);
 }

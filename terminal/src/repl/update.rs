@@ -2,8 +2,10 @@
 
 mod command;
 mod key;
+mod lists;
 pub mod prompt;
 pub mod submit;
+mod tasks;
 
 use std::time::Instant;
 
@@ -69,7 +71,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.suggestions.files = Some(files);
             return key::suggest(app);
         }
-        Input::Pick(picker) => key::pick(app, picker),
+        Input::Pick(picker) => lists::pick(app, picker),
         Input::Question(change) => return question(app, change, now),
         Input::Sent(queued) => app.queued.push(queued),
         Input::Withdrawn(taken, then) => return withdrawn(app, taken, then, now),

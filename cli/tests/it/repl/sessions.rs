@@ -222,7 +222,7 @@ fn the_list_shows_the_branch_that_a_session_was_on() {
     let world = World::new();
     let server = Server::new([says("One."), says("Two.")]);
     for (branch, prompt) in [("main", "paint the fence"), ("roof", "mend the roof")] {
-        world.write(".git/HEAD", &format!("ref: refs/heads/{branch}\n"));
+        world.write(".git/HEAD", format!("ref: refs/heads/{branch}\n"));
         let ah = world.asking(&server, ["-m", "sonnet", "-n", prompt]);
         ah.run().expect(0);
     }

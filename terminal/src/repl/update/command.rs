@@ -10,7 +10,7 @@ use super::super::effect::{Effect, Task};
 use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
-use super::{key, prompt};
+use super::{prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
@@ -54,7 +54,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Effort => vec![Effect::Task(Task::Effort(rest))],
         Action::Rename => vec![Effect::Task(Task::Rename(rest))],
         Action::Copy => vec![Effect::Task(Task::Copy)],
-        Action::Tasks => tasks(app, &rest, now),
+        Action::Tasks => tasks::perform(app, &rest, now),
         Action::Show => match rest.trim_start_matches('@').parse() {
             Ok(number) => vec![Effect::Task(Task::Output(Wanted::Of(number)))],
             Err(_) if rest.is_empty() => vec![Effect::Task(Task::List(Subject::Output))],
@@ -73,47 +73,6 @@ fn begin(app: &mut App, label: &str, task: Task, now: Instant) -> Vec<Effect> {
     vec![Effect::Task(task)]
 }
 
-/// Lists the tasks beside the conversation, shows what one has written, or stops one.
-fn tasks(app: &mut App, rest: &str, now: Instant) -> Vec<Effect> {
-    if rest.is_empty() {
-        match app.background.picker(now) {
-            Some(picker) => key::pick(app, picker),
-            None => {
-                let none = "  No background tasks.\n\n".to_owned();
-                return vec![Effect::Print(none)];
-            }
-        }
-        return Vec::new();
-    }
-    match rest.strip_prefix("stop") {
-        Some(wanted) => end(app, wanted.trim()),
-        None => look(app, rest, now),
-    }
-}
-
-/// Shows what a task beside the conversation has written.
-fn look(app: &mut App, wanted: &str, now: Instant) -> Vec<Effect> {
-    let Some(task) = app.background.find(wanted) else {
-        return no_task(app, wanted);
-    };
-    let head = format!("#{} {}, {}:", task.number, task.label, task.state(now));
-    vec![Effect::Task(Task::Look(task.id.clone(), head))]
-}
-
-/// Stops a task beside the conversation.
-pub fn end(app: &mut App, wanted: &str) -> Vec<Effect> {
-    let Some(task) = app.background.find(wanted) else {
-        return no_task(app, wanted);
-    };
-    app.hint = Some(format!("stopping task #{}", task.number));
-    vec![Effect::Task(Task::End(task.id.clone()))]
-}
-
-fn no_task(app: &mut App, wanted: &str) -> Vec<Effect> {
-    app.hint = Some(format!("there is no task {wanted}; /tasks lists them"));
-    Vec::new()
-}
-
 /// Carries out a choice from a list.
 pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec<Effect> {
     let value = value.to_owned();
@@ -128,6 +87,6 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
         Subject::Message => begin(app, "opening", Task::GoTo(value), now),
         Subject::Model => vec![Effect::Task(Task::Model(value))],
         Subject::Output => vec![Effect::Task(Task::Output(Wanted::Call(value.into())))],
-        Subject::Task => look(app, &value, now),
+        Subject::Task => tasks::look(app, &value, now),
     }
 }

@@ -13,8 +13,9 @@ use super::super::keys::{self, Chord, Own};
 use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::{attach, output};
-use super::command;
+use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
+use super::{command, tasks};
 
 /// Applies a key, a paste, or a change of focus.
 pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
@@ -184,32 +185,6 @@ fn next_mode(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Opens a list to choose from. The typed text is put aside.
-pub fn pick(app: &mut App, mut picker: Picker) {
-    if let Some(former) = app.picker.take() {
-        // Another list of the same kind, which the typed text filters too.
-        picker.narrow(app.editor.text());
-        picker.typed_before = former.typed_before;
-        app.picker = Some(picker);
-        return;
-    }
-    let typed = app.editor.take();
-    if picker.subject == Subject::History {
-        app.editor.insert(typed.clone());
-        picker.narrow(&typed);
-    }
-    app.suggestions.close();
-    picker.typed_before = typed;
-    app.picker = Some(picker);
-}
-
-/// Closes the list and restores the typed text.
-fn close_picker(app: &mut App) {
-    if let Some(picker) = app.picker.take() {
-        app.editor.set(&picker.typed_before);
-    }
-}
-
 /// Applies a key while a list is open.
 fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
     let Some(picker) = &mut app.picker else {
@@ -235,7 +210,7 @@ fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
         (KeyModifiers::CONTROL, KeyCode::Char('x')) if picker.subject == Subject::Task => {
             let chosen = picker.chosen().map(|entry| entry.value.clone());
             close_picker(app);
-            return chosen.map_or_else(Vec::new, |id| command::end(app, &id));
+            return chosen.map_or_else(Vec::new, |id| tasks::end(app, &id));
         }
         (KeyModifiers::CONTROL, KeyCode::Char('r' | 'n')) | (_, KeyCode::Down) => picker.down(),
         (KeyModifiers::CONTROL, KeyCode::Char('p')) | (_, KeyCode::Up) => picker.up(),
