@@ -79,6 +79,22 @@ pub struct SessionView {
     pub session: String,
 }
 
+/// Returns what the frontend of a session needs.
+fn view(
+    provider: &dyn Provider,
+    tools: &Toolbox,
+    store: &SessionStore,
+    config: &Config,
+) -> SessionView {
+    SessionView {
+        interface: config.interface,
+        model: provider.model().clone(),
+        tools: tools.specs().clone(),
+        cwd: config.environment.cwd().to_owned(),
+        session: store.id().to_string(),
+    }
+}
+
 /// Returns the parts of a session on `store`, and warnings for the user. `make_frontend` creates the frontend.
 ///
 /// # Errors
@@ -93,17 +109,11 @@ pub async fn session(
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
     let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
-    let isolation = InWorktrees {
-        config: config.clone(),
-        store: store.clone(),
-        skills: inputs.skills.clone(),
-        web: web.clone(),
-    };
     let subagents = subagents(
         inputs.skills,
         config,
         inputs.sandbox,
-        Some(Box::new(isolation)),
+        Some(InWorktrees::of(config, store, inputs.skills, &web)),
         &inputs.warn,
         warnings,
     )?;
@@ -131,13 +141,7 @@ pub async fn session(
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
-    let frontend = make_frontend(SessionView {
-        interface: config.interface,
-        model: provider.model().clone(),
-        tools: tools.specs().clone(),
-        cwd: config.environment.cwd().to_owned(),
-        session: store.id().to_string(),
-    });
+    let frontend = make_frontend(view(&*provider, &tools, store, config));
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
         None => provider.clone(),

@@ -129,19 +129,13 @@ impl Subagents {
             .ok_or_else(|| {
                 format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
             })?;
-        let place = self.own_place(&agent).await?;
-        if let Some(place) = &place {
-            settings.prompt = self.kinds.prompt(&agent, place.context()).into();
-            let places = &mut settings.permissions.places;
-            place.folder().clone_into(&mut places.cwd);
-            place.folder().clone_into(&mut places.project);
-        }
+        let place = self.own_place(&agent, &mut settings).await?;
         let relay = relay(&parent, &task, &agent, context);
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
         prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
-        let own_tools = place.as_ref().map_or(&[] as &[_], |place| place.tools());
-        let mut toolbox = self.toolbox(&parent, &agent, own_tools, is_background);
+        let own = place.as_ref().map_or(&[] as &[_], |place| place.tools());
+        let mut toolbox = self.toolbox(&parent, &agent, own, is_background);
         if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
             toolbox = toolbox.with_servers(servers, PATIENCE);
         }
@@ -168,14 +162,23 @@ impl Subagents {
         })
     }
 
-    /// Returns a place of its own for a subagent whose definition wants one.
-    async fn own_place(&self, agent: &Agent) -> Result<Option<Box<dyn OwnPlace>>, String> {
+    /// Returns a place of its own for a subagent whose definition wants one, and moves its settings there.
+    async fn own_place(
+        &self,
+        agent: &Agent,
+        settings: &mut SessionSettings,
+    ) -> Result<Option<Box<dyn OwnPlace>>, String> {
         if !agent.is_isolated {
             return Ok(None);
         }
         let isolation = self.kinds.isolation.as_ref();
         let isolation = isolation.ok_or("there are no worktrees for subagents here")?;
-        isolation.enter().await.map(Some)
+        let place = isolation.enter().await?;
+        settings.prompt = self.kinds.prompt(agent, place.context()).into();
+        let places = &mut settings.permissions.places;
+        place.folder().clone_into(&mut places.cwd);
+        place.folder().clone_into(&mut places.project);
+        Ok(Some(place))
     }
 
     fn definition(&self, name: Option<&str>) -> Result<Arc<Agent>, String> {

@@ -18,14 +18,11 @@ use crate::worktrees::{Left, Used, Worktrees};
 
 /// Makes worktrees of the session's repository.
 pub struct InWorktrees {
-    /// The session's configuration.
-    pub config: Config,
+    config: Config,
     /// The store that keeps whole outputs.
-    pub store: Arc<SessionStore>,
-    /// All skills.
-    pub skills: Arc<Skills>,
-    /// Access to the web.
-    pub web: Web,
+    store: Arc<SessionStore>,
+    skills: Arc<Skills>,
+    web: Web,
 }
 
 /// A worktree, with the tools that work in it.
@@ -37,6 +34,21 @@ struct InWorktree {
 }
 
 impl InWorktrees {
+    /// Returns the port of a session with this configuration, store, skills and access to the web.
+    pub fn of(
+        config: &Config,
+        store: &Arc<SessionStore>,
+        skills: &Arc<Skills>,
+        web: &Web,
+    ) -> Box<dyn Isolation> {
+        Box::new(Self {
+            config: config.clone(),
+            store: store.clone(),
+            skills: skills.clone(),
+            web: web.clone(),
+        })
+    }
+
     async fn make(&self) -> Result<InWorktree, Error> {
         let trees = Worktrees::find(&self.config.environment)?;
         let used = trees.enter(None).await?;
