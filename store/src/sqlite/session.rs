@@ -190,7 +190,7 @@ impl SessionStore {
     }
 
     /// Records where the session is used, for lists: the working directory, and the branch of its repository. It is written
-    /// in the background, and only if it has changed; a failure changes nothing else.
+    /// with the next records.
     pub fn note_place(&self, folder: &Path, branch: Option<&str>) {
         let place = [
             (context::FOLDER, folder.to_string_lossy().into_owned()),
@@ -198,10 +198,7 @@ impl SessionStore {
         ];
         let job: Job = Box::new(move |database| {
             for (key, value) in place {
-                let known = context::get(&database.tree().connection, key);
-                if known.is_ok_and(|known| known.unwrap_or_default() != value) {
-                    let _ = database.set_context(key, &value);
-                }
+                database.note_context(key, value);
             }
         });
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));

@@ -92,6 +92,7 @@ async fn a_session_says_where_it_was_used_last() {
     for (folder, branch) in [("/a", Some("main")), ("/b", None)] {
         let held = open_quietly(&paths).await;
         held.note_place(folder.as_ref(), branch);
+        append(&held, &Speaker::default().prompt("more")).await;
         drop(held);
         assert_eq!(head().folder.as_deref(), Some(folder.as_ref()));
         assert_eq!(head().branch.as_deref(), branch);
