@@ -445,7 +445,7 @@ fn full_outputs_are_available_at_any_time() {
         "'half | work | Ctrl-O",
         "half_ working hinting  →  Output(Last)",
     );
-    check("Ctrl-O | Ctrl-O", "_  →  Output(Last), List(Output)");
+    check("Ctrl-O | Ctrl-O", "_  →  List(Output)");
 }
 
 #[test]
