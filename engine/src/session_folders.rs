@@ -97,7 +97,8 @@ pub fn is_here(head: &SessionHead, config: &Config) -> bool {
 /// Returns the folder in which the session is found by its id; `None` if that was not recorded.
 pub fn directory(head: &SessionHead) -> Option<PathBuf> {
     let folder = head.paths.database().parent()?;
-    let above = (folder.file_name()? == SESSIONS).then(|| folder.parent())?;
+    let is_in_project = folder.file_name()? == SESSIONS;
+    let above = folder.parent().filter(|_| is_in_project);
     match (above, &head.folder) {
         // Where the project was before it was moved does not count.
         (Some(above), Some(used)) if used.starts_with(above) && used.is_dir() => Some(used.clone()),

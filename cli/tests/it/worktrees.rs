@@ -57,7 +57,20 @@ fn a_worktree_without_changes_is_removed_and_its_session_stays() {
     assert_eq!(git(&world.project(), &["status", "--porcelain"]), "");
     // The same name goes on in the session.
     let all = world.as_typed(["sessions", "--all"]).run().expect(0).stdout;
-    assert!(all.contains("(worktree-look)  look around"), "{all}");
+    assert!(
+        all.contains("(worktree-look)  look around") && all.starts_with(&folder),
+        "{all}"
+    );
+    let listed = world.as_typed(["sessions", "--all", "--json"]).run();
+    let listed: Value = serde_json::from_str(&listed.expect(0).stdout).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let ended = world.asking(&server, ["-m", "sonnet", "-r", id, "go on"]);
+    let way = format!(
+        "hint: cd {} && ah -w look -r {id}",
+        world.project().display()
+    );
+    let told = ended.run().expect(1).stderr;
+    assert!(told.contains(&way), "{told}");
     let run = world.asking(&server, ["-m", "sonnet", "-w", "look", "and now?"]);
     run.run().expect(0);
     let told = server.requests()[1].body["messages"].to_string();
