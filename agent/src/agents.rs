@@ -42,6 +42,8 @@ pub struct Agent {
     pub memory: Option<MemoryScope>,
     /// Whether it runs in the background by default.
     pub background: bool,
+    /// Whether it works in a git worktree of its own.
+    pub is_isolated: bool,
     /// Reasoning effort.
     pub effort: Option<Effort>,
     /// Text prepended to the first prompt when it is the main agent.
@@ -112,6 +114,7 @@ struct AgentFields {
     skills: Option<WordList>,
     memory: Option<MemoryScope>,
     background: Option<bool>,
+    isolation: Option<String>,
     /// A name, or a number that only one vendor's models understand.
     effort: Option<Value>,
     initial_prompt: Option<String>,
@@ -160,6 +163,11 @@ impl Agent {
         }
         let mode = fields.permission_mode.as_deref().map(str::parse);
         let effort = fields.effort.filter(Value::is_string);
+        let is_isolated = match fields.isolation.as_deref() {
+            None | Some("") => false,
+            Some("worktree") => true,
+            Some(other) => return Err(format!("`isolation`: `{other}` is not `worktree`")),
+        };
         let words = |list: Option<WordList>| list.map(|list| list.0);
         Ok(Self {
             name: name.trim().to_owned(),
@@ -173,6 +181,7 @@ impl Agent {
             skills: words(fields.skills).unwrap_or_default(),
             memory: fields.memory,
             background: fields.background.unwrap_or(false),
+            is_isolated,
             effort: effort
                 .map(serde_json::from_value)
                 .transpose()

@@ -47,5 +47,7 @@ pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
-pub use subagent::{ALIASES, INHERIT, MAX_RUNNING, SubagentKinds, Subagents, without_agent_id};
+pub use subagent::{
+    ALIASES, INHERIT, Isolation, MAX_RUNNING, OwnPlace, SubagentKinds, Subagents, without_agent_id,
+};
 pub use toolbox::Toolbox;

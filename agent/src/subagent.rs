@@ -4,6 +4,7 @@
 //! as the parent before its calls run ([`Subagents::register_parent`]).
 
 mod begin;
+mod isolation;
 mod registry;
 mod relay;
 mod work;
@@ -23,6 +24,7 @@ use crate::skills::Skills;
 use crate::tool_search::ToolSearchMode;
 use crate::{Controls, Ports, SessionSettings};
 pub use begin::{ALIASES, INHERIT};
+pub use isolation::{Isolation, OwnPlace};
 pub use registry::MAX_RUNNING;
 use registry::SubagentRegistry;
 pub use work::without_agent_id;
@@ -46,6 +48,8 @@ pub struct SubagentKinds {
     pub memory: Vec<(MemoryScope, PathBuf)>,
     /// Whether subagents may run in the background.
     pub allow_background: bool,
+    /// Makes places for definitions that want one of their own; `None` if there are none.
+    pub isolation: Option<Box<dyn Isolation>>,
     /// Creates an empty set of MCP servers, for a definition's own servers.
     pub servers: Option<Box<dyn Fn() -> Arc<dyn Servers> + Send + Sync>>,
 }

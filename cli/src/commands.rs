@@ -30,6 +30,7 @@ pub mod tree;
 pub mod undo;
 pub mod usage;
 pub mod work;
+pub mod worktree;
 
 use std::sync::OnceLock;
 
@@ -55,7 +56,12 @@ pub fn perform(
     options: &Options,
 ) -> Result<u8, Error> {
     match command {
-        Subcommands::Sessions { action, json } => sessions::run(config, action.as_ref(), json),
+        Subcommands::Sessions {
+            action: None,
+            all: true,
+            json,
+        } => sessions::list_all(config, json),
+        Subcommands::Sessions { action, json, .. } => sessions::run(config, action.as_ref(), json),
         Subcommands::Show {
             message,
             output: true,
@@ -76,6 +82,7 @@ pub fn perform(
         Subcommands::Undo(wanted) => undo::run(config, plan, Direction::Undo, &wanted),
         Subcommands::Redo(wanted) => undo::run(config, plan, Direction::Redo, &wanted),
         Subcommands::Rmm { messages } => tree::remove(config, plan, &messages),
+        Subcommands::Worktree { action, json, .. } => worktree::run(config, action.as_ref(), json),
         Subcommands::Usage(form) => usage::run(config, plan, form),
         Subcommands::Export { html: true, .. } => export::run(config, plan, ExportFormat::Html),
         Subcommands::Export { format, .. } => export::run(config, plan, format),

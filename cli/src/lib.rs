@@ -54,9 +54,22 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
         written.map_err(|error| output_error(&error))?;
         return Ok(0);
     }
-    let (plan, options) = (&invocation.session, &invocation.options);
+    let options = &invocation.options;
     let environment = environment::read(options.settings.cd.as_deref())?;
     glyphs::choose(&environment);
+    if let (Some(name), Action::Run(_)) = (&options.resume.worktree, &invocation.action) {
+        let used = commands::worktree::enter(name, &environment)?;
+        let environment = environment::read(Some(&used.path()))?;
+        let done = run_in(invocation, environment);
+        commands::worktree::leave(used);
+        return done;
+    }
+    run_in(invocation, environment)
+}
+
+/// Runs the command in the working directory of `environment`; returns the exit code.
+fn run_in(invocation: Invocation, environment: Environment) -> Result<u8, Error> {
+    let (plan, options) = (&invocation.session, &invocation.options);
     let overlay = Overlay::of_process().unwrap_or_else(|error| {
         // The program itself is intact, and may be needed for the repair.
         report(&commands::embed::damaged(&error));

@@ -24,6 +24,7 @@ pub mod found_file;
 pub mod installed;
 mod keeping;
 pub mod layers;
+mod layout;
 mod login;
 mod mcp;
 mod models;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{Environment, Interface, Layer};
 
 use crate::config::Config;
+use crate::layout::sessions_beside;
+pub use crate::layout::{SESSIONS, WORKTREES, repository_of};
 
-/// Folder of a project's sessions, settings, tools and skills, below the working directory.
-pub const SESSIONS: &str = ".ah";
 /// Folders of other agents whose files count too, highest precedence last.
 const FOREIGN: [&str; 2] = [".agents", ".claude"];
 
@@ -21,6 +21,9 @@ pub fn project_root(environment: &Environment) -> PathBuf {
 /// Returns the folders that may have the sessions of the project at `root`, nearest first; the last is for the first
 /// session. There is at least one.
 pub fn session_folders(environment: &Environment, root: &Path) -> Vec<PathBuf> {
+    if let Some(beside) = sessions_beside(root) {
+        return vec![beside];
+    }
     let folders = of_project(environment, root).map(|folder| folder.join(SESSIONS));
     let mut folders: Vec<_> = folders.collect();
     if folders.is_empty() {
@@ -39,6 +42,8 @@ pub(crate) fn own_settings(home: &Path, environment: &Environment, root: &Path) 
 fn own_folder(home: &Path, environment: &Environment, root: &Path) -> PathBuf {
     let top = of_project(environment, root).last();
     let top = top.unwrap_or(environment.cwd());
+    // What is the user's for a repository is for its worktrees too.
+    let top = repository_of(top).unwrap_or(top);
     let name = top.file_name().unwrap_or_default().to_string_lossy();
     home.join("projects")
         .join(ah_mcp::folder_name(&name, Some(top)))
@@ -64,12 +69,13 @@ pub struct SessionFolder {
 
 impl Config {
     /// Returns the folder of sessions. A repository has one for all of its folders: `.ah` at its top, or nearer if there are
-    /// sessions already. Hosts of the Agent SDKs list sessions by working directory, so each has its own for them. For a
-    /// project that cannot be written it is below the user's folder.
+    /// sessions already. Hosts of the Agent SDKs list sessions by working directory, so each has its own for them. A worktree has
+    /// its sessions beside it, where they stay without it. For a project that cannot be written it is below the user's folder.
     pub fn session_folder(&self) -> SessionFolder {
         let environment = &self.environment;
         let path = match self.interface {
-            Interface::AgentSdk => environment.cwd().join(SESSIONS),
+            Interface::AgentSdk => sessions_beside(&self.project_root)
+                .unwrap_or_else(|| environment.cwd().join(SESSIONS)),
             Interface::Native => {
                 let mut folders = session_folders(environment, &self.project_root);
                 let used = folders.iter().position(|folder| has_sessions(folder));

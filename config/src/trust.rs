@@ -14,6 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::neutralise;
+
+use crate::layout::repository_of;
 pub use memory::Memory;
 
 /// The ways to trust a folder.
@@ -82,8 +84,10 @@ pub struct Grounds<'a> {
 impl Trust {
     /// Decides whether the project is trusted.
     pub fn decide(grounds: &Grounds<'_>) -> Self {
+        // A worktree is trusted as its repository is.
         let top = grounds.project.last();
-        let folder = top.map(|top| real(top)).unwrap_or_default();
+        let top = top.map(|top| repository_of(top).unwrap_or(top.as_path()));
+        let folder = top.map(real).unwrap_or_default();
         let is_named = |named: &PathBuf| folder.starts_with(real(named));
         let reason = if top.is_none() {
             Some(Reason::NoProject)

@@ -56,6 +56,12 @@ impl Environment {
         }
     }
 
+    /// Returns the same environment with this working directory.
+    #[must_use]
+    pub fn within(self, cwd: PathBuf) -> Self {
+        Self { cwd, ..self }
+    }
+
     /// Returns the working directory.
     pub fn cwd(&self) -> &Path {
         &self.cwd

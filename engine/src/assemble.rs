@@ -2,6 +2,7 @@
 
 mod agents;
 mod hooks;
+mod isolation;
 pub mod mcp;
 pub mod safety;
 pub mod tools;
@@ -27,6 +28,7 @@ use crate::instructions::{milliseconds, system_prompt};
 use crate::model::{connect, sampling, thinking};
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
+use isolation::InWorktrees;
 use mcp::{mcp_options, without_hosts};
 use tools::Sources;
 
@@ -77,6 +79,22 @@ pub struct SessionView {
     pub session: String,
 }
 
+/// Returns what the frontend of a session needs.
+fn view(
+    provider: &dyn Provider,
+    tools: &Toolbox,
+    store: &SessionStore,
+    config: &Config,
+) -> SessionView {
+    SessionView {
+        interface: config.interface,
+        model: provider.model().clone(),
+        tools: tools.specs().clone(),
+        cwd: config.environment.cwd().to_owned(),
+        session: store.id().to_string(),
+    }
+}
+
 /// Returns the parts of a session on `store`, and warnings for the user. `make_frontend` creates the frontend.
 ///
 /// # Errors
@@ -90,10 +108,12 @@ pub async fn session(
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
+    let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
     let subagents = subagents(
         inputs.skills,
         config,
         inputs.sandbox,
+        Some(InWorktrees::of(config, store, inputs.skills, &web)),
         &inputs.warn,
         warnings,
     )?;
@@ -104,7 +124,7 @@ pub async fn session(
         skills: inputs.skills,
         active: inputs.active,
         has_person: config.run.host.answers_questions || inputs.has_person,
-        web: web::of(&provider, inputs.sandbox.confined(), config, warnings)?,
+        web,
     };
     let (layered, more) = tools::layered(sources, config).await;
     warnings.extend(more);
@@ -121,13 +141,7 @@ pub async fn session(
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
-    let frontend = make_frontend(SessionView {
-        interface: config.interface,
-        model: provider.model().clone(),
-        tools: tools.specs().clone(),
-        cwd: config.environment.cwd().to_owned(),
-        session: store.id().to_string(),
-    });
+    let frontend = make_frontend(view(&*provider, &tools, store, config));
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
         None => provider.clone(),

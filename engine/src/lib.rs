@@ -18,6 +18,7 @@ pub mod confinement;
 pub mod expand;
 #[cfg(feature = "sqlite")]
 pub mod export;
+mod git_program;
 #[cfg(feature = "sqlite")]
 mod host;
 #[cfg(feature = "sqlite")]
@@ -46,10 +47,13 @@ mod query;
 #[cfg(feature = "sqlite")]
 pub mod serve;
 #[cfg(feature = "sqlite")]
+pub mod session_folders;
+#[cfg(feature = "sqlite")]
 mod session_model;
 #[cfg(feature = "sqlite")]
 pub mod specs;
 pub mod warn;
+pub mod worktrees;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

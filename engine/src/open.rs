@@ -10,6 +10,7 @@ use ah_store::{Holder, OpenError, SessionStore};
 use crate::assemble::{self, SessionInputs, SessionView};
 use crate::place::SessionLocation;
 use crate::plan::SessionPlan;
+use crate::session_folders::note_place;
 use crate::session_model::SessionModel;
 
 /// A session ready to run, its store, and warnings for the user.
@@ -58,6 +59,7 @@ pub async fn open(
         Err(OpenError::Store(error)) => return Err(error.into()),
     };
     location.prepare(&store, plan, fork_at).await?;
+    note_place(&store, config);
     if let Some(name) = recorded_as {
         store.set_model(name).await?;
     }

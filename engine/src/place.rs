@@ -16,6 +16,9 @@ use ah_store::{
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error};
 
+pub use crate::session_folders::sessions;
+use crate::session_folders::{elsewhere, known_sessions, sessions_in, way_to};
+
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
 
 /// Location of a session.
@@ -85,7 +88,7 @@ impl SessionLocation {
         } else {
             // First, so that a session whose creation fails half-way is still the user's.
             if let (Some(known), Some(id)) = (&self.known, self.paths.id())
-                && let Err(error) = known.add(&id)
+                && let Err(error) = known.add(&id, self.paths.folder())
             {
                 tracing::warn!("cannot note the session as the user's: {error}");
             }
@@ -189,7 +192,15 @@ fn chosen(
                             "No conversation found with session ID: {wanted}"
                         )));
                     }
-                    None => return Err(error.into()),
+                    None => {
+                        return Err(match elsewhere(wanted, config) {
+                            Some(head) => Error::failure(format!(
+                                "the session `{wanted}` is of another folder"
+                            ))
+                            .hint(way_to(&head, config)),
+                            None => error.into(),
+                        });
+                    }
                 }
             }
         },
@@ -271,28 +282,6 @@ fn copy(sessions: &Sessions, original: &Paths) -> Result<Paths, Error> {
     Ok(sessions.copy(original)?)
 }
 
-/// Returns the sessions of the working directory. Those that the user has not made are used only by their id, and without
-/// trust the folder must not be a link.
-pub fn sessions(config: &Config) -> Sessions {
-    sessions_in(config.session_folder().path, config)
-}
-
-fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
-    let sessions = Sessions::in_folder(folder);
-    let sessions = sessions.known_by(known_sessions(config));
-    if config.trust.is_given() {
-        sessions
-    } else {
-        sessions.without_link()
-    }
-}
-
-/// Returns the list of the user's sessions; `None` without a home.
-fn known_sessions(config: &Config) -> Option<KnownSessions> {
-    let home = config.home.as_ref()?;
-    Some(KnownSessions::at(home.join("sessions")))
-}
-
 /// Returns the file in which the Agent SDKs look for the conversation; `None` if the session leaves nothing behind.
 pub fn transcript(store: &SessionStore, config: &Config) -> Option<PathBuf> {
     let path = transcript_path(config, store.uuid())?;
@@ -316,7 +305,7 @@ pub(crate) fn take_new(config: &Config, begun: Time) -> Result<SessionStore, Ope
     let paths = sessions(config).begun_at(begun);
     // First, so that a session whose creation fails half-way is still the user's.
     if let (Some(known), Some(id)) = (known_sessions(config), paths.id())
-        && let Err(error) = known.add(&id)
+        && let Err(error) = known.add(&id, paths.folder())
     {
         tracing::warn!("cannot note the session as the user's: {error}");
     }

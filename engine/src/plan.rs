@@ -17,6 +17,8 @@ pub struct SessionPlan {
     pub at: Option<ResumePoint>,
     /// Whether nothing is stored on disk.
     pub ephemeral: bool,
+    /// Whether a person chooses from a list instead, where that is possible.
+    pub is_listed: bool,
 }
 
 /// A message to continue after, as a host names it.

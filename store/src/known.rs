@@ -1,15 +1,16 @@
 //! The sessions that this user has made or chosen, by id: a folder of sessions may have come with a project, and what lies
-//! in it is then nobody's words but its author's.
+//! in it is then nobody's words but its author's. The list also says in which folder each was, so that sessions of all
+//! folders can be listed.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ah_conversation::SessionId;
 
-/// A file with the ids of the user's sessions, one per line.
+/// A file with the user's sessions, one per line: the id and, after a tab, the folder of its files.
 #[derive(Debug, Clone)]
 pub struct KnownSessions {
     path: PathBuf,
@@ -23,17 +24,37 @@ impl KnownSessions {
 
     /// Reads the ids in the list.
     pub(crate) fn ids(&self) -> HashSet<String> {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+        let lines = self.lines();
+        lines.into_iter().map(|line| line.id).collect()
     }
 
-    /// Adds the session, unless it is in the list.
+    /// Returns the folders of the sessions, the last one added first. Some may be gone.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let mut seen = HashSet::new();
+        let folders = self
+            .lines()
+            .into_iter()
+            .rev()
+            .filter_map(|line| line.folder);
+        folders
+            .filter(|folder| seen.insert(folder.clone()))
+            .collect()
+    }
+
+    /// Adds the session, whose files are in `folder`, unless it is in the list.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn add(&self, id: &SessionId) -> io::Result<()> {
-        if self.ids().contains(id.as_str()) {
+    pub fn add(&self, id: &SessionId, folder: &Path) -> io::Result<()> {
+        let folder = std::path::absolute(folder)?;
+        // A name with a line break could not be read back.
+        let folder = folder.to_str().filter(|text| !text.contains(['\n', '\t']));
+        let line = Known {
+            id: id.to_string(),
+            folder: folder.map(PathBuf::from),
+        };
+        if self.lines().contains(&line) {
             return Ok(());
         }
         if let Some(folder) = self.path.parent() {
@@ -48,7 +69,58 @@ impl KnownSessions {
             .append(true)
             .mode(0o600)
             .open(&self.path)?;
+        let text = match &line.folder {
+            Some(folder) => format!("{id}\t{}\n", folder.display()),
+            None => format!("{id}\n"),
+        };
         // In one write, so that lines of several processes do not mix.
-        file.write_all(format!("{id}\n").as_bytes())
+        file.write_all(text.as_bytes())
+    }
+
+    fn lines(&self) -> Vec<Known> {
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let lines = text.lines().map(|line| match line.split_once('\t') {
+            Some((id, folder)) => Known {
+                id: id.to_owned(),
+                folder: Some(PathBuf::from(folder)),
+            },
+            None => Known {
+                id: line.to_owned(),
+                folder: None,
+            },
+        });
+        lines.collect()
+    }
+}
+
+/// A line of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    id: String,
+    folder: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_says_where_sessions_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let known = KnownSessions::at(folder.path().join("deep/sessions"));
+        let [one, two] = ["01A", "01B"].map(SessionId::from);
+        let add = |id, folder| known.add(id, Path::new(folder)).unwrap();
+        add(&one, "/a/.ah");
+        add(&one, "/a/.ah");
+        add(&two, "/b/.ah");
+        // A folder that was moved.
+        add(&one, "/c/.ah");
+        add(&one, "/with\na break");
+        assert_eq!(known.lines().len(), 4);
+        assert_eq!(known.ids(), ["01A", "01B"].map(str::to_owned).into());
+        assert_eq!(
+            known.folders(),
+            ["/c/.ah", "/b/.ah", "/a/.ah"].map(PathBuf::from)
+        );
     }
 }

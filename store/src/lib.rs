@@ -33,9 +33,10 @@ pub use {
     notice::Notice,
     open_error::OpenError,
     paths::Paths,
+    sqlite::head::SessionHead,
     sqlite::lock::Holder,
     sqlite::queue::Queue,
     sqlite::session::SessionStore,
-    sqlite::sessions::{Collected, SessionHead, Sessions},
+    sqlite::sessions::{Collected, Sessions},
     sqlite::tree::{ApiCall, Diff, Head, Tree},
 };

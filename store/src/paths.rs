@@ -75,7 +75,7 @@ impl Paths {
     }
 
     /// Returns the folder of all files.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         if self.folder.as_os_str().is_empty() {
             Path::new(".")
         } else {

@@ -12,6 +12,7 @@ mod details;
 mod events;
 mod fault;
 mod files;
+pub(crate) mod head;
 mod lease;
 pub(crate) mod lock;
 mod log;

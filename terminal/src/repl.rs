@@ -9,6 +9,7 @@ mod answer;
 mod app;
 mod asker;
 mod attach;
+mod background;
 mod bang;
 mod choices;
 mod driver;
@@ -62,7 +63,7 @@ use crate::signals::{Signals, leave};
 use ah::Opened;
 use ah::confinement::SandboxProbe;
 use ah::model::Catalogued;
-use ah::plan::SessionPlan;
+use ah::plan::{SessionChoice, SessionPlan};
 use ah::warn::Warn;
 use ah_config::Error;
 use ah_config::{Config, extensions};
@@ -73,6 +74,7 @@ pub use frontend::Link;
 use history::History;
 use input::Input;
 use notify::Notifier;
+use picker::Subject;
 use plain::Plain;
 pub use plain::PlainStyle;
 use session_factory::SessionFactory;
@@ -114,8 +116,18 @@ pub async fn perform(
     let (inputs, happened) = channel();
     let factory = factory(display, config, inputs.clone())?;
     let colours = factory.link.colours;
+    let lists = plan.is_listed && display == Display::Drawn;
+    let fresh = SessionPlan {
+        choice: SessionChoice::New,
+        ..SessionPlan::default()
+    };
+    let plan = if lists { &fresh } else { plan };
     let opened = factory.open(plan, fork_at).await?;
     let (tasks, wanted) = unbounded_channel();
+    if lists {
+        // Before all that is typed.
+        let _ = tasks.send(Task::List(Subject::Session));
+    }
     let history = match display {
         Display::Drawn => open_history(config),
         Display::Plain(_) => History::default(),

@@ -13,6 +13,7 @@ use ah_conversation::{
 use serde::Deserialize;
 use serde_json::json;
 
+use super::isolation::OwnPlace;
 use super::registry::MAX_RUNNING;
 use super::relay::{Relay, RelayState};
 use super::work::SubagentRun;
@@ -117,7 +118,7 @@ impl Subagents {
             is_background,
         };
         let provider = self.provider(&parent, arguments.model.as_deref(), &agent)?;
-        let settings = self.settings(&parent, &agent, &*provider, arguments.max_turns)?;
+        let mut settings = self.settings(&parent, &agent, &*provider, arguments.max_turns)?;
         let store = parent.ports.store.clone().branch(Branch {
             agent_id: id.clone(),
             spawned_by: call.id.clone(),
@@ -128,11 +129,13 @@ impl Subagents {
             .ok_or_else(|| {
                 format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
             })?;
+        let place = self.own_place(&agent, &mut settings).await?;
         let relay = relay(&parent, &task, &agent, context);
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
         prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
-        let mut toolbox = self.toolbox(&parent, &agent, is_background);
+        let own = place.as_ref().map_or(&[] as &[_], |place| place.tools());
+        let mut toolbox = self.toolbox(&parent, &agent, own, is_background);
         if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
             toolbox = toolbox.with_servers(servers, PATIENCE);
         }
@@ -155,7 +158,27 @@ impl Subagents {
             slot,
             registry: self.registry.clone(),
             log: context.spool.clone(),
+            place,
         })
+    }
+
+    /// Returns a place of its own for a subagent whose definition wants one, and moves its settings there.
+    async fn own_place(
+        &self,
+        agent: &Agent,
+        settings: &mut SessionSettings,
+    ) -> Result<Option<Box<dyn OwnPlace>>, String> {
+        if !agent.is_isolated {
+            return Ok(None);
+        }
+        let isolation = self.kinds.isolation.as_ref();
+        let isolation = isolation.ok_or("there are no worktrees for subagents here")?;
+        let place = isolation.enter().await?;
+        settings.prompt = self.kinds.prompt(agent, place.context()).into();
+        let places = &mut settings.permissions.places;
+        place.folder().clone_into(&mut places.cwd);
+        place.folder().clone_into(&mut places.project);
+        Ok(Some(place))
     }
 
     fn definition(&self, name: Option<&str>) -> Result<Arc<Agent>, String> {
@@ -224,7 +247,7 @@ impl Subagents {
             .directories
             .extend(self.kinds.memory_folder(agent));
         Ok(SessionSettings {
-            prompt: self.kinds.prompt(agent).into(),
+            prompt: self.kinds.prompt(agent, (self.kinds.context)()).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
                 max_tokens: max_tokens.map(|max| max.saturating_sub(tokens)),
@@ -247,8 +270,14 @@ impl Subagents {
     }
 
     /// Returns the parent's tools allowed by the definition; the tool that starts subagents only if it is listed.
-    /// Background subagents have no MCP tools.
-    fn toolbox(&self, parent: &Parent, agent: &Agent, is_background: bool) -> Toolbox {
+    /// Background subagents have no MCP tools. `own` are tools in the place of those of the same names.
+    fn toolbox(
+        &self,
+        parent: &Parent,
+        agent: &Agent,
+        own: &[Arc<dyn Tool>],
+        is_background: bool,
+    ) -> Toolbox {
         let is_own = |tool: &&Arc<dyn Tool>| tool.spec().name == self.spec.name;
         let is_left_out = |name: &str| is_background && name.starts_with("mcp__");
         let tools = parent
@@ -259,7 +288,11 @@ impl Subagents {
                 let name = &tool.spec().name;
                 agent.has_tool(name) && !is_left_out(name)
             })
-            .cloned();
+            .map(|tool| {
+                let mut own = own.iter();
+                let same = own.find(|own| own.spec().name == tool.spec().name);
+                same.unwrap_or(tool).clone()
+            });
         let toolbox = match agent.may_start() {
             Some(allowed) => {
                 let below = Arc::new(self.below(allowed));
@@ -275,17 +308,25 @@ impl Subagents {
 
 impl SubagentKinds {
     /// Returns the system prompt of an agent in two blocks: the stable part, and the part that varies.
-    fn prompt(&self, agent: &Agent) -> SystemPrompt {
-        SystemPrompt::of(&self.parts(agent))
+    fn prompt(&self, agent: &Agent, context: (String, String)) -> SystemPrompt {
+        SystemPrompt::of(&self.parts_in(agent, context))
     }
 
     /// Returns the parts of the system prompt of an agent, in two blocks: the stable part, and the part that varies.
     pub fn parts(&self, agent: &Agent) -> Vec<Vec<PromptPart>> {
+        self.parts_in(agent, (self.context)())
+    }
+
+    /// Returns the same parts with these instructions and this environment.
+    fn parts_in(
+        &self,
+        agent: &Agent,
+        (instructions, environment): (String, String),
+    ) -> Vec<Vec<PromptPart>> {
         let prompt = match agent.prompt.trim() {
             "" => PROMPT,
             prompt => prompt,
         };
-        let (instructions, environment) = (self.context)();
         let instructions = if agent.omits_instructions {
             ""
         } else {

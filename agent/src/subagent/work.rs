@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ah_conversation::{ContentBlock, ExitReason, ModelUsage, Output, Task, TaskEnding, TaskUpdate};
 use serde_json::{Value, json};
 
+use super::isolation::OwnPlace;
 use super::registry::{Slot, SubagentRegistry};
 use super::relay::Relay;
 use crate::{RunOutcome, Session, Stop};
@@ -33,6 +34,8 @@ pub(super) struct SubagentRun {
     pub(super) slot: Slot,
     pub(super) registry: Arc<SubagentRegistry>,
     pub(super) log: PathBuf,
+    /// The folder that it has for itself.
+    pub(super) place: Option<Box<dyn OwnPlace>>,
 }
 
 /// Result of a subagent.
@@ -101,6 +104,7 @@ impl SubagentRun {
             slot,
             log,
             registry,
+            place,
         } = self;
         // Otherwise a subagent would keep the registry that aborts it alive.
         drop(registry);
@@ -113,8 +117,18 @@ impl SubagentRun {
             log: task.is_background.then_some(log),
         };
         let stop = Stop::interrupt(slot.stop.clone());
-        let result = match session.run(prompt, &stop).await {
-            Ok(outcome) => SubagentResult::of(&session, &outcome, &task, &name, &relay),
+        let ran = session.run(prompt, &stop).await;
+        let left = match place {
+            Some(place) => place.leave().await,
+            None => None,
+        };
+        let result = match ran {
+            Ok(mut outcome) => {
+                if let Some(left) = left {
+                    outcome.answer = format!("{}\n\n{left}", outcome.answer.trim_end());
+                }
+                SubagentResult::of(&session, &outcome, &task, &name, &relay)
+            }
             Err(error) => SubagentResult {
                 ending: TaskEnding::Failed,
                 text: error.to_string(),

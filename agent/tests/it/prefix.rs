@@ -345,6 +345,7 @@ impl Life {
             }),
             memory: Vec::new(),
             allow_background: false,
+            isolation: None,
             servers: None,
         };
         let subagents = Arc::new(Subagents::new(kinds, Subagents::OWN_NAME, Vec::new()));

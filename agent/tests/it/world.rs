@@ -124,6 +124,7 @@ impl World {
             context: Box::new(|| ("# AGENTS.md".to_owned(), "# Environment".to_owned())),
             memory: Vec::new(),
             allow_background: true,
+            isolation: None,
             servers: None,
         };
         Some(Arc::new(Subagents::new(

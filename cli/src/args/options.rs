@@ -85,6 +85,16 @@ pub struct ResumeOptions {
         conflicts_with_all = ["session", "name"]
     )]
     pub resume: Option<String>,
+    /// Work in a git worktree of this name, on a branch of its own [default: a new one]
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = ""
+    )]
+    pub worktree: Option<String>,
     /// Give the new session this UUID
     #[arg(long, value_name = "UUID")]
     pub session_id: Option<String>,

@@ -20,6 +20,9 @@ pub enum Subcommands {
         /// Action
         #[command(subcommand)]
         action: Option<SessionsAction>,
+        /// List those of all folders
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
@@ -76,6 +79,19 @@ pub enum Subcommands {
         /// Their numbers
         #[arg(value_name = "N", required = true, value_parser = message_number)]
         messages: Vec<u32>,
+    },
+    /// List the worktrees of this repository, work in one, or remove one
+    #[command(args_conflicts_with_subcommands = true)]
+    Worktree {
+        /// Action
+        #[command(subcommand)]
+        action: Option<WorktreeAction>,
+        /// Work in the one of this name, as with `ah -w NAME`
+        #[arg(value_name = "NAME", conflicts_with = "json")]
+        tree: Option<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
     },
     /// Show tokens and cost of the session
     Usage(Json),
@@ -291,6 +307,24 @@ pub enum SessionsAction {
         /// The new name
         name: String,
     },
+}
+
+/// Actions on worktrees.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum WorktreeAction {
+    /// Remove a worktree; its branch stays if it has commits of its own
+    #[command(alias = "rm")]
+    Remove {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        tree: String,
+        /// Also if files would be lost
+        #[arg(long)]
+        force: bool,
+    },
+    /// List the worktrees
+    #[command(alias = "ls")]
+    List(Json),
 }
 
 /// Actions on a branch.

@@ -119,6 +119,36 @@ fn lists_of_tools_take_further_words_only_while_they_are_tools() {
 }
 
 #[test]
+fn a_worktree_takes_a_word_that_could_be_its_name() {
+    for (words, name, text) in [
+        (
+            &["-w", "login", "change it"] as &[_],
+            "login",
+            Some("change it"),
+        ),
+        (&["-w", "change the login"], "", Some("change the login")),
+        (&["--worktree=fix-7", "go"], "fix-7", Some("go")),
+        (&["-w", "-m", "opus"], "", None),
+        (&["worktree", "fix", "-m", "opus", "go"], "fix", Some("go")),
+    ] {
+        let invocation = parsed(words);
+        let worktree = invocation.options.resume.worktree.as_deref();
+        assert_eq!(worktree, Some(name), "{words:?}");
+        assert_eq!(
+            invocation.action,
+            Action::Run(TypedPrompt {
+                fork_at: None,
+                text: text.map(str::to_owned)
+            }),
+            "{words:?}"
+        );
+    }
+    for words in [&["worktree"] as &[_], &["worktree", "rm", "x"]] {
+        assert!(matches!(parsed(words).action, Action::Command(_)));
+    }
+}
+
+#[test]
 fn resume_takes_a_word_only_if_it_names_a_session() {
     for (words, resume, text) in [
         (

@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 
 use ah::plan::is_uuid;
+use ah::worktrees::is_name;
 use clap::{Arg, Command};
 
 /// Lookups of names that exist outside of the command line.
@@ -64,6 +65,14 @@ pub fn sort(
             break;
         }
         if !text.starts_with('-') || text == "-" {
+            // A run, with all that belongs to one.
+            if sorted.words.is_empty()
+                && text == "worktree"
+                && let Some(name) = arguments.next_if(|next| next.to_str().is_some_and(is_tree))
+            {
+                sorted.options.push(glue("--worktree", &name));
+                continue;
+            }
             if sorted.words.is_empty() && is_subcommand(text) {
                 sorted.subcommand = Some((text.to_owned(), arguments.collect()));
                 break;
@@ -84,6 +93,11 @@ pub fn sort(
             sorted
                 .options
                 .push(glue("--resume", &value.unwrap_or_default()));
+        } else if option.get_id() == "worktree" {
+            let value = takes(&is_name);
+            sorted
+                .options
+                .push(glue("--worktree", &value.unwrap_or_default()));
         } else if option.is_require_equals_set() {
             sorted.options.push(argument);
         } else {
@@ -101,6 +115,12 @@ pub fn sort(
         }
     }
     sorted
+}
+
+/// Returns whether the word after `worktree` is the name of one, and no action.
+fn is_tree(word: &str) -> bool {
+    let is_action = ["remove", "rm", "list", "ls", "help"].contains(&word);
+    is_name(word) && !is_action
 }
 
 /// Converts the camel case in which the official SDKs write some long options.

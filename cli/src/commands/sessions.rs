@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ah_conversation::Time;
+use ah_conversation::{Time, neutralise};
 use ah_store::SessionHead;
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use crate::args::subcommands::SessionsAction;
 use crate::commands::output::{print, print_json};
 use ah::place::sessions;
 use ah::plan::{SessionChoice, SessionPlan};
+use ah::session_folders::{directory, everywhere, short};
 use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::line::{preview, utc};
@@ -41,7 +42,40 @@ fn list(config: &Config, form: Json) -> Result<u8, Error> {
     print(&lines.collect::<String>())
 }
 
-/// `> 01ARZ3NDEKT  2026-11-20T10:00:00   4 msgs  [name]  the first words`
+/// Lists the sessions of all folders, those of the folder that was used last first.
+pub fn list_all(config: &Config, form: Json) -> Result<u8, Error> {
+    let all = everywhere(config)?;
+    if form.json {
+        return print_json(&all.heads.iter().map(to_json).collect());
+    }
+    if all.heads.is_empty() {
+        ah_terminal::note("no sessions yet");
+    }
+    let home = config.environment.home();
+    let mut folders: Vec<(String, Vec<&SessionHead>)> = Vec::new();
+    for head in &all.heads {
+        let files = head.paths.folder();
+        let place = directory(head).unwrap_or_else(|| files.to_owned());
+        let place = short(&place, home.as_deref());
+        match folders.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, heads)) => heads.push(head),
+            None => folders.push((place, vec![head])),
+        }
+    }
+    let mut text = String::new();
+    for (folder, heads) in folders {
+        text.push_str(&format!("{}\n", neutralise(&folder)));
+        let lines = heads.into_iter().map(|head| line(head, false) + "\n");
+        text.extend(lines);
+    }
+    if !all.gone.is_empty() {
+        let gone = plural(all.gone.len(), "folder");
+        ah_terminal::note(&format!("{gone} with sessions cannot be found any more"));
+    }
+    print(&text)
+}
+
+/// `> 01ARZ3NDEKT  2026-11-20T10:00:00   4 msgs  (branch)  [name]  the first words`
 fn line(head: &SessionHead, is_newest: bool) -> String {
     let mark = if is_newest { '>' } else { ' ' };
     let id = &head.id.as_str()[..head.id.as_str().len().min(11)];
@@ -49,12 +83,16 @@ fn line(head: &SessionHead, is_newest: bool) -> String {
         .name
         .as_ref()
         .map_or_else(String::new, |name| format!("  [{}]", preview(name, 40)));
+    let branch = head
+        .branch
+        .as_ref()
+        .map_or_else(String::new, |branch| format!("  ({})", preview(branch, 30)));
     let text = match &head.problem {
         Some(problem) => format!("cannot be read: {}", problem.reason),
         None => preview(&head.first_text, 40),
     };
     let line = format!(
-        "{mark} {id}  {}  {:>2} msgs{name}  {text}",
+        "{mark} {id}  {}  {:>2} msgs{branch}{name}  {text}",
         utc(head.created_at),
         head.messages
     );
@@ -69,7 +107,10 @@ fn to_json(head: &SessionHead) -> Value {
         "created_at": head.created_at.seconds(),
         "last_written": head.last_written.seconds(),
         "messages": head.messages,
+        "tokens": head.tokens,
         "first_text": head.first_text,
+        "folder": directory(head),
+        "branch": head.branch,
         "path": head.paths.database().display().to_string(),
         "problem": head.problem.as_ref().map(|problem| &problem.reason),
     })

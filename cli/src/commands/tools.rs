@@ -84,6 +84,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
             &skills,
             config,
             &SandboxStatus::Off,
+            None,
             &ah::warn::no_warnings(),
             &mut warnings,
         )?,

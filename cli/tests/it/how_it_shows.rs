@@ -353,6 +353,12 @@ fn a_session_taken_up_and_its_lists() {
     insta::assert_snapshot!(stable(&seat.screen()), @"
     session SESSION, 4 messages
 
+    > fix the parser
+
+    # One
+
+    of them
+
     > write the docs
 
     Two.
@@ -368,6 +374,12 @@ fn a_session_taken_up_and_its_lists() {
     insta::assert_snapshot!(stable(&seat.screen()), @"
     session SESSION, 4 messages
 
+    > fix the parser
+
+    # One
+
+    of them
+
     > write the docs
 
     Two.
@@ -382,6 +394,12 @@ fn a_session_taken_up_and_its_lists() {
     seat.sees("history: docs");
     insta::assert_snapshot!(stable(&seat.screen()), @"
     session SESSION, 4 messages
+
+    > fix the parser
+
+    # One
+
+    of them
 
     > write the docs
 

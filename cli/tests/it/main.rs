@@ -75,4 +75,5 @@ mod web;
 mod wire;
 mod without_namespaces;
 mod work;
+mod worktrees;
 mod writes;

@@ -7,6 +7,7 @@ mod live;
 mod login;
 mod mentions;
 mod notes;
+mod past;
 mod pictures;
 mod sessions;
 mod settings;
@@ -432,8 +433,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.says("/resume");
     seat.sees("❯ ");
     seat.types("parser");
-    seat.sees("❯       now");
-    seat.sees("fix the parser");
+    seat.sees("❯ fix the parser\n    now");
     seat.types("\r");
     seat.sees(", 5 messages");
     seat.sees_no_more("Esc interrupts");

@@ -277,7 +277,10 @@ exit code 0
   "created_at": <time>,
   "last_written": <time>,
   "messages": 2,
+  "tokens": 0,
   "first_text": "a question that goes on for longer than a line of the list has room",
+  "folder": "<project>",
+  "branch": null,
   "path": "<project>/.ah/<id>.db",
   "problem": null
 }

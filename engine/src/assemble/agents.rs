@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ah_agent::agents::{Agent, Agents, MemoryScope};
 use ah_agent::skills::Skills;
-use ah_agent::{ALIASES, INHERIT, SubagentKinds, Subagents};
+use ah_agent::{ALIASES, INHERIT, Isolation, SubagentKinds, Subagents};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{PermissionMode, Servers};
@@ -31,6 +31,7 @@ pub fn subagents(
     skills: &Arc<Skills>,
     config: &Config,
     sandbox_status: &SandboxStatus,
+    isolation: Option<Box<dyn Isolation>>,
     warn: &Warn,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Arc<Subagents>>, Error> {
@@ -59,6 +60,7 @@ pub fn subagents(
         context: Box::new(move || surroundings(&of_config, &sandbox)),
         memory: memory(config),
         allow_background: !is_off,
+        isolation,
         servers: Some(servers),
     };
     Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
@@ -113,6 +115,7 @@ pub fn as_main(config: &Config) -> Result<Option<Main>, Error> {
             context: Box::new(move || surroundings(&of_config, &sandbox)),
             memory: memory(&config),
             allow_background: true,
+            isolation: None,
             servers: None,
         };
         // Only subagents, whose prompt tells them all they need, go without the project's instructions.

@@ -2,7 +2,7 @@
 //! takes neither the disk nor forever.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
@@ -11,6 +11,7 @@ use ah_work::git::{Git, Owner};
 use tempfile::TempDir;
 
 use super::source::GitSource;
+use crate::git_program::program;
 
 /// Most bytes of a fetched repository, and of its files.
 const MAX_BYTES: u64 = 512 << 20;
@@ -43,7 +44,9 @@ pub async fn fetch(source: &GitSource, config: &Config, place: &Path) -> Result<
         Error::failure(format!("cannot write to `{}`: {error}", place.display()))
     })?;
     let git = Git::new(
-        program(environment)?,
+        program(environment).ok_or_else(|| {
+            Error::failure("there is no git in PATH").hint("install it, or name a folder")
+        })?,
         folder.path(),
         Owner::User,
         &variables(environment),
@@ -149,16 +152,4 @@ fn variables(environment: &Environment) -> Vec<(String, String)> {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
-}
-
-fn program(environment: &Environment) -> Result<PathBuf, Error> {
-    let path = environment.get("PATH").unwrap_or_default();
-    let mut places = path.split(':').filter(|folder| folder.starts_with('/'));
-    let found = places.find_map(|folder| {
-        let program = Path::new(folder).join("git");
-        program.is_file().then_some(program)
-    });
-    found.ok_or_else(|| {
-        Error::failure("there is no git in PATH").hint("install it, or name a folder")
-    })
 }

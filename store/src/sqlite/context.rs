@@ -1,8 +1,11 @@
-//! Key-value pairs of a session; the keys are those of the original program.
+//! Key-value pairs of a session. Keys that the original program has too are named as there.
 
+use ah_conversation::Time;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Failure;
+use crate::id::created_at;
+use crate::paths::Paths;
 
 /// Id of the current message.
 pub(super) const CURRENT_MESSAGE: &str = "current_message";
@@ -12,6 +15,14 @@ pub(super) const NAME: &str = "session_name";
 pub(super) const STATE: &str = "session_state";
 /// UUID of the session, if it is not the bits of its id.
 pub(super) const UUID: &str = "session_uuid";
+
+/// Working directory when the session was used last.
+pub(super) const FOLDER: &str = "session_folder";
+/// Branch of the repository then; empty without one.
+pub(super) const GIT_BRANCH: &str = "session_branch";
+/// Time at which the session was begun in Unix milliseconds, if its id says a later one: ids increase, also after the
+/// clock was ahead.
+pub(super) const BEGUN: &str = "session_begun";
 
 /// Model of the session, as `--model` names it.
 pub(super) const MODEL: &str = "session_model";
@@ -33,4 +44,12 @@ pub(super) fn set(connection: &Connection, key: &str, value: &str) -> Result<(),
         )?
         .execute([key, value])?;
     Ok(())
+}
+
+/// Records the time `now` as the beginning of a session whose id is from a clock that was ahead.
+pub(super) fn date(connection: &Connection, paths: &Paths, now: Time) -> Result<(), Failure> {
+    match paths.id() {
+        Some(id) if created_at(&id) > now => set(connection, BEGUN, &now.0.to_string()),
+        _ => Ok(()),
+    }
 }

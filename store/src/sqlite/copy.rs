@@ -10,6 +10,7 @@ use rusqlite::backup::Backup;
 
 use super::sessions::Sessions;
 use super::{Failure, connect, connect_to_read, context};
+use crate::id;
 use crate::paths::{Paths, create_folder, new_file, sync_folder};
 
 /// Copies all pages in one step, so that the copy is a consistent snapshot.
@@ -38,16 +39,17 @@ fn copy_files(original: &Paths, copy: &Paths) -> Result<(), Failure> {
     let mut to = connect(copy.database())?;
     Backup::new(&from, &mut to)?.step(ALL_PAGES)?;
     forget_names(&to)?;
+    context::date(&to, copy, id::now())?;
     drop(to);
     copy_outputs(&original.outputs(), &copy.outputs())?;
     Ok(sync_folder(copy.folder())?)
 }
 
-/// Removes name, UUID and state: names should be unique, and no process works on the copy.
+/// Removes what is of the original only: names should be unique, no process works on the copy, and it begins now.
 fn forget_names(connection: &Connection) -> Result<(), Failure> {
     connection.execute(
-        "DELETE FROM context WHERE key IN (?, ?, ?)",
-        [context::NAME, context::UUID, context::STATE],
+        "DELETE FROM context WHERE key IN (?, ?, ?, ?)",
+        [context::NAME, context::UUID, context::STATE, context::BEGUN],
     )?;
     Ok(())
 }

@@ -37,6 +37,8 @@ pub(super) struct Database {
     location: DatabaseLocation,
     /// Whether commits are durable: a new file and its folder are synced, and the connection waits for the disk.
     is_durable: bool,
+    /// Context that is written with the next records.
+    noted: Vec<(&'static str, String)>,
 }
 
 enum DatabaseLocation {
@@ -64,7 +66,7 @@ impl Database {
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
         if !path.exists() {
-            CONVERSATION.create(path, |_| Ok(()))?;
+            CONVERSATION.create(path, |fresh| context::date(fresh, paths, id::now()))?;
         } else if log::is_missing_or_empty(path) {
             notices.push(salvage(path)?);
         }
@@ -87,6 +89,7 @@ impl Database {
                 _lock: lock,
             },
             is_durable: opened.is_durable,
+            noted: Vec::new(),
         })
     }
 
@@ -102,6 +105,7 @@ impl Database {
             notices: Vec::new(),
             location: DatabaseLocation::Memory,
             is_durable: true,
+            noted: Vec::new(),
         })
     }
 
@@ -164,7 +168,13 @@ impl Database {
             let full_output = FullOutput::store(&finish.output, call, &self.tree.outputs)?;
             outputs.insert(call.clone(), full_output);
         }
-        self.write(|transaction| append(transaction, records, branch, outputs))?;
+        let noted = std::mem::take(&mut self.noted);
+        self.write(|transaction| {
+            for (key, value) in &noted {
+                context::set(transaction, key, value)?;
+            }
+            append(transaction, records, branch, outputs)
+        })?;
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
         self.mailbox.consume(|id| stored.contains(id));
         Ok(())
@@ -203,6 +213,14 @@ impl Database {
 
     pub(super) fn set_context(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         self.write(|transaction| context::set(transaction, key, value))
+    }
+
+    /// Sets context with the next records, unless it is so already: it is not worth a transaction of its own.
+    pub(super) fn note_context(&mut self, key: &'static str, value: String) {
+        let known = context::get(&self.tree.connection, key);
+        if known.is_ok_and(|known| known.unwrap_or_default() != value) {
+            self.noted.push((key, value));
+        }
     }
 
     pub(super) fn checkout(&mut self, id: &MessageId) -> Result<(), Failure> {

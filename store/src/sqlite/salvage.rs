@@ -180,10 +180,14 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
         }
     }
     for key in [
-        "current_message",
-        "session_name",
-        "session_state",
-        "session_uuid",
+        context::CURRENT_MESSAGE,
+        context::NAME,
+        context::STATE,
+        context::UUID,
+        context::MODEL,
+        context::FOLDER,
+        context::GIT_BRANCH,
+        context::BEGUN,
     ] {
         if let Ok(Some(value)) = context::get(damaged, key) {
             context::set(fresh, key, &value)?;

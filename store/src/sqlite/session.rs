@@ -189,6 +189,21 @@ impl SessionStore {
         .await
     }
 
+    /// Records where the session is used, for lists: the working directory, and the branch of its repository. It is written
+    /// with the next records.
+    pub fn note_place(&self, folder: &Path, branch: Option<&str>) {
+        let place = [
+            (context::FOLDER, folder.to_string_lossy().into_owned()),
+            (context::GIT_BRANCH, branch.unwrap_or_default().to_owned()),
+        ];
+        let job: Job = Box::new(move |database| {
+            for (key, value) in place {
+                database.note_context(key, value);
+            }
+        });
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+    }
+
     /// Assigns the UUID by which other programs identify the session. It can be assigned once.
     pub async fn set_uuid(&self, uuid: String) -> Result<(), StoreError> {
         let given = uuid.clone();

@@ -8,21 +8,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{HOOK_NOTE, NOTE, SessionId, StoreError, Time};
-use rusqlite::OptionalExtension;
-
+use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
-use super::number::unsigned;
 use super::salvage::remove_if_exists;
 use super::tree::Tree;
-use super::{Failure, context, prune};
-use crate::id::{self, ULID_LEN, created_at, is_ulid, session_of};
+use super::{Failure, prune};
+use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name};
+use ah_conversation::{SessionId, StoreError, Time};
 
-/// Maximum number of characters of a session's first text in a list.
-const FIRST_TEXT: usize = 400;
 /// Endings of files that only remain after a crash.
 const LEFTOVERS: [&str; 6] = [
     ".new",
@@ -41,31 +37,6 @@ pub struct Sessions {
     known: Option<KnownSessions>,
     /// Whether the folder must not be a symbolic link.
     refuses_link: bool,
-}
-
-/// Summary of a session for lists.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionHead {
-    /// Id.
-    pub id: SessionId,
-    /// Paths of the files.
-    pub paths: Paths,
-    /// UUID assigned by another program.
-    pub uuid: Option<String>,
-    /// Name.
-    pub name: Option<String>,
-    /// Time of creation.
-    pub created_at: Time,
-    /// Time of the newest message.
-    pub last_written: Time,
-    /// Number of messages on all branches.
-    pub messages: u64,
-    /// Input and output tokens on all branches.
-    pub tokens: u64,
-    /// Start of the first text, with line breaks.
-    pub first_text: String,
-    /// Error if the session cannot be read; the other fields are incomplete then.
-    pub problem: Option<StoreError>,
 }
 
 /// Result of a garbage collection.
@@ -186,13 +157,17 @@ impl Sessions {
         }
     }
 
-    /// Lists all sessions, newest first. Unreadable ones are included, with the reason.
+    /// Lists all sessions, newest first. Unreadable ones are included, with the reason. Times are those of the real clock
+    /// as far as is known, also if the clock was ahead once.
     pub fn list(&self) -> Result<Vec<SessionHead>, StoreError> {
-        let heads = self
-            .ids()?
-            .into_iter()
-            .rev()
-            .map(|id| SessionHead::read(&Paths::in_folder(&self.folder, &id), id));
+        // A session is not newer than those that were begun after it, nor than now.
+        let mut newest = id::now();
+        let heads = self.ids()?.into_iter().rev().map(|id| {
+            let mut head = SessionHead::read(&Paths::in_folder(&self.folder, &id), id);
+            head.date_by(newest);
+            newest = head.created_at;
+            head
+        });
         Ok(heads.collect())
     }
 
@@ -321,69 +296,6 @@ impl Sessions {
             .iter()
             .map(|path| size(path))
             .sum()
-    }
-}
-
-impl SessionHead {
-    fn read(paths: &Paths, id: SessionId) -> Self {
-        let created_at = created_at(&id);
-        let mut head = Self {
-            id,
-            paths: paths.clone(),
-            uuid: None,
-            name: None,
-            created_at,
-            last_written: created_at,
-            messages: 0,
-            tokens: 0,
-            first_text: String::new(),
-            problem: None,
-        };
-        let read = Tree::open(paths).and_then(|tree| {
-            head.look_into(&tree)
-                .map_err(|failure| failure.at("cannot read", paths.database()))
-        });
-        head.problem = read.err();
-        head
-    }
-
-    fn look_into(&mut self, tree: &Tree) -> Result<(), Failure> {
-        let connection = &tree.connection;
-        self.name = context::get(connection, context::NAME)?;
-        self.uuid = context::get(connection, context::UUID)?;
-        let count = connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))?;
-        self.messages = unsigned(count);
-        let tokens = connection.query_row(
-            "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) FROM messages",
-            [],
-            |row| row.get(0),
-        )?;
-        self.tokens = unsigned(tokens);
-        let newest: Option<i64> = connection
-            .query_row(
-                "SELECT created_at * 1000 + created_ms FROM messages ORDER BY rowid DESC LIMIT 1",
-                [],
-                |row| row.get(0),
-            )
-            .optional()?;
-        self.last_written = newest.map_or(self.created_at, Time);
-        let first: Option<String> = connection
-            .query_row(
-                "SELECT substr(content, 1, ?1) FROM content_blocks \
-                 WHERE block_type = 'text' AND content NOT LIKE ?2 AND content NOT LIKE ?3 ORDER BY id LIMIT 1",
-                (FIRST_TEXT as i64, format!("{NOTE} %"), format!("{HOOK_NOTE} %")),
-                |row| row.get(0),
-            )
-            .optional()?;
-        self.first_text = first.unwrap_or_default();
-        Ok(())
-    }
-
-    fn label(&self) -> String {
-        match &self.name {
-            Some(name) => format!("{} [{name}]", self.id),
-            None => self.id.to_string(),
-        }
     }
 }
 

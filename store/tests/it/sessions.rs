@@ -54,6 +54,52 @@ async fn a_new_session_is_the_newest_even_if_the_clock_was_ahead_before() {
 }
 
 #[tokio::test]
+async fn after_the_clock_was_ahead_sessions_are_dated_by_the_real_one() {
+    let world = World::new();
+    let before = session(&world, "before", None).await;
+    // 400 days, roughly: the id's first characters are the time.
+    let mut ahead = id(&before).to_string();
+    ahead.replace_range(1..2, "9");
+    let ahead = Paths::of(world.folder().join(format!("{ahead}.db")));
+    let held = open_quietly(&ahead).await;
+    let mut late = (*Speaker::default().prompt("ahead")).clone();
+    late.created_at = Time(late.created_at.0 + 40_000_000_000_000);
+    append(&held, &late.into()).await;
+    drop(held);
+    let after = session(&world, "after", None).await;
+    let copy = world.sessions().copy(&before).unwrap();
+    let heads = world.sessions().list().unwrap();
+    let ids: Vec<_> = heads.iter().map(|head| head.id.clone()).collect();
+    assert_eq!(ids, [&copy, &after, &ahead, &before].map(id));
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
+    let now = i64::try_from(now).unwrap();
+    for head in &heads {
+        assert!(head.created_at.0 <= now && now - head.created_at.0 < 600_000);
+        assert!(head.last_written.0 <= now, "{head:?}");
+    }
+    assert!(heads.is_sorted_by_key(|head| std::cmp::Reverse(head.created_at)));
+}
+
+#[tokio::test]
+async fn a_session_says_where_it_was_used_last() {
+    let world = World::new();
+    let paths = session(&world, "go", None).await;
+    let head = || world.sessions().list().unwrap().remove(0);
+    assert_eq!((head().folder, head().branch), (None, None));
+    for (folder, branch) in [("/a", Some("main")), ("/b", None)] {
+        let held = open_quietly(&paths).await;
+        held.note_place(folder.as_ref(), branch);
+        append(&held, &Speaker::default().prompt("more")).await;
+        drop(held);
+        assert_eq!(head().folder.as_deref(), Some(folder.as_ref()));
+        assert_eq!(head().branch.as_deref(), branch);
+    }
+}
+
+#[tokio::test]
 async fn the_last_written_session_may_be_older_than_the_newest() {
     let world = World::new();
     let first = session(&world, "one", None).await;

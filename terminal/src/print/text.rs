@@ -40,6 +40,8 @@ pub struct View {
     pub group: Option<String>,
     /// Place of permanent permissions, if a person can be asked.
     pub asks: Option<Keeping>,
+    /// Whether the person can type commands beside the run.
+    pub is_conversation: bool,
 }
 
 impl View {
@@ -55,6 +57,7 @@ impl View {
             session: Some(session.session),
             group: skill.filter(|_| is_on_github),
             asks,
+            is_conversation: false,
         }
     }
 }
@@ -582,5 +585,6 @@ pub(crate) fn measure(progress: &Progress) -> String {
 }
 
 mod drawing;
+pub mod replay;
 #[cfg(test)]
 mod tests;

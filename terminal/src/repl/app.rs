@@ -8,6 +8,7 @@ use ah_config::settings::conversation::EditorMode;
 use super::activity::Activity;
 use super::answer::Answer;
 use super::attach::Pictures;
+use super::background::BackgroundTasks;
 use super::editor::Editor;
 use super::effect::Effect;
 use super::history::History;
@@ -43,6 +44,8 @@ pub struct App {
     pub answer: Answer,
     /// Current task of the session.
     pub work: Option<Activity>,
+    /// Tasks beside the conversation.
+    pub background: BackgroundTasks,
     /// Queued messages.
     pub queued: Vec<Queued>,
     /// The open session.
@@ -59,6 +62,8 @@ pub struct App {
     pub hint: Option<String>,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
+    /// Whether the last key has shown an output.
+    pub has_shown_output: bool,
     /// Whether Ctrl-X was pressed as the first of two keys.
     pub has_prefix: bool,
 }
@@ -78,6 +83,7 @@ impl App {
             status: StatusLine::default(),
             answer: Answer::default(),
             work: None,
+            background: BackgroundTasks::default(),
             queued: Vec::new(),
             session: None,
             begun: None,
@@ -86,6 +92,7 @@ impl App {
             is_apart: true,
             hint: None,
             is_leaving: false,
+            has_shown_output: false,
             has_prefix: false,
         }
     }

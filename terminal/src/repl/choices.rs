@@ -1,5 +1,7 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
+use ah::session_folders::{directory, everywhere, short};
+use ah_agent::git::repository;
 use ah_conversation::{Role, Time};
 use ah_store::{Head, SessionHead};
 
@@ -9,35 +11,56 @@ use ah_config::Config;
 use ah_config::Error;
 
 /// Length of a preview, in characters.
-const PREVIEW: usize = 60;
+const PREVIEW: usize = 120;
 
-/// Returns the sessions of the folder, the last written first.
+/// Returns the sessions of the folder, or of all folders, the last written first.
 ///
 /// # Errors
 ///
 /// If they cannot be listed.
-pub fn sessions(config: &Config, now: Time) -> Result<Picker, Error> {
-    let mut heads = ah::place::sessions(config).list()?;
-    heads.retain(|head| head.problem.is_none());
-    heads.sort_by_key(|head| std::cmp::Reverse(head.last_written.0));
-    let entries = heads.iter().map(|head| session(head, now));
-    Ok(Picker::new(Subject::Session, entries.collect()))
+pub fn sessions(config: &Config, subject: Subject, now: Time) -> Result<Picker, Error> {
+    let is_anywhere = subject == Subject::SessionAnywhere;
+    let mut heads = if is_anywhere {
+        everywhere(config)?.heads
+    } else {
+        ah::place::sessions(config).list()?
+    };
+    heads.retain(|head| head.problem.is_none() && head.messages > 0);
+    heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
+    let home = config.environment.home();
+    let entries = heads.iter().map(|head| {
+        let folder = directory(head).filter(|_| is_anywhere);
+        session(
+            head,
+            folder.map(|folder| short(&folder, home.as_deref())),
+            now,
+        )
+    });
+    let branch = repository(config.environment.cwd()).and_then(|repository| repository.branch);
+    let of_branch = heads
+        .iter()
+        .map(|head| branch.is_some() && head.branch == branch);
+    let of_branch = of_branch.collect();
+    Ok(Picker::new(subject, entries.collect()).with_branch(of_branch))
 }
 
-/// `2h ago    12 messages   31.5k tokens  [name] the first words`
-fn session(head: &SessionHead, now: Time) -> Entry {
+/// `[name] the first words`, and below `2h ago · ~/folder · branch · 31.5k tokens · 12 messages`.
+fn session(head: &SessionHead, folder: Option<String>, now: Time) -> Entry {
     let name = head
         .name
         .as_ref()
         .map_or_else(String::new, |name| format!("[{name}] "));
+    let mut facts = vec![age(now.since(head.last_written))];
+    facts.extend(folder);
+    facts.extend(head.branch.clone());
+    facts.push(format!("{} tokens", count(head.tokens)));
+    facts.push(match head.messages {
+        1 => "1 message".to_owned(),
+        messages => format!("{messages} messages"),
+    });
+    let facts = facts.join(" · ").replace('\n', " ");
     Entry {
-        label: format!(
-            "{:>9}  {:>3} messages {:>7} tokens  {name}{}",
-            age(now.since(head.last_written)),
-            head.messages,
-            count(head.tokens),
-            preview(&head.first_text)
-        ),
+        label: format!("{name}{}\n{facts}", preview(&head.first_text)),
         value: head.id.to_string(),
     }
 }

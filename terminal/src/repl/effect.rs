@@ -5,6 +5,7 @@ use ah_conversation::{Image, MailKind, PermissionMode, SkipDelay};
 use super::attach;
 use super::input::{Queued, Then};
 use super::notify::NotificationKind;
+use super::output::Wanted;
 use super::picker::Subject;
 use crate::undo::Direction;
 
@@ -42,7 +43,7 @@ impl Effect {
     pub fn prints(&self) -> bool {
         match self {
             Self::Print(_) | Self::Output(_) => true,
-            Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..)),
+            Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..) | Task::End(_)),
             Self::ScrollAway
             | Self::OpenEditor
             | Self::ListFiles
@@ -100,8 +101,12 @@ pub enum Task {
     Changes,
     /// Undoes or redoes file changes.
     Rewind(Direction),
-    /// Prints the full output of the last tool calls.
-    Output,
+    /// Prints the full output of tool calls.
+    Output(Wanted),
+    /// Prints what a task beside the conversation has written, by its id, below a line that says which it is.
+    Look(String, String),
+    /// Stops a task beside the conversation, by its id.
+    End(String),
     /// Runs a subcommand of the program with these arguments and prints its output.
     Own(Vec<String>),
     /// Changes the reasoning effort.
@@ -132,8 +137,10 @@ impl Task {
                 | Self::Model(_)
                 | Self::Notify(..)
                 | Self::Attach(_)
-                | Self::Output
-                | Self::List(Subject::Model | Subject::All)
+                | Self::Output(_)
+                | Self::List(Subject::Model | Subject::All | Subject::Output)
+                | Self::Look(..)
+                | Self::End(_)
         )
     }
 }

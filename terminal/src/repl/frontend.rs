@@ -7,7 +7,8 @@ use std::sync::mpsc::Sender;
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, StreamEvent,
+    Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, StreamEvent, Task,
+    TaskUpdate,
 };
 use ah_render::Palette;
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use super::input::Input;
 use ah_config::Keeping;
 
 use crate::print::question;
+use crate::print::text::replay::Replay;
 use crate::print::text::{Text, View};
 use crate::print::{Look, Screen, Size};
 
@@ -93,6 +95,11 @@ pub struct ReplFrontend {
 }
 
 impl ReplFrontend {
+    /// Returns the display of stored messages, among the output of runs.
+    pub fn replay(&self) -> Replay<'_> {
+        Replay::on(&self.text)
+    }
+
     fn send(&self, input: Input) {
         // If the terminal has gone, the program ends.
         let _ = self.inputs.send(input);
@@ -166,6 +173,12 @@ impl Frontend for ReplFrontend {
                 self.send(Input::Retry(retry.delay, retry.skip.clone()));
             }
             update => {
+                if let SessionUpdate::Task(task, report) = &update
+                    && !matches!(report, TaskUpdate::Progress { .. })
+                {
+                    let report = (Task::clone(task), TaskUpdate::clone(report));
+                    self.send(Input::Background(Box::new(report)));
+                }
                 if let SessionUpdate::Call(call, output) = update {
                     let key = self.text.key_value(call);
                     self.send(Input::Running(RunningTool::new(&call.name, &key, output)));

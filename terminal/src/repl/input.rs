@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ah_conversation::{EventKind, MailKind, MessageId, Model, PermissionMode, Progress, SkipDelay};
+use ah_conversation::{
+    EventKind, MailKind, MessageId, Model, PermissionMode, Progress, SkipDelay, Task, TaskUpdate,
+};
 use crossterm::event::Event;
 
 use super::activity::RunningTool;
@@ -37,6 +39,8 @@ pub enum Input {
     Retry(Duration, SkipDelay),
     /// Progress of a tool, by its name.
     Progress(String, Progress),
+    /// Report of a task beside the conversation.
+    Background(Box<(Task, TaskUpdate)>),
     /// Files of the project.
     Files(Vec<String>),
     /// List to choose from.

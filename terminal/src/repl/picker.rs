@@ -4,7 +4,7 @@
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-/// Number of entries shown at once.
+/// Largest number of rows of entries shown at once.
 pub const SHOWN: usize = 10;
 
 /// Subject of a list.
@@ -14,18 +14,24 @@ pub enum Subject {
     History,
     /// Sessions of the folder.
     Session,
+    /// Sessions of all folders.
+    SessionAnywhere,
     /// Messages of the session.
     Message,
     /// Models.
     Model,
     /// Commands, sessions and files.
     All,
+    /// Outputs of tool calls.
+    Output,
+    /// Tasks beside the conversation.
+    Task,
 }
 
 /// An entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Text that is shown and searched.
+    /// Text that is shown and searched: a row, or two.
     pub label: String,
     /// Value of the choice.
     pub value: String,
@@ -49,6 +55,10 @@ pub struct Picker {
     left: Vec<usize>,
     /// Index in `left` of the marked one.
     at: usize,
+    /// Whether each entry is of the branch that is checked out; empty where there are no branches.
+    of_branch: Vec<bool>,
+    /// Whether only those of the branch are shown.
+    is_of_branch: bool,
 }
 
 impl Picker {
@@ -61,7 +71,20 @@ impl Picker {
             entries,
             left,
             at: 0,
+            of_branch: Vec::new(),
+            is_of_branch: false,
         }
+    }
+
+    /// Returns the list, of which a part is of the branch that is checked out: `of_branch` says it of each entry.
+    pub fn with_branch(self, of_branch: Vec<bool>) -> Self {
+        Self { of_branch, ..self }
+    }
+
+    /// Shows only the entries of the branch, or all again.
+    pub fn turn_branch(&mut self, typed: &str) {
+        self.is_of_branch = !self.is_of_branch && self.of_branch.contains(&true);
+        self.narrow(typed);
     }
 
     /// Keeps the entries that match `typed`, the best first; for lines typed before, the newest first.
@@ -75,6 +98,10 @@ impl Picker {
                 .collect(),
             (_, words) => best(words, &self.entries),
         };
+        if self.is_of_branch {
+            let of_branch = &self.of_branch;
+            self.left.retain(|at| of_branch.get(*at) == Some(&true));
+        }
     }
 
     /// Adds entries behind the others, or replaces them, under what is `typed`. An entry that the user has gone to stays
@@ -115,11 +142,29 @@ impl Picker {
         self.left.get(self.at).map(|at| &self.entries[*at])
     }
 
-    /// Returns the entries around the marked one, and whether each is that.
-    pub fn window(&self) -> impl Iterator<Item = (&Entry, bool)> {
-        let first = (self.at + 1).saturating_sub(SHOWN);
-        let shown = self.left.iter().enumerate().skip(first).take(SHOWN);
+    /// Returns the entries around the marked one that fit into `rows`, and whether each is that.
+    pub fn window(&self, rows: usize) -> impl Iterator<Item = (&Entry, bool)> {
+        let is_high = |entry: &Entry| entry.label.contains('\n');
+        let height = 1 + usize::from(self.entries.iter().any(is_high));
+        let most = (rows.min(SHOWN) / height).max(1);
+        let first = (self.at + 1).saturating_sub(most);
+        let shown = self.left.iter().enumerate().skip(first).take(most);
         shown.map(|(place, at)| (&self.entries[*at], place == self.at))
+    }
+
+    /// Returns what its keys do besides choosing, if there are any.
+    pub fn keys(&self) -> Option<String> {
+        let all = match self.subject {
+            Subject::Session => "Ctrl-A all folders",
+            Subject::SessionAnywhere => "Ctrl-A this folder",
+            Subject::Task => return Some("Enter shows its output · Ctrl-X stops it".to_owned()),
+            Subject::History | Subject::Message | Subject::Model | Subject::Output => return None,
+        };
+        Some(match (self.of_branch.contains(&true), self.is_of_branch) {
+            (false, _) => all.to_owned(),
+            (true, false) => format!("{all} · Ctrl-B this branch"),
+            (true, true) => format!("{all} · Ctrl-B all branches"),
+        })
     }
 
     /// Returns the prompt of the typed text.
@@ -127,9 +172,12 @@ impl Picker {
         match self.subject {
             Subject::History => "history: ",
             Subject::Session => "session: ",
+            Subject::SessionAnywhere => "session of any folder: ",
             Subject::Message => "message: ",
             Subject::Model => "model: ",
             Subject::All => "find: ",
+            Subject::Output => "output of: ",
+            Subject::Task => "task: ",
         }
     }
 }
@@ -182,13 +230,33 @@ mod tests {
     }
 
     #[test]
+    fn sessions_are_those_of_a_branch_or_all() {
+        let labels = ["one\nmain", "two\nside", "three\nmain"];
+        let mut picker = picker(Subject::Session, &labels).with_branch(vec![true, false, true]);
+        let shown = |picker: &Picker, rows| {
+            let shown = picker.window(rows).map(|(entry, _)| entry.value.clone());
+            shown.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&picker, 10), labels);
+        // Each takes two rows.
+        assert_eq!(shown(&picker, 5), labels[..2]);
+        assert_eq!(shown(&picker, 1), labels[..1]);
+        picker.turn_branch("");
+        assert_eq!(shown(&picker, 10), [labels[0], labels[2]]);
+        picker.narrow("thr");
+        assert_eq!(shown(&picker, 10), [labels[2]]);
+        picker.turn_branch("");
+        assert_eq!(shown(&picker, 10), labels);
+    }
+
+    #[test]
     fn the_mark_stays_in_the_window() {
         let labels: Vec<_> = (0..25).map(|n| n.to_string()).collect();
         let labels: Vec<_> = labels.iter().map(String::as_str).collect();
         let mut picker = picker(Subject::Model, &labels);
         (0..12).for_each(|_| picker.down());
         let shown: Vec<_> = picker
-            .window()
+            .window(SHOWN)
             .map(|(entry, _)| entry.label.as_str())
             .collect();
         assert_eq!((shown.len(), shown[0], shown[9]), (10, "3", "12"));

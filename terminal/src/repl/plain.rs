@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::app::App;
 use super::effect::{Effect, Task};
 use super::input::{Ending, Input};
+use super::picker::SHOWN;
 use super::question::QuestionUpdate;
 use super::update::prompt::prompt;
 use super::update::submit::{is_exit, submit_line};
@@ -133,8 +134,9 @@ impl Plain {
             }
             Input::Question(QuestionUpdate::Closed(_)) => self.answers = None,
             Input::Pick(picker) => {
-                for (entry, _) in picker.window() {
-                    print(&format!("  {}\n", neutralise(&entry.label)));
+                for (entry, _) in picker.window(SHOWN) {
+                    let label = entry.label.replace('\n', "\n      ");
+                    print(&format!("  {}\n", neutralise(&label)));
                 }
             }
             Input::Ended(Ending::Failed(message, hint)) if self.style == PlainStyle::Loop => {

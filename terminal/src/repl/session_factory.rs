@@ -52,7 +52,11 @@ impl SessionFactory {
             warn: self.warn.clone(),
         };
         let frontend = |session| -> Arc<dyn Frontend> {
-            Arc::new(self.link.frontend(View::of(session, &self.config, asks)))
+            let view = View::of(session, &self.config, asks);
+            Arc::new(self.link.frontend(View {
+                is_conversation: true,
+                ..view
+            }))
         };
         let opened = open(plan, &self.config, fork_at, inputs, frontend).await?;
         opened

@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use ah_agent::{Controls, SessionChange};
-use ah_conversation::{Clock as _, Models};
+use ah_conversation::{Clock as _, Content, Models, Tasks};
 use ah_store::SystemClock;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::effect::Task;
 use super::input::{Input, Queued};
 use super::notify::NotificationKind;
+use super::output::Wanted;
 use super::picker::{Picker, Subject};
 use super::{attach, bang, choices, models, output};
 use crate::message::Keys;
@@ -37,6 +38,8 @@ pub struct SideTasks {
     pub inputs: Sender<Input>,
     /// Available models.
     pub models: Arc<dyn Models>,
+    /// Tasks beside the conversation.
+    pub tasks: Vec<Arc<dyn Tasks>>,
     /// Stops the current run.
     pub run: Option<CancellationToken>,
 }
@@ -74,12 +77,18 @@ impl SideTasks {
                     let _ = inputs.send(Input::Attached(attached));
                 });
             }
-            Task::Output => match self.output().await {
+            Task::Output(wanted) => match self.output(wanted).await {
                 Ok(text) => self.tell(Input::Output(text)),
+                Err(error) => crate::warn(&error.message),
+            },
+            Task::List(Subject::Output) => match self.outputs().await {
+                Ok(picker) => self.tell(Input::Pick(picker)),
                 Err(error) => crate::warn(&error.message),
             },
             Task::List(Subject::Model) => self.list_models(),
             Task::List(Subject::All) => self.list_sessions(),
+            Task::Look(id, head) => self.look(&id, &head).await,
+            Task::End(id) => self.end(id),
             Task::Notify(kind, message) => self.notify(kind, &message),
             Task::Mode(mode) => self.controls.request(SessionChange::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
@@ -99,11 +108,50 @@ impl SideTasks {
         Ok(())
     }
 
-    /// Returns the full output of the last tool calls.
-    async fn output(&self) -> Result<String, Error> {
+    /// Returns the full output of tool calls.
+    async fn output(&self, wanted: Wanted) -> Result<String, Error> {
         let keys = Keys::of(&self.config)?;
-        let last = self.store.read(move |tree| output::last(tree, &keys));
-        Ok(last.await?)
+        let text = self
+            .store
+            .read(move |tree| output::text(tree, &keys, &wanted));
+        Ok(text.await?)
+    }
+
+    /// Returns the tool calls with an output, to choose from.
+    async fn outputs(&self) -> Result<Picker, Error> {
+        let keys = Keys::of(&self.config)?;
+        let choices = self.store.read(move |tree| output::choices(tree, &keys));
+        Ok(choices.await?)
+    }
+
+    /// Prints what a task beside the conversation has written.
+    async fn look(&self, id: &str, head: &str) {
+        let Some(tasks) = self.tasks.iter().find(|tasks| tasks.has(id)) else {
+            return crate::note("this task is gone");
+        };
+        let (text, left_out) = match tasks.tail(id, output::MOST) {
+            Some(tail) => {
+                let left_out = tail.total.saturating_sub(output::MOST);
+                (tail.text, left_out)
+            }
+            None => {
+                // Of a subagent: what it has done, or its answer.
+                let output = tasks.output(id, Duration::ZERO).await;
+                let text = match output.content {
+                    Content::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                    Content::Spool(_) | Content::Blocks(_) => String::new(),
+                };
+                (text, 0)
+            }
+        };
+        self.tell(Input::Written(output::of_task(head, &text, left_out)));
+    }
+
+    /// Stops a task beside the conversation, whose end is reported.
+    fn end(&self, id: String) {
+        if let Some(tasks) = self.tasks.iter().find(|tasks| tasks.has(&id)).cloned() {
+            tokio::spawn(async move { tasks.stop(&id).await });
+        }
     }
 
     /// Lists the models of the catalogue, and those of the servers when they answer.
@@ -131,7 +179,7 @@ impl SideTasks {
     }
 
     fn list_sessions(&self) {
-        match choices::sessions(&self.config, SystemClock::default().now()) {
+        match choices::sessions(&self.config, Subject::Session, SystemClock::default().now()) {
             Ok(sessions) => self.tell(Input::More(Subject::All, sessions.into_entries(), false)),
             Err(error) => crate::warn(&error.message),
         }

@@ -49,6 +49,10 @@ pub enum Action {
     Rename,
     /// Copies the last answer to the clipboard.
     Copy,
+    /// Lists the tasks beside the conversation, shows or stops one.
+    Tasks,
+    /// Prints the full output of a tool call.
+    Show,
     /// Prints a text.
     Say(&'static str),
     /// Ends the program.
@@ -77,6 +81,16 @@ pub const COMMANDS: &[Command] = &[
         Action::Resume,
     ),
     command("sessions", "list and open sessions", Action::Resume),
+    command(
+        "tasks",
+        "list commands and subagents in the background; see or stop one: /tasks [stop] [N]",
+        Action::Tasks,
+    ),
+    command(
+        "show",
+        "show the full output of an earlier tool call: /show [N]",
+        Action::Show,
+    ),
     command("rename", "name this session: /rename NAME", Action::Rename),
     command("tree", "continue from an earlier message", Action::Tree),
     command("fork", "continue in a copy of the session", Action::Fork),
@@ -188,6 +202,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("continue", "resume"),
     ("rewind", "undo"),
     ("stats", "usage"),
+    ("bashes", "tasks"),
     ("logout", "login"),
 ];
 
@@ -270,7 +285,8 @@ const KEYS: &str = "
   Ctrl-P        find a command, a file or a session
   Tab           accept the suggestion; switch to a question and back
   Shift+Tab     next permission mode
-  Ctrl-O        show the output of running tools so far, else of the last ones
+  Ctrl-O        show the output of running tools so far, else of the last ones;
+                again: choose an earlier one
   Ctrl-Z        suspend; `fg` in the shell continues
   Ctrl-G        edit the text in $EDITOR (also Ctrl-X Ctrl-E)
   !COMMAND      run a command and tell the model with the next prompt

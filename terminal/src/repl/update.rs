@@ -2,18 +2,21 @@
 
 mod command;
 mod key;
+mod lists;
 mod palette;
 pub mod prompt;
 pub mod submit;
+mod tasks;
 
 use std::time::Instant;
 
-use ah_conversation::{EventKind, ExitReason};
+use ah_conversation::{EventKind, ExitReason, TaskUpdate};
 use ah_render::Palette;
 
 use super::activity::Activity;
 use super::app::App;
 use super::attach::Attached;
+use super::background::BackgroundTasks;
 use super::effect::{Effect, Task};
 use super::input::{Ending, Input, Queued, Then};
 use super::notify::Notification;
@@ -65,13 +68,14 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 work.tools.push(tool);
             }
         }
+        Input::Background(report) => background(app, &report, now),
         Input::Files(files) => {
             palette::add_files(app, &files);
             app.suggestions.files = Some(files);
             return key::suggest(app);
         }
-        Input::More(subject, entries, replaces) => palette::add(app, subject, entries, replaces),
-        Input::Pick(picker) => palette::pick(app, picker),
+        Input::More(subject, entries, replaces) => lists::add(app, subject, entries, replaces),
+        Input::Pick(picker) => lists::pick(app, picker),
         Input::Question(change) => return question(app, change, now),
         Input::Sent(queued) => app.queued.push(queued),
         Input::Withdrawn(taken, then) => return withdrawn(app, taken, then, now),
@@ -81,6 +85,10 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Opened(opened) => {
+            let former = app.session.as_ref().map(|session| &session.session);
+            if former.is_some_and(|former| *former != opened.session) {
+                app.background = BackgroundTasks::default();
+            }
             app.session = Some(*opened);
             app.begun.get_or_insert(now);
             app.notifier.typed_at.get_or_insert(now);
@@ -125,6 +133,18 @@ fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> 
         effects.extend(notify(app.notifier.waiting(&panel.sheet.head, now)));
     }
     effects
+}
+
+/// Applies a report of a task beside the conversation. The end of one in the background is told: nothing else shows it.
+fn background(app: &mut App, (task, report): &(ah_conversation::Task, TaskUpdate), now: Instant) {
+    app.background.note(task, report, now);
+    if let (TaskUpdate::Ended { ending, .. }, Some(known)) = (report, app.background.find(&task.id))
+    {
+        let (number, ending) = (known.number, ending.as_str());
+        app.hint = Some(format!(
+            "task #{number} {ending}; /tasks {number} shows its output"
+        ));
+    }
 }
 
 fn notify(notification: Option<Notification>) -> Vec<Effect> {

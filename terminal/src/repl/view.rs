@@ -8,6 +8,7 @@ use super::app::App;
 use super::input::Queued;
 use super::layout::{fit, wrap};
 use super::painter::Live;
+use super::picker::Picker;
 use super::question::Panel;
 use super::status;
 use crate::print::wrap::width;
@@ -52,11 +53,7 @@ pub fn live(app: &App, now: Instant) -> Live {
     );
     let mut below = Vec::new();
     if let Some(picker) = &app.picker {
-        below.extend(
-            picker
-                .window()
-                .map(|(entry, is_marked)| mark(app, &entry.label, is_marked, columns)),
-        );
+        below.extend(listed(app, picker, columns));
     } else if let Some(menu) = &app.suggestions.menu {
         let wide = menu
             .items
@@ -224,6 +221,11 @@ fn own_status(app: &App) -> String {
     let mut parts = Vec::new();
     parts.extend(app.editor.vi_mode().map(str::to_owned));
     parts.push(mode(session.mode, session.is_sandboxed).to_owned());
+    parts.extend(match app.background.running() {
+        0 => None,
+        1 => Some("1 task running".to_owned()),
+        running => Some(format!("{running} tasks running")),
+    });
     parts.push(neutralise(&session.place).into_owned());
     parts.push(neutralise(&session.model.name).into_owned());
     if let Some(percent) = (session.context * 100).checked_div(session.model.context_window)
@@ -298,6 +300,26 @@ fn has_placeholder(app: &App) -> bool {
         .is_some_and(|session| session.messages == 0);
     let is_idle = app.work.is_none() && app.questions.is_empty() && app.picker.is_none();
     app.colours && is_fresh && is_idle && app.editor.is_empty()
+}
+
+/// Returns the rows of a list: the entries around the marked one, each of one row or two, and what its keys do.
+fn listed(app: &App, picker: &Picker, columns: usize) -> Vec<String> {
+    // The typed text and the status line stay.
+    let room = app.size.1.saturating_sub(4).max(1);
+    let mut rows = Vec::new();
+    for (entry, is_marked) in picker.window(room) {
+        let (first, second) = match entry.label.split_once('\n') {
+            Some((first, second)) => (first, Some(second)),
+            None => (entry.label.as_str(), None),
+        };
+        rows.push(mark(app, first, is_marked, columns));
+        rows.extend(second.map(|second| {
+            let second = format!("    {}", neutralise(second).replace('\n', " "));
+            dim(app, &fit(&second, columns))
+        }));
+    }
+    rows.extend(picker.keys().map(|keys| dim(app, &fit(&keys, columns))));
+    rows
 }
 
 /// Returns the row of a list entry.

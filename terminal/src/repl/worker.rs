@@ -30,6 +30,7 @@ use ah::expand::{Expanded, expand};
 use ah::instructions::system_prompt;
 use ah::place::{sessions, transcript};
 use ah::plan::{SessionChoice, SessionPlan};
+use ah::session_folders::{elsewhere, note_place, way_to};
 use ah_config::{Config, Error};
 
 use crate::document;
@@ -87,8 +88,7 @@ impl SessionWorker {
     pub async fn work(mut self) -> Result<Worked, Error> {
         self.introduce();
         if self.factory.link.is_drawn && self.session.transcript().last().is_some() {
-            self.recall();
-            self.tell(Input::Written("\n".to_owned()));
+            self.tell_past().await?;
         }
         let mut is_interrupted = false;
         while let Some(task) = self.next().await {
@@ -103,7 +103,9 @@ impl SessionWorker {
                 Task::TakeMail => self.take_mail().await?,
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
-                Task::List(subject @ (Subject::Session | Subject::Message)) => {
+                Task::List(
+                    subject @ (Subject::Session | Subject::SessionAnywhere | Subject::Message),
+                ) => {
                     let listed = self.list(subject).await;
                     self.tell_failure(listed);
                 }
@@ -229,6 +231,8 @@ impl SessionWorker {
 
     async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), Error> {
         let factory = &self.factory;
+        // A branch may have been checked out since.
+        note_place(&self.store, &factory.config);
         let expanded = expand(text, None, &factory.skills, &factory.config, &factory.probe).await;
         let ending = match expanded {
             Ok(expanded) => {
@@ -384,8 +388,12 @@ impl SessionWorker {
     async fn list(&self, subject: Subject) -> Result<(), Error> {
         let config = &self.factory.config;
         let picker = match subject {
-            Subject::History | Subject::Model | Subject::All => return Ok(()),
-            Subject::Session => choices::sessions(config, SystemClock::default().now())?,
+            Subject::History | Subject::Model | Subject::All | Subject::Output | Subject::Task => {
+                return Ok(());
+            }
+            Subject::Session | Subject::SessionAnywhere => {
+                choices::sessions(config, subject, SystemClock::default().now())?
+            }
             Subject::Message => choices::messages(&self.store.read(Tree::heads).await?),
         };
         self.tell(Input::Pick(picker));
@@ -440,10 +448,9 @@ impl SessionWorker {
     /// Opens another session. If that fails, the current one stays.
     async fn open(&mut self, choice: SessionChoice, fork: bool) -> Result<(), Error> {
         if let SessionChoice::Find(wanted) = &choice
-            && let Ok(found) = sessions(&self.factory.config).find(wanted)
-            && found.database() == self.store.path()
+            && let Some(why) = self.not_here(wanted)
         {
-            crate::note("This session is open here.");
+            crate::note(&why);
             self.tell(Input::Ended(Ending::Well));
             return Ok(());
         }
@@ -462,13 +469,30 @@ impl SessionWorker {
                     discard(kept, &self.factory.config);
                 }
                 self.introduce();
-                self.recall();
+                if self.factory.link.is_drawn {
+                    self.tell_past().await?;
+                } else {
+                    self.recall();
+                }
                 Ending::Well
             }
             Err(error) => Ending::Failed(error.message, error.hint),
         };
         self.tell(Input::Ended(ending));
         Ok(())
+    }
+
+    /// Returns why a session cannot be opened in the place of this one: it is this, or of another folder.
+    fn not_here(&self, wanted: &str) -> Option<String> {
+        let config = &self.factory.config;
+        match sessions(config).find(wanted) {
+            Ok(found) => (found.database() == self.store.path())
+                .then(|| "This session is open here.".to_owned()),
+            Err(_) => elsewhere(wanted, config).map(|head| {
+                let way = way_to(&head, config);
+                format!("This session is of another folder. To open it:\n  {way}")
+            }),
+        }
     }
 
     /// Prints the last messages of the open session.
@@ -524,11 +548,13 @@ impl SessionWorker {
             config: self.factory.config.clone(),
             inputs: self.factory.link.inputs.clone(),
             models: self.factory.models.clone(),
+            tasks: self.session.tools().tasks(),
             run,
         }
     }
 }
 
+mod past;
 mod small;
 
 /// Model and permissions for the run of one prompt.

@@ -138,3 +138,104 @@ fn the_open_session_is_not_opened_again() {
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }
+
+/// Sessions in two folders, of which the first is a repository: the answers are `One.` and `Two.`.
+fn two_folders(world: &World, server: &Server) {
+    world.write("a/.git/HEAD", "ref: refs/heads/main\n");
+    world.write("b/file", "x");
+    for (folder, prompt) in [("a", "paint the fence"), ("b", "mend the roof")] {
+        let ah = world.asking(server, ["-m", "sonnet", prompt]);
+        ah.within(world.file(folder)).run().expect(0);
+    }
+    // What the folder is now does not count.
+    world.write("a/.git/HEAD", "ref: refs/heads/other\n");
+}
+
+#[test]
+fn sessions_of_all_folders_are_listed() {
+    let world = World::new();
+    let server = Server::new([says("One."), says("Two.")]);
+    two_folders(&world, &server);
+    let listed = world.as_typed(["sessions", "--all"]);
+    let listed = listed.within(world.file("a")).run().expect(0).stdout;
+    let lines: Vec<_> = listed.lines().collect();
+    let folder = |name| world.file(name).display().to_string();
+    assert_eq!((lines[0], lines[2]), (&*folder("b"), &*folder("a")));
+    assert!(lines[1].ends_with("mend the roof"), "{listed}");
+    assert!(lines[3].ends_with("(main)  paint the fence"), "{listed}");
+    let own = world.as_typed(["sessions", "--json"]);
+    let own = own.within(world.file("b")).run().expect(0).stdout;
+    let own: serde_json::Value = serde_json::from_str(&own).unwrap();
+    assert_eq!(own.as_array().unwrap().len(), 1);
+    let all = world.as_typed(["sessions", "--all", "--json"]).run();
+    let all: serde_json::Value = serde_json::from_str(&all.expect(0).stdout).unwrap();
+    assert_eq!(all[1]["folder"], json!(world.file("a")));
+    assert_eq!(all[1]["branch"], "main");
+    // From elsewhere, the way to it is told.
+    let id = all[0]["id"].as_str().unwrap();
+    let ended = world.asking(&server, ["-m", "sonnet", "-r", id, "go on"]);
+    let ended = ended.within(world.file("a")).run().expect(1);
+    let way = format!("hint: cd {} && ah -r {id}", folder("b"));
+    assert!(ended.stderr.contains(&way), "{}", ended.stderr);
+    std::fs::remove_dir_all(world.file("b")).unwrap();
+    let ended = world.as_typed(["sessions", "--all"]).run().expect(0);
+    assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
+    let gone = "1 folder with sessions cannot be found any more";
+    assert!(ended.stderr.contains(gone), "{}", ended.stderr);
+}
+
+#[test]
+fn a_session_is_chosen_from_a_list() {
+    let world = World::new();
+    let server = Server::new(["One.", "Two.", "Three."].map(says));
+    two_folders(&world, &server);
+    let named = world.as_typed(["sessions", "rename", "0", "roofing"]);
+    named.within(world.file("b")).run().expect(0);
+    let more = world.asking(&server, ["-m", "sonnet", "-n", "wash the car"]);
+    more.within(world.file("b")).run().expect(0);
+    let ah = world.asking(&server, ["-m", "sonnet", "-r"]);
+    let mut seat = Seat::of_size(ah.within(world.file("b")), 40, 20);
+    seat.sees("session:\n❯ wash the car\n    now · ");
+    seat.sees("\n  [roofing] mend the roof\n    now · ");
+    seat.sees("2 messages\nCtrl-A all folders\n");
+    seat.types("roof");
+    seat.sees_no_more("wash");
+    seat.types("\x01");
+    seat.sees("session of any folder: roof\n❯ [roofing]");
+    seat.types("\x15fence");
+    seat.sees("❯ paint the fence\n    now · ");
+    seat.types("\r");
+    seat.sees("This session is of another folder. To");
+    assert!(seat.screen().contains("&& ah -r"), "{}", seat.screen());
+    seat.sees_no_more("Esc interrupts");
+    seat.says("/resume");
+    seat.sees("Ctrl-A all folders\n");
+    seat.types("roof\r");
+    seat.sees("> mend the roof\n\nTwo.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn the_list_shows_the_branch_that_a_session_was_on() {
+    let world = World::new();
+    let server = Server::new([says("One."), says("Two.")]);
+    for (branch, prompt) in [("main", "paint the fence"), ("roof", "mend the roof")] {
+        world.write(".git/HEAD", format!("ref: refs/heads/{branch}\n"));
+        let ah = world.asking(&server, ["-m", "sonnet", "-n", prompt]);
+        ah.run().expect(0);
+    }
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet", "-r"]));
+    seat.sees("❯ mend the roof\n    now · roof · ");
+    seat.sees("  paint the fence\n    now · main · ");
+    seat.types("\x02");
+    seat.sees_no_more("paint");
+    seat.sees("Ctrl-B all branches");
+    seat.types("\x02");
+    seat.sees("paint");
+    seat.types("\x1b");
+    seat.sees_no_more("paint");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}

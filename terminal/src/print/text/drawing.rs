@@ -36,7 +36,7 @@ impl Text {
             }) => state.answer_number = Some(*seq),
             SessionUpdate::Result(result) => {
                 let key = std::mem::take(&mut state.ended_key);
-                let more = state.answer_number.map(|n| format!("ah show {n} --output"));
+                let more = state.answer_number.map(|number| self.way_to_output(number));
                 self.draw_result(state, result, &key, more.as_deref(), self.layout(0));
             }
             SessionUpdate::Task(task, TaskUpdate::Started) => self.draw_agent(state, task),
@@ -78,7 +78,16 @@ impl Text {
         }
     }
 
-    fn draw_result(
+    /// Returns what shows the whole outputs of a message's calls.
+    pub(super) fn way_to_output(&self, number: u32) -> String {
+        match self.view.is_conversation {
+            true => format!("/show {number}"),
+            false => format!("ah show {number} --output"),
+        }
+    }
+
+    /// Draws an ended call with the beginning of its output; `more` is the command that shows all of it.
+    pub(super) fn draw_result(
         &self,
         state: &mut State,
         result: &ToolResult,
@@ -111,7 +120,8 @@ impl Text {
         self.draw_rows(state, &rows);
     }
 
-    fn draw_rows(&self, state: &mut State, rows: &[Line]) {
+    /// Draws rows as a block of their own.
+    pub(super) fn draw_rows(&self, state: &mut State, rows: &[Line]) {
         if rows.is_empty() {
             return;
         }
@@ -122,7 +132,7 @@ impl Text {
     }
 
     /// Returns the layout at this depth of subagents.
-    fn layout(&self, depth: usize) -> Layout {
+    pub(super) fn layout(&self, depth: usize) -> Layout {
         Layout {
             depth,
             ..Layout::of(self.paint.width)

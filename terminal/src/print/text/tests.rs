@@ -80,6 +80,7 @@ fn view(interface: Interface) -> View {
         session: Some("01ARZ3ND".to_owned()),
         group: None,
         asks: None,
+        is_conversation: false,
     }
 }
 

@@ -7,15 +7,16 @@ use ah_conversation::MailKind;
 use super::super::activity::Activity;
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
+use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
-use super::prompt;
+use super::{prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
     let is_possible_meanwhile = matches!(
         call.command.action,
-        Action::Help | Action::Steer | Action::Exit | Action::Model
+        Action::Help | Action::Steer | Action::Exit | Action::Model | Action::Tasks | Action::Show
     );
     if app.work.is_some() && !is_possible_meanwhile {
         app.hint = Some(format!(
@@ -53,6 +54,15 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         Action::Effort => vec![Effect::Task(Task::Effort(rest))],
         Action::Rename => vec![Effect::Task(Task::Rename(rest))],
         Action::Copy => vec![Effect::Task(Task::Copy)],
+        Action::Tasks => tasks::perform(app, &rest, now),
+        Action::Show => match rest.trim_start_matches('@').parse() {
+            Ok(number) => vec![Effect::Task(Task::Output(Wanted::Of(number)))],
+            Err(_) if rest.is_empty() => vec![Effect::Task(Task::List(Subject::Output))],
+            Err(_) => {
+                app.hint = Some("/show takes the number of a message".to_owned());
+                Vec::new()
+            }
+        },
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
         Action::Exit => vec![Effect::Quit],
     }
@@ -71,10 +81,14 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
             app.editor.set(&value);
             Vec::new()
         }
-        Subject::Session => begin(app, "opening", Task::Resume(value), now),
+        Subject::Session | Subject::SessionAnywhere => {
+            begin(app, "opening", Task::Resume(value), now)
+        }
         Subject::Message => begin(app, "opening", Task::GoTo(value), now),
         Subject::Model => vec![Effect::Task(Task::Model(value))],
         Subject::All => found(app, &value, now),
+        Subject::Output => vec![Effect::Task(Task::Output(Wanted::Call(value.into())))],
+        Subject::Task => tasks::look(app, &value, now),
     }
 }
 

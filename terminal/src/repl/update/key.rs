@@ -10,10 +10,12 @@ use super::super::app::App;
 use super::super::effect::{Effect, Task};
 use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
+use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::{attach, output};
+use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
-use super::{command, palette};
+use super::{command, palette, tasks};
 
 /// Applies a key, a paste, or a change of focus.
 pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
@@ -37,6 +39,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     if app.picker.is_some() {
         return choose(app, event, now);
     }
+    let has_shown_output = std::mem::take(&mut app.has_shown_output);
     let had_prefix = std::mem::take(&mut app.has_prefix);
     match keys::chord(had_prefix, &event) {
         Chord::Prefix => {
@@ -67,6 +70,9 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         }
         Some(Own::Turn) if app.questions.switch(&mut app.editor) => return Vec::new(),
         Some(Own::Mode) => return next_mode(app),
+        Some(Own::Output) if has_shown_output => {
+            return vec![Effect::Task(Task::List(Subject::Output))];
+        }
         Some(Own::Output) => return vec![output(app)],
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],
@@ -157,11 +163,13 @@ pub fn suggest(app: &mut App) -> Vec<Effect> {
 }
 
 /// Shows the output so far of the running tools, or that of the last ones.
-fn output(app: &App) -> Effect {
+fn output(app: &mut App) -> Effect {
+    app.has_shown_output = true;
+    app.hint = Some("Ctrl-O again: choose an earlier output".to_owned());
     let tools = app.work.iter().flat_map(|work| &work.tools);
     let shown: String = tools.filter_map(output::so_far).collect();
     if shown.is_empty() {
-        Effect::Task(Task::Output)
+        Effect::Task(Task::Output(Wanted::Last))
     } else {
         Effect::Output(shown)
     }
@@ -178,13 +186,6 @@ fn next_mode(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Closes the list and restores the typed text.
-fn close_picker(app: &mut App) {
-    if let Some(picker) = app.picker.take() {
-        app.editor.set(&picker.typed_before);
-    }
-}
-
 /// Applies a key while a list is open.
 fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
     let Some(picker) = &mut app.picker else {
@@ -193,6 +194,24 @@ fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
     match (event.modifiers, event.code) {
         (_, KeyCode::Esc) | (KeyModifiers::CONTROL, KeyCode::Char('c' | 'd')) => {
             close_picker(app);
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('a')) if picker.subject == Subject::Session => {
+            return vec![Effect::Task(Task::List(Subject::SessionAnywhere))];
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('a'))
+            if picker.subject == Subject::SessionAnywhere =>
+        {
+            return vec![Effect::Task(Task::List(Subject::Session))];
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('b'))
+            if matches!(picker.subject, Subject::Session | Subject::SessionAnywhere) =>
+        {
+            picker.turn_branch(app.editor.text());
+        }
+        (KeyModifiers::CONTROL, KeyCode::Char('x')) if picker.subject == Subject::Task => {
+            let chosen = picker.chosen().map(|entry| entry.value.clone());
+            close_picker(app);
+            return chosen.map_or_else(Vec::new, |id| tasks::end(app, &id));
         }
         (KeyModifiers::CONTROL, KeyCode::Char('r' | 'n')) | (_, KeyCode::Down) => picker.down(),
         (KeyModifiers::CONTROL, KeyCode::Char('p')) | (_, KeyCode::Up) => picker.up(),

@@ -1,21 +1,10 @@
-//! Lists over the input line, and the one of all that can be found: commands, sessions, files.
+//! The list of all that can be found: commands, sessions, files.
 
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::slash::COMMANDS;
-
-/// Opens a list to choose from. The typed text is put aside.
-pub fn pick(app: &mut App, mut picker: Picker) {
-    let typed = app.editor.take();
-    if picker.subject == Subject::History {
-        app.editor.insert(typed.clone());
-        picker.narrow(&typed);
-    }
-    app.suggestions.close();
-    picker.typed_before = typed;
-    app.picker = Some(picker);
-}
+use super::lists::{add, pick};
 
 /// Opens the list with the commands and the files that are known; sessions and other files are added when they are.
 pub fn open(app: &mut App) -> Vec<Effect> {
@@ -40,15 +29,6 @@ pub fn open(app: &mut App) -> Vec<Effect> {
         }
     }
     effects
-}
-
-/// Adds entries to the list, if it is open and about this.
-pub fn add(app: &mut App, subject: Subject, entries: Vec<Entry>, replaces: bool) {
-    if let Some(picker) = &mut app.picker
-        && picker.subject == subject
-    {
-        picker.add(entries, replaces, app.editor.text());
-    }
 }
 
 /// Adds files to the list, if it is open.

@@ -440,8 +440,12 @@ fn up_and_down_move_through_lines_and_then_the_history() {
 
 #[test]
 fn full_outputs_are_available_at_any_time() {
-    check("Ctrl-O", "_  →  Output");
-    check("'half | work | Ctrl-O", "half_ working  →  Output");
+    check("Ctrl-O", "_ hinting  →  Output(Last)");
+    check(
+        "'half | work | Ctrl-O",
+        "half_ working hinting  →  Output(Last)",
+    );
+    check("Ctrl-O | Ctrl-O", "_  →  List(Output)");
 }
 
 #[test]

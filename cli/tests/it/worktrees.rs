@@ -1,0 +1,237 @@
+//! Worktrees for sessions: made, used again, removed when nothing would be lost.
+
+use std::path::Path;
+use std::process::Command;
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::{Value, json};
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let own = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"];
+    let ended = Command::new("git")
+        .args(own.iter().chain(words))
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{words:?}: {ended:?}");
+    String::from_utf8_lossy(&ended.stdout).trim().to_owned()
+}
+
+/// A world whose project is a repository with one commit.
+fn repository() -> World {
+    let world = World::new();
+    world.write("code.txt", "one\n");
+    let project = world.project();
+    git(&project, &["init", "-q", "-b", "main"]);
+    git(&project, &["add", "code.txt"]);
+    git(&project, &["commit", "-q", "-m", "one"]);
+    world
+}
+
+fn listed(world: &World) -> Value {
+    let ended = world.as_typed(["worktree", "--json"]).run().expect(0);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[test]
+fn a_worktree_without_changes_is_removed_and_its_session_stays() {
+    let world = repository();
+    let server = Server::new([says("Looked."), says("Again.")]);
+    let run = world.asking(&server, ["-m", "sonnet", "-w", "look", "look around"]);
+    let ended = run.run().expect(0);
+    assert!(ended.stdout.contains("Looked."), "{}", ended.stdout);
+    let told = "The worktree was not changed and is removed.";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let folder = world.file(".ah/worktrees/look").display().to_string();
+    let body = server.requests()[0].body.to_string();
+    assert!(body.contains(&folder) && body.contains("worktree-look"));
+    assert!(!world.file(".ah/worktrees/look").exists());
+    assert_eq!(
+        git(&world.project(), &["branch", "--list", "worktree-*"]),
+        ""
+    );
+    assert_eq!(git(&world.project(), &["status", "--porcelain"]), "");
+    // The same name goes on in the session.
+    let all = world.as_typed(["sessions", "--all"]).run().expect(0).stdout;
+    assert!(
+        all.contains("(worktree-look)  look around") && all.starts_with(&folder),
+        "{all}"
+    );
+    let listed = world.as_typed(["sessions", "--all", "--json"]).run();
+    let listed: Value = serde_json::from_str(&listed.expect(0).stdout).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    let ended = world.asking(&server, ["-m", "sonnet", "-r", id, "go on"]);
+    let way = format!(
+        "hint: cd {} && ah -w look -r {id}",
+        world.project().display()
+    );
+    let told = ended.run().expect(1).stderr;
+    assert!(told.contains(&way), "{told}");
+    let run = world.asking(&server, ["-m", "sonnet", "-w", "look", "and now?"]);
+    run.run().expect(0);
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("look around"), "{told}");
+}
+
+#[test]
+fn a_worktree_with_changes_is_kept_and_removed_on_request() {
+    let world = repository();
+    let write = uses("write", json!({"path": "code.txt", "content": "two\n"}));
+    let server = Server::new([write, says("Done.")]);
+    let run = world.asking(&server, ["-m", "sonnet", "--worktree=fix", "fix it"]);
+    let ended = run.run().expect(0);
+    let told = "The worktree fix is kept (1 changed file): ";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    // The other one is as it was.
+    assert_eq!(
+        std::fs::read_to_string(world.file("code.txt")).unwrap(),
+        "one\n"
+    );
+    let tree = world.file(".ah/worktrees/fix");
+    assert_eq!(
+        std::fs::read_to_string(tree.join("code.txt")).unwrap(),
+        "two\n"
+    );
+    let text = world.as_typed(["worktree"]).within(&tree).run().expect(0);
+    let line = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(line, "fix worktree-fix 1 changed file");
+    let refused = world
+        .as_typed(["worktree", "remove", "fix"])
+        .run()
+        .expect(1);
+    assert!(
+        refused.stderr.contains("`fix` has 1 changed file"),
+        "{}",
+        refused.stderr
+    );
+    // What was committed stays on the branch.
+    git(&tree, &["commit", "-q", "-a", "-m", "two"]);
+    assert_eq!(listed(&world)[0]["commits"], 1);
+    let removed = world
+        .as_typed(["worktree", "remove", "fix"])
+        .run()
+        .expect(0);
+    assert_eq!(
+        removed.stdout,
+        "removed fix; its commits are on the branch worktree-fix\n"
+    );
+    assert_eq!(listed(&world), json!([]));
+    let branch = git(&world.project(), &["show", "worktree-fix:code.txt"]);
+    assert_eq!(branch, "two");
+    // A worktree of that name begins there.
+    let server = Server::new([says("Here.")]);
+    let run = world.asking(&server, ["-m", "sonnet", "-n", "-w", "fix", "go on"]);
+    run.run().expect(0);
+    assert_eq!(listed(&world)[0]["commits"], 1);
+}
+
+#[test]
+fn a_conversation_can_be_in_a_new_worktree() {
+    let world = repository();
+    let server = Server::new([says("Hello."), says("Unused.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet", "-w"]));
+    seat.sees("/.ah/worktrees/1 (worktree-1)");
+    seat.says("hello");
+    seat.sees("Hello.");
+    seat.sees_no_more("Esc interrupts");
+    // It is in use.
+    let refused = world.as_typed(["worktree", "rm", "1"]).run().expect(1);
+    assert!(
+        refused.stderr.contains("in use by another ah"),
+        "{}",
+        refused.stderr
+    );
+    world.write(".ah/worktrees/1/new.txt", "new\n");
+    seat.types("\x04");
+    seat.sees("The worktree 1 is kept (1 changed file): ");
+    seat.sees("`ah -w 1` goes on in it");
+    assert_eq!(seat.leaves(), 0);
+    let mut seat = Seat::take(world.asking(&server, ["worktree", "1", "-m", "sonnet"]));
+    seat.sees("Hello.\n");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let forced = world.as_typed(["worktree", "rm", "1", "--force"]);
+    assert_eq!(forced.run().expect(0).stdout, "removed 1\n");
+}
+
+#[test]
+fn what_cannot_be_a_worktree_is_told() {
+    let world = World::new();
+    for (words, told) in [
+        (
+            &["-w", "x", "go"] as &[&str],
+            "there is no git repository here",
+        ),
+        (&["worktree"], "there is no git repository here"),
+        (
+            &["--worktree=../x", "go"],
+            "there is no git repository here",
+        ),
+    ] {
+        let ended = world.as_typed(words.iter().copied()).run();
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+    let world = repository();
+    let ended = world.as_typed(["--worktree=../x", "go"]).run().expect(2);
+    let told = "`../x` cannot be the name of a worktree";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    let ended = world.as_typed(["worktree", "remove", "x"]).run().expect(1);
+    assert!(
+        ended.stderr.contains("there is no worktree `x`"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_subagent_that_wants_a_worktree_changes_files_only_there() {
+    let world = repository();
+    let definition =
+        "---\nname: builder\ndescription: builds\nisolation: worktree\n---\nYou build.\n";
+    world.write(".ah/agents/builder.md", definition);
+    let build = |prompt: &str| {
+        let input = json!({"description": "build", "prompt": prompt, "subagent_type": "builder"});
+        uses("agent", input)
+    };
+    let server = Server::new([
+        build("Write two."),
+        uses("write", json!({"path": "code.txt", "content": "two\n"})),
+        uses("bash", json!({"command": "cat code.txt; pwd"})),
+        says("Built."),
+        build("Only look."),
+        uses("read", json!({"path": "code.txt"})),
+        says("Looked."),
+        says("Done."),
+    ]);
+    let run = world.asking(&server, ["-m", "sonnet", "go"]);
+    run.run().expect(0);
+    let tree = world.file(".ah/worktrees/1");
+    let read = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap();
+    assert_eq!(read(world.file("code.txt")), "one\n");
+    assert_eq!(read(tree.join("code.txt")), "two\n");
+    let requests = server.requests();
+    let told = |at: usize| requests[at].body.to_string();
+    let shown = tree.display().to_string();
+    assert!(
+        told(1).contains(&format!("Working directory: {shown}")),
+        "{}",
+        told(1)
+    );
+    assert!(told(3).contains(&format!("two\\n{shown}")), "{}", told(3));
+    let left = format!(
+        "Built.\\n\\n[Its changes are in the git worktree {shown}, on worktree-1: 1 changed file.]"
+    );
+    assert!(told(4).contains(&left), "{}", told(4));
+    // The other one found what was committed, and left nothing.
+    assert!(
+        told(6).contains("one") && !told(7).contains("worktree-2"),
+        "{}",
+        told(7)
+    );
+    assert!(!world.file(".ah/worktrees/2").exists());
+    assert_eq!(listed(&world).as_array().unwrap().len(), 1);
+}

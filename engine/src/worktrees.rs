@@ -1,0 +1,347 @@
+//! Worktrees for sessions: a folder and a branch of its own for work that shall not disturb the present one. They are in
+//! `.ah/worktrees/NAME` of the repository, on the branch `worktree-NAME`; their sessions are beside them, so that they stay
+//! when a worktree is removed.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use ah_config::places::{self, SESSIONS, WORKTREES};
+use ah_config::{Error, ErrorKind};
+use ah_conversation::Environment;
+use ah_work::git::{Git, GitError, Owner};
+
+use crate::git_program::program;
+
+/// Beginning of the names of branches.
+const BRANCH: &str = "worktree-";
+/// Longest name, in characters.
+const LONGEST: usize = 64;
+
+/// The worktrees of a repository.
+#[derive(Debug)]
+pub struct Worktrees {
+    git: Git,
+    /// Top of the repository.
+    top: PathBuf,
+}
+
+/// A worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its branch; `None` if none is checked out.
+    pub branch: Option<String>,
+    /// Number of files that are changed or new.
+    pub files: usize,
+    /// Number of commits that no other branch has.
+    pub commits: usize,
+}
+
+/// A worktree in use by this process. It is not removed as long as another one uses it too.
+#[derive(Debug)]
+pub struct Used {
+    trees: Worktrees,
+    name: String,
+    lock: File,
+}
+
+/// What became of a worktree that is not used any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Left {
+    /// It was not changed and is removed.
+    Removed,
+    /// It has changes.
+    Kept(Worktree),
+    /// Another process uses it.
+    InUse,
+}
+
+impl Worktree {
+    /// Returns whether it has nothing that would be lost with it.
+    pub fn is_unchanged(&self) -> bool {
+        self.files == 0 && self.commits == 0
+    }
+
+    /// Returns what it has: `2 changed files, 1 commit`.
+    pub fn state(&self) -> String {
+        let counted = |count: usize, thing: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {thing}")),
+            count => Some(format!("{count} {thing}s")),
+        };
+        let parts = [
+            counted(self.files, "changed file"),
+            counted(self.commits, "commit"),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => "unchanged".to_owned(),
+            false => parts.join(", "),
+        }
+    }
+}
+
+/// Returns whether a word is a name of a worktree.
+pub fn is_name(word: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    word.len() <= LONGEST
+        && word.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && word.chars().all(is_plain)
+}
+
+impl Worktrees {
+    /// Returns the worktrees of the repository that contains the working directory, also if that is one of them.
+    ///
+    /// # Errors
+    ///
+    /// If there is no repository, or no git.
+    pub fn find(environment: &Environment) -> Result<Self, Error> {
+        let root = places::project_root(environment);
+        if !root.join(".git").exists() {
+            let error = Error::failure("there is no git repository here");
+            return Err(error.hint("`git init` makes one"));
+        }
+        let top = places::repository_of(&root).unwrap_or(&root).to_owned();
+        let variables: Vec<_> = environment
+            .for_children()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let program = program(environment)
+            .ok_or_else(|| Error::failure("there is no git in PATH").hint("install it"))?;
+        Ok(Self {
+            git: Git::new(program, &top, Owner::User, &variables),
+            top,
+        })
+    }
+
+    /// Returns the folder of a worktree.
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// Returns the folder of its sessions, which may be there without it.
+    fn sessions(&self, name: &str) -> PathBuf {
+        self.folder().join(format!("{name}.sessions"))
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.top.join(SESSIONS).join(WORKTREES)
+    }
+
+    /// Returns git in the folder of a worktree.
+    async fn run_in(&self, name: &str, words: &[&str]) -> Result<String, Error> {
+        let path = self.path(name).display().to_string();
+        let words: Vec<_> = ["-C", &path]
+            .into_iter()
+            .chain(words.iter().copied())
+            .collect();
+        self.git.run(&words).await.map_err(|error| failed(&error))
+    }
+
+    /// Returns a worktree of this name for use: an existing one, or a new one at the present commit. Without a name, it is a
+    /// new one.
+    ///
+    /// # Errors
+    ///
+    /// If the name cannot be used, or git fails.
+    pub async fn enter(self, name: Option<&str>) -> Result<Used, Error> {
+        let name = match name {
+            Some(name) if !is_name(name) => {
+                let error = Error::usage(format!("`{name}` cannot be the name of a worktree"));
+                return Err(error.hint("use letters, digits, `-` and `_`"));
+            }
+            Some(name) => name.to_owned(),
+            None => self.free_name().await,
+        };
+        let folder = self.folder();
+        let io_failed = |error: std::io::Error| {
+            Error::failure(format!("cannot write to `{}`: {error}", folder.display()))
+        };
+        fs::create_dir_all(&folder).map_err(io_failed)?;
+        // Neither the repository nor a search in it sees them.
+        let ignore = folder.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(ignore, "*\n").map_err(io_failed)?;
+        }
+        let lock = File::create(folder.join(format!("{name}.lock"))).map_err(io_failed)?;
+        lock.lock_shared().map_err(io_failed)?;
+        let path = self.path(&name);
+        if !path.join(".git").exists() {
+            let (branch, shown) = (format!("{BRANCH}{name}"), path.display().to_string());
+            // One that was deleted by hand is still known otherwise.
+            let _ = self.git.run(&["worktree", "prune"]).await;
+            let is_known = self
+                .git
+                .commit(&format!("refs/heads/{branch}"))
+                .await
+                .is_ok();
+            let added = match is_known {
+                true => self.git.run(&["worktree", "add", &shown, &branch]).await,
+                false => {
+                    let words = ["worktree", "add", "-b", &branch, &shown];
+                    self.git.run(&words).await
+                }
+            };
+            added.map_err(|error| failed(&error))?;
+        }
+        Ok(Used {
+            trees: self,
+            name,
+            lock,
+        })
+    }
+
+    /// Returns the first number that names neither a worktree nor a branch of one.
+    async fn free_name(&self) -> String {
+        let mut number = 1;
+        loop {
+            let name = number.to_string();
+            let branch = format!("refs/heads/{BRANCH}{name}");
+            let is_free = !self.path(&name).exists() && !self.sessions(&name).exists();
+            if is_free && self.git.commit(&branch).await.is_err() {
+                return name;
+            }
+            number += 1;
+        }
+    }
+
+    /// Returns all worktrees, by name.
+    ///
+    /// # Errors
+    ///
+    /// If git fails.
+    pub async fn list(&self) -> Result<Vec<Worktree>, Error> {
+        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<_> = names
+            .filter(|name| is_name(name) && self.path(name).join(".git").exists())
+            .collect();
+        names.sort();
+        let mut trees = Vec::new();
+        for name in names {
+            trees.push(self.look(&name).await?);
+        }
+        Ok(trees)
+    }
+
+    async fn look(&self, name: &str) -> Result<Worktree, Error> {
+        let branch = self.run_in(name, &["branch", "--show-current"]).await?;
+        let files = self.run_in(name, &["status", "--porcelain"]).await?;
+        let exclude = format!("--exclude={branch}");
+        let words = [
+            "rev-list",
+            "--count",
+            "HEAD",
+            "--not",
+            &exclude,
+            "--branches",
+            "--tags",
+            "--remotes",
+        ];
+        let commits = self.run_in(name, &words).await?;
+        Ok(Worktree {
+            name: name.to_owned(),
+            path: self.path(name),
+            branch: Some(branch).filter(|branch| !branch.is_empty()),
+            files: files.lines().count(),
+            // A number that cannot be read must not look like none.
+            commits: commits.trim().parse().unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Removes a worktree and, unless it has commits that no other has, its branch. One with changes is removed only if
+    /// `is_forced`; its commits stay on its branch.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such worktree, it is in use or has changes, or git fails.
+    pub async fn remove(&self, name: &str, is_forced: bool) -> Result<Worktree, Error> {
+        if !is_name(name) || !self.path(name).join(".git").exists() {
+            let error = Error::failure(format!("there is no worktree `{name}`"));
+            return Err(error.hint("`ah worktree` lists them"));
+        }
+        let tree = self.look(name).await?;
+        if tree.files > 0 && !is_forced {
+            let error = Error::failure(format!("`{name}` has {}", tree.state()));
+            return Err(error.hint("commit them, or remove it with --force"));
+        }
+        let lock = self.folder().join(format!("{name}.lock"));
+        let held = File::create(&lock).map(|file| file.try_lock());
+        if !matches!(held, Ok(Ok(()))) {
+            let busy = format!("the worktree `{name}` is in use by another ah");
+            return Err(Error::new(ErrorKind::Failure, busy));
+        }
+        self.discard(&tree).await?;
+        Ok(tree)
+    }
+
+    async fn discard(&self, tree: &Worktree) -> Result<(), Error> {
+        let path = tree.path.display().to_string();
+        let words = ["worktree", "remove", "--force", &path];
+        self.git.run(&words).await.map_err(|error| failed(&error))?;
+        if let Some(branch) = tree.branch.as_ref().filter(|_| tree.commits == 0)
+            && branch.starts_with(BRANCH)
+        {
+            self.git
+                .run(&["branch", "-D", branch])
+                .await
+                .map_err(|error| failed(&error))?;
+        }
+        let _ = fs::remove_file(self.folder().join(format!("{}.lock", tree.name)));
+        Ok(())
+    }
+}
+
+impl Used {
+    /// Returns its folder.
+    pub fn path(&self) -> PathBuf {
+        self.trees.path(&self.name)
+    }
+
+    /// Ends the use: without changes the worktree is removed.
+    ///
+    /// # Errors
+    ///
+    /// If git fails.
+    pub async fn leave(self) -> Result<Left, Error> {
+        let tree = self.trees.look(&self.name).await?;
+        if !tree.is_unchanged() {
+            return Ok(Left::Kept(tree));
+        }
+        // Ours is given up first, or it could not be had alone.
+        if self.lock.unlock().is_err() || self.lock.try_lock().is_err() {
+            return Ok(Left::InUse);
+        }
+        self.trees.discard(&tree).await?;
+        Ok(Left::Removed)
+    }
+}
+
+fn failed(error: &GitError) -> Error {
+    Error::failure(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for (word, expected) in [
+            ("login", true),
+            ("fix-7_b", true),
+            ("7", true),
+            ("", false),
+            ("-x", false),
+            ("a.lock", false),
+            ("a/b", false),
+            ("..", false),
+            ("fix the bug", false),
+        ] {
+            assert_eq!(is_name(word), expected, "{word}");
+        }
+    }
+}

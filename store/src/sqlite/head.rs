@@ -1,0 +1,124 @@
+//! What a list says of a session, read from its database.
+
+use std::path::PathBuf;
+
+use ah_conversation::{HOOK_NOTE, NOTE, SessionId, StoreError, Time};
+use rusqlite::OptionalExtension;
+
+use super::number::unsigned;
+use super::tree::Tree;
+use super::{Failure, context};
+use crate::id::{self, created_at};
+use crate::paths::Paths;
+
+/// Maximum number of characters of a session's first text in a list.
+const FIRST_TEXT: usize = 400;
+
+/// Summary of a session for lists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionHead {
+    /// Id.
+    pub id: SessionId,
+    /// Paths of the files.
+    pub paths: Paths,
+    /// UUID assigned by another program.
+    pub uuid: Option<String>,
+    /// Name.
+    pub name: Option<String>,
+    /// Time of creation.
+    pub created_at: Time,
+    /// Time of the newest message.
+    pub last_written: Time,
+    /// Number of messages on all branches.
+    pub messages: u64,
+    /// Input and output tokens on all branches.
+    pub tokens: u64,
+    /// Start of the first text, with line breaks.
+    pub first_text: String,
+    /// Working directory when it was used last, if it was recorded.
+    pub folder: Option<PathBuf>,
+    /// Branch of the repository when it was used last, if there was one.
+    pub branch: Option<String>,
+    /// Error if the session cannot be read; the other fields are incomplete then.
+    pub problem: Option<StoreError>,
+}
+
+impl SessionHead {
+    pub(super) fn read(paths: &Paths, id: SessionId) -> Self {
+        let created_at = created_at(&id);
+        let mut head = Self {
+            id,
+            paths: paths.clone(),
+            uuid: None,
+            name: None,
+            created_at,
+            last_written: created_at,
+            messages: 0,
+            tokens: 0,
+            first_text: String::new(),
+            folder: None,
+            branch: None,
+            problem: None,
+        };
+        let read = Tree::open(paths).and_then(|tree| {
+            head.look_into(&tree)
+                .map_err(|failure| failure.at("cannot read", paths.database()))
+        });
+        head.problem = read.err();
+        head
+    }
+
+    fn look_into(&mut self, tree: &Tree) -> Result<(), Failure> {
+        let connection = &tree.connection;
+        self.name = context::get(connection, context::NAME)?;
+        self.uuid = context::get(connection, context::UUID)?;
+        if let Some(begun) = context::get(connection, context::BEGUN)? {
+            self.created_at = Time(begun.parse().unwrap_or(self.created_at.0));
+        }
+        self.folder = context::get(connection, context::FOLDER)?.map(PathBuf::from);
+        self.branch =
+            context::get(connection, context::GIT_BRANCH)?.filter(|branch| !branch.is_empty());
+        let count = connection.query_row("SELECT count(*) FROM messages", [], |row| row.get(0))?;
+        self.messages = unsigned(count);
+        let tokens = connection.query_row(
+            "SELECT coalesce(sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)), 0) FROM messages",
+            [],
+            |row| row.get(0),
+        )?;
+        self.tokens = unsigned(tokens);
+        let newest: Option<i64> = connection
+            .query_row(
+                "SELECT created_at * 1000 + created_ms FROM messages ORDER BY rowid DESC LIMIT 1",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        self.last_written = newest.map_or(self.created_at, Time);
+        let first: Option<String> = connection
+            .query_row(
+                "SELECT substr(content, 1, ?1) FROM content_blocks \
+                 WHERE block_type = 'text' AND content NOT LIKE ?2 AND content NOT LIKE ?3 ORDER BY id LIMIT 1",
+                (FIRST_TEXT as i64, format!("{NOTE} %"), format!("{HOOK_NOTE} %")),
+                |row| row.get(0),
+            )
+            .optional()?;
+        self.first_text = first.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Corrects times that a clock has given which was ahead: the session was begun no later than `newest`.
+    pub(super) fn date_by(&mut self, newest: Time) {
+        self.created_at = self.created_at.min(newest);
+        if self.last_written > id::now() {
+            self.last_written = self.created_at;
+        }
+    }
+
+    /// Returns what tells it from other sessions of the name.
+    pub(super) fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} [{name}]", self.id),
+            None => self.id.to_string(),
+        }
+    }
+}

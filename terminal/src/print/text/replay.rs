@@ -1,0 +1,129 @@
+//! Messages of an earlier run, shown as they were when they came.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use ah_conversation::{ContentBlock, Message, Origin, Role, ToolUse, ToolUseId, neutralise};
+use ah_render::tool;
+
+use super::Text;
+
+/// Number of rows shown of each prompt; a long one is mostly pasted.
+const PROMPT_ROWS: usize = 12;
+
+/// Shows stored messages, oldest first.
+pub struct Replay<'a> {
+    text: &'a Text,
+    /// Calls of the last answer: number of its message, key argument, by id.
+    calls: HashMap<ToolUseId, (u32, ToolUse)>,
+}
+
+impl<'a> Replay<'a> {
+    /// Returns a replay on the streams of `text`.
+    pub fn on(text: &'a Text) -> Self {
+        Self {
+            text,
+            calls: HashMap::new(),
+        }
+    }
+
+    /// Shows the next message.
+    pub fn show(&mut self, message: &Message) {
+        match (&message.origin, message.role) {
+            (Origin::Prompt, _) => self.prompt(&message.text()),
+            (Origin::FollowUp, _) => self.words("follow-up: ", &message.text()),
+            (Origin::Steering, _) => {
+                let text = message.text();
+                let said = text.strip_prefix("[STEERING]").unwrap_or(&text);
+                self.words("steering: ", said);
+            }
+            (Origin::Summary { .. }, _) => self.words("compacted", ""),
+            (_, Role::Assistant) => self.answer(message),
+            (Origin::Results, _) => self.results(message),
+            // What the program told the model was not shown then either.
+            _ => {}
+        }
+    }
+
+    /// Writes what was collected.
+    pub fn finish(self) {
+        self.text.flush();
+    }
+
+    fn prompt(&self, typed: &str) {
+        let typed = neutralise(typed.trim());
+        let lines = typed.lines().count();
+        let shown: Vec<_> = typed.lines().take(PROMPT_ROWS).collect();
+        let mut shown = format!("> {}", shown.join("\n  "));
+        if lines > PROMPT_ROWS {
+            shown.push_str(&format!("\n  … {} more lines", lines - PROMPT_ROWS));
+        }
+        self.part();
+        let shown = match self.text.paint.colours {
+            true => format!("\x1b[1m{shown}\x1b[0m\n"),
+            false => format!("{shown}\n"),
+        };
+        self.text.screen.note(&shown);
+    }
+
+    fn words(&self, kind: &str, text: &str) {
+        let mut state = self.lock();
+        let words = neutralise(text);
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.text.draw_words(&mut state, &format!("{kind}{words}"));
+    }
+
+    fn answer(&mut self, message: &Message) {
+        self.calls.clear();
+        let mut state = self.lock();
+        for block in &message.content {
+            match block {
+                ContentBlock::Thinking { thinking, .. } => {
+                    let rows = tool::thinking(thinking, false, self.text.layout(0));
+                    self.text.draw_rows(&mut state, &rows);
+                }
+                ContentBlock::ToolUse(call) => {
+                    self.calls
+                        .insert(call.id.clone(), (message.seq, call.clone()));
+                }
+                block => {
+                    let said = block.as_text().unwrap_or_default();
+                    if !said.trim().is_empty() {
+                        self.text.show_text(&mut state, said);
+                        self.text.end_answer(&mut state);
+                    }
+                }
+            }
+        }
+    }
+
+    fn results(&mut self, message: &Message) {
+        let mut state = self.lock();
+        for block in &message.content {
+            let ContentBlock::ToolResult(result) = block else {
+                continue;
+            };
+            let known = self.calls.get(&result.tool_use_id);
+            let key = known.map(|(_, call)| self.text.key_value(call));
+            let more = known.map(|(number, _)| self.text.way_to_output(*number));
+            let layout = self.text.layout(0);
+            self.text.draw_result(
+                &mut state,
+                result,
+                &key.unwrap_or_default(),
+                more.as_deref(),
+                layout,
+            );
+        }
+    }
+
+    fn part(&self) {
+        let mut state = self.lock();
+        self.text.part(&mut state);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'a, super::State> {
+        let state = &self.text.state;
+        state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
