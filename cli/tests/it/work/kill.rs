@@ -94,7 +94,7 @@ fn a_push_that_was_killed_happens_once() {
     fs::write(&hook, text).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let running = site.on(&github, &server, []).start();
-    running.wait_for_notice("push …");
+    running.wait_for_notice("push ...");
     running.kill();
     fs::write(&pipe, "").unwrap();
     let ended = site.on(&github, &server, []).run().expect(0);
