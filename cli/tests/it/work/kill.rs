@@ -98,7 +98,7 @@ fn a_push_that_was_killed_happens_once() {
     running.kill();
     fs::write(&pipe, "").unwrap();
     let ended = site.on(&github, &server, []).run().expect(0);
-    assert!(ended.stderr.contains("\npush …\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\npush ...\n"), "{}", ended.stderr);
     check_end(&site, &github, &server);
 }
 
