@@ -67,7 +67,7 @@ fn an_agent_goes_on_where_it_was_killed() {
         running.kill();
         let ended = site.on(&github, &server, []).run().expect(0);
         let word = phase.split(' ').next().unwrap();
-        let first = format!("Continuing with #7: Greet in Latin\n{word} …\n");
+        let first = format!("Continuing with #7: Greet in Latin\n{word} ...\n");
         assert!(
             ended.stderr.starts_with(&first),
             "{phase}: {}",
