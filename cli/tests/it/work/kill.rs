@@ -67,7 +67,7 @@ fn an_agent_goes_on_where_it_was_killed() {
         running.kill();
         let ended = site.on(&github, &server, []).run().expect(0);
         let word = phase.split(' ').next().unwrap();
-        let first = format!("Continuing with #7: Greet in Latin\n{word} …\n");
+        let first = format!("Continuing with #7: Greet in Latin\n{word} ...\n");
         assert!(
             ended.stderr.starts_with(&first),
             "{phase}: {}",
@@ -94,11 +94,11 @@ fn a_push_that_was_killed_happens_once() {
     fs::write(&hook, text).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let running = site.on(&github, &server, []).start();
-    running.wait_for_notice("push …");
+    running.wait_for_notice("push ...");
     running.kill();
     fs::write(&pipe, "").unwrap();
     let ended = site.on(&github, &server, []).run().expect(0);
-    assert!(ended.stderr.contains("\npush …\n"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\npush ...\n"), "{}", ended.stderr);
     check_end(&site, &github, &server);
 }
 
