@@ -184,7 +184,7 @@ const SESSIONS: &[Row] = &[
     Row(
         Must,
         "`-c` goes on; `-r` chooses, with search, title, age, branch, tokens, first words",
-        &["PICKER"],
+        &["repl::sessions::PICKER"],
         "",
     ),
     Row(

@@ -158,7 +158,11 @@ impl Picker {
             Subject::Session => "Ctrl-A all folders",
             Subject::SessionAnywhere => "Ctrl-A this folder",
             Subject::Task => return Some("Enter shows its output · Ctrl-X stops it".to_owned()),
-            Subject::History | Subject::Message | Subject::Model | Subject::Output => return None,
+            Subject::History
+            | Subject::Message
+            | Subject::Model
+            | Subject::All
+            | Subject::Output => return None,
         };
         Some(match (self.of_branch.contains(&true), self.is_of_branch) {
             (false, _) => all.to_owned(),

@@ -128,7 +128,7 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
                 value: line.to_owned(),
             });
             let picker = Picker::new(Subject::History, entries.collect());
-            palette::pick(app, picker);
+            pick(app, picker);
             none
         }
         ReedlineEvent::Up => Some(up(app)),
