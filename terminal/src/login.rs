@@ -203,8 +203,11 @@ fn use_server(
     Ok(Chosen::Kept)
 }
 
-/// Lets the user choose a model: by its number, its name, or words that fewer of them contain.
+/// Lets the user choose a model: by its number, its name, or words that fewer of them contain. The only one is chosen.
 fn choose(models: &[String]) -> Result<Option<String>, Error> {
+    if let [only] = models {
+        return Ok(Some(only.clone()));
+    }
     let mut left: Vec<&String> = models.iter().collect();
     loop {
         for (at, model) in left.iter().take(SHOWN).enumerate() {

@@ -184,7 +184,11 @@ const SESSIONS: &[Row] = &[
     Row(
         Must,
         "`-c` goes on; `-r` chooses, with search, title, age, branch, tokens, first words",
-        &["repl::sessions::PICKER"],
+        &[
+            "repl::sessions::a_session_is_chosen_from_a_list",
+            "repl::sessions::the_list_shows_the_branch_that_a_session_was_on",
+            "repl::past::a_session_that_is_opened_again_shows_what_was_said",
+        ],
         "",
     ),
     Row(
@@ -379,7 +383,10 @@ const EXTENDING: &[Row] = &[
     Row(
         Must,
         "commands in the background: listed, looked at, stopped, ended with the run",
-        &["tools::a_job_ends_with_its_run", "TASKS"],
+        &[
+            "tools::a_job_ends_with_its_run",
+            "repl::past::tasks_in_the_background_are_listed_seen_and_stopped",
+        ],
         "",
     ),
     Row(
@@ -401,7 +408,15 @@ const EXTENDING: &[Row] = &[
         &["questions::a_person_at_a_terminal_chooses_and_approves"],
         "",
     ),
-    Row(Should, "a worktree of git for a task", &["WORKTREE"], ""),
+    Row(
+        Should,
+        "a worktree of git for a task",
+        &[
+            "worktrees::a_conversation_can_be_in_a_new_worktree",
+            "worktrees::a_worktree_with_changes_is_kept_and_removed_on_request",
+        ],
+        "",
+    ),
 ];
 
 const SCRIPTS: &[Row] = &[
@@ -442,7 +457,7 @@ const SCRIPTS: &[Row] = &[
     Row(
         Should,
         "output that keeps to a JSON schema",
-        &["SCHEMA"],
+        &["sdk::commands::what_is_missing_and_what_was_denied_is_told"],
         "",
     ),
     Row(
@@ -536,11 +551,16 @@ const KNOWING: &[Row] = &[
 ];
 
 const INSTALLATION: &[Row] = &[
-    Row(Must, "one file without a runtime", &["INSTALL"], ""),
+    Row(
+        Must,
+        "one file without a runtime",
+        &["expectations::one_file_is_enough"],
+        "",
+    ),
     Row(
         Must,
         "an instant start, and no network before the first prompt",
-        &["START"],
+        &["expectations::nothing_is_sent_before_the_first_prompt"],
         "`cargo xtask bench` measures it",
     ),
     Row(
@@ -604,8 +624,8 @@ fn an_edit_is_a_difference_in_red_and_green() {
     seat.says("change it");
     // In the question and in the result.
     for _ in 0..2 {
-        seat.sees("- one two three");
-        seat.sees("+ one 2 three");
+        seat.sees("- two");
+        seat.sees("+ 2");
         for (mark, colour) in [('-', "31"), ('+', "32")] {
             seat.wait_until("its colour", |bytes, _| {
                 let text = String::from_utf8_lossy(bytes);
@@ -679,6 +699,38 @@ fn shift_tab_changes_the_mode() {
         seat.sees(mode);
     }
     leave(seat);
+}
+
+#[test]
+fn nothing_is_sent_before_the_first_prompt() {
+    let world = World::new();
+    let server = Server::new([says("Hello.")]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.sees("? lists commands and keys");
+    seat.says("/status");
+    seat.sees("claude-sonnet");
+    seat.sees_no_more("Esc interrupts");
+    assert_eq!(server.requests().len(), 0);
+    seat.says("Hi");
+    seat.sees("Hello.");
+    leave(seat);
+}
+
+#[test]
+fn one_file_is_enough() {
+    let world = World::new();
+    let alone = world.home().join("anywhere");
+    fs::copy(env!("CARGO_BIN_EXE_ah"), &alone).unwrap();
+    let ended = world
+        .program(&alone, ["demo"])
+        .env("PATH", "/usr/bin:/bin")
+        .run()
+        .expect(0);
+    assert!(
+        ended.stdout.contains("Both checks pass now."),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[track_caller]

@@ -30,8 +30,8 @@ impl<'a> Replay<'a> {
     /// Shows the next message.
     pub fn show(&mut self, message: &Message) {
         match (&message.origin, message.role) {
-            (Origin::Prompt, _) => self.prompt(&message.text()),
-            (Origin::FollowUp, _) => self.words("follow-up: ", &message.text()),
+            (Origin::Prompt, _) => self.prompt(&message.said()),
+            (Origin::FollowUp, _) => self.words("follow-up: ", &message.said()),
             (Origin::Steering, _) => {
                 let text = message.text();
                 let said = text.strip_prefix("[STEERING]").unwrap_or(&text);
