@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use ah_agent::commands::{Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, ContentBlock, Embedded, EmbeddedEntry, Image, split_words};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
 use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
 
 use crate::confinement::SandboxProbe;
-use crate::{mentions, pictures};
 pub(crate) use ruled::Ruled;
 
 /// Timeout of a template's command.
@@ -44,31 +43,6 @@ pub struct Expanded {
 }
 
 impl Expanded {
-    /// Returns the content of the prompt: pictures, the files that it names as `@PATH`, then `before` and its text.
-    ///
-    /// # Errors
-    ///
-    /// If a file is no picture that a model takes, or permission rules keep one from being read.
-    pub fn blocks(
-        &self,
-        before: &str,
-        images: Vec<Image>,
-        config: &Config,
-    ) -> Result<Vec<ContentBlock>, Error> {
-        let text = format!("{before}{}", self.text);
-        let images = pictures::named(&text, images, config).map_err(Error::failure)?;
-        // A command has named its files itself.
-        let attached = match self.is_as_typed {
-            true => mentions::attached(&self.text, config),
-            false => Vec::new(),
-        };
-        let texts = attached.into_iter().chain([text]);
-        let texts = texts.map(|text| ContentBlock::Text { text });
-        Ok({ images.into_iter().map(ContentBlock::Image) }
-            .chain(texts)
-            .collect())
-    }
-
     /// Returns the configuration for this prompt, and warnings about invalid rules. The command line takes precedence
     /// over a file.
     pub fn applied_to<'a>(&self, config: &'a Config) -> (Cow<'a, Config>, Vec<String>) {

@@ -29,7 +29,7 @@ pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]
 mod log;
-mod mentions;
+pub mod mentions;
 pub mod model;
 #[cfg(feature = "sqlite")]
 mod open;

@@ -6,15 +6,41 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use ah_agent::skills::escaped;
-use ah_config::Config;
-use ah_conversation::NOTE;
+use ah_config::{Config, Error};
+use ah_conversation::{ContentBlock, Image, NOTE};
 
-use crate::expand::{Ruled, read};
+use crate::expand::{Expanded, Ruled, read};
+use crate::pictures::{self, words};
+
+/// Returns the content of a prompt: pictures, those also that it names, the files that it names, then `before` and its
+/// text.
+///
+/// # Errors
+///
+/// If a file is no picture that a model takes, or permission rules keep a picture from being read.
+pub fn blocks(
+    prompt: &Expanded,
+    before: &str,
+    images: Vec<Image>,
+    config: &Config,
+) -> Result<Vec<ContentBlock>, Error> {
+    let text = format!("{before}{}", prompt.text);
+    let images = pictures::named(&text, images, config).map_err(Error::failure)?;
+    // A command has named its files itself.
+    let attached = match prompt.is_as_typed {
+        true => attached(&prompt.text, config),
+        false => Vec::new(),
+    };
+    let texts = attached.into_iter().chain([text]);
+    let texts = texts.map(|text| ContentBlock::Text { text });
+    let images = images.into_iter().map(ContentBlock::Image);
+    Ok(images.chain(texts).collect())
+}
 
 /// Returns the contents of the files of the project that a prompt names, and the names in its folders, one text each.
 /// Other words with an `@` stay words, as do files outside of the project, those that rules keep from being read, and
 /// what is no text: the model has tools for them, which say why.
-pub fn attached(prompt: &str, config: &Config) -> Vec<String> {
+fn attached(prompt: &str, config: &Config) -> Vec<String> {
     let mut ruled = None;
     let mut texts = Vec::new();
     for Mention { path, lines } in words(prompt).filter_map(Mention::of) {
@@ -49,16 +75,6 @@ fn in_project(path: &str, config: &Config) -> Option<std::path::PathBuf> {
     let root = fs::canonicalize(&config.project_root).ok()?;
     let is_here = real.starts_with(root) || real.starts_with(config.environment.cwd());
     is_here.then_some(real)
-}
-
-/// Returns the words behind an `@`, without the punctuation around them.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split_whitespace().filter_map(|word| {
-        let word = word
-            .trim_start_matches(['(', '"', '\''])
-            .strip_prefix('@')?;
-        Some(word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']))
-    })
 }
 
 /// A path with the lines that are meant, counted from 1.
@@ -106,14 +122,5 @@ mod tests {
             assert_eq!(Mention::of(word), Some(Mention { path, lines }), "{word}");
         }
         assert_eq!(Mention::of(""), None);
-    }
-
-    #[test]
-    fn words_behind_an_at_are_found_in_a_sentence() {
-        let text = "see @a.rs#3, (@b/c.JPG), mail@e.png and @~/f.";
-        assert_eq!(
-            words(text).collect::<Vec<_>>(),
-            ["a.rs#3", "b/c.JPG", "~/f"]
-        );
     }
 }

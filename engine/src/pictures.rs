@@ -7,7 +7,6 @@ use ah_conversation::{Environment, Image};
 use ah_config::{Config, found_file};
 
 use crate::expand::Ruled;
-use crate::mentions::words;
 
 /// File extensions of pictures.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
@@ -100,6 +99,16 @@ pub(crate) fn named(
     Ok(images)
 }
 
+/// Returns the words behind an `@`, without the punctuation around them.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().filter_map(|word| {
+        let word = word
+            .trim_start_matches(['(', '"', '\''])
+            .strip_prefix('@')?;
+        Some(word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']))
+    })
+}
+
 /// Returns the paths of pictures named behind an `@`.
 fn mentioned(text: &str) -> impl Iterator<Item = &Path> {
     words(text).map(Path::new).filter(|path| is_picture(path))
@@ -140,5 +149,14 @@ mod tests {
         let text = "see @a.png, (@b/c.JPG) and @d.txt, mail@e.png, @~/f.gif.";
         let found: Vec<_> = mentioned(text).map(|path| path.to_str().unwrap()).collect();
         assert_eq!(found, ["a.png", "b/c.JPG", "~/f.gif"]);
+    }
+
+    #[test]
+    fn words_behind_an_at_are_found_in_a_sentence() {
+        let text = "see @a.rs#3, (@b/c.JPG), mail@e.png and @~/f.";
+        assert_eq!(
+            words(text).collect::<Vec<_>>(),
+            ["a.rs#3", "b/c.JPG", "~/f"]
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// A command to start in a sandbox. Nothing is inherited but what is listed here.
@@ -55,10 +55,12 @@ impl Streams {
     ///
     /// If they cannot be duplicated: one of them is closed, or too many files are open.
     pub fn inherited() -> io::Result<Self> {
+        // SAFETY: these three are open as long as the process; if one is not, duplicating it is an error.
+        let own = |number| unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned();
         Ok(Self {
-            stdin: io::stdin().as_fd().try_clone_to_owned()?,
-            stdout: io::stdout().as_fd().try_clone_to_owned()?,
-            stderr: io::stderr().as_fd().try_clone_to_owned()?,
+            stdin: own(0)?,
+            stdout: own(1)?,
+            stderr: own(2)?,
         })
     }
 }

@@ -10,7 +10,7 @@ use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
 use ah::confinement::SandboxProbe;
 use ah::expand::expand;
 use ah::place::SessionLocation;
-use ah::{Opened, open};
+use ah::{Opened, mentions, open};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
@@ -150,7 +150,7 @@ async fn show(
     all.for_each(|warning| warn(warning));
     let before = first_words.map(|words| format!("{words}\n\n"));
     let before = before.unwrap_or_default();
-    let blocks = expanded.blocks(&before, Vec::new(), config)?;
+    let blocks = mentions::blocks(&expanded, &before, Vec::new(), config)?;
     let text = format!("{before}{}", expanded.text);
     let outlet = Outlet::new(signals.token().clone());
     let format = options.output.output_format.unwrap_or_default();

@@ -88,7 +88,7 @@ impl fmt::Debug for Sandbox {
 
 impl Sandbox {
     /// Returns a sandbox that enforces `confinement`, with `proxy` as its only network access. `launcher` is a program
-    /// that calls [`crate::launcher`] if its first argument is [`LAUNCHER`]. The workspace is searched for what is to be
+    /// that calls [`crate::launcher`] if its first argument is [`crate::LAUNCHER`]. The workspace is searched for what is to be
     /// protected in it, which may take a while.
     pub fn new(mut confinement: Confinement, proxy: Proxy, launcher: PathBuf) -> Self {
         let folders = confinement.protect_workspace();

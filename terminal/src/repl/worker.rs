@@ -28,6 +28,7 @@ use crate::undo::Direction;
 use ah::Opened;
 use ah::expand::{Expanded, expand};
 use ah::instructions::system_prompt;
+use ah::mentions::blocks;
 use ah::place::{sessions, transcript};
 use ah::plan::{SessionChoice, SessionPlan};
 use ah::session_folders::{elsewhere, note_place, way_to};
@@ -240,7 +241,7 @@ impl SessionWorker {
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                match expanded.blocks("", images, &factory.config) {
+                match blocks(&expanded, "", images, &factory.config) {
                     Ok(blocks) => {
                         let notes = self.shared.iter().map(ContentBlock::text);
                         let blocks = notes.chain(blocks).collect();
