@@ -147,7 +147,7 @@ fn a_conversation_can_be_in_a_new_worktree() {
     );
     world.write(".ah/worktrees/1/new.txt", "new\n");
     seat.types("\x04");
-    seat.sees("The worktree 1 is kept (1 changed file): ");
+    seat.sees("The worktree 1 is kept (1 changed file):");
     seat.sees("`ah -w 1` goes on in it");
     assert_eq!(seat.leaves(), 0);
     let mut seat = Seat::take(world.asking(&server, ["worktree", "1", "-m", "sonnet"]));

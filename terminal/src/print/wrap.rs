@@ -14,7 +14,8 @@ pub fn width(text: &str) -> usize {
 }
 
 /// Returns the lines of `text` in rows of at most `columns`. Further rows of a line stand below its text: behind its
-/// indentation, or below the second column of a list. A word that is longer than a row is left whole.
+/// indentation, or below the second column of a list. A word that is longer than a row is left whole, and so are shell
+/// commands to copy, of which the terminal makes one line.
 pub fn at_words(text: &str, columns: usize) -> Cow<'_, str> {
     if columns == 0 || text.lines().all(|line| width(line) <= columns) {
         return Cow::Borrowed(text);
@@ -22,7 +23,7 @@ pub fn at_words(text: &str, columns: usize) -> Cow<'_, str> {
     let mut wrapped = String::with_capacity(text.len() + text.len() / 8);
     for line in text.split_inclusive('\n') {
         let words = line.trim_end_matches(['\r', '\n']);
-        if width(words) <= columns {
+        if width(words) <= columns || words.contains(" && ") {
             wrapped.push_str(words);
         } else {
             break_line(words, columns, &mut wrapped);

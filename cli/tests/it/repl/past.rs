@@ -121,7 +121,7 @@ fn tasks_in_the_background_are_listed_seen_and_stopped() {
     seat.sees("  #1 command: echo listening;");
     seat.sees("Enter shows its output · Ctrl-X stops it\n");
     seat.types("listening\r");
-    seat.sees(", running · ");
+    seat.sees("echo over,\nrunning · ");
     seat.sees("  listening\n");
     world.write("go", "");
     seat.sees("task #1 completed; /tasks 1 shows its output");
