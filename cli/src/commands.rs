@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod acp;
 mod agents;
 pub mod auth;
 pub mod completions;
@@ -95,6 +96,8 @@ pub fn perform(
         ),
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
+        Subcommands::Acp { login: true } => login::run(config, &options.output),
+        Subcommands::Acp { login: false } => acp::run(config, options),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),
