@@ -22,6 +22,8 @@ pub(crate) struct Choices {
     pub(crate) may_bypass: bool,
     /// The models that are offered.
     pub(crate) offered: Vec<Offered>,
+    /// Full name of the model that the session began with.
+    pub(crate) first: String,
     /// Full name of the model.
     pub(crate) model: String,
 }
@@ -43,6 +45,11 @@ impl Choices {
         self.modes().find(|mode| mode.as_str() == id)
     }
 
+    /// Whether a model is offered under this name.
+    pub(crate) fn offers(&self, name: &str) -> bool {
+        self.first == name || self.offered.iter().any(|offered| offered.alias == name)
+    }
+
     /// Returns the modes in the protocol's form.
     pub(crate) fn mode_state(&self) -> SessionModeState {
         let modes = self.modes().map(|mode| {
@@ -62,20 +69,20 @@ impl Choices {
                     .description(description.to_owned())
             })
             .collect();
-        let known = self.offered.iter().find(|it| it.name == self.model);
-        let current = known.map_or(self.model.as_str(), |known| known.alias.as_str());
-        let own = known
+        let known = |name: &str| self.offered.iter().find(|it| it.name == name);
+        let current = known(&self.model).map_or(&self.model, |known| &known.alias);
+        let first = known(&self.first)
             .is_none()
-            .then(|| SessionConfigSelectOption::new(self.model.clone(), self.model.clone()));
+            .then(|| SessionConfigSelectOption::new(self.first.clone(), self.first.clone()));
         let others = self.offered.iter().map(|offered| {
             SessionConfigSelectOption::new(offered.alias.clone(), offered.alias.clone())
                 .description(offered.name.clone())
         });
-        let models: Vec<_> = own.into_iter().chain(others).collect();
+        let models: Vec<_> = first.into_iter().chain(others).collect();
         vec![
             SessionConfigOption::select(MODE, "Permissions", self.mode.as_str(), modes)
                 .category(SessionConfigOptionCategory::Mode),
-            SessionConfigOption::select(MODEL, "Model", current.to_owned(), models)
+            SessionConfigOption::select(MODEL, "Model", current.clone(), models)
                 .category(SessionConfigOptionCategory::Model),
         ]
     }
@@ -107,7 +114,8 @@ mod tests {
                 alias: "fast".to_owned(),
                 name: "fast-1".to_owned(),
             }],
-            model: "other-2".to_owned(),
+            first: "other-2".to_owned(),
+            model: "fast-1".to_owned(),
         }
     }
 
@@ -134,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn the_current_model_is_an_option_whatever_its_name() {
+    fn the_first_model_stays_an_option_whatever_its_name() {
         let options = serde_json::to_value(choices(PermissionMode::Plan, false).options());
         let options = options.unwrap_or_default();
         assert_eq!(options[0]["currentValue"], "plan");
-        assert_eq!(options[1]["currentValue"], "other-2");
+        assert_eq!(options[1]["currentValue"], "fast");
         assert_eq!(options[1]["options"][0]["value"], "other-2");
         assert_eq!(options[1]["options"][1]["value"], "fast");
     }

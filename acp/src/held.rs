@@ -62,6 +62,7 @@ impl Held {
             mode: permissions.mode,
             may_bypass: permissions.may_bypass,
             offered,
+            first: session.model().name.clone(),
             model: session.model().name.clone(),
         };
         editor.follow(id.clone(), &session, shown, choices);
@@ -202,6 +203,9 @@ impl Held {
     }
 
     async fn set_model(&self, name: &str) -> Result<(), Error> {
+        if self.editor.choices(|choices| choices.offers(name)) != Some(true) {
+            return Err(invalid(format!("the model `{name}` is not offered")));
+        }
         let provider = self.models.connect(Some(name));
         let provider = provider.map_err(|error| invalid(error.to_string()))?;
         let model = provider.model().clone();

@@ -197,7 +197,7 @@ fn edits(path: &std::path::Path) -> Turn {
 
 #[test]
 fn what_it_can_do_is_said_first() {
-    let (world, server) = (World::new(), Server::new([]));
+    let (world, server) = (World::new(), Server::new([says("Hello.")]));
     edit(served(&world, &server, &[]), None, async |cx, _| {
         let told = initialized(&cx).await?;
         assert_eq!(told["protocolVersion"], 1);
@@ -319,20 +319,54 @@ fn a_refused_edit_does_not_happen() {
 #[test]
 fn an_answer_for_always_is_asked_for_once() {
     let world = World::new();
-    let run = || uses("bash", json!({"command": "git status"}));
-    let server = Server::new([run(), run(), says("Done.")]);
+    let run = |name: &str| uses("bash", json!({"command": format!("touch {name}")}));
+    let server = Server::new([run("a"), run("b"), says("Done.")]);
     let always = Some(PermissionOptionKind::AllowAlways);
     edit(served(&world, &server, &[]), always, async |cx, seen| {
         let (id, _) = begun(&cx, &world).await?;
         prompted(&cx, &id, "Go").await?;
-        assert!(seen.asked().len() <= 1, "{:?}", seen.asked());
-        let call = seen.call("bash");
-        assert_eq!(
-            (&call["kind"], &call["title"]),
-            (&json!("execute"), &json!("git status"))
-        );
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert_eq!(asked[0]["toolCall"]["title"], "touch a");
+        assert_eq!(asked[0]["toolCall"]["kind"], "execute");
+        let names: Vec<_> = { asked[0]["options"].as_array().unwrap().iter() }
+            .map(|option| option["name"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(names[1].starts_with("Always allow bash(touch"), "{names:?}");
         Ok(())
     });
+    assert!(world.file("b").exists());
+}
+
+#[test]
+fn a_question_of_the_model_is_answered_by_an_option() {
+    let world = World::new();
+    let question = json!({"questions": [{
+        "question": "Which colour?",
+        "header": "Colour",
+        "multiSelect": false,
+        "options": [
+            {"label": "blue", "description": "as the sky"},
+            {"label": "red", "description": "as a rose"},
+        ],
+    }]});
+    let server = Server::new([uses("ask", question), says("Blue, then.")]);
+    let first = Some(PermissionOptionKind::AllowOnce);
+    edit(served(&world, &server, &[]), first, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        assert_eq!(prompted(&cx, &id, "Paint").await?, StopReason::EndTurn);
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert_eq!(asked[0]["toolCall"]["title"], "Which colour?");
+        assert_eq!(asked[0]["options"][0]["name"], "blue: as the sky");
+        Ok(())
+    });
+    let requests = server.requests();
+    let last = requests.last().unwrap().body["messages"].to_string();
+    assert!(
+        last.contains("Which colour?") && last.contains("blue"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -464,7 +498,7 @@ fn a_session_is_listed_and_loaded_by_another_process() {
 
 #[test]
 fn an_unused_session_leaves_nothing() {
-    let (world, server) = (World::new(), Server::new([]));
+    let (world, server) = (World::new(), Server::new([says("Hello.")]));
     edit(served(&world, &server, &[]), None, async |cx, _| {
         begun(&cx, &world).await?;
         Ok(())
@@ -521,7 +555,7 @@ fn senseless_requests_are_errors_and_nothing_else() {
 
 #[test]
 fn broken_lines_are_answered_by_errors() {
-    let (world, server) = (World::new(), Server::new([]));
+    let (world, server) = (World::new(), Server::new([says("Hello.")]));
     let lines = "no json\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"session/new\",\"params\":{\"cwd\":7}}\n\
                  {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"no/such\",\"params\":{}}\n[]\n\"x\"\n";
     let ended = served(&world, &server, &[]).stdin(lines).run();
