@@ -225,12 +225,12 @@ impl Held {
     pub(crate) async fn close(&self) {
         self.cancel();
         let session = self.session.lock().await.take();
-        if let Some(session) = session {
-            if let Err(error) = session.close("other").await {
-                tracing::warn!(%error, "a session was not closed");
-            }
-            self.project.leave().await;
+        if let Some(session) = session
+            && let Err(error) = session.close("other").await
+        {
+            tracing::warn!(%error, "a session was not closed");
         }
+        self.project.leave().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, CancellationToken> {

@@ -108,13 +108,13 @@ async fn connect(
         )
         .on_receive_request(
             async move |request: ListSessionsRequest, to: Responder<ListSessionsResponse>, _| {
-                to.respond_with_result(list.list(request))
+                to.respond_with_result(list.list(&request))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: CloseSessionRequest, to: Responder<CloseSessionResponse>, cx| {
-                close.close(request, to, &cx)
+                close.close(&request, to, &cx)
             },
             on_receive_request!(),
         )
@@ -127,7 +127,7 @@ async fn connect(
         .on_receive_request(
             async move |request: SetSessionModeRequest,
                         to: Responder<SetSessionModeResponse>,
-                        _| { to.respond_with_result(mode.set_mode(request)) },
+                        _| { to.respond_with_result(mode.set_mode(&request)) },
             on_receive_request!(),
         )
         .on_receive_request(
@@ -285,7 +285,7 @@ impl Requests {
         })
     }
 
-    fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
+    fn list(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
         let all = self.engine.list(request.cwd.as_deref())?;
         // The cursor is the id of the last session of the page before.
         let begin = match &request.cursor {
@@ -303,7 +303,7 @@ impl Requests {
 
     fn close(
         &self,
-        request: CloseSessionRequest,
+        request: &CloseSessionRequest,
         to: Responder<CloseSessionResponse>,
         cx: &ConnectionTo<Client>,
     ) -> Result<(), Error> {
@@ -347,7 +347,7 @@ impl Requests {
         })
     }
 
-    fn set_mode(&self, request: SetSessionModeRequest) -> Result<SetSessionModeResponse, Error> {
+    fn set_mode(&self, request: &SetSessionModeRequest) -> Result<SetSessionModeResponse, Error> {
         let held = self.held(&request.session_id)?;
         held.set_mode(&request.mode_id.0)?;
         Ok(SetSessionModeResponse::new())
@@ -408,13 +408,15 @@ impl Requests {
         self.lock().get(id).cloned().ok_or_else(|| not_open(id))
     }
 
+    /// Closes all sessions. It may be dropped with the connection and called again.
     async fn close_all(&self) {
-        let all: Vec<_> = self.lock().drain().map(|(_, held)| held).collect();
+        let all: Vec<_> = self.lock().values().cloned().collect();
         for held in &all {
             held.cancel();
         }
         for held in all {
             held.close().await;
+            self.lock().remove(held.id());
         }
     }
 

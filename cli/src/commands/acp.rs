@@ -1,5 +1,6 @@
 //! `ah acp`: serves a code editor by the Agent Client Protocol. Standard output belongs to the protocol.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use ah::acp::{EditorRequest, serve_editor};
@@ -18,6 +19,11 @@ use crate::args::options::Options;
 ///
 /// If the connection fails.
 pub fn run(config: &Config, options: &Options) -> Result<u8, Error> {
+    if std::io::stdin().is_terminal() {
+        ah_terminal::note(
+            "waiting for a code editor, which starts this command itself; end with Ctrl-C",
+        );
+    }
     let runtime = runtime()?;
     let code = runtime.block_on(serve(config, options));
     // Processes started by tools may still be ending.
