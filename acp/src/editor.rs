@@ -31,7 +31,6 @@ pub(crate) struct Editor {
     warn: Warn,
     /// The session, once it is open.
     session: OnceLock<SessionId>,
-    shown: OnceLock<Shown>,
     controls: OnceLock<Controls>,
     state: Mutex<State>,
 }
@@ -39,6 +38,8 @@ pub(crate) struct Editor {
 /// What changes while the session is open.
 #[derive(Default)]
 struct State {
+    /// The display of calls, while the session is open: its tools keep the stored session in use.
+    shown: Option<Arc<Shown>>,
     /// Calls that run a command.
     commands: HashSet<ToolUseId>,
     /// Mode, model, and what can be chosen.
@@ -56,7 +57,6 @@ impl Editor {
             shows_notices,
             warn,
             session: OnceLock::new(),
-            shown: OnceLock::new(),
             controls: OnceLock::new(),
             state: Mutex::default(),
         }
@@ -66,11 +66,16 @@ impl Editor {
     pub(crate) fn follow(&self, id: SessionId, session: &Session, shown: Shown, choices: Choices) {
         // A session is opened once.
         let _ = self.session.set(id);
-        let _ = self.shown.set(shown);
         let _ = self.controls.set(session.controls());
         let mut state = self.lock();
+        state.shown = Some(Arc::new(shown));
         state.choices = Some(choices);
         state.window = session.model().context_window;
+    }
+
+    /// Shows no more calls, since the session is closed.
+    pub(crate) fn leave(&self) {
+        self.lock().shown = None;
     }
 
     /// Requests a change of the session, which it takes before its next step.
@@ -114,8 +119,8 @@ impl Editor {
 
     /// Calls `show` with the display of calls; the result is a notification.
     fn tell_call(&self, show: impl FnOnce(&Shown) -> Told) {
-        if let Some(shown) = self.shown.get() {
-            self.tell(show(shown));
+        if let Some(shown) = self.shown() {
+            self.tell(show(&shown));
         }
     }
 
@@ -191,6 +196,10 @@ impl Editor {
         }
     }
 
+    fn shown(&self) -> Option<Arc<Shown>> {
+        self.lock().shown.clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,9 +257,6 @@ impl Editor {
         written: Option<&std::path::Path>,
     ) -> ToolCallUpdate {
         let written = written.map(|path| (path, !path.exists()));
-        match self.shown.get() {
-            Some(shown) => shown.asked(call, written),
-            None => Shown::default().asked(call, written),
-        }
+        self.shown().unwrap_or_default().asked(call, written)
     }
 }

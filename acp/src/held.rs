@@ -230,6 +230,7 @@ impl Held {
         {
             tracing::warn!(%error, "a session was not closed");
         }
+        self.editor.leave();
         self.project.leave().await;
     }
 
