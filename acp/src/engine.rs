@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent_client_protocol::{Error, ErrorCode};
 use ah_agent::{Frontend, Session};
 use ah_conversation::{ContentBlock, Models};
 use async_trait::async_trait;
@@ -124,4 +125,14 @@ pub struct Refusal {
     pub text: String,
     /// Whether it is that there is no key for the model.
     pub is_without_key: bool,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let code: ErrorCode = match refusal.is_without_key {
+            true => Self::auth_required().code,
+            false => Self::internal_error().code,
+        };
+        Self::new(code, refusal.text)
+    }
 }

@@ -138,22 +138,12 @@ async fn connect(
         )
         .on_receive_notification(
             async move |request: CancelNotification, _| {
-                if let Some(held) = cancel.lock().get(&request.session_id) {
-                    held.cancel();
-                }
+                cancel.cancel(&request);
                 Ok(())
             },
             on_receive_notification!(),
         )
-        .connect_with(transport, async |cx: ConnectionTo<Client>| {
-            tokio::select! {
-                () = cx.incoming_closed() => {}
-                () = stop.cancelled() => {}
-            }
-            // Runs end in order while the connection still stands.
-            requests.close_all().await;
-            Ok(())
-        })
+        .connect_with(transport, async |cx| requests.until_end(&cx, stop).await)
         .await
 }
 
@@ -345,6 +335,26 @@ impl Requests {
             };
             reply(to, reason.map(PromptResponse::new));
         })
+    }
+
+    fn cancel(&self, request: &CancelNotification) {
+        if let Some(held) = self.lock().get(&request.session_id) {
+            held.cancel();
+        }
+    }
+
+    /// Waits until the editor has ended, or `stop`. Runs end in order while the connection still stands.
+    async fn until_end(
+        &self,
+        cx: &ConnectionTo<Client>,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        tokio::select! {
+            () = cx.incoming_closed() => {}
+            () = stop.cancelled() => {}
+        }
+        self.close_all().await;
+        Ok(())
     }
 
     fn set_mode(&self, request: &SetSessionModeRequest) -> Result<SetSessionModeResponse, Error> {

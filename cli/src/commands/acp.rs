@@ -13,12 +13,15 @@ use ah_terminal::signals::{Signals, leave};
 use super::runtime::runtime;
 use crate::args::options::Options;
 
-/// Serves the editor that started this program; returns the exit code.
+/// Serves the editor that started this program, or logs in for it; returns the exit code.
 ///
 /// # Errors
 ///
-/// If the connection fails.
-pub fn run(config: &Config, options: &Options) -> Result<u8, Error> {
+/// If the connection fails, or the login cannot be kept.
+pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error> {
+    if login {
+        return super::login::run(config, &options.output);
+    }
     if std::io::stdin().is_terminal() {
         ah_terminal::note(
             "waiting for a code editor, which starts this command itself; end with Ctrl-C",
