@@ -17,6 +17,7 @@ use agent_client_protocol::{
     Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
 };
 use ah_provider::script::format::Turn;
+use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{hangs, says, thinks, uses, uses_all};
 use ah_testkit::server::Server;
 use futures_util::{sink, stream};
@@ -367,6 +368,59 @@ fn a_question_of_the_model_is_answered_by_an_option() {
         last.contains("Which colour?") && last.contains("blue"),
         "{last}"
     );
+}
+
+#[test]
+fn an_approved_plan_ends_the_mode() {
+    let world = World::new();
+    let path = world.write("a.txt", "two\n");
+    let turns = [
+        uses("read", json!({"path": path})),
+        uses("exit_plan_mode", json!({"plan": "Translate it."})),
+        edits(&path),
+        says("Done."),
+    ];
+    let server = Server::new(turns);
+    let plan = ["--permission-mode", "plan"];
+    let accepts = Some(PermissionOptionKind::AllowAlways);
+    edit(served(&world, &server, &plan), accepts, async |cx, seen| {
+        let (id, session) = begun(&cx, &world).await?;
+        assert_eq!(session["modes"]["currentModeId"], "plan");
+        assert_eq!(prompted(&cx, &id, "Plan").await?, StopReason::EndTurn);
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        let call = &asked[0]["toolCall"];
+        assert_eq!(call["kind"], "switch_mode");
+        assert_eq!(call["content"][0]["content"]["text"], "Translate it.");
+        let modes = seen.of("current_mode_update");
+        assert_eq!(modes[0]["currentModeId"], "acceptEdits");
+        Ok(())
+    });
+    assert_eq!(world.text("a.txt"), "zwei\n");
+}
+
+#[test]
+fn the_editor_brings_its_own_servers() {
+    let world = World::new();
+    let greeter = McpScript::new()
+        .tool("greet")
+        .on_call("greet", "text hello");
+    let mut config = greeter.config();
+    config["name"] = json!("s");
+    config["env"] = json!([]);
+    let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
+    let allow = Some(PermissionOptionKind::AllowOnce);
+    edit(served(&world, &server, &[]), allow, async |cx, seen| {
+        initialized(&cx).await?;
+        let servers = vec![serde_json::from_value(config).unwrap()];
+        let request = NewSessionRequest::new(world.project()).mcp_servers(servers);
+        let id = cx.send_request(request).block_task().await?.session_id;
+        assert_eq!(prompted(&cx, &id, "Greet").await?, StopReason::EndTurn);
+        let call = seen.call("mcp__s__greet");
+        assert_eq!(call["status"], "completed");
+        assert_eq!(call["content"][0]["content"]["text"], "hello");
+        Ok(())
+    });
 }
 
 #[test]
