@@ -117,7 +117,7 @@ impl Toolbox {
     }
 
     /// Returns all tools, those of servers included, without those for the search.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         let all = self.own.iter().chain(&self.served);
         all.map(|entry| &entry.tool)
     }

@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod acp;
 mod agents;
 pub mod auth;
 pub mod completions;
@@ -95,6 +96,7 @@ pub fn perform(
         ),
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
+        Subcommands::Acp { login } => acp::run(config, options, login),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),
@@ -103,10 +105,9 @@ pub fn perform(
         Subcommands::Agents(form) => agents::run(config, form),
         Subcommands::Prompt { bytes, form } => {
             let has_person = has_person(config, options);
-            if bytes {
-                prompt::bytes(config, has_person, form)
-            } else {
-                prompt::run(config, has_person, form)
+            match bytes {
+                true => prompt::bytes(config, has_person, form),
+                false => prompt::run(config, has_person, form),
             }
         }
         Subcommands::Mcp { action } => mcp::run(config, &action),

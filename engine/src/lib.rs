@@ -10,6 +10,8 @@
 //! Every query has a thread of its own and shares no state with others. Nothing is written to standard output. A program
 //! that uses the sandbox calls [`enter`] first thing in its `main`.
 
+#[cfg(feature = "acp")]
+pub mod acp;
 mod agent;
 #[cfg(feature = "sqlite")]
 pub mod assemble;

@@ -410,7 +410,7 @@ fn host(pipes: Pipes) -> SdkHost {
 }
 
 /// Returns the models that have a short name, after the one of the settings.
-fn models(config: &Config) -> Vec<ModelInfo> {
+pub(crate) fn models(config: &Config) -> Vec<ModelInfo> {
     let Ok(catalog) = config.catalog() else {
         return Vec::new();
     };

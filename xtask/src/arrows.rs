@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-render", &["ah-conversation"]),
     ("ah-work", &["ah-http", "ah-process", "ah-conversation"]),
     ("ah-protocol", &["ah-agent", "ah-conversation"]),
+    ("ah-acp", &["ah-agent", "ah-conversation"]),
     (
         "ah-config",
         &[

@@ -213,6 +213,12 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: Option<WorkAction>,
     },
+    /// Serve a code editor by the Agent Client Protocol, over standard input and output
+    Acp {
+        /// Do what `ah login` does instead; editors start it in a terminal
+        #[arg(long)]
+        login: bool,
+    },
     /// Keep a key for a model, or choose a server; in a pipe, reads the key
     Login,
     /// Forget the keys that `ah login` has kept
@@ -242,7 +248,8 @@ impl Subcommands {
     pub fn shows_settings(&self) -> bool {
         matches!(
             self,
-            Self::Models(_)
+            Self::Acp { login: false }
+                | Self::Models(_)
                 | Self::Tools(_)
                 | Self::Agents(_)
                 | Self::Prompt { .. }

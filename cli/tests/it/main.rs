@@ -1,6 +1,7 @@
 //! Tests of the whole program: the real binary as a child process, in folders of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod acp;
 mod adapters;
 mod agents;
 mod attacks;

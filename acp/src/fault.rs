@@ -1,0 +1,19 @@
+//! Errors of the protocol.
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::SessionId;
+
+/// Returns the error for a request that cannot be carried out, with a text that editors show.
+pub(crate) fn failed(text: impl Into<String>) -> Error {
+    Error::new(Error::internal_error().code, text)
+}
+
+/// Returns the error for a request that makes no sense.
+pub(crate) fn invalid(text: impl Into<String>) -> Error {
+    Error::new(Error::invalid_params().code, text)
+}
+
+/// Returns the error for a session that is not open.
+pub(crate) fn not_open(session: &SessionId) -> Error {
+    invalid(format!("there is no open session `{session}`"))
+}

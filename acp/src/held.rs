@@ -1,0 +1,250 @@
+//! A session that an editor has open.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_client_protocol::Error;
+use agent_client_protocol::v1::schema::{
+    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionConfigOption,
+    SessionId, SessionInfoUpdate, SessionModeState, SessionUpdate as Told, StopReason,
+    UnstructuredCommandInput,
+};
+use ah_agent::{RunOutcome, Session, SessionChange, Stop};
+use ah_conversation::{ExitReason, Models, PermissionMode, neutralise};
+use tokio_util::sync::CancellationToken;
+
+use crate::call::Shown;
+use crate::choice::{Choices, MODE, MODEL};
+use crate::editor::{Editor, chunk};
+use crate::fault::{failed, invalid, not_open};
+use crate::replay::replay;
+use crate::{Command, Opened, Project, Prompt};
+
+/// Longest title of a session, in characters.
+const TITLE: usize = 80;
+
+/// An open session.
+pub(crate) struct Held {
+    id: SessionId,
+    /// `None` once it is closed. Prompts run in the order in which they wait for it.
+    session: tokio::sync::Mutex<Option<Session>>,
+    /// The editor's view.
+    pub(crate) editor: Arc<Editor>,
+    /// The place that it works in.
+    project: Box<dyn Project>,
+    models: Arc<dyn Models>,
+    commands: Vec<Command>,
+    /// Working directory.
+    pub(crate) folder: PathBuf,
+    /// Ends the prompts that run or wait; those after them have another one.
+    stop: Mutex<CancellationToken>,
+}
+
+impl Held {
+    /// Holds a session that was opened for `editor`.
+    pub(crate) fn new(opened: Opened, editor: Arc<Editor>) -> Self {
+        let Opened {
+            session,
+            id,
+            folder,
+            models,
+            offered,
+            commands,
+            project,
+        } = opened;
+        let id = SessionId::new(id);
+        let shown = Shown {
+            tools: session.tools().tools().cloned().collect(),
+            folder: folder.clone(),
+        };
+        let permissions = &session.settings().permissions;
+        let choices = Choices {
+            mode: permissions.mode,
+            may_bypass: permissions.may_bypass,
+            offered,
+            first: session.model().name.clone(),
+            model: session.model().name.clone(),
+        };
+        editor.follow(id.clone(), &session, shown, choices);
+        Self {
+            id,
+            session: tokio::sync::Mutex::new(Some(session)),
+            editor,
+            project,
+            models,
+            commands,
+            folder,
+            stop: Mutex::default(),
+        }
+    }
+
+    /// Returns the id.
+    pub(crate) fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns modes and options, with what is chosen.
+    pub(crate) fn told_choices(&self) -> (Option<SessionModeState>, Vec<SessionConfigOption>) {
+        let told = |choices: &mut Choices| (choices.mode_state(), choices.options());
+        let (modes, options) = self.editor.choices(told).unzip();
+        (modes, options.unwrap_or_default())
+    }
+
+    /// Tells which commands there are.
+    pub(crate) fn tell_commands(&self) {
+        let commands = self.commands.iter().map(|command| {
+            let input = command.hint.clone().map(|hint| {
+                AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
+            });
+            AvailableCommand::new(command.name.clone(), command.description.clone()).input(input)
+        });
+        let update = AvailableCommandsUpdate::new(commands.collect());
+        self.editor.tell(Told::AvailableCommandsUpdate(update));
+    }
+
+    /// Tells the whole conversation.
+    pub(crate) async fn replay(&self) {
+        if let Some(session) = &*self.session.lock().await {
+            let messages = session.transcript().messages().iter();
+            replay(messages.map(|message| &**message), &self.editor);
+        }
+    }
+
+    /// Returns the token that ends the next prompt. It counts from now on, so that no cancellation is missed.
+    pub(crate) fn begin(&self) -> CancellationToken {
+        self.lock().child_token()
+    }
+
+    /// Ends the prompts that run or wait.
+    pub(crate) fn cancel(&self) {
+        std::mem::take(&mut *self.lock()).cancel();
+    }
+
+    /// Runs a prompt to its end, or until `stop`; returns why it ended.
+    pub(crate) async fn run(
+        &self,
+        prompt: Prompt,
+        stop: &CancellationToken,
+    ) -> Result<StopReason, Error> {
+        let mut held = self.session.lock().await;
+        let session = held.as_mut().ok_or_else(|| not_open(&self.id))?;
+        if stop.is_cancelled() {
+            return Ok(StopReason::Cancelled);
+        }
+        if session.transcript().last().is_none() {
+            let title = SessionInfoUpdate::new().title(title(&prompt.text));
+            self.editor.tell(Told::SessionInfoUpdate(title));
+        }
+        let content = self.project.content(prompt).await?;
+        let ends = Stop::interrupt(stop.clone());
+        let outcome = session.run(content, &ends).await;
+        // The editor may have asked for changes after the last step.
+        session.take_changes();
+        let outcome = outcome.map_err(|error| failed(error.to_string()))?;
+        self.reason(&outcome)
+    }
+
+    /// Returns why a run has ended. What the protocol has no reason for is said as a message.
+    fn reason(&self, outcome: &RunOutcome) -> Result<StopReason, Error> {
+        let said = match &outcome.reason {
+            ExitReason::EndTurn | ExitReason::StopSequence => return Ok(StopReason::EndTurn),
+            ExitReason::Interrupted | ExitReason::Aborted => return Ok(StopReason::Cancelled),
+            ExitReason::Refusal => return Ok(StopReason::Refusal),
+            ExitReason::MaxTokens => return Ok(StopReason::MaxTokens),
+            ExitReason::MaxTurns | ExitReason::LoopDetected => {
+                return Ok(StopReason::MaxTurnRequests);
+            }
+            ExitReason::MaxBudget => "The cost limit is reached.",
+            ExitReason::BudgetExceeded => "The token limit is reached.",
+            ExitReason::Timeout => "The time limit is reached.",
+            ExitReason::MaxStructuredOutputRetries => "The answer does not have the wanted form.",
+            ExitReason::Error | ExitReason::Other(_) => {
+                let failure = outcome.failure.as_ref();
+                let text = failure.map_or_else(
+                    || outcome.reason.as_str().to_owned(),
+                    |failure| match failure.hint() {
+                        Some(hint) => format!("{failure} ({hint})"),
+                        None => failure.to_string(),
+                    },
+                );
+                return Err(failed(text));
+            }
+        };
+        self.editor.tell(Told::AgentMessageChunk(chunk(said)));
+        Ok(StopReason::EndTurn)
+    }
+
+    /// Sets the mode with this id.
+    pub(crate) fn set_mode(&self, id: &str) -> Result<(), Error> {
+        let mode = self.editor.choices(|choices| choices.mode_of(id)).flatten();
+        let mode = mode.ok_or_else(|| invalid(format!("the mode `{id}` cannot be chosen")))?;
+        self.apply_mode(mode);
+        Ok(())
+    }
+
+    fn apply_mode(&self, mode: PermissionMode) {
+        self.editor.change(SessionChange::Mode(mode));
+        // A run takes the change itself, before its next step.
+        if let Ok(mut held) = self.session.try_lock()
+            && let Some(session) = held.as_mut()
+        {
+            session.take_changes();
+        }
+        self.editor.choices(|choices| choices.mode = mode);
+    }
+
+    /// Sets an option.
+    pub(crate) async fn set_option(&self, option: &str, value: &str) -> Result<(), Error> {
+        match option {
+            MODE => self.set_mode(value),
+            MODEL => self.set_model(value).await,
+            _ => Err(invalid(format!("there is no option `{option}`"))),
+        }
+    }
+
+    async fn set_model(&self, name: &str) -> Result<(), Error> {
+        if self.editor.choices(|choices| choices.offers(name)) != Some(true) {
+            return Err(invalid(format!("the model `{name}` is not offered")));
+        }
+        let provider = self.models.connect(Some(name));
+        let provider = provider.map_err(|error| invalid(error.to_string()))?;
+        let model = provider.model().clone();
+        self.project.keep_model(&model.name).await?;
+        self.editor.change(SessionChange::Model(provider));
+        if let Ok(mut held) = self.session.try_lock()
+            && let Some(session) = held.as_mut()
+        {
+            session.take_changes();
+        }
+        self.editor.set_window(model.context_window);
+        self.editor.choices(|choices| choices.model = model.name);
+        Ok(())
+    }
+
+    /// Ends its prompts and closes it; the conversation stays.
+    pub(crate) async fn close(&self) {
+        self.cancel();
+        let session = self.session.lock().await.take();
+        if let Some(session) = session
+            && let Err(error) = session.close("other").await
+        {
+            tracing::warn!(%error, "a session was not closed");
+        }
+        self.editor.leave();
+        self.project.leave().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CancellationToken> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the title of a session that begins with this prompt.
+fn title(prompt: &str) -> String {
+    let words = prompt.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = neutralise(&words);
+    match words.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words.into_owned(),
+    }
+}

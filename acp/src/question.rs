@@ -1,0 +1,261 @@
+//! Questions to the user, through the editor: permission for a call or a network host, the approval of a plan, a choice.
+
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+};
+use ah_agent::SessionChange;
+use ah_conversation::{
+    Behavior, Choice, Destination, Host, HostPermission, Input, Interaction, PermissionAnswer,
+    PermissionMode, PermissionRequest, PermissionUpdate, ToolUse, neutralise,
+};
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::call::said;
+use crate::editor::Editor;
+
+const ONCE: &str = "once";
+const ALWAYS: &str = "always";
+const EDITS: &str = "edits";
+const NO: &str = "no";
+const NEVER: &str = "never";
+
+/// What the model reads when the user says no.
+const REFUSED: &str =
+    "The user does not want this call to happen. Ask what they want instead, or go on without it.";
+/// What the model reads when the editor gave no answer.
+const UNANSWERED: &str = "Nobody answered, so the call did not happen.";
+
+#[async_trait]
+impl Host for Editor {
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        let call = &request.call;
+        match &request.inquiry.interaction {
+            None => self.ask_permission(request).await,
+            Some(Interaction::Choices(choices)) => self.ask_choices(call, choices).await,
+            Some(Interaction::Plan(plan)) => self.ask_approval(call, plan.as_deref()).await,
+            Some(Interaction::ToPlan) => {
+                let options = vec![
+                    option(ONCE, "Yes, plan first", PermissionOptionKind::AllowOnce),
+                    option(NO, "No", PermissionOptionKind::RejectOnce),
+                ];
+                let asked = self.asked(call, None);
+                let answer = self.ask(asked, options).await;
+                decided(answer.as_deref(), |_| Vec::new())
+            }
+        }
+    }
+
+    async fn new_host(&self, host: &str) -> HostPermission {
+        let host = neutralise(host);
+        let fields = ToolCallUpdateFields::new()
+            .title(format!("Connect to {host}"))
+            .kind(ToolKind::Fetch)
+            .status(ToolCallStatus::Pending);
+        let asked = ToolCallUpdate::new(self.question_id(), fields);
+        let options = vec![
+            option(
+                ONCE,
+                "Allow for this session",
+                PermissionOptionKind::AllowOnce,
+            ),
+            option(
+                ALWAYS,
+                "Always allow in this project",
+                PermissionOptionKind::AllowAlways,
+            ),
+            option(NO, "Deny", PermissionOptionKind::RejectOnce),
+        ];
+        match self.ask(asked, options).await.as_deref() {
+            Some(ONCE) => HostPermission::Session,
+            Some(ALWAYS) => HostPermission::Project,
+            _ => HostPermission::No,
+        }
+    }
+}
+
+impl Editor {
+    /// Asks a question; returns the id of the answer, `None` if there is none.
+    async fn ask(&self, about: ToolCallUpdate, options: Vec<PermissionOption>) -> Option<String> {
+        let session = self.session()?.clone();
+        let offered: Vec<_> = options.iter().map(|it| it.option_id.clone()).collect();
+        let request = RequestPermissionRequest::new(session, about, options);
+        let answer = self.connection.send_request(request).block_task().await;
+        match answer.map(|answer| answer.outcome) {
+            Ok(RequestPermissionOutcome::Selected(chosen)) => {
+                let id = chosen.option_id;
+                offered.contains(&id).then(|| id.to_string())
+            }
+            Ok(_) => None,
+            Err(error) => {
+                tracing::debug!(%error, "a question has no answer");
+                None
+            }
+        }
+    }
+
+    async fn ask_permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        let rules = rules(request);
+        let mut options = vec![option(ONCE, "Allow", PermissionOptionKind::AllowOnce)];
+        if !rules.is_empty() {
+            let name = format!("Always allow {}", names(&rules));
+            options.push(option(ALWAYS, &name, PermissionOptionKind::AllowAlways));
+        } else if !request.inquiry.suggestions.is_empty() {
+            let name = "Allow for this session";
+            options.push(option(ALWAYS, name, PermissionOptionKind::AllowAlways));
+        }
+        options.push(option(NO, "Deny", PermissionOptionKind::RejectOnce));
+        if !rules.is_empty() {
+            let name = format!("Deny {} for this session", names(&rules));
+            options.push(option(NEVER, &name, PermissionOptionKind::RejectAlways));
+        }
+        let mut asked = self.asked(&request.call, request.inquiry.path.as_deref());
+        if let Some(reason) = &request.inquiry.reason {
+            let content = asked.fields.content.get_or_insert_default();
+            content.insert(0, said(&format!("Reason: {}.", neutralise(reason))));
+        }
+        let answer = self.ask(asked, options).await;
+        match answer.as_deref() {
+            Some(NEVER) => {
+                self.deny(&rules);
+                decided(Some(NO), |_| Vec::new())
+            }
+            answer => decided(answer, |_| match rules.is_empty() {
+                true => lasting(&request.inquiry.suggestions, Destination::Session),
+                false => lasting(&rules, Destination::LocalSettings),
+            }),
+        }
+    }
+
+    /// Denies for this session what these updates would allow. A refusal has no updates of its own.
+    fn deny(&self, updates: &[PermissionUpdate]) {
+        for update in updates {
+            if let PermissionUpdate::AddRules { rules, .. } = update {
+                self.change(SessionChange::Permissions(PermissionUpdate::AddRules {
+                    rules: rules.clone(),
+                    behavior: Behavior::Deny,
+                    destination: Destination::Session,
+                }));
+            }
+        }
+    }
+
+    /// Asks about a plan. Without a plan in the call, it is the text of the last answer.
+    async fn ask_approval(&self, call: &ToolUse, plan: Option<&str>) -> PermissionAnswer {
+        let mut asked = self.asked(call, None);
+        let content: Vec<ToolCallContent> = plan.map(said).into_iter().collect();
+        asked.fields = asked.fields.content(content).kind(ToolKind::SwitchMode);
+        let options = vec![
+            option(
+                EDITS,
+                "Yes, and accept edits",
+                PermissionOptionKind::AllowAlways,
+            ),
+            option(
+                ONCE,
+                "Yes, and ask before edits",
+                PermissionOptionKind::AllowOnce,
+            ),
+            option(NO, "No, keep planning", PermissionOptionKind::RejectOnce),
+        ];
+        let answer = self.ask(asked, options).await;
+        decided(answer.as_deref(), |answer| match answer {
+            EDITS => vec![PermissionUpdate::SetMode {
+                mode: PermissionMode::AcceptEdits,
+                destination: Destination::Session,
+            }],
+            _ => Vec::new(),
+        })
+    }
+
+    /// Asks one question after the other, each with its options.
+    async fn ask_choices(&self, call: &ToolUse, choices: &[Choice]) -> PermissionAnswer {
+        let mut answers = Map::new();
+        for choice in choices {
+            let options = choice.options.iter().enumerate().map(|(at, it)| {
+                let name = match it.description.as_str() {
+                    "" => it.label.clone(),
+                    description => format!("{}: {description}", it.label),
+                };
+                option(&at.to_string(), &name, PermissionOptionKind::AllowOnce)
+            });
+            let none = option(NO, "None of these", PermissionOptionKind::RejectOnce);
+            let fields = ToolCallUpdateFields::new()
+                .title(neutralise(&choice.question).into_owned())
+                .status(ToolCallStatus::Pending);
+            let asked = ToolCallUpdate::new(call.id.as_str().to_owned(), fields);
+            let answer = self.ask(asked, options.chain([none]).collect()).await;
+            let chosen = answer.as_deref().and_then(|id| id.parse::<usize>().ok());
+            let Some(chosen) = chosen.and_then(|at| choice.options.get(at)) else {
+                return decided(answer.as_deref().filter(|id| *id == NO), |_| Vec::new());
+            };
+            answers.insert(choice.question.clone(), chosen.label.clone().into());
+        }
+        let mut arguments = match &call.input {
+            Input::Object(arguments) => arguments.clone(),
+            Input::Malformed(_) => Map::new(),
+        };
+        arguments.insert("answers".to_owned(), Value::Object(answers));
+        PermissionAnswer::Allow {
+            input: Some(Input::Object(arguments)),
+            updates: Vec::new(),
+        }
+    }
+}
+
+/// Returns the answer to a permission request; `updates` are those of an answer that allows it.
+fn decided(
+    answer: Option<&str>,
+    updates: impl FnOnce(&str) -> Vec<PermissionUpdate>,
+) -> PermissionAnswer {
+    let message = match answer {
+        Some(ONCE) => {
+            return PermissionAnswer::Allow {
+                input: None,
+                updates: Vec::new(),
+            };
+        }
+        Some(allows @ (ALWAYS | EDITS)) => {
+            return PermissionAnswer::Allow {
+                input: None,
+                updates: updates(allows),
+            };
+        }
+        Some(_) => REFUSED,
+        None => UNANSWERED,
+    };
+    PermissionAnswer::Deny {
+        message: message.to_owned(),
+        interrupt: false,
+    }
+}
+
+fn option(id: &str, name: &str, kind: PermissionOptionKind) -> PermissionOption {
+    PermissionOption::new(id.to_owned(), neutralise(name).into_owned(), kind)
+}
+
+/// Returns the rules that would allow the call.
+fn rules(request: &PermissionRequest) -> Vec<PermissionUpdate> {
+    let suggestions = request.inquiry.suggestions.iter();
+    suggestions
+        .filter(|update| matches!(update, PermissionUpdate::AddRules { .. }))
+        .cloned()
+        .collect()
+}
+
+/// Returns rules as people read them.
+fn names(updates: &[PermissionUpdate]) -> String {
+    let rules = updates.iter().flat_map(|update| match update {
+        PermissionUpdate::AddRules { rules, .. } => rules.as_slice(),
+        _ => &[],
+    });
+    let rules: Vec<_> = rules.map(ToString::to_string).collect();
+    rules.join(", ")
+}
+
+/// Returns the updates with another lifetime.
+fn lasting(updates: &[PermissionUpdate], destination: Destination) -> Vec<PermissionUpdate> {
+    let kept = updates.iter().cloned();
+    kept.map(|update| update.lasting(destination)).collect()
+}

@@ -1,0 +1,50 @@
+//! A stored conversation, told again to an editor that loads it.
+
+use agent_client_protocol::v1::schema::SessionUpdate as Told;
+use ah_conversation::{ContentBlock, Message, Origin, Role, is_note};
+
+use crate::editor::{Editor, chunk};
+
+/// Tells the messages, oldest first.
+pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &Editor) {
+    for message in messages {
+        match (&message.origin, message.role) {
+            (Origin::Prompt | Origin::FollowUp, _) => prompt(message, editor),
+            (Origin::Steering, _) => {
+                let text = message.text();
+                let said = text.strip_prefix("[STEERING]").unwrap_or(&text).trim();
+                editor.tell(Told::UserMessageChunk(chunk(said)));
+            }
+            (_, Role::Assistant) => answer(message, editor),
+            (Origin::Results, _) => {
+                let results = message.tool_results();
+                results.for_each(|result| editor.ended(result));
+            }
+            // What the program told the model was not shown then either.
+            _ => {}
+        }
+    }
+}
+
+fn prompt(message: &Message, editor: &Editor) {
+    let texts = message.content.iter().filter_map(ContentBlock::as_text);
+    for text in texts.filter(|text| !is_note(text)) {
+        editor.tell(Told::UserMessageChunk(chunk(text)));
+    }
+}
+
+fn answer(message: &Message, editor: &Editor) {
+    for block in &message.content {
+        match block {
+            ContentBlock::Thinking { thinking, .. } if !thinking.is_empty() => {
+                editor.tell(Told::AgentThoughtChunk(chunk(thinking)));
+            }
+            ContentBlock::ToolUse(call) => editor.made(call),
+            block => {
+                if let Some(text) = block.as_text().filter(|text| !text.is_empty()) {
+                    editor.tell(Told::AgentMessageChunk(chunk(text)));
+                }
+            }
+        }
+    }
+}

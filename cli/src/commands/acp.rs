@@ -1,0 +1,53 @@
+//! `ah acp`: serves a code editor by the Agent Client Protocol. Standard output belongs to the protocol.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use ah::acp::{EditorRequest, serve_editor};
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error};
+use ah_conversation::ExitReason;
+use ah_terminal::exit;
+use ah_terminal::signals::{Signals, leave};
+
+use super::runtime::runtime;
+use crate::args::options::Options;
+
+/// Serves the editor that started this program, or logs in for it; returns the exit code.
+///
+/// # Errors
+///
+/// If the connection fails, or the login cannot be kept.
+pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error> {
+    if login {
+        return super::login::run(config, &options.output);
+    }
+    if std::io::stdin().is_terminal() {
+        ah_terminal::note(
+            "waiting for a code editor, which starts this command itself; end with Ctrl-C",
+        );
+    }
+    let runtime = runtime()?;
+    let code = runtime.block_on(serve(config, options));
+    // Processes started by tools may still be ending.
+    ah_process::finish_all();
+    runtime.shutdown_background();
+    code
+}
+
+async fn serve(config: &Config, options: &Options) -> Result<u8, Error> {
+    let signals = Signals::listen(leave)
+        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+    let request = EditorRequest {
+        overrides: options.overrides()?,
+        config,
+        overlay: Overlay::of_process().unwrap_or_default(),
+        stop: signals.token(),
+        warn: Arc::new(ah_terminal::warn),
+    };
+    serve_editor(request).await?;
+    Ok(match signals.interrupt() {
+        None => 0,
+        interrupt => exit::code(config.interface, &ExitReason::Interrupted, interrupt),
+    })
+}

@@ -1,0 +1,638 @@
+//! `ah acp`: the real binary, driven by the client of the official crate over pipes.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    AuthCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest,
+    InitializeRequest, ListSessionsRequest, LoadSessionRequest, NewSessionRequest,
+    PermissionOptionKind, PromptRequest, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
+};
+use agent_client_protocol::{
+    Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
+};
+use ah_provider::script::format::Turn;
+use ah_testkit::mcp::McpScript;
+use ah_testkit::script::{hangs, says, thinks, uses, uses_all};
+use ah_testkit::server::Server;
+use futures_util::{sink, stream};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::binary::{Ah, HANG, World};
+
+/// What an editor was told and asked.
+#[derive(Clone, Default)]
+struct Seen {
+    told: Arc<Mutex<Vec<Value>>>,
+    asked: Arc<Mutex<Vec<Value>>>,
+    /// Receives a note of each notification.
+    news: Arc<tokio::sync::Notify>,
+}
+
+impl Seen {
+    /// The updates so far of this kind.
+    fn of(&self, kind: &str) -> Vec<Value> {
+        let told = self.told.lock().unwrap();
+        let updates = told.iter().filter(|it| it["sessionUpdate"] == kind);
+        updates.cloned().collect()
+    }
+
+    /// The text of all pieces of this kind.
+    fn text(&self, kind: &str) -> String {
+        let pieces = self.of(kind).into_iter();
+        let texts = pieces.filter_map(|it| Some(it["content"]["text"].as_str()?.to_owned()));
+        texts.collect()
+    }
+
+    /// The fields of a call as all updates have left it.
+    fn call(&self, name: &str) -> Value {
+        let told = self.told.lock().unwrap();
+        let mut calls = told.iter().filter(|it| it["name"] == name);
+        let mut call = calls.next().cloned().unwrap_or_default();
+        for update in told.iter() {
+            if update["sessionUpdate"] == "tool_call_update"
+                && update["toolCallId"] == call["toolCallId"]
+            {
+                for (field, value) in update.as_object().unwrap() {
+                    call[field] = value.clone();
+                }
+            }
+        }
+        call
+    }
+
+    /// Waits until `is_there`.
+    async fn wait(&self, is_there: impl Fn(&Self) -> bool) {
+        loop {
+            let news = self.news.notified();
+            if is_there(self) {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// Runs `ah` as an editor does, which answers each question with an option of this kind, or with none. `drive` makes its
+/// requests.
+fn edit(
+    ah: Ah,
+    answer: Option<PermissionOptionKind>,
+    drive: impl AsyncFnOnce(ConnectionTo<Agent>, Seen) -> Result<(), Error>,
+) -> String {
+    let mut command = ah.into_command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (line, lines) = mpsc::unbounded_channel();
+    let reader = std::thread::spawn(move || {
+        for read in BufReader::new(stdout).lines() {
+            if line.send(read).is_err() {
+                break;
+            }
+        }
+    });
+    let incoming = stream::unfold(lines, async |mut lines| {
+        lines.recv().await.map(|line| (line, lines))
+    });
+    let outgoing = sink::unfold(stdin, async |mut stdin, line: String| {
+        stdin.write_all(format!("{line}\n").as_bytes())?;
+        Ok::<_, std::io::Error>(stdin)
+    });
+    let seen = Seen::default();
+    let (hears, is_asked) = (seen.clone(), seen.clone());
+    let connection = Client
+        .v1()
+        .on_receive_notification(
+            async move |told: SessionNotification, _| {
+                let told = serde_json::to_value(told.update).unwrap();
+                hears.told.lock().unwrap().push(told);
+                hears.news.notify_waiters();
+                Ok(())
+            },
+            on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _| {
+                let chosen = answer.and_then(|kind| {
+                    let mut options = request.options.iter();
+                    options.find(|option| option.kind == kind)
+                });
+                let outcome = match chosen {
+                    Some(option) => RequestPermissionOutcome::Selected(
+                        SelectedPermissionOutcome::new(option.option_id.clone()),
+                    ),
+                    None => RequestPermissionOutcome::Cancelled,
+                };
+                let request = serde_json::to_value(request).unwrap();
+                is_asked.asked.lock().unwrap().push(request);
+                responder.respond(RequestPermissionResponse::new(outcome))
+            },
+            on_receive_request!(),
+        )
+        .connect_with(
+            Lines::new(Box::pin(outgoing), Box::pin(incoming)),
+            async |cx: ConnectionTo<Agent>| drive(cx, seen).await,
+        );
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let done = runtime.block_on(async { tokio::time::timeout(HANG, connection).await });
+    // Its pipes are closed now, so that it ends by itself.
+    let ended = child.wait_with_output().unwrap();
+    reader.join().unwrap();
+    let notices = String::from_utf8_lossy(&ended.stderr).into_owned();
+    match done {
+        Ok(Ok(())) => assert!(ended.status.success(), "{notices}"),
+        other => panic!("{other:?}\n{notices}"),
+    }
+    notices
+}
+
+fn served(world: &World, server: &Server, more: &[&str]) -> Ah {
+    let arguments = ["-m", "sonnet", "--no-sandbox"].iter().chain(more);
+    world.asking_as_typed(server, arguments.copied().chain(["acp"]))
+}
+
+async fn initialized(cx: &ConnectionTo<Agent>) -> Result<Value, Error> {
+    let terminal = AuthCapabilities::new().terminal(true);
+    let client = ClientCapabilities::new().auth(terminal);
+    let request = InitializeRequest::new(ProtocolVersion::V1).client_capabilities(client);
+    let response = cx.send_request(request).block_task().await?;
+    Ok(serde_json::to_value(response).unwrap())
+}
+
+/// Begins a session; returns its id and the rest of the answer.
+async fn begun(cx: &ConnectionTo<Agent>, world: &World) -> Result<(SessionId, Value), Error> {
+    initialized(cx).await?;
+    let request = NewSessionRequest::new(world.project());
+    let response = cx.send_request(request).block_task().await?;
+    let id = response.session_id.clone();
+    Ok((id, serde_json::to_value(response).unwrap()))
+}
+
+async fn prompted(
+    cx: &ConnectionTo<Agent>,
+    id: &SessionId,
+    text: &str,
+) -> Result<StopReason, Error> {
+    let request = PromptRequest::new(id.clone(), vec![text.into()]);
+    Ok(cx.send_request(request).block_task().await?.stop_reason)
+}
+
+fn edits(path: &std::path::Path) -> Turn {
+    uses(
+        "edit",
+        json!({"path": path, "old_string": "two", "new_string": "zwei"}),
+    )
+}
+
+#[test]
+fn what_it_can_do_is_said_first() {
+    let (world, server) = (World::new(), Server::new([says("Hello.")]));
+    edit(served(&world, &server, &[]), None, async |cx, _| {
+        let told = initialized(&cx).await?;
+        assert_eq!(told["protocolVersion"], 1);
+        assert_eq!(told["agentInfo"]["name"], "ah");
+        let can = &told["agentCapabilities"];
+        assert_eq!(can["loadSession"], true);
+        assert_eq!(
+            can["promptCapabilities"],
+            json!({"image": true, "audio": false, "embeddedContext": true})
+        );
+        let login = &told["authMethods"][0];
+        assert_eq!(
+            (&login["type"], &login["args"]),
+            (&json!("terminal"), &json!(["--login"]))
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_prompt_is_answered_in_pieces() {
+    let world = World::new();
+    let server = Server::new([thinks("Let me see.", "Hello there.")]);
+    edit(served(&world, &server, &[]), None, async |cx, seen| {
+        let (id, session) = begun(&cx, &world).await?;
+        assert_eq!(session["modes"]["currentModeId"], "default");
+        let options = session["configOptions"].as_array().unwrap();
+        let ids: Vec<_> = options
+            .iter()
+            .map(|it| it["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, ["mode", "model"]);
+        assert_eq!(options[1]["currentValue"], "sonnet");
+        assert_eq!(prompted(&cx, &id, "Say hello").await?, StopReason::EndTurn);
+        assert_eq!(seen.text("agent_message_chunk"), "Hello there.");
+        assert_eq!(seen.text("agent_thought_chunk"), "Let me see.");
+        assert_eq!(seen.of("session_info_update")[0]["title"], "Say hello");
+        assert_eq!(seen.of("available_commands_update").len(), 1);
+        assert_eq!(seen.of("usage_update").len(), 1);
+        Ok(())
+    });
+    assert!(server.refusals().is_empty(), "{:?}", server.refusals());
+}
+
+#[test]
+fn an_edit_is_asked_about_and_shown_as_a_diff() {
+    let world = World::new();
+    let path = world.write("a.txt", "one\ntwo\nthree\n");
+    let turns = [
+        uses("read", json!({"path": path})),
+        edits(&path),
+        says("Done."),
+    ];
+    let server = Server::new(turns);
+    let allow = Some(PermissionOptionKind::AllowOnce);
+    edit(served(&world, &server, &[]), allow, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        assert_eq!(prompted(&cx, &id, "Translate").await?, StopReason::EndTurn);
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        let call = &asked[0]["toolCall"];
+        assert_eq!(call["kind"], "edit");
+        assert_eq!(
+            call["content"],
+            json!([{"type": "diff", "path": path, "oldText": "two", "newText": "zwei"}])
+        );
+        let call = seen.call("read");
+        assert_eq!(
+            (&call["kind"], &call["status"]),
+            (&json!("read"), &json!("completed"))
+        );
+        assert_eq!(call["title"], "read a.txt");
+        assert_eq!(call["locations"], json!([{"path": path}]));
+        let call = seen.call("edit");
+        assert_eq!(
+            (&call["kind"], &call["status"]),
+            (&json!("edit"), &json!("completed"))
+        );
+        assert_eq!(
+            call["content"],
+            json!([{
+                "type": "diff",
+                "path": path,
+                "oldText": "one\ntwo\nthree\n",
+                "newText": "one\nzwei\nthree\n",
+            }])
+        );
+        Ok(())
+    });
+    assert_eq!(world.text("a.txt"), "one\nzwei\nthree\n");
+}
+
+#[test]
+fn a_refused_edit_does_not_happen() {
+    for answer in [
+        Some(PermissionOptionKind::RejectOnce),
+        Some(PermissionOptionKind::RejectAlways),
+        None,
+    ] {
+        let world = World::new();
+        let path = world.write("a.txt", "two\n");
+        let turns = [
+            uses("read", json!({"path": path})),
+            edits(&path),
+            says("Fine."),
+        ];
+        let server = Server::new(turns);
+        edit(served(&world, &server, &[]), answer, async |cx, seen| {
+            let (id, _) = begun(&cx, &world).await?;
+            assert_eq!(prompted(&cx, &id, "Translate").await?, StopReason::EndTurn);
+            assert_eq!(seen.asked().len(), 1);
+            assert_eq!(seen.call("edit")["status"], "failed");
+            Ok(())
+        });
+        assert_eq!(world.text("a.txt"), "two\n", "{answer:?}");
+    }
+}
+
+#[test]
+fn an_answer_for_always_is_asked_for_once() {
+    let world = World::new();
+    let run = || uses("bash", json!({"command": "touch a"}));
+    let server = Server::new([run(), run(), says("Done.")]);
+    let always = Some(PermissionOptionKind::AllowAlways);
+    edit(served(&world, &server, &[]), always, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        prompted(&cx, &id, "Go").await?;
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert_eq!(asked[0]["toolCall"]["title"], "touch a");
+        assert_eq!(asked[0]["toolCall"]["kind"], "execute");
+        let names: Vec<_> = { asked[0]["options"].as_array().unwrap().iter() }
+            .map(|option| option["name"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(names[1].starts_with("Always allow bash(touch"), "{names:?}");
+        Ok(())
+    });
+    assert!(world.file("a").exists());
+}
+
+#[test]
+fn a_question_of_the_model_is_answered_by_an_option() {
+    let world = World::new();
+    let question = json!({"questions": [{
+        "question": "Which colour?",
+        "header": "Colour",
+        "multiSelect": false,
+        "options": [
+            {"label": "blue", "description": "as the sky"},
+            {"label": "red", "description": "as a rose"},
+        ],
+    }]});
+    let server = Server::new([uses("ask_user_question", question), says("Blue, then.")]);
+    let first = Some(PermissionOptionKind::AllowOnce);
+    edit(served(&world, &server, &[]), first, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        assert_eq!(prompted(&cx, &id, "Paint").await?, StopReason::EndTurn);
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert_eq!(asked[0]["toolCall"]["title"], "Which colour?");
+        assert_eq!(asked[0]["options"][0]["name"], "blue: as the sky");
+        Ok(())
+    });
+    let requests = server.requests();
+    let last = requests.last().unwrap().body["messages"].to_string();
+    assert!(
+        last.contains("Which colour?") && last.contains("blue"),
+        "{last}"
+    );
+}
+
+#[test]
+fn an_approved_plan_ends_the_mode() {
+    let world = World::new();
+    let path = world.write("a.txt", "two\n");
+    let turns = [
+        uses("read", json!({"path": path})),
+        uses("exit_plan_mode", json!({"plan": "Translate it."})),
+        edits(&path),
+        says("Done."),
+    ];
+    let server = Server::new(turns);
+    let plan = ["--permission-mode", "plan"];
+    let accepts = Some(PermissionOptionKind::AllowAlways);
+    edit(served(&world, &server, &plan), accepts, async |cx, seen| {
+        let (id, session) = begun(&cx, &world).await?;
+        assert_eq!(session["modes"]["currentModeId"], "plan");
+        assert_eq!(prompted(&cx, &id, "Plan").await?, StopReason::EndTurn);
+        let asked = seen.asked();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        let call = &asked[0]["toolCall"];
+        assert_eq!(call["kind"], "switch_mode");
+        assert_eq!(call["content"][0]["content"]["text"], "Translate it.");
+        let modes = seen.of("current_mode_update");
+        assert_eq!(modes[0]["currentModeId"], "acceptEdits");
+        Ok(())
+    });
+    assert_eq!(world.text("a.txt"), "zwei\n");
+}
+
+#[test]
+fn the_editor_brings_its_own_servers() {
+    let world = World::new();
+    let greeter = McpScript::new()
+        .tool("greet")
+        .on_call("greet", "text hello");
+    let mut config = greeter.config();
+    config["name"] = json!("s");
+    config["env"] = json!([]);
+    let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
+    let allow = Some(PermissionOptionKind::AllowOnce);
+    edit(served(&world, &server, &[]), allow, async |cx, seen| {
+        initialized(&cx).await?;
+        let servers = vec![serde_json::from_value(config).unwrap()];
+        let request = NewSessionRequest::new(world.project()).mcp_servers(servers);
+        let id = cx.send_request(request).block_task().await?.session_id;
+        assert_eq!(prompted(&cx, &id, "Greet").await?, StopReason::EndTurn);
+        let call = seen.call("mcp__s__greet");
+        assert_eq!(call["status"], "completed");
+        assert_eq!(call["content"][0]["content"]["text"], "hello");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_run_is_cancelled_and_the_session_goes_on() {
+    let world = World::new();
+    let server = Server::new([hangs("So far"), says("Again.")]);
+    edit(served(&world, &server, &[]), None, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        let first = PromptRequest::new(id.clone(), vec!["Go".into()]);
+        let first = cx.send_request(first);
+        let waits = PromptRequest::new(id.clone(), vec!["And then".into()]);
+        let waits = cx.send_request(waits);
+        seen.wait(|seen| seen.text("agent_message_chunk") == "So far")
+            .await;
+        cx.send_notification(CancelNotification::new(id.clone()))?;
+        assert_eq!(first.block_task().await?.stop_reason, StopReason::Cancelled);
+        assert_eq!(waits.block_task().await?.stop_reason, StopReason::Cancelled);
+        assert_eq!(prompted(&cx, &id, "Go on").await?, StopReason::EndTurn);
+        assert_eq!(seen.text("agent_message_chunk"), "So farAgain.");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_mode_holds_from_the_next_call_on() {
+    let world = World::new();
+    let path = world.write("a.txt", "two\n");
+    let turns = [
+        uses("read", json!({"path": path})),
+        edits(&path),
+        says("Done."),
+    ];
+    let server = Server::new(turns);
+    edit(served(&world, &server, &[]), None, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        let bypass = SetSessionModeRequest::new(id.clone(), "bypassPermissions");
+        assert!(cx.send_request(bypass).block_task().await.is_err());
+        let accept = SetSessionModeRequest::new(id.clone(), "acceptEdits");
+        cx.send_request(accept).block_task().await?;
+        seen.wait(|seen| seen.of("current_mode_update").len() == 1)
+            .await;
+        assert_eq!(prompted(&cx, &id, "Translate").await?, StopReason::EndTurn);
+        assert!(seen.asked().is_empty());
+        Ok(())
+    });
+    assert_eq!(world.text("a.txt"), "zwei\n");
+}
+
+#[test]
+fn a_model_is_an_option_of_the_session() {
+    let world = World::new();
+    let server = Server::new([says("One."), says("Two.")]);
+    edit(served(&world, &server, &[]), None, async |cx, _| {
+        let (id, _) = begun(&cx, &world).await?;
+        prompted(&cx, &id, "Go").await?;
+        let set =
+            |value: &'static str| SetSessionConfigOptionRequest::new(id.clone(), "model", value);
+        let response = cx.send_request(set("opus")).block_task().await?;
+        let options = serde_json::to_value(response).unwrap();
+        assert_eq!(options["configOptions"][1]["currentValue"], "opus");
+        prompted(&cx, &id, "Go on").await?;
+        Ok(())
+    });
+    let models = server.requests().into_iter();
+    let models: Vec<_> = models
+        .map(|it| it.body["model"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(models, ["claude-sonnet-4-5-20250929", "claude-opus-4-6"]);
+}
+
+#[test]
+fn a_task_list_is_a_plan() {
+    let world = World::new();
+    let todo = |content: &str, status: &str| json!({"content": content, "status": status, "activeForm": content});
+    let list = json!({"todos": [todo("read", "completed"), todo("write", "in_progress")]});
+    let server = Server::new([uses("todo", list), says("Done.")]);
+    edit(served(&world, &server, &[]), None, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        prompted(&cx, &id, "Plan").await?;
+        let plans = seen.of("plan");
+        assert_eq!(plans.len(), 1, "{:?}", seen.told);
+        assert_eq!(plans[0]["entries"][1]["content"], "write");
+        assert_eq!(plans[0]["entries"][1]["status"], "in_progress");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_session_is_listed_and_loaded_by_another_process() {
+    let world = World::new();
+    let path = world.write("a.txt", "two\n");
+    let read = uses_all([("read", json!({"path": path}))]);
+    let server = Server::new([read, says("It says two."), says("As before.")]);
+    let mut first = None;
+    edit(served(&world, &server, &[]), None, async |cx, _| {
+        let (id, _) = begun(&cx, &world).await?;
+        prompted(&cx, &id, "What is in a.txt?").await?;
+        first = Some(id);
+        Ok(())
+    });
+    let id = first.unwrap();
+    edit(served(&world, &server, &[]), None, async |cx, seen| {
+        initialized(&cx).await?;
+        let list = ListSessionsRequest::new().cwd(world.project());
+        let list = cx.send_request(list).block_task().await?;
+        let [listed] = list.sessions.as_slice() else {
+            panic!("{list:?}")
+        };
+        assert_eq!(listed.session_id, id);
+        assert_eq!(listed.title.as_deref(), Some("What is in a.txt?"));
+        for _ in 0..2 {
+            seen.told.lock().unwrap().clear();
+            let load = LoadSessionRequest::new(id.clone(), world.project());
+            cx.send_request(load).block_task().await?;
+            assert_eq!(seen.text("user_message_chunk"), "What is in a.txt?");
+            assert_eq!(seen.text("agent_message_chunk"), "It says two.");
+            assert_eq!(seen.call("read")["status"], "completed");
+        }
+        assert_eq!(prompted(&cx, &id, "And now?").await?, StopReason::EndTurn);
+        cx.send_request(CloseSessionRequest::new(id.clone()))
+            .block_task()
+            .await?;
+        let closed = prompted(&cx, &id, "Still there?").await.unwrap_err();
+        assert_eq!(closed.message, format!("there is no open session `{id}`"));
+        Ok(())
+    });
+    assert!(server.refusals().is_empty(), "{:?}", server.refusals());
+}
+
+#[test]
+fn an_unused_session_leaves_nothing() {
+    let (world, server) = (World::new(), Server::new([says("Hello.")]));
+    edit(served(&world, &server, &[]), None, async |cx, _| {
+        begun(&cx, &world).await?;
+        Ok(())
+    });
+    assert!(world.databases().is_empty(), "{:?}", world.databases());
+}
+
+#[test]
+fn without_a_key_the_editor_is_told_to_log_in() {
+    let world = World::new();
+    let ah = world.as_typed(["-m", "sonnet", "--no-sandbox", "acp"]);
+    edit(ah, None, async |cx, _| {
+        let error = begun(&cx, &world).await.unwrap_err();
+        assert_eq!(error.code.value(), -32000, "{error}");
+        Ok(())
+    });
+}
+
+#[test]
+fn senseless_requests_are_errors_and_nothing_else() {
+    let (world, server) = (World::new(), Server::new([says("Still here.")]));
+    edit(served(&world, &server, &[]), None, async |cx, seen| {
+        let nowhere = SessionId::new("nowhere");
+        assert!(prompted(&cx, &nowhere, "Hello").await.is_err());
+        cx.send_notification(CancelNotification::new(nowhere.clone()))?;
+        let (id, _) = begun(&cx, &world).await?;
+        for folder in ["relative", "/no/such/folder"] {
+            let request = NewSessionRequest::new(folder);
+            assert!(
+                cx.send_request(request).block_task().await.is_err(),
+                "{folder}"
+            );
+        }
+        for wanted in ["../../etc/passwd", "", "01ARZ3NDEKTSV4RRFFQ69G5FAV"] {
+            let request = LoadSessionRequest::new(wanted, world.project());
+            assert!(
+                cx.send_request(request).block_task().await.is_err(),
+                "{wanted}"
+            );
+        }
+        let empty = PromptRequest::new(id.clone(), Vec::new());
+        assert!(cx.send_request(empty).block_task().await.is_err());
+        let mode = SetSessionModeRequest::new(id.clone(), "\u{1b}[31m");
+        assert!(cx.send_request(mode).block_task().await.is_err());
+        let option = SetSessionConfigOptionRequest::new(id.clone(), "model", "no-such-model");
+        assert!(cx.send_request(option).block_task().await.is_err());
+        let list = ListSessionsRequest::new().cursor("elsewhere".to_owned());
+        assert!(cx.send_request(list).block_task().await.is_err());
+        assert_eq!(prompted(&cx, &id, "Hello").await?, StopReason::EndTurn);
+        assert_eq!(seen.text("agent_message_chunk"), "Still here.");
+        Ok(())
+    });
+}
+
+#[test]
+fn broken_lines_are_answered_by_errors() {
+    let (world, server) = (World::new(), Server::new([says("Hello.")]));
+    let mut ah = served(&world, &server, &[]).with_silent_stdin().start();
+    let request = |id: u32, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
+    ah.say(&request(1, "initialize", json!({"protocolVersion": 1})));
+    ah.wait_for_output("agentInfo");
+    let deep = "[".repeat(100_000);
+    for line in ["no json", "[]", "\"x\"", "{}", &deep] {
+        ah.say(line);
+    }
+    ah.say(&request(2, "session/new", json!({"cwd": 7})));
+    ah.say(&request(3, "no/such", json!({})));
+    ah.say(&request(
+        4,
+        "session/prompt",
+        json!({"sessionId": [], "prompt": "x"}),
+    ));
+    ah.wait_for_output("\"id\":4");
+    ah.say_no_more();
+    let ended = ah.wait().expect(0).without_panic();
+    for line in ended.stdout.lines().skip(1) {
+        let message: Value = serde_json::from_str(line).unwrap();
+        assert!(message.get("error").is_some(), "{line}");
+    }
+    assert!(ended.stdout.lines().count() >= 7, "{}", ended.stdout);
+}

@@ -1,0 +1,336 @@
+//! Sessions for code editors, which drive them by the Agent Client Protocol.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_acp::{
+    Command, Engine, Listed, Offered, Opened, Project, Prompt, Refusal, Served, Stdio, Wanted,
+    serve,
+};
+use ah_agent::Frontend;
+use ah_agent::skills::Skills;
+use ah_config::overlay::Overlay;
+use ah_config::overrides::McpSource;
+use ah_config::{Config, Error, ErrorKind, Overrides, extensions};
+use ah_conversation::{ContentBlock, Environment, Image, Interface};
+use ah_store::{Paths, SessionHead, SessionStore};
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use crate::assemble::{self, HostExtensions, SessionInputs};
+use crate::confinement::SandboxProbe;
+use crate::expand::expand;
+use crate::model::{self, Catalogued};
+use crate::open::{self, open};
+use crate::plan::{SessionChoice, SessionPlan};
+use crate::serve::models;
+use crate::session_folders::{directory, everywhere, sessions};
+use crate::warn::Warn;
+
+/// An editor to serve, and what its sessions start with.
+pub struct EditorRequest<'a> {
+    /// The choices of the command line.
+    pub overrides: Overrides,
+    /// The configuration of the folder that the program was started in.
+    pub config: &'a Config,
+    /// The files in the executable.
+    pub overlay: Overlay,
+    /// Ends all sessions when cancelled.
+    pub stop: &'a CancellationToken,
+    /// Callback for warnings.
+    pub warn: Warn,
+}
+
+/// Serves the editor at standard input and output until it ends.
+///
+/// # Errors
+///
+/// If the connection fails.
+pub async fn serve_editor(request: EditorRequest<'_>) -> Result<(), Error> {
+    let opener = Arc::new(EditorSessions {
+        overrides: request.overrides,
+        config: request.config.clone(),
+        overlay: request.overlay,
+        warn: request.warn.clone(),
+    });
+    match serve(Stdio::new(), opener, request.warn, request.stop).await {
+        Served::Ended => Ok(()),
+        Served::Failed(text) => Err(Error::failure(format!("the connection failed: {text}"))),
+    }
+}
+
+/// Opens the sessions of an editor.
+struct EditorSessions {
+    overrides: Overrides,
+    config: Config,
+    overlay: Overlay,
+    warn: Warn,
+}
+
+impl EditorSessions {
+    /// Returns the configuration of a folder.
+    fn config_of(&self, wanted: &Wanted) -> Result<Config, Error> {
+        let variables = self.config.environment.all();
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let environment = Environment::new(variables, wanted.folder.clone());
+        let mut overrides = self.overrides.clone();
+        let directories = wanted.directories.iter().cloned();
+        overrides.directories.extend(directories);
+        let servers = McpSource::of_values("the editor", &wanted.servers);
+        overrides.mcp_servers.push(servers);
+        let config = Config::resolve(overrides, Interface::Native, environment, &self.overlay)?;
+        Ok(Config {
+            unpacked: self.config.unpacked.clone(),
+            ..config
+        })
+    }
+
+    async fn opened(&self, wanted: &Wanted, frontend: Arc<dyn Frontend>) -> Result<Opened, Error> {
+        let mut config = self.config_of(wanted)?;
+        config
+            .warnings
+            .iter()
+            .for_each(|text| frontend.notice(text));
+        let trust = config.trust.notice();
+        trust.iter().for_each(|text| frontend.notice(text));
+        let mut warnings = Vec::new();
+        let probe = SandboxProbe::begin(&config, &mut warnings)?;
+        let mut first_words = None;
+        if let Some(main) = assemble::as_main(&config)? {
+            config = main.config;
+            first_words = main.first_words;
+        }
+        let (skills, notices) = extensions::skills(&config);
+        let skills = Arc::new(skills);
+        let plan = SessionPlan {
+            choice: match &wanted.stored {
+                Some(id) => SessionChoice::Find(id.clone()),
+                None => SessionChoice::New,
+            },
+            ephemeral: config.run.is_ephemeral && wanted.stored.is_none(),
+            ..SessionPlan::default()
+        };
+        let inputs = SessionInputs {
+            skills: &skills,
+            active: None,
+            sandbox: probe.status(),
+            has_person: true,
+            host: None,
+            hooks: Vec::new(),
+            extensions: HostExtensions::default(),
+            warn: self.warn.clone(),
+        };
+        let shown = frontend.clone();
+        let opened = open(&plan, &config, None, inputs, |_| shown).await?;
+        let open::Opened {
+            session,
+            store,
+            warnings: more,
+        } = opened;
+        let stored = store.take_notices().await;
+        let stored = stored.iter().map(ToString::to_string);
+        let all = warnings
+            .into_iter()
+            .chain(notices)
+            .chain(more)
+            .chain(stored);
+        all.for_each(|text| frontend.notice(&text));
+        let id = store.id().to_string();
+        if wanted.stored.as_ref().is_some_and(|named| *named != id) {
+            return Err(Error::failure(format!(
+                "there is no session with exactly the id `{}`",
+                wanted.stored.as_deref().unwrap_or_default()
+            )));
+        }
+        Ok(Opened {
+            session,
+            id,
+            folder: wanted.folder.clone(),
+            models: Arc::new(Catalogued::new(config.clone(), self.warn.clone())),
+            offered: offered(&config),
+            commands: commands(&config, &skills),
+            project: Box::new(EditorProject {
+                store: Mutex::new(Some(store)),
+                skills,
+                config,
+                probe,
+                first_words: Mutex::new(first_words),
+                warn: self.warn.clone(),
+            }),
+        })
+    }
+
+    fn listed(&self, folder: Option<&Path>) -> Result<Vec<SessionHead>, Error> {
+        let Some(folder) = folder else {
+            return Ok(everywhere(&self.config)?.heads);
+        };
+        let wanted = Wanted {
+            folder: folder.to_owned(),
+            ..Wanted::default()
+        };
+        let mut heads = sessions(&self.config_of(&wanted)?).list()?;
+        heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
+        Ok(heads)
+    }
+}
+
+#[async_trait]
+impl Engine for EditorSessions {
+    async fn open(&self, wanted: &Wanted, frontend: Arc<dyn Frontend>) -> Result<Opened, Refusal> {
+        self.opened(wanted, frontend).await.map_err(refusal)
+    }
+
+    fn list(&self, folder: Option<&Path>) -> Result<Vec<Listed>, Refusal> {
+        let heads = self.listed(folder).map_err(refusal)?.into_iter();
+        let heads = heads.filter(|head| head.problem.is_none() && head.messages > 0);
+        Ok(heads.filter_map(|head| listed(&head, folder)).collect())
+    }
+
+    fn has_key(&self) -> bool {
+        // Read again: the key may have been kept a moment ago.
+        let wanted = Wanted {
+            folder: self.config.environment.cwd().to_owned(),
+            ..Wanted::default()
+        };
+        let config = self.config_of(&wanted);
+        config.is_ok_and(|config| model::credentials(&config).is_ok())
+    }
+}
+
+/// The folder of a session.
+struct EditorProject {
+    /// `None` once it was given up.
+    store: Mutex<Option<Arc<SessionStore>>>,
+    skills: Arc<Skills>,
+    config: Config,
+    probe: SandboxProbe,
+    /// Text that the first prompt begins with, until it has come.
+    first_words: Mutex<Option<String>>,
+    warn: Warn,
+}
+
+impl EditorProject {
+    async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Error> {
+        let (skills, config) = (&self.skills, &self.config);
+        let given = config.run.prompt.skill.as_deref();
+        let expanded = expand(&prompt.text, given, skills, config, &self.probe).await?;
+        expanded.warnings.iter().for_each(|text| (self.warn)(text));
+        let first_words = take(&self.first_words);
+        let before = first_words.map_or_else(String::new, |words| format!("{words}\n\n"));
+        let pictures = prompt.pictures.iter().map(|data| picture(data));
+        let pictures = pictures.collect::<Result<_, _>>()?;
+        let mut blocks = expanded.blocks(&before, pictures, config)?;
+        let attached = prompt.attached.into_iter().map(ContentBlock::text);
+        // The words stay behind what they are about.
+        let at = blocks.len().saturating_sub(1);
+        blocks.splice(at..at, attached);
+        blocks.retain(|block| block.as_text().is_none_or(|text| !text.trim().is_empty()));
+        Ok(blocks)
+    }
+}
+
+#[async_trait]
+impl Project for EditorProject {
+    async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+        self.expanded(prompt).await.map_err(refusal)
+    }
+
+    async fn keep_model(&self, name: &str) -> Result<(), Refusal> {
+        let store = self
+            .store
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(store) = store else { return Ok(()) };
+        let kept = store.set_model(name.to_owned()).await;
+        kept.map_err(|error| refusal(error.into()))
+    }
+
+    async fn leave(&self) {
+        let Some(store) = take(&self.store) else {
+            return;
+        };
+        let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
+        let paths = Paths::of(store.path());
+        // Still locked, so no other process has started to use it.
+        drop(store);
+        if is_empty.is_ok_and(|is_empty| is_empty) {
+            // `ah gc` removes what cannot be removed now.
+            let _ = sessions(&self.config).remove(&paths);
+        }
+    }
+}
+
+fn refusal(error: Error) -> Refusal {
+    Refusal {
+        is_without_key: error.kind == ErrorKind::Provider,
+        text: match error.hint {
+            Some(hint) => format!("{} ({hint})", error.message),
+            None => error.message,
+        },
+    }
+}
+
+/// Returns a picture of an editor in a form that models accept.
+fn picture(data: &str) -> Result<Image, Error> {
+    let content = STANDARD.decode(data).map_err(|error| error.to_string());
+    content
+        .and_then(|content| ah_tools::picture(&content))
+        .map_err(|error| Error::failure(format!("the attached picture cannot be sent: {error}")))
+}
+
+/// Returns the models that have a short name.
+fn offered(config: &Config) -> Vec<Offered> {
+    // The first is the one of the settings, under the name `default`.
+    let models = models(config).into_iter().skip(1);
+    let offered = models.map(|model| Offered {
+        alias: model.value,
+        name: model.resolved,
+    });
+    offered.collect()
+}
+
+fn commands(config: &Config, skills: &Skills) -> Vec<Command> {
+    let (commands, _) = extensions::commands(config);
+    let commands = commands.iter().map(|command| Command {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        hint: command.argument_hint.clone(),
+    });
+    let skills = skills.iter().filter(|skill| skill.is_command);
+    let skills = skills.map(|skill| Command {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        hint: None,
+    });
+    commands.chain(skills).collect()
+}
+
+/// Returns a session as an editor lists it; `None` if its folder is not known.
+fn listed(head: &SessionHead, folder: Option<&Path>) -> Option<Listed> {
+    let folder = folder.map(Path::to_owned).or_else(|| directory(head))?;
+    let title = match &head.name {
+        Some(name) => name.clone(),
+        None => head
+            .first_text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    Some(Listed {
+        id: head.id.to_string(),
+        folder,
+        title,
+        updated: Timestamp::from_millisecond(head.last_written.0)
+            .unwrap_or_default()
+            .to_string(),
+    })
+}
+
+fn take<T>(value: &Mutex<Option<T>>) -> Option<T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
