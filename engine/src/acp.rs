@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::assemble::{self, HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
 use crate::expand::expand;
+use crate::mentions;
 use crate::model::{self, Catalogued};
 use crate::open::{self, open};
 use crate::plan::{SessionChoice, SessionPlan};
@@ -222,7 +223,7 @@ impl EditorProject {
         let before = first_words.map_or_else(String::new, |words| format!("{words}\n\n"));
         let pictures = prompt.pictures.iter().map(|data| picture(data));
         let pictures = pictures.collect::<Result<_, _>>()?;
-        let mut blocks = expanded.blocks(&before, pictures, config)?;
+        let mut blocks = mentions::blocks(&expanded, &before, pictures, config)?;
         let attached = prompt.attached.into_iter().map(ContentBlock::text);
         // The words stay behind what they are about.
         let at = blocks.len().saturating_sub(1);

@@ -395,7 +395,16 @@ const EXTENDING: &[Row] = &[
         &["web::a_page_is_read_where_the_user_has_named_its_host"],
         "",
     ),
-    Row(Should, "editors (ACP)", &[], "not built yet"),
+    Row(
+        Should,
+        "editors (ACP)",
+        &[
+            "acp::a_prompt_is_answered_in_pieces",
+            "acp::an_edit_is_asked_about_and_shown_as_a_diff",
+            "acp::a_session_is_listed_and_loaded_by_another_process",
+        ],
+        "",
+    ),
     Row(
         Should,
         "a list of todos",
