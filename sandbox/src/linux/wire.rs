@@ -135,8 +135,8 @@ impl Packet {
         let length = loop {
             let mut parts = [IoSliceMut::new(&mut bytes)];
             match recvmsg(&from, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-                Err(Errno::INTR) => {}
-                Err(Errno::CONNRESET) => return Ok(None),
+                // The other side has ended without reading all. What it has sent before comes next, and then its end.
+                Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?.bytes,
             }
         };
