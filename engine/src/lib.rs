@@ -31,6 +31,7 @@ pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]
 mod log;
+#[cfg(feature = "sqlite")]
 pub mod mentions;
 pub mod model;
 #[cfg(feature = "sqlite")]

@@ -147,11 +147,11 @@ EXAMPLES = {
     ),
     "tool_permission_callback.py": lambda cwd: Example(
         [uses(bash("1", "ls -la > listing")), uses(write("2", "/srv/hello.py")),
-         uses(write("3", "/etc/passwd")), uses(bash("4", "sudo ls")), says("Done.", **PAID)],
+         uses(write("3", "/etc/example.conf")), uses(bash("4", "sudo ls")), says("Done.", **PAID)],
         ["Tool Permission Request: Bash", "Allowing bash command: ls -la", "Redirecting write from /srv/hello.py to ./safe_output/hello.py",
          "Denying write to system directory", "Denying dangerous command: sudo ls", "Claude: Done.",
          "Task completed!", "Cost: $", "4. Tool: Bash"],
-        sent={3: "Cannot write to system directory: /etc/passwd", 4: "Dangerous command pattern detected: sudo"},
+        sent={3: "Cannot write to system directory: /etc/example.conf", 4: "Dangerous command pattern detected: sudo"},
         never=["Unknown tool"],
     ),
     "hooks.py PreToolUse": lambda cwd: Example(
