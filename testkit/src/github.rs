@@ -11,7 +11,6 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ah_provider::script::format::Wire;
 use serde_json::{Value, json};
@@ -19,11 +18,10 @@ use serde_json::{Value, json};
 use self::body::{Bodies, refusal};
 pub use self::repository::{Issue, Pull, REPOSITORY};
 use crate::server::http::{self, IncomingRequest, OutgoingResponse};
+use crate::wait::HANG;
 
 /// Token that it accepts.
 pub const TOKEN: &str = "ghp_token_of_a_test_0123456789";
-/// Time after which a wait fails.
-const HUNG: Duration = Duration::from_secs(60);
 
 /// Server that runs until it is dropped.
 pub struct GitHub {
@@ -197,7 +195,7 @@ impl GitHub {
         let (state, waited) = self
             .shared
             .changed
-            .wait_timeout_while(self.shared.state(), HUNG, |state| {
+            .wait_timeout_while(self.shared.state(), HANG, |state| {
                 !state.exchanges.iter().any(is_it)
             })
             .unwrap_or_else(PoisonError::into_inner);

@@ -9,4 +9,5 @@ pub mod script;
 pub mod server;
 pub mod show;
 pub mod svg;
+pub mod wait;
 pub mod world;

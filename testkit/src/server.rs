@@ -18,7 +18,7 @@ use std::io::BufReader;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ah_conversation::{ErrorClass, StreamEvent};
 use ah_provider::script::failure::{Class, Failure};
@@ -30,9 +30,7 @@ use self::http::{Broken, IncomingRequest, OutgoingResponse};
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Refusal, Stream};
 use crate::script::{says, scenario};
-
-/// Time after which [`Server::wait_until`] fails.
-const HUNG: Duration = Duration::from_secs(60);
+use crate::wait::HANG;
 
 /// Path at which tests in other languages get the bodies of the requests so far. No vendor has such a path.
 const REQUESTS: &str = "/requests";
@@ -180,11 +178,11 @@ impl Server {
         let (log, waited) = self
             .shared
             .changed
-            .wait_timeout_while(log, HUNG, |log| !condition(&log.received))
+            .wait_timeout_while(log, HANG, |log| !condition(&log.received))
             .unwrap_or_else(PoisonError::into_inner);
         assert!(
             !waited.timed_out(),
-            "the condition did not hold within {HUNG:?}: {:?}",
+            "the condition did not hold within {HANG:?}: {:?}",
             log.received
         );
     }

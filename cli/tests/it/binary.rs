@@ -11,19 +11,19 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ah_cli::args::{Action, KnownNames, parse};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
+pub use ah_testkit::wait::HANG;
+use ah_testkit::wait::until;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 
-/// The time limit of every wait. Only a hang takes this long.
-pub const HANG: Duration = Duration::from_secs(60);
 /// The environment variable that marks all processes started by a world.
 const MARK: &str = "AH_TEST_WORLD";
 
@@ -560,13 +560,10 @@ impl Stream {
 
 /// Waits until `path` exists and is not empty: a signal from a tool. Returns its content.
 pub fn wait_for_file(path: &Path) -> String {
-    let since = Instant::now();
-    loop {
-        match fs::read_to_string(path) {
-            Ok(text) if text.ends_with('\n') => return text,
-            _ => assert!(since.elapsed() < HANG, "{} never came", path.display()),
-        }
-        // There is no portable way to wait for a file.
-        thread::sleep(Duration::from_millis(2));
-    }
+    let mut text = String::new();
+    until(&path.display().to_string(), || {
+        text = fs::read_to_string(path).unwrap_or_default();
+        text.ends_with('\n')
+    });
+    text
 }

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use ah_testkit::script::{says, uses};
+use ah_testkit::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -38,15 +39,9 @@ impl State {
 
     /// Fails unless everything is restored and no process of `world` is running.
     fn assert_restored(&self, world: &World, when: &str) {
-        let begun = Instant::now();
-        loop {
-            let left = running(world);
-            if left.is_empty() {
-                break;
-            }
-            assert!(begun.elapsed() < HANG, "{when}: {left:?}");
-            thread::yield_now();
-        }
+        wait::until(&format!("the end of all, {when}"), || {
+            running(world).is_empty()
+        });
         assert_eq!(*self, Self::of(world), "{when}");
     }
 }
@@ -132,9 +127,11 @@ fn a_kill_leaves_nothing_at_whatever_moment() {
             let before = State::of(&world);
             let (way, ah) = ways.into_iter().nth(way).unwrap();
             let started = ah.start();
+            let begun = Instant::now();
             while !is_now(&confined_below(started.pid.as_raw_pid()))
                 && !world.file("started").exists()
             {
+                assert!(begun.elapsed() < HANG, "{name} never came");
                 thread::yield_now();
             }
             started.kill();
@@ -187,9 +184,7 @@ fn a_kill_of_those_between_leaves_nothing_either() {
 }
 
 fn await_command(world: &World) {
-    while !world.file("started").exists() {
-        thread::yield_now();
-    }
+    wait::until("the command", || world.file("started").exists());
 }
 
 #[test]

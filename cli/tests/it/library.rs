@@ -7,6 +7,7 @@ use ah::{Message, Options, Query, query};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
+use ah_testkit::wait::eventually;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -159,15 +160,13 @@ async fn a_query_that_is_closed_leaves_nothing_running() {
     let command = "echo on >started; sleep 1000";
     let server = Server::new([uses("Bash", json!({"command": command}))]);
     let query = query("go", options(&world, &server));
-    while !world.file("started").exists() {
-        tokio::task::yield_now().await;
-    }
+    let started = world.file("started");
+    eventually("the command", || started.exists().then_some(())).await;
     query.close().await;
     open_sound(&world.database());
     // A command may take a while to end after SIGTERM.
-    while running("sleep 1000", &world) > 0 {
-        tokio::task::yield_now().await;
-    }
+    let is_gone = || (running("sleep 1000", &world) == 0).then_some(());
+    eventually("its end", is_gone).await;
 }
 
 /// The number of processes in the world's project that run `command`.

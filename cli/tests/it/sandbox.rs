@@ -9,6 +9,7 @@ use std::thread;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, uses};
+use ah_testkit::wait;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -239,12 +240,8 @@ fn the_proxy_is_served_on_a_socket_of_its_owner() {
     let world = World::new();
     let path = world.file("proxy.sock");
     let running = world.ah(["proxy", path.to_str().unwrap()]).start();
-    let mut client = loop {
-        match UnixStream::connect(&path) {
-            Ok(client) => break client,
-            Err(_) => thread::yield_now(),
-        }
-    };
+    wait::until("the proxy", || UnixStream::connect(&path).is_ok());
+    let mut client = UnixStream::connect(&path).unwrap();
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
@@ -408,16 +405,14 @@ fn nothing_is_left_when_the_program_is_killed() {
     );
     let model = world.scenario("long", [bash(&command), says("done")]);
     let running = world.ah(["-m", &model, "--sandbox", "go"]).start();
-    while !world.file("started").exists() {
-        thread::yield_now();
-    }
+    wait::until("the command", || world.file("started").exists());
     let inside = confined_below(running.pid.as_raw_pid());
     assert!(inside.len() >= 3, "{inside:?}");
     running.signal(Signal::KILL);
     let _ = running.wait_for_end(HANG);
-    while inside.iter().any(|pid| is_alive(*pid)) {
-        thread::yield_now();
-    }
+    wait::until("the end of all inside", || {
+        !inside.iter().any(|pid| is_alive(*pid))
+    });
 }
 
 /// Whether it runs. A zombie has no command line, which matters in a container whose first process reaps none.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ah_conversation::{
     Content, Context, Environment, Input, Interface, Output, ResultBlock, ServerStatus, Servers,
@@ -11,11 +10,9 @@ use ah_conversation::{
 };
 use ah_mcp::{Options, RemoteServers, ServerEntry};
 use ah_testkit::mcp::McpScript;
+pub use ah_testkit::wait::{HANG, eventually};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// Time limit of every wait. Only a hang takes this long.
-pub const HANG: Duration = Duration::from_secs(60);
 
 /// A temporary folder, and servers that run in it.
 pub struct World {
@@ -140,17 +137,5 @@ pub fn show(output: &Output) -> String {
         format!("failed: {text}")
     } else {
         text
-    }
-}
-
-/// Polls until `look` returns a value.
-pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let start = std::time::Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(start.elapsed() < HANG, "no {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

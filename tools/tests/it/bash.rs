@@ -1,8 +1,7 @@
 //! Results of commands for the model.
 
-use std::time::Duration;
-
 use ah_conversation::{Access, Content, Context, Environment, Interface, Output, Tool, ToolUse};
+use ah_testkit::wait::eventually;
 use ah_tools::{Bash, Shell};
 use serde_json::{Value, json};
 
@@ -153,21 +152,11 @@ async fn a_dropped_call_ends_its_command() {
 
 /// Waits for a file.
 pub async fn appears(folder: &Folder, name: &str) {
-    until("a file", || folder.path(name).exists()).await;
+    eventually("a file", || folder.path(name).exists().then_some(())).await;
 }
 
 /// Waits for the end of a process, zombies included.
 pub async fn ends(pid: &str) {
     let path = std::path::PathBuf::from(format!("/proc/{pid}"));
-    until("the end of a process", || !path.exists()).await;
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..10_000 {
-        if is_so() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    panic!("waited in vain for {what}");
+    eventually("the end of a process", || (!path.exists()).then_some(())).await;
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Content, Context, Output, ResultBlock, Tool, ToolUse};
+use ah_testkit::wait::eventually;
 use ah_tools::Workspace;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -106,22 +107,13 @@ pub fn run_and_drop(tool: &dyn Tool, input: Value) {
 pub fn run_until(tool: &dyn Tool, input: Value, is_time: impl Fn() -> bool) {
     runtime().block_on(async {
         let looking = async {
-            while !is_time() {
-                tokio::task::yield_now().await;
-            }
+            eventually("the time to drop it", || is_time().then_some(())).await;
         };
         tokio::select! {
             output = call(tool, input) => panic!("it has ended: {}", text(&output)),
             () = looking => {}
         }
     });
-}
-
-/// Waits until a condition is true.
-pub fn wait_until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        std::thread::yield_now();
-    }
 }
 
 /// Runs one call of the tool.

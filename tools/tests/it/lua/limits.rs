@@ -1,5 +1,7 @@
 //! Scripts that do not end, use too many resources, or access forbidden ones.
 
+use ah_testkit::wait;
+
 use super::*;
 
 fn limited(limits: &str, body: &str) -> String {
@@ -88,7 +90,7 @@ fn a_dropped_call_ends_its_programs_and_the_next_one_works() {
         std::fs::read_to_string(folder.path("pid")).is_ok_and(|pid| pid.ends_with('\n'))
     });
     let proc = format!("/proc/{}/stat", folder.get("pid").trim());
-    folder::wait_until(|| !Path::new(&proc).exists());
+    wait::until("its end", || !Path::new(&proc).exists());
     assert_eq!(text(&run(&tool, json!({}))), "again");
 }
 
@@ -100,20 +102,18 @@ fn a_program_lives_as_long_as_its_handle() {
         "local spawn = require(\"spawn\")
         if input.step == 1 then
           server = spawn.spawn({ \"cat\" })
-          spawn.spawn(\"echo $$ > pid; exec sleep 1000\"):running()
-          while not require(\"fs\").exists(\"pid\") do end
-          return \"started\"
+          local program = spawn.spawn(\"echo $$; exec sleep 1000\")
+          local pid = program.stdout:read(100)
+          return program:running() and pid
         end
         server.stdin:write(\"still there\")
         server.stdin:close()
         return server.stdout:read(100)",
     );
-    assert_eq!(text(&run(&tool, json!({ "step": 1 }))), "started");
+    let pid = text(&run(&tool, json!({ "step": 1 })));
+    let proc = Path::new("/proc").join(pid.trim_end()).join("stat");
     // No handle refers to this program, so it is ended.
-    folder::wait_until(|| {
-        let pid = folder.get("pid");
-        !Path::new("/proc").join(pid.trim()).exists()
-    });
+    wait::until("its end", || !proc.exists());
     assert_eq!(text(&run(&tool, json!({ "step": 2 }))), "still there");
 }
 
