@@ -202,25 +202,19 @@ impl Requests {
         to: Responder<NewSessionResponse>,
         cx: ConnectionTo<Client>,
     ) -> Result<(), Error> {
-        beside(&cx.clone(), async move {
+        let respond = |held: &Held| {
+            let (modes, options) = held.told_choices();
+            NewSessionResponse::new(held.id().clone())
+                .modes(modes)
+                .config_options(options)
+        };
+        answer_opened(to, &cx.clone(), respond, async move {
             let wanted = wanted(
                 request.cwd,
                 request.additional_directories,
                 request.mcp_servers,
             );
-            let held = match wanted {
-                Ok(wanted) => self.open(wanted, cx).await,
-                Err(error) => Err(error),
-            };
-            let response = held.as_ref().map(|held| {
-                let (modes, options) = held.told_choices();
-                NewSessionResponse::new(held.id().clone())
-                    .modes(modes)
-                    .config_options(options)
-            });
-            reply(to, response.map_err(Clone::clone));
-            // The editor knows the session only now.
-            held.iter().for_each(|held| held.tell_commands());
+            self.open(wanted?, cx).await
         })
     }
 
@@ -230,24 +224,21 @@ impl Requests {
         to: Responder<LoadSessionResponse>,
         cx: ConnectionTo<Client>,
     ) -> Result<(), Error> {
-        beside(&cx.clone(), async move {
+        let respond = |held: &Held| {
+            let (modes, options) = held.told_choices();
+            LoadSessionResponse::new()
+                .modes(modes)
+                .config_options(options)
+        };
+        answer_opened(to, &cx.clone(), respond, async move {
             let wanted = wanted(
                 request.cwd,
                 request.additional_directories,
                 request.mcp_servers,
             );
-            let held = self.reopen(request.session_id, wanted, cx).await;
-            if let Ok(held) = &held {
-                held.replay().await;
-            }
-            let response = held.as_ref().map(|held| {
-                let (modes, options) = held.told_choices();
-                LoadSessionResponse::new()
-                    .modes(modes)
-                    .config_options(options)
-            });
-            reply(to, response.map_err(Clone::clone));
-            held.iter().for_each(|held| held.tell_commands());
+            let held = self.reopen(request.session_id, wanted?, cx).await?;
+            held.replay().await;
+            Ok(held)
         })
     }
 
@@ -257,21 +248,19 @@ impl Requests {
         to: Responder<ResumeSessionResponse>,
         cx: ConnectionTo<Client>,
     ) -> Result<(), Error> {
-        beside(&cx.clone(), async move {
+        let respond = |held: &Held| {
+            let (modes, options) = held.told_choices();
+            ResumeSessionResponse::new()
+                .modes(modes)
+                .config_options(options)
+        };
+        answer_opened(to, &cx.clone(), respond, async move {
             let wanted = wanted(
                 request.cwd,
                 request.additional_directories,
                 request.mcp_servers,
             );
-            let held = self.reopen(request.session_id, wanted, cx).await;
-            let response = held.as_ref().map(|held| {
-                let (modes, options) = held.told_choices();
-                ResumeSessionResponse::new()
-                    .modes(modes)
-                    .config_options(options)
-            });
-            reply(to, response.map_err(Clone::clone));
-            held.iter().for_each(|held| held.tell_commands());
+            self.reopen(request.session_id, wanted?, cx).await
         })
     }
 
@@ -390,12 +379,12 @@ impl Requests {
     async fn reopen(
         &self,
         id: SessionId,
-        wanted: Result<Wanted, Error>,
+        wanted: Wanted,
         cx: ConnectionTo<Client>,
     ) -> Result<Arc<Held>, Error> {
         let wanted = Wanted {
             stored: Some(id.to_string()),
-            ..wanted?
+            ..wanted
         };
         let former = self.lock().remove(&id);
         if let Some(former) = former {
@@ -443,6 +432,22 @@ fn beside(
     cx.spawn(async {
         work.await;
         Ok(())
+    })
+}
+
+/// Opens a session beside the connection, and answers with what `respond` makes of it. The commands are told behind the
+/// answer: the editor knows a new session only then.
+fn answer_opened<T: JsonRpcResponse + Send + 'static>(
+    to: Responder<T>,
+    cx: &ConnectionTo<Client>,
+    respond: impl FnOnce(&Held) -> T + Send + 'static,
+    opening: impl Future<Output = Result<Arc<Held>, Error>> + Send + 'static,
+) -> Result<(), Error> {
+    beside(cx, async move {
+        let held = opening.await;
+        let response = held.as_ref().map(|held| respond(held));
+        reply(to, response.map_err(Clone::clone));
+        held.iter().for_each(|held| held.tell_commands());
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use ah_conversation::Destination;
 
 use crate::config::Config;
+use crate::places::short;
 use crate::rulebook::SettingsFiles;
 
 /// The settings files for lasting permissions, for display: relative to the working directory or to the home
@@ -34,9 +35,5 @@ fn shown(path: &Path, config: &Config) -> String {
     if let Ok(below) = path.strip_prefix(environment.cwd()) {
         return format!("`{}`", below.display());
     }
-    let home = environment.home();
-    match home.and_then(|home| path.strip_prefix(home).ok()) {
-        Some(below) => format!("`~/{}`", below.display()),
-        None => format!("`{}`", path.display()),
-    }
+    format!("`{}`", short(path, environment.home().as_deref()))
 }

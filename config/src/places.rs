@@ -172,3 +172,12 @@ fn is_writable(folder: &Path) -> bool {
         Err(rustix::io::Errno::ROFS | rustix::io::Errno::ACCESS)
     )
 }
+
+/// Returns a path with `~` for the home directory.
+pub fn short(path: &Path, home: Option<&Path>) -> String {
+    match home.map(|home| path.strip_prefix(home)) {
+        Some(Ok(below)) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(Ok(below)) => format!("~/{}", below.display()),
+        _ => path.display().to_string(),
+    }
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use ah_agent::git::repository;
-use ah_config::places::{SESSIONS, repository_of};
+use ah_config::places::{SESSIONS, repository_of, short};
 use ah_config::{Config, Error};
 use ah_store::{KnownSessions, SessionHead, SessionStore, Sessions};
 
@@ -140,15 +140,6 @@ pub fn note_place(store: &SessionStore, config: &Config) {
     let cwd = config.environment.cwd();
     let branch = repository(cwd).and_then(|repository| repository.branch);
     store.note_place(cwd, branch.as_deref());
-}
-
-/// Returns a path with `~` for the home directory.
-pub fn short(path: &Path, home: Option<&Path>) -> String {
-    match home.map(|home| path.strip_prefix(home)) {
-        Some(Ok(below)) if below.as_os_str().is_empty() => "~".to_owned(),
-        Some(Ok(below)) => format!("~/{}", below.display()),
-        _ => path.display().to_string(),
-    }
 }
 
 /// Returns a path as a word of a shell command.

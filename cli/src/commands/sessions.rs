@@ -12,9 +12,10 @@ use crate::args::subcommands::SessionsAction;
 use crate::commands::output::{print, print_json};
 use ah::place::sessions;
 use ah::plan::{SessionChoice, SessionPlan};
-use ah::session_folders::{directory, everywhere, short};
+use ah::session_folders::{directory, everywhere};
 use ah_config::Config;
 use ah_config::Error;
+use ah_config::places::short;
 use ah_terminal::line::{preview, utc};
 use ah_terminal::print::count;
 

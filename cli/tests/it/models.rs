@@ -12,6 +12,11 @@ use crate::binary::{Ah, World};
 
 /// A server that answers every request with this document; it runs until the test ends.
 pub fn server_of(document: &'static str) -> String {
+    answering("200 OK", document)
+}
+
+/// The same with a status.
+fn answering(status: &'static str, document: &'static str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -25,7 +30,7 @@ pub fn server_of(document: &'static str) -> String {
             let length = document.len();
             let _ = write!(
                 stream,
-                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{document}"
+                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{document}"
             );
         }
     });
@@ -301,28 +306,6 @@ fn the_state_of_the_key_is_told_to_editors() {
 const TWO: &str = r#"{"data": [{"id": "claude-team-large"}, {"id": "claude-team-small"}]}"#;
 const REFUSAL: &str = r#"{"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}"#;
 
-/// A server that refuses every key.
-fn refusing() -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let mut lines = BufReader::new(&stream).lines();
-            while lines
-                .next()
-                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-            {}
-            let _ = write!(
-                stream,
-                "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{REFUSAL}",
-                REFUSAL.len()
-            );
-        }
-    });
-    url
-}
-
 #[test]
 fn the_doctor_says_what_the_server_has_answered() {
     let world = World::new();
@@ -340,7 +323,7 @@ fn the_doctor_says_what_the_server_has_answered() {
             "did you mean `anthropic/claude-team-large`",
         ),
         (
-            refusing(),
+            answering("401 Unauthorized", REFUSAL),
             "sonnet",
             "problem  server       anthropic refuses the key: ",
             "invalid x-api-key",

@@ -1,7 +1,8 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
-use ah::session_folders::{directory, everywhere, short};
+use ah::session_folders::{directory, everywhere};
 use ah_agent::git::repository;
+use ah_config::places::short;
 use ah_conversation::{Role, Time};
 use ah_store::{Head, SessionHead};
 

@@ -6,6 +6,7 @@ use ah::confinement::SandboxStatus;
 use ah_agent::Session;
 use ah_agent::git::repository;
 use ah_config::Config;
+use ah_config::places::short;
 use ah_conversation::neutralise;
 use ah_render::{Line, Palette, Style, wrap};
 
@@ -64,15 +65,8 @@ pub fn status(session: &Session, id: &str, sandbox: &SandboxStatus, config: &Con
 /// Returns the working directory, with `~` for the home directory, and the branch: `~/project (main)`.
 pub fn place(config: &Config) -> String {
     let cwd = config.environment.cwd();
-    let shown = match config.environment.home() {
-        Some(home) => match cwd.strip_prefix(&home) {
-            Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
-            Ok(below) => format!("~/{}", below.display()),
-            Err(_) => cwd.display().to_string(),
-        },
-        None => cwd.display().to_string(),
-    };
-    with_branch(shown, cwd)
+    let home = config.environment.home();
+    with_branch(short(cwd, home.as_deref()), cwd)
 }
 
 /// Returns the name of the working directory, and the branch: `project (main)`.
