@@ -5,51 +5,110 @@
 //! current state, as the step by which the rewind itself can be undone, and then writes. `conversation` decides which
 //! place an undo leads to.
 //!
-//! A rewind never touches files outside the workspace, files that programs obey (such as `.git`), or files that were
-//! not kept. Changes by commands that did not announce them are not known here.
+//! What commands change is recorded by the sandbox, which stops each change until the state before it is written down
+//! ([`CommandFiles`]). Calls whose changes nobody sees are noted by name.
+//!
+//! A rewind never touches files outside the workspace, files that programs obey (such as `.git`), files that were not
+//! kept, or files that somebody else has changed since.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+mod rewind;
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::SystemTime;
 
 use ah_conversation::{
-    Access, Clock, FileCause, FileChange, FileState, FileStep, Message, MessageId, Record, Steered,
-    Store, StoreError, place_of, redo, states_at, steered_by, undo,
+    Access, Clock, FileCause, FileChange, FileState, FileStep, FilesLeft, Message, MessageId,
+    Record, Store, StoreError, Time, place_of, redo, undo,
 };
-use similar::{ChangeTag, TextDiff};
 
+pub use self::rewind::{FileEdit, Rewind, SkippedFile};
 use crate::Session;
+use crate::ports::CommandFiles;
 
 /// Bigger files are not kept, and so not restored.
-const MAX_BYTES: u64 = 10 * 1024 * 1024;
-/// Maximum size for a line diff; for bigger files only the lines are counted.
-const MAX_COMPARED: usize = 1024 * 1024;
-/// Time after which the diff becomes approximate.
-const MAX_TIME: Duration = Duration::from_millis(200);
+pub const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Returns a record with the current state of the files that a call of the run `run` will write, to be stored before
-/// the call runs; `None` if it writes none.
+/// the call runs; `None` if it writes none. `unseen` names the call if [its changes are not seen](is_unseen).
 pub fn record<'a>(
     accesses: impl IntoIterator<Item = &'a Access>,
+    unseen: Option<String>,
     run: &MessageId,
     clock: &dyn Clock,
 ) -> Option<Record> {
-    let paths = accesses.into_iter().filter_map(|access| match access {
-        Access::Write(path) if path.is_absolute() => Some(path),
-        _ => None,
-    });
-    let before: Vec<_> = paths.map(|path| (path.clone(), state(path))).collect();
-    (!before.is_empty()).then(|| {
+    let before: Vec<_> = { accesses.into_iter() }
+        .filter_map(written)
+        .map(|path| (path.clone(), state(path)))
+        .collect();
+    (!before.is_empty() || unseen.is_some()).then(|| {
         Record::Files(FileChange {
             cause: FileCause::Run(run.clone()),
             at: clock.now(),
             before,
+            unseen: unseen.into_iter().collect(),
         })
     })
+}
+
+/// Returns the file that an access writes, if it names one.
+fn written(access: &Access) -> Option<&PathBuf> {
+    match access {
+        Access::Write(path) if path.is_absolute() => Some(path),
+        _ => None,
+    }
+}
+
+/// Returns whether a call may change files that nobody sees; `sees_commands` says whether those of confined commands
+/// are seen.
+pub(crate) fn is_unseen(accesses: &[Access], sees_commands: bool) -> bool {
+    accesses.iter().any(|access| match access {
+        Access::Command(line) => !line.harmless && !sees_commands,
+        Access::Confined { promised } => !promised && !sees_commands,
+        Access::Unknown => true,
+        _ => false,
+    })
+}
+
+/// Returns records of what calls of the run `run` have changed, to be stored with the result of one with these
+/// accesses.
+pub(crate) fn after(
+    accesses: &[Access],
+    commands: Option<&dyn CommandFiles>,
+    run: &MessageId,
+    clock: &dyn Clock,
+) -> Vec<Record> {
+    let seen = commands.map(CommandFiles::take).unwrap_or_default();
+    let mut paths = seen.changed;
+    paths.extend(accesses.iter().filter_map(written).cloned());
+    let is_unseen = is_unseen(accesses, commands.is_some());
+    let mut records = Vec::new();
+    if !seen.before.is_empty() || !seen.unseen.is_empty() {
+        records.push(Record::Files(FileChange {
+            cause: FileCause::Run(run.clone()),
+            at: clock.now(),
+            before: seen.before,
+            unseen: seen.unseen,
+        }));
+    }
+    if is_unseen || !paths.is_empty() {
+        records.push(Record::FilesLeft(FilesLeft {
+            paths: (!is_unseen).then_some(paths),
+            until: file_time(),
+        }));
+    }
+    records
+}
+
+/// Returns the time that the file system gives to changes now. It is not that of [`Clock`], which may be one of tests.
+fn file_time() -> Time {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Time(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
 }
 
 /// Reads the state of a path. An unreadable file counts as not kept.
@@ -61,6 +120,13 @@ fn state(path: &Path) -> FileState<Arc<[u8]>> {
                 .skip(1)
                 .take_while(|folder| fs::symlink_metadata(folder).is_err())
                 .count(),
+        },
+        Ok(found) if found.is_dir() => FileState::Folder {
+            mode: found.permissions().mode() & 0o7777,
+        },
+        Ok(found) if found.is_symlink() => match fs::read_link(path) {
+            Ok(target) => FileState::Link { target },
+            Err(_) => FileState::Unkept,
         },
         Ok(found) if found.is_file() && found.len() <= MAX_BYTES => match read(path) {
             Ok((content, mode)) if content.len() as u64 <= MAX_BYTES => FileState::File {
@@ -121,13 +187,21 @@ impl Files {
         Rewind::plan(&*self.store, &self.steps().await?, place, &self.roots).await
     }
 
-    /// Plans the undo of the last run; `None` if there is nothing to undo.
+    /// Plans the undo of the last run; `None` if there is nothing to undo. If nothing is known of what the session's
+    /// calls have changed, the plan is empty but for their names.
     ///
     /// # Errors
     ///
     /// If the store cannot be read.
     pub async fn undo(&self) -> Result<Option<Rewind>, StoreError> {
-        self.along(undo(&self.steps().await?)).await
+        let steps = self.steps().await?;
+        let is_unknown = || {
+            steps
+                .iter()
+                .any(|step| !step.unseen.is_empty())
+                .then_some(0)
+        };
+        self.along(undo(&steps).or_else(is_unknown)).await
     }
 
     /// Plans the redo of the last undo; `None` if there is nothing to redo.
@@ -184,226 +258,4 @@ impl Session {
             self.settings.permissions.roots(),
         )
     }
-}
-
-/// A planned rewind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewind {
-    /// Number of the step before which it leads; `None` if nothing has changed.
-    target: Option<i64>,
-    /// Changes to make, sorted by path.
-    pub changes: Vec<FileEdit>,
-    /// Changed files that are not restored.
-    pub skipped: Vec<SkippedFile>,
-}
-
-/// A file that a rewind restores.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileEdit {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Current state.
-    pub now: FileState<Arc<[u8]>>,
-    /// State after the rewind.
-    pub then: FileState<Arc<[u8]>>,
-    /// Number of added lines.
-    pub insertions: usize,
-    /// Number of removed lines.
-    pub deletions: usize,
-}
-
-/// A file that a rewind does not restore.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkippedFile {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Reason.
-    pub why: &'static str,
-}
-
-impl Rewind {
-    /// Plans the rewind to `place` of `steps`.
-    async fn plan(
-        store: &dyn Store,
-        steps: &[FileStep],
-        place: usize,
-        roots: &[PathBuf],
-    ) -> Result<Self, StoreError> {
-        let (mut changes, mut skipped) = (Vec::new(), Vec::new());
-        for (path, then) in states_at(steps, place) {
-            let now = state(path);
-            let then = match then {
-                FileState::Absent { folders } => FileState::Absent { folders: *folders },
-                FileState::Unkept => FileState::Unkept,
-                FileState::File { content, mode } => match store.file_content(content).await? {
-                    Some(content) => FileState::File {
-                        content: content.into(),
-                        mode: *mode,
-                    },
-                    None => FileState::Unkept,
-                },
-            };
-            let is_same = match (&now, &then) {
-                (FileState::Absent { .. }, FileState::Absent { .. }) => true,
-                (now, then) => now == then && *now != FileState::Unkept,
-            };
-            if is_same {
-                continue;
-            }
-            let path = path.to_owned();
-            match reason_to_leave(&path, &now, &then, roots) {
-                Some(why) => skipped.push(SkippedFile { path, why }),
-                None => changes.push(FileEdit::new(path, now, then)),
-            }
-        }
-        Ok(Self {
-            target: steps.get(place).map(|step| step.number),
-            changes,
-            skipped,
-        })
-    }
-
-    /// Returns the total numbers of added and removed lines.
-    pub fn lines(&self) -> (usize, usize) {
-        self.changes.iter().fold((0, 0), |(come, go), edit| {
-            (come + edit.insertions, go + edit.deletions)
-        })
-    }
-
-    async fn apply(
-        &self,
-        store: &dyn Store,
-        clock: &dyn Clock,
-    ) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
-        let Some(target) = self.target else {
-            return Ok(Vec::new());
-        };
-        let before = self.changes.iter();
-        let change = FileChange {
-            cause: FileCause::Rewind(target),
-            at: clock.now(),
-            before: before
-                .map(|edit| (edit.path.clone(), edit.now.clone()))
-                .collect(),
-        };
-        store.append(vec![Record::Files(change)]).await?;
-        let failed = self
-            .changes
-            .iter()
-            .filter_map(|edit| {
-                let error = put(&edit.path, &edit.then).err()?;
-                Some((edit.path.clone(), error))
-            })
-            .collect();
-        self.remove_folders();
-        Ok(failed)
-    }
-
-    /// Removes the folders that were created for files now removed, unless they contain something else.
-    fn remove_folders(&self) {
-        let created = self.changes.iter().flat_map(|edit| {
-            let made = match edit.then {
-                FileState::Absent { folders } => folders,
-                FileState::File { .. } | FileState::Unkept => 0,
-            };
-            edit.path.ancestors().skip(1).take(made)
-        });
-        // Deepest first.
-        let folders: BTreeSet<_> = created.collect();
-        for folder in folders.into_iter().rev() {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
-impl FileEdit {
-    fn new(path: PathBuf, now: FileState<Arc<[u8]>>, then: FileState<Arc<[u8]>>) -> Self {
-        let (insertions, deletions) = lines_between(text(&now), text(&then));
-        Self {
-            path,
-            now,
-            then,
-            insertions,
-            deletions,
-        }
-    }
-}
-
-fn text(state: &FileState<Arc<[u8]>>) -> &[u8] {
-    match state {
-        FileState::File { content, .. } => content,
-        FileState::Absent { .. } | FileState::Unkept => &[],
-    }
-}
-
-/// Counts the lines added and removed between two contents.
-fn lines_between(now: &[u8], then: &[u8]) -> (usize, usize) {
-    if now.len().max(then.len()) > MAX_COMPARED {
-        let count = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
-        return (count(then), count(now));
-    }
-    let (now, then) = (String::from_utf8_lossy(now), String::from_utf8_lossy(then));
-    let diff = TextDiff::configure()
-        .timeout(MAX_TIME)
-        .diff_lines(&*now, &*then);
-    let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count();
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
-}
-
-/// Returns why a changed file is not restored, if so.
-fn reason_to_leave(
-    path: &Path,
-    now: &FileState<Arc<[u8]>>,
-    then: &FileState<Arc<[u8]>>,
-    roots: &[PathBuf],
-) -> Option<&'static str> {
-    let folder = path.ancestors().skip(1).find(|folder| folder.exists());
-    let is_direct = folder
-        .is_some_and(|folder| fs::canonicalize(folder).is_ok_and(|resolved| resolved == folder));
-    if !roots.iter().any(|root| path.starts_with(root)) {
-        Some("outside the workspace")
-    } else if !matches!(steered_by(path), None | Some(Steered::Builds)) {
-        Some("protected file")
-    } else if !is_direct {
-        Some("its path contains a symbolic link")
-    } else if *then == FileState::Unkept {
-        Some("its earlier content was not kept")
-    } else if *now == FileState::Unkept {
-        Some("its current content cannot be kept")
-    } else {
-        None
-    }
-}
-
-/// Restores the state of a path; a file is written atomically.
-fn put(path: &Path, state: &FileState<Arc<[u8]>>) -> io::Result<()> {
-    match state {
-        FileState::Unkept => Ok(()),
-        FileState::Absent { .. } => fs::remove_file(path),
-        FileState::File { content, mode } => {
-            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-                return Err(io::Error::other("it has no name"));
-            };
-            fs::create_dir_all(folder)?;
-            let mut draft = name.to_owned();
-            draft.push(format!(".{}.ah-rewind", std::process::id()));
-            let draft = folder.join(draft);
-            let written = write(&draft, content, *mode).and_then(|()| fs::rename(&draft, path));
-            if written.is_err() {
-                let _ = fs::remove_file(&draft);
-            }
-            written
-        }
-    }
-}
-
-fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.sync_all()
 }

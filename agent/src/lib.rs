@@ -42,7 +42,7 @@ mod truncate;
 pub use controls::{Controls, SessionChange};
 pub use frontend::{Frontend, SessionUpdate};
 pub use outcome::{RunFailure, RunOutcome};
-pub use ports::{Ports, Refusals, no_refusals};
+pub use ports::{CommandFiles, Ports, Refusals, SeenFiles, no_refusals};
 pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;

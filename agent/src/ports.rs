@@ -1,8 +1,9 @@
 //! The ports through which a session reaches the outside.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{Clock, Provider, Rulebook, Store};
+use ah_conversation::{Clock, FileState, MessageId, Provider, Rulebook, Store};
 
 use crate::Frontend;
 use crate::hooks::Hooks;
@@ -26,6 +27,31 @@ pub struct Ports {
     pub hooks: Hooks,
     /// Source of refused connections.
     pub refusals: Refusals,
+    /// Files that confined commands change; `None` if nobody sees them.
+    pub command_files: Option<Arc<dyn CommandFiles>>,
+}
+
+/// Files that confined commands change, seen by the sandbox.
+pub trait CommandFiles: Send + Sync {
+    /// Says that a call of the run with this first message is about to start. Changes belong to the last run so named.
+    fn begin(&self, run: &MessageId);
+
+    /// Returns what has changed since the last call of this.
+    fn take(&self) -> SeenFiles;
+
+    /// Says that what was taken is stored.
+    fn stored(&self);
+}
+
+/// Files that commands have changed.
+#[derive(Debug, Default)]
+pub struct SeenFiles {
+    /// State of each path before its first change in the run.
+    pub before: Vec<(PathBuf, FileState<Arc<[u8]>>)>,
+    /// All paths that have changed.
+    pub changed: Vec<PathBuf>,
+    /// What has changed without being kept, in a few words each.
+    pub unseen: Vec<String>,
 }
 
 /// Returns a text for the model about the connections that the sandbox refused since the last call; it becomes part of

@@ -106,6 +106,7 @@ impl Session {
             .collect();
         let message = self.message(Role::User, Origin::Results, results);
         self.append_with(message, batch.unstored).await?;
+        self.tell_stored();
         if self.settings.answer_form.is_some()
             && let Some(reason) = AnswerForm::ends(self.transcript.run())
         {
@@ -259,9 +260,13 @@ impl Session {
             return Ok(());
         }
         let at = self.ports.clock.now();
-        let origin = self
-            .origin_prompt()
-            .unwrap_or_else(|| batch.message_id.clone());
+        let origin = self.origin_of(batch);
+        let commands = self.ports.command_files.clone();
+        if let Some(commands) = &commands
+            && !starting.is_empty()
+        {
+            commands.begin(&origin);
+        }
         let mut records = std::mem::take(&mut batch.unstored);
         for PreparedCall { call, plan } in starting.iter().map(|at| &batch.calls[*at]) {
             let CallPlan::Run { accesses, .. } = plan else {
@@ -269,7 +274,10 @@ impl Session {
             };
             self.transcript
                 .start_call(call.id.clone(), !accesses.iter().all(Access::is_read_only));
-            records.extend(checkpoint::record(accesses, &origin, &*self.ports.clock));
+            let unseen = checkpoint::is_unseen(accesses, commands.is_some());
+            let unseen = unseen.then(|| format!("{}: {}", call.name, self.key(call)));
+            let clock = &*self.ports.clock;
+            records.extend(checkpoint::record(accesses, unseen, &origin, clock));
             let words: Vec<_> = accesses.iter().map(Access::word).collect();
             records.push(Record::CallStarted(CallStart {
                 tool_use_id: call.id.clone(),
@@ -278,7 +286,16 @@ impl Session {
                 at,
             }));
         }
-        self.store(records).await
+        self.store(records).await?;
+        self.tell_stored();
+        Ok(())
+    }
+
+    /// Tells that the changes of files by ended calls are stored.
+    fn tell_stored(&self) {
+        if let Some(commands) = &self.ports.command_files {
+            commands.stored();
+        }
     }
 
     /// Takes a call's output: the truncated result for the model, and the whole for the store.
@@ -305,7 +322,11 @@ impl Session {
         };
         self.emit_end(batch, at, &result);
         self.ports.frontend.update(SessionUpdate::Result(&result));
-        if matches!(plan, CallPlan::Run { .. }) {
+        if let CallPlan::Run { accesses, .. } = plan {
+            let commands = self.ports.command_files.as_deref();
+            let origin = self.origin_of(batch);
+            let changed = checkpoint::after(accesses, commands, &origin, &*self.ports.clock);
+            batch.unstored.extend(changed);
             let finish = CallFinish {
                 message_id: batch.message_id.clone(),
                 result: result.clone(),
@@ -316,6 +337,12 @@ impl Session {
         }
         self.transcript.finish_call(result);
         batch.ended += 1;
+    }
+
+    /// Returns the first message of the run that a call's changes of files belong to.
+    fn origin_of(&self, batch: &Batch) -> MessageId {
+        let prompt = self.origin_prompt();
+        prompt.unwrap_or_else(|| batch.message_id.clone())
     }
 
     /// Ends a call that was interrupted; its result is what it has written until then. That of a subagent is made when

@@ -25,7 +25,17 @@ pub enum FileState<C> {
         /// Unix permission bits.
         mode: u32,
     },
-    /// Something that is not kept: a folder, a link, a device, or a file that is too big.
+    /// A folder. What is in it has states of its own.
+    Folder {
+        /// Unix permission bits.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads, as it stands in the link.
+        target: PathBuf,
+    },
+    /// Something that is not kept: a device, a socket, or a file that is too big.
     Unkept,
 }
 
@@ -47,6 +57,17 @@ pub struct FileChange {
     pub at: Time,
     /// State of each path before the change.
     pub before: Vec<(PathBuf, FileState<Arc<[u8]>>)>,
+    /// Calls, each in a few words, whose changes are not seen and cannot be undone.
+    pub unseen: Vec<String>,
+}
+
+/// Files that have changed, to be stored: whoever changes one later is somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesLeft {
+    /// The paths; `None` for all of the last step.
+    pub paths: Option<Vec<PathBuf>>,
+    /// When they had changed, by the clock of the file system.
+    pub until: Time,
 }
 
 /// A step: files changed for one cause. File contents are given by their hash.
@@ -60,6 +81,10 @@ pub struct FileStep {
     pub at: Time,
     /// State of each path before the step.
     pub before: BTreeMap<PathBuf, FileState<String>>,
+    /// When the step had changed each path, as far as that is known.
+    pub until: BTreeMap<PathBuf, Time>,
+    /// Calls whose changes were not seen.
+    pub unseen: Vec<String>,
 }
 
 /// Returns the place at which the run with the prompt `message`, created at `created_at`, begins; the run may have
@@ -83,13 +108,32 @@ pub fn states_at(steps: &[FileStep], place: usize) -> BTreeMap<&Path, &FileState
     states
 }
 
-/// Returns the place that an undo leads to: before the last run that was not undone.
+/// Returns when each path changed since `place` had changed for the last time by a step, as far as that is known.
+pub fn left_at(steps: &[FileStep], place: usize) -> BTreeMap<&Path, Time> {
+    let mut left = BTreeMap::new();
+    for step in steps.iter().skip(place) {
+        for path in step.before.keys() {
+            // A later step without a time makes that of an earlier one void.
+            match step.until.get(path) {
+                Some(until) => left.insert(path.as_path(), *until),
+                None => left.remove(path.as_path()),
+            };
+        }
+    }
+    left
+}
+
+/// Returns the place that an undo leads to: before the last run that was not undone and whose changes are known.
 pub fn undo(steps: &[FileStep]) -> Option<usize> {
     let mut place = steps.len();
-    while let Some(target) = place.checked_sub(1).and_then(|last| target(steps, last)) {
-        place = target;
+    loop {
+        let last = place.checked_sub(1)?;
+        match target(steps, last) {
+            Some(target) => place = target,
+            None if steps[last].before.is_empty() => place = last,
+            None => return Some(last),
+        }
     }
-    place.checked_sub(1)
 }
 
 /// Returns the place that a redo leads to, if the last step was an undo.
@@ -150,6 +194,8 @@ mod tests {
                     .chars()
                     .map(|path| (PathBuf::from(path.to_string()), state()))
                     .collect(),
+                until: BTreeMap::new(),
+                unseen: Vec::new(),
             }
         });
         steps.collect()

@@ -47,7 +47,9 @@ mod update;
 mod usage;
 mod words;
 
-pub use checkpoint::{FileCause, FileChange, FileState, FileStep, place_of, redo, states_at, undo};
+pub use checkpoint::{
+    FileCause, FileChange, FileState, FileStep, FilesLeft, left_at, place_of, redo, states_at, undo,
+};
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 pub use elicitation::{Elicitation, ElicitationAnswer, Wanted};

@@ -134,6 +134,16 @@ impl Permissions {
         HiddenFiles::new(patterns.collect(), self.places.clone())
     }
 
+    /// Returns the files that deny rules hide from all tools that read.
+    pub fn hidden(&self) -> HiddenFiles {
+        let rules = self
+            .deny
+            .iter()
+            .filter(|rule| rule.is_about_reading("read"));
+        let patterns = rules.filter_map(|rule| rule.content.clone());
+        HiddenFiles::new(patterns.collect(), self.places.clone())
+    }
+
     /// Returns the working directories.
     pub fn roots(&self) -> Vec<PathBuf> {
         let cwd = [&self.places.cwd].into_iter();

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    Content, Event, FileChange, FileStep, Message, MessageId, Prefix, Time, ToolResult, ToolUseId,
-    Transcript,
+    Content, Event, FileChange, FileStep, FilesLeft, Message, MessageId, Prefix, Time, ToolResult,
+    ToolUseId, Transcript,
 };
 
 /// One session's conversation, held for writing by this process alone.
@@ -74,6 +74,8 @@ pub enum Record {
     Event(Event),
     /// Files that are about to change.
     Files(FileChange),
+    /// Files that have changed.
+    FilesLeft(FilesLeft),
     /// The beginning of all requests from now on. The message is the last one of the first such request.
     Prefix(MessageId, Arc<Prefix>),
 }

@@ -325,6 +325,7 @@ impl AgentBuilder {
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
             refusals: ah_agent::no_refusals(),
+            command_files: None,
         };
         let session = Session::open(ports, Toolbox::new(self.tools), settings).await?;
         Ok(Agent {

@@ -23,6 +23,7 @@ use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
 use ah_store::{SessionStore, SystemClock};
 
+use crate::command_files;
 use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::model::{connect, sampling, thinking};
@@ -108,6 +109,7 @@ pub async fn session(
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
+    command_files::recover(store).await?;
     let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
     let subagents = subagents(
         inputs.skills,
@@ -173,6 +175,7 @@ pub async fn session(
         rules: Arc::new(SettingsFiles::of(config)),
         hooks,
         refusals: safety::refusals(inputs.sandbox),
+        command_files: safety::command_files(inputs.sandbox, store, config),
     };
     Ok((ports, tools, settings))
 }

@@ -15,6 +15,8 @@ pub mod acp;
 mod agent;
 #[cfg(feature = "sqlite")]
 pub mod assemble;
+#[cfg(feature = "sqlite")]
+pub mod command_files;
 pub mod confinement;
 #[cfg(feature = "sqlite")]
 pub mod expand;

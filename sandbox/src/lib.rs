@@ -37,6 +37,7 @@ mod macos;
 mod plan;
 mod protected;
 mod proxy;
+mod recorder;
 #[cfg(any(test, all(target_os = "macos", feature = "enforcement")))]
 mod seatbelt;
 mod second_name;
@@ -61,6 +62,7 @@ pub use macos::{
     probe, remedy,
 };
 pub use proxy::Proxy;
+pub use recorder::{Recorder, UpcomingChange};
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 pub use unsupported::{
     Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,

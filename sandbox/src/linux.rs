@@ -1,5 +1,6 @@
 //! Enforcement on Linux.
 
+mod changes;
 mod check;
 mod filter;
 mod inner;

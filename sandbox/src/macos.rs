@@ -29,6 +29,7 @@ use crate::confinement::Confinement;
 use crate::plan::Layout;
 use crate::proxy::Proxy;
 use crate::proxy::thread::serve;
+use crate::recorder::Recorder;
 use crate::seatbelt::profile;
 
 /// Program that starts another one under a profile.
@@ -141,6 +142,14 @@ impl Sandbox {
     pub fn with_journal(self, _folder: PathBuf) -> Self {
         self
     }
+
+    /// Returns `false`: file changes by commands are not seen on this platform.
+    pub fn can_record_changes(&self) -> bool {
+        false
+    }
+
+    /// Does nothing, as [`Self::can_record_changes`] says.
+    pub fn record_changes(&self, _: Arc<dyn Recorder>) {}
 
     /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {

@@ -59,6 +59,8 @@ pub(crate) struct Order {
     /// All environment variables.
     pub environment: Vec<(String, String)>,
     pub layout: Layout,
+    /// Whether file changes are to be recorded.
+    pub is_recorded: bool,
 }
 
 /// File system layout inside the sandbox.

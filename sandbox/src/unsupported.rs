@@ -10,6 +10,7 @@ use crate::allowlist::Allowlist;
 use crate::command::{Invocation, SetupError};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
+use crate::recorder::Recorder;
 
 /// Result of one check; never produced on this platform.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -105,6 +106,14 @@ impl Sandbox {
     pub fn with_journal(self, _folder: PathBuf) -> Self {
         self
     }
+
+    /// Returns `false`: file changes by commands are not seen on this platform.
+    pub fn can_record_changes(&self) -> bool {
+        false
+    }
+
+    /// Does nothing, as [`Self::can_record_changes`] says.
+    pub fn record_changes(&self, _: Arc<dyn Recorder>) {}
 
     /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {

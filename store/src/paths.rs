@@ -59,6 +59,9 @@ impl Paths {
         self.beside(".queue.db")
     }
 
+    /// Beginning of the names of journals of file changes, beside the outputs.
+    pub const CHANGES: &str = "changes-";
+
     /// Returns the path of the file that the process locks which has the session open.
     pub fn lock(&self) -> PathBuf {
         self.beside(".lock")

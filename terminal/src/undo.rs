@@ -72,7 +72,20 @@ pub fn show(path: &Path, config: &Config) -> String {
 /// Returns a line for each file.
 pub fn summary(rewind: &Rewind, config: &Config) -> String {
     let mut text = String::new();
-    for edit in &rewind.changes {
+    let mut changes = rewind.changes.iter().peekable();
+    while let Some(edit) = changes.next() {
+        if is_removed_folder(edit) {
+            let mut files = 0;
+            while let Some(below) = changes.next_if(|below| below.path.starts_with(&edit.path)) {
+                files += usize::from(!is_removed_folder(below));
+            }
+            let files = match files {
+                1 => "1 file".to_owned(),
+                files => format!("{files} files"),
+            };
+            let _ = writeln!(text, "remove {}/ ({files})", show(&edit.path, config));
+            continue;
+        }
         let verb = match (&edit.now, &edit.then) {
             (_, FileState::Absent { .. }) => "remove",
             (FileState::Absent { .. }, _) => "recreate",
@@ -88,9 +101,29 @@ pub fn summary(rewind: &Rewind, config: &Config) -> String {
         );
     }
     for left in &rewind.skipped {
-        let _ = writeln!(text, "skip {}: {}", show(&left.path, config), left.why);
+        let _ = write!(text, "skip {}: {}", show(&left.path, config), left.why);
+        if let Some(beside) = &left.beside {
+            let _ = write!(
+                text,
+                "; its earlier content goes to {}",
+                show(beside, config)
+            );
+        }
+        text.push('\n');
+    }
+    for call in &rewind.unseen {
+        let _ = writeln!(
+            text,
+            "not undone: {} (what it changed is not known)",
+            shown(call)
+        );
     }
     text
+}
+
+fn is_removed_folder(edit: &FileEdit) -> bool {
+    let states = (&edit.now, &edit.then);
+    matches!(states, (FileState::Folder { .. }, FileState::Absent { .. }))
 }
 
 /// Returns the number of files that change, as text.
@@ -106,7 +139,8 @@ pub fn texts(edit: &FileEdit) -> Option<(&str, &str)> {
     fn text(state: &FileState<Arc<[u8]>>) -> Option<&str> {
         match state {
             FileState::File { content, .. } => str::from_utf8(content).ok(),
-            FileState::Absent { .. } | FileState::Unkept => Some(""),
+            FileState::Link { target } => target.to_str(),
+            FileState::Absent { .. } | FileState::Folder { .. } | FileState::Unkept => Some(""),
         }
     }
     Some((text(&edit.then)?, text(&edit.now)?))

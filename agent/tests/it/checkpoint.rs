@@ -75,7 +75,7 @@ impl World {
     async fn note(&self, run: usize, path: &Path) {
         let accesses = [Access::Write(path.to_owned())];
         let run = MessageId::from(format!("run-{run}").as_str());
-        let record = record(&accesses, &run, &*self.clock).unwrap();
+        let record = record(&accesses, None, &run, &*self.clock).unwrap();
         self.store.append(vec![record]).await.unwrap();
     }
 

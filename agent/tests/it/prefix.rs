@@ -387,6 +387,7 @@ impl Life {
             rules: frontend,
             hooks: Hooks::default(),
             refusals: ah_agent::no_refusals(),
+            command_files: None,
         };
         Session::open(ports, tools, settings).await.unwrap()
     }

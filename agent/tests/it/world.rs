@@ -241,6 +241,7 @@ impl World {
             rules: self.screen.clone(),
             hooks: Hooks::new(self.hooks.clone(), HookSession::default()),
             refusals: ah_agent::no_refusals(),
+            command_files: None,
         };
         let tools = self.tools.iter().cloned();
         let tools = Toolbox::new(tools.chain(subagents.iter().map(|it| it.clone() as _)));

@@ -12,6 +12,7 @@ use super::place::{block_on, existing, open_error};
 use crate::args::json::Json;
 use crate::args::subcommands::Rewinding;
 use crate::commands::output::{print, print_exact, print_json};
+use ah::command_files::recover;
 use ah::place::take;
 use ah::plan::SessionPlan;
 use ah_config::Config;
@@ -26,11 +27,13 @@ pub fn run(
     direction: Direction,
     wanted: &Rewinding,
 ) -> Result<u8, Error> {
-    let files = files(config, plan)?;
     block_on(async {
+        let files = files(config, plan).await?;
         let Some(rewind) = find(&files, direction).await? else {
             return match wanted.json {
-                true => print_json(&json!({"dry_run": wanted.dry_run, "changes": [], "left": []})),
+                true => print_json(&json!({
+                    "dry_run": wanted.dry_run, "changes": [], "left": [], "unseen": [],
+                })),
                 false => print(&format!("{}\n", direction.nothing())),
             };
         };
@@ -53,8 +56,7 @@ pub fn run(
 
 /// Prints the file changes since the session began.
 pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
-    let files = files(config, plan)?;
-    let back = block_on(async { Ok(files.to(0).await?) })?;
+    let back = block_on(async { Ok(files(config, plan).await?.to(0).await?) })?;
     if form.json {
         return print_json(&to_json(&back, true));
     }
@@ -62,9 +64,11 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
     print_exact(&patches.collect::<String>())
 }
 
-fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {
+async fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {
+    let store = take(&existing(plan, config)?).map_err(open_error)?;
+    recover(&store).await?;
     Ok(Files::new(
-        Arc::new(take(&existing(plan, config)?).map_err(open_error)?),
+        Arc::new(store),
         Arc::new(SystemClock::default()),
         config.permissions().roots(),
     ))
@@ -87,6 +91,7 @@ fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
         "dry_run": is_dry,
         "changes": changes.collect::<Vec<_>>(),
         "left": left.collect::<Vec<_>>(),
+        "unseen": rewind.unseen,
     })
 }
 

@@ -3,12 +3,14 @@
 use std::fs;
 use std::sync::Arc;
 
-use ah_agent::{Frontend, Refusals, no_refusals};
+use ah_agent::{CommandFiles, Frontend, Refusals, no_refusals};
 use ah_config::Config;
 use ah_config::rulebook::SettingsFiles;
 use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Rule};
 use ah_sandbox::{Egress, HostDecision};
+use ah_store::SessionStore;
 
+use crate::command_files::CommandJournal;
 use crate::confinement::{Confined, Fallback, Obstacle, SandboxStatus};
 
 /// Returns the permissions. Unless a mode is set, confined commands need no question. Others, and those whose sandbox is
@@ -129,6 +131,23 @@ pub fn refusals(sandbox_status: &SandboxStatus) -> Refusals {
             })
         }
     }
+}
+
+/// Returns the journal of files that commands change; `None` if the sandbox cannot see them, or there is none.
+pub fn command_files(
+    sandbox_status: &SandboxStatus,
+    store: &SessionStore,
+    config: &Config,
+) -> Option<Arc<dyn CommandFiles>> {
+    let sandbox = &sandbox_status.confined()?.sandbox;
+    if !sandbox.can_record_changes() {
+        return None;
+    }
+    let permissions = config.permissions();
+    let journal = CommandJournal::new(store, permissions.roots(), permissions.hidden());
+    let journal = Arc::new(journal);
+    sandbox.record_changes(journal.clone());
+    Some(journal)
 }
 
 /// Lets the frontend decide whether commands may reach a host that is not allowed.

@@ -204,8 +204,12 @@ impl Handles {
             let text = format!("cannot restore `{}`: {error}", path.display());
             self.speaker.inform(&text, "warning");
         }
-        for SkippedFile { path, why } in &way.skipped {
+        for SkippedFile { path, why, .. } in &way.skipped {
             let text = format!("`{}` was not restored: {why}", path.display());
+            self.speaker.inform(&text, "warning");
+        }
+        for call in &way.unseen {
+            let text = format!("what `{call}` changed is not known, so it was not restored");
             self.speaker.inform(&text, "warning");
         }
         told["skippedLinks"] = json!(way.skipped.len());

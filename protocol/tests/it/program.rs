@@ -44,6 +44,7 @@ impl Engine for Scene {
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
             refusals: ah_agent::no_refusals(),
+            command_files: None,
         };
         let session = Session::open(ports, Toolbox::new(Vec::new()), settings());
         Ok(Engaged {

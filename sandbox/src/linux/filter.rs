@@ -8,8 +8,13 @@
 mod calls;
 mod rules;
 
-use self::calls::{Architecture, GROUPS, Verdict, number_of};
-use self::rules::{ArgumentTest, Rule, rules};
+use std::os::fd::{FromRawFd as _, OwnedFd};
+
+pub(super) use self::calls::{Architecture, number};
+use self::calls::{GROUPS, Verdict, number_of};
+pub(super) use self::rules::ArgumentTest;
+use self::rules::rules;
+use super::changes::watched;
 use super::setup::SetupResult;
 use crate::access::Tier;
 
@@ -40,12 +45,29 @@ const NUMBER: u32 = 0;
 const CONVENTION: u32 = 4;
 const ALLOW: u32 = 0x7fff_0000;
 const FAIL: u32 = 0x0005_0000;
+/// Stops the call until the listener has answered.
+const STOP: u32 = 0x7fc0_0000;
 /// Bit set in the numbers of x32 calls.
 const X32: u32 = 0x4000_0000;
 
-/// Installs the filter for this process and its descendants.
-pub(crate) fn apply(tier: Tier) -> SetupResult<()> {
-    let instructions = program(Architecture::NATIVE, tier);
+/// Installs the filter for this process and its descendants. Returns the listener for calls that may change files if
+/// that `is_recorded`; `None` if the kernel or the sandbox around this one has no listeners.
+pub(crate) fn apply(tier: Tier, is_recorded: bool) -> SetupResult<Option<OwnedFd>> {
+    if is_recorded {
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE;
+        if let Ok(listener) = install(&program(Architecture::NATIVE, tier, true), flags) {
+            // SAFETY: the kernel has just opened it for this process.
+            return Ok(Some(unsafe { OwnedFd::from_raw_fd(listener) }));
+        }
+    }
+    install(&program(Architecture::NATIVE, tier, false), 0)?;
+    Ok(None)
+}
+
+/// Once a call was received by the listener, only a deadly signal interrupts it. Known since Linux 5.19.
+const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+
+fn install(instructions: &[Instruction], flags: libc::c_ulong) -> SetupResult<i32> {
     let program = Program {
         length: u16::try_from(instructions.len()).map_err(|_| "filter: too long".to_owned())?,
         instructions: instructions.as_ptr(),
@@ -55,18 +77,19 @@ pub(crate) fn apply(tier: Tier) -> SetupResult<()> {
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            0,
+            flags,
             &raw const program,
         )
     };
-    match result {
-        0 => Ok(()),
-        _ => Err(format!("filter: {}", std::io::Error::last_os_error())),
-    }
+    i32::try_from(result)
+        .ok()
+        .filter(|result| *result >= 0)
+        .ok_or_else(|| format!("filter: {}", std::io::Error::last_os_error()))
 }
 
-/// Returns the filter: the calling convention, then the rules, then the table of calls.
-fn program(architecture: Architecture, tier: Tier) -> Vec<Instruction> {
+/// Returns the filter: the calling convention, then the rules, then the calls that are stopped if changes are recorded,
+/// then the table of calls.
+fn program(architecture: Architecture, tier: Tier, is_recorded: bool) -> Vec<Instruction> {
     let mut program = vec![
         load(CONVENTION),
         jump(JUMP_IF_EQUAL, 1, 0, architecture.convention()),
@@ -76,17 +99,22 @@ fn program(architecture: Architecture, tier: Tier) -> Vec<Instruction> {
         fail(libc::EPERM),
     ];
     for rule in rules(architecture, tier) {
-        program.extend(refusal(&rule));
+        program.extend(verdict(rule.number, &rule.conditions, fail(rule.errno)));
+    }
+    if is_recorded {
+        for (number, conditions) in watched(architecture) {
+            program.extend(verdict(number, &conditions, result(STOP)));
+        }
     }
     program.extend(table(architecture));
     program
 }
 
-/// Returns the instructions of a rule, which end where the next rule begins.
-fn refusal(rule: &Rule) -> Vec<Instruction> {
+/// Returns the instructions for a call under conditions, which end where the next ones begin.
+fn verdict(number: u32, conditions: &[ArgumentTest], then: Instruction) -> Vec<Instruction> {
     // Built from the last to the first, because each test jumps over those after it.
-    let mut body = vec![fail(rule.errno)];
-    for condition in rule.conditions.iter().rev() {
+    let mut body = vec![then];
+    for condition in conditions.iter().rev() {
         // After the body, the number is loaded again for the next rule.
         let over = u8::try_from(body.len()).expect("conditions are few");
         let argument = |at: u8| load(16 + 8 * u32::from(at));
@@ -113,7 +141,7 @@ fn refusal(rule: &Rule) -> Vec<Instruction> {
     }
     body.push(load(NUMBER));
     let length = u8::try_from(body.len()).expect("conditions are few");
-    body.insert(0, jump(JUMP_IF_EQUAL, 0, length, rule.number));
+    body.insert(0, jump(JUMP_IF_EQUAL, 0, length, number));
     body
 }
 
@@ -268,7 +296,7 @@ mod tests {
             .into_iter()
             .flat_map(|architecture| Tier::ALL.map(|tier| (architecture, tier)))
         {
-            let program = program(architecture, tier);
+            let program = program(architecture, tier, false);
             let limited: Vec<_> = rules(architecture, tier)
                 .iter()
                 .map(|rule| rule.number)
@@ -362,7 +390,7 @@ mod tests {
                 let Some(number) = calls::number(architecture, name) else {
                     continue;
                 };
-                let program = program(architecture, tier);
+                let program = program(architecture, tier, false);
                 let verdict = run(&program, architecture.convention(), number, arguments);
                 assert_eq!(
                     verdict, expected,

@@ -119,7 +119,11 @@ fn enter(
         // What the command leaves running becomes a child of this process, which ends it.
         set_child_subreaper(Some(rustix::process::getpid())).describe("prctl")?;
     }
-    filter::apply(plan.tier)?;
+    if let Some(listener) = filter::apply(plan.tier, order.is_recorded)? {
+        LauncherMessage::Changes(listener)
+            .send(link)
+            .describe("report the listener")?;
+    }
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;

@@ -6,10 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+use super::changes::{self, RecorderCell};
 use super::journal::JournalEntry;
 use super::kept::Kept;
 use super::newcomers::{Project, ProjectSnapshot};
@@ -23,6 +25,7 @@ use crate::environment::PROXY_PORT;
 use crate::plan::{Layout, Order, Plan, ResourceLimits};
 use crate::proxy::Proxy;
 use crate::proxy::thread::serve;
+use crate::recorder::Recorder;
 
 /// Policy, and the resources shared by all commands under it.
 pub struct Sandbox {
@@ -35,6 +38,10 @@ pub struct Sandbox {
     host_proxy: Mutex<Option<HostProxy>>,
     /// Folder of the journal of running commands.
     journal: Option<PathBuf>,
+    /// Who is told of file changes.
+    recorder: RecorderCell,
+    /// Whether a command could be watched for file changes, as far as one was started.
+    is_watching: Arc<AtomicBool>,
     /// Launcher for the next command; `None` if there are not to be many.
     spare: Option<Spare>,
     /// Keeps the scratch directory alive; dropped with the sandbox.
@@ -101,6 +108,8 @@ impl Sandbox {
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: None,
+            recorder: RecorderCell::default(),
+            is_watching: Arc::default(),
             spare: None,
             _keeper: None,
         }
@@ -138,6 +147,8 @@ impl Sandbox {
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: self.journal.clone(),
+            recorder: self.recorder.clone(),
+            is_watching: self.is_watching.clone(),
             spare: None,
             _keeper: Some(Box::new(self.clone())),
         }
@@ -148,6 +159,23 @@ impl Sandbox {
     pub fn with_journal(mut self, folder: PathBuf) -> Self {
         self.journal = Some(folder);
         self
+    }
+
+    /// Returns whether the kernel lets this sandbox learn of file changes by its commands. Known after [`Self::probe`].
+    pub fn can_record_changes(&self) -> bool {
+        self.is_watching.load(Ordering::Relaxed)
+    }
+
+    /// Tells `recorder`, instead of an earlier one, of file changes by commands before they happen: of those that are
+    /// started from now on.
+    pub fn record_changes(&self, recorder: Arc<dyn Recorder>) {
+        let mut cell = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        *cell = Some(recorder);
+    }
+
+    fn recorder(&self) -> Option<Arc<dyn Recorder>> {
+        let cell = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        cell.clone()
     }
 
     /// Runs a trivial command in the sandbox to see whether it works.
@@ -165,7 +193,7 @@ impl Sandbox {
             terminal: Terminal::None,
         };
         // It creates nothing, while this program may create files under protected names.
-        let mut child = self.start(invocation, None)?;
+        let mut child = self.start(invocation, None, true)?;
         match child.process.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(SetupError::Sandbox(format!(
@@ -218,7 +246,8 @@ impl Sandbox {
     /// If the policy is invalid, the sandbox cannot be set up, or the program cannot be executed.
     pub fn spawn(&self, invocation: Invocation<'_>) -> Result<Child, SetupError> {
         let is_alone = invocation.terminal != Terminal::None;
-        let child = self.start(invocation, self.journal.as_deref())?;
+        let is_recorded = self.recorder().is_some();
+        let child = self.start(invocation, self.journal.as_deref(), is_recorded)?;
         if let (Some(spare), false) = (&self.spare, is_alone) {
             let namespaces = namespaces(&self.lock_network())?;
             spare.fill(self.launcher(Terminal::None, namespaces));
@@ -230,6 +259,7 @@ impl Sandbox {
         &self,
         invocation: Invocation<'_>,
         journal: Option<&Path>,
+        is_recorded: bool,
     ) -> Result<Child, SetupError> {
         let confinement = &self.confinement;
         confinement.validate().map_err(SetupError::Sandbox)?;
@@ -250,7 +280,7 @@ impl Sandbox {
             .map_err(|error| {
                 SetupError::Sandbox(format!("cannot write the journal of commands: {error}"))
             })?;
-        match order(invocation, layout).send(launcher.link()) {
+        match order(invocation, layout, is_recorded).send(launcher.link()) {
             // The launcher has exited, and told the reason over the socket.
             Err(error) if is_closed(&error) => {}
             sent => sent.map_err(SetupError::of)?,
@@ -263,6 +293,12 @@ impl Sandbox {
                         Network::serve(fds, self.proxy.clone()).map_err(SetupError::of)?;
                     if let Some(mut first) = first.take() {
                         *first = Some(network);
+                    }
+                }
+                Some(LauncherMessage::Changes(listener)) => {
+                    self.is_watching.store(true, Ordering::Relaxed);
+                    if let Some(recorder) = self.recorder() {
+                        changes::serve(listener, recorder).map_err(SetupError::of)?;
                     }
                 }
                 Some(LauncherMessage::Running) => break,
@@ -339,13 +375,14 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// Returns the order for a command.
-fn order(invocation: Invocation<'_>, layout: Layout) -> ParentMessage {
+fn order(invocation: Invocation<'_>, layout: Layout, is_recorded: bool) -> ParentMessage {
     let order = Order {
         program: invocation.program.to_owned(),
         arguments: invocation.arguments.to_vec(),
         cwd: invocation.cwd.to_owned(),
         environment: invocation.environment,
         layout,
+        is_recorded,
     };
     ParentMessage::Order(Box::new(order), invocation.streams)
 }

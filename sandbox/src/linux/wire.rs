@@ -37,6 +37,8 @@ pub(crate) enum ParentMessage {
 pub(crate) enum LauncherMessage {
     /// The network exists: the proxy's listener, and the namespaces for later commands to join.
     Network(Vec<OwnedFd>),
+    /// The listener for calls that may change files.
+    Changes(OwnedFd),
     /// The command is running.
     Running,
     /// The command could not be executed, with the reason.
@@ -109,6 +111,7 @@ impl LauncherMessage {
                 let fds: Vec<_> = fds.iter().map(OwnedFd::as_fd).collect();
                 send(to, b'N', "", &fds)
             }
+            Self::Changes(listener) => send(to, b'C', "", &[listener.as_fd()]),
             Self::Running => send(to, b'R', "", &[]),
             Self::NoProgram(reason) => send(to, b'X', reason, &[]),
             Self::Failed(reason) => send(to, b'F', reason, &[]),
@@ -118,8 +121,9 @@ impl LauncherMessage {
     /// Receives the next message; `None` if the launcher has exited.
     pub fn receive(from: impl AsFd) -> Result<Option<Self>, Errno> {
         let packet = Packet::receive(from)?;
-        Ok(packet.map(|packet| match packet.letter {
+        Ok(packet.map(|mut packet| match packet.letter {
             b'N' => Self::Network(packet.fds),
+            b'C' if !packet.fds.is_empty() => Self::Changes(packet.fds.remove(0)),
             b'R' => Self::Running,
             b'X' => Self::NoProgram(packet.text),
             _ => Self::Failed(packet.text),

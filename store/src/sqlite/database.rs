@@ -424,6 +424,7 @@ fn append(
                 calls::finish(connection, call, columns)?;
             }
             Record::Files(change) => files::insert(connection, change)?,
+            Record::FilesLeft(left) => files::note_left(connection, left)?,
             Record::Prefix(message, prefix) => prefixes::insert(connection, message, prefix)?,
             Record::Event(_) => {}
         }

@@ -1,11 +1,11 @@
 //! States of files before they were changed, grouped in steps. Each content is stored once.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
-use ah_conversation::{FileCause, FileChange, FileState, FileStep, MessageId, Time};
+use ah_conversation::{FileCause, FileChange, FileState, FileStep, FilesLeft, MessageId, Time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 
@@ -15,6 +15,8 @@ use crate::paths::hex;
 /// Words for the kinds of file states.
 const ABSENT: &str = "absent";
 const FILE: &str = "file";
+const FOLDER: &str = "folder";
+const LINK: &str = "link";
 const UNKEPT: &str = "unkept";
 
 /// Inserts the states of files before a change. All changes of a run are one step, in which the first state of each
@@ -27,14 +29,16 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
                 let folders = i64::try_from(*folders).unwrap_or(i64::MAX);
                 (ABSENT, None, Some(folders), None)
             }
-            FileState::File { content, mode } => (FILE, Some(*mode), None, Some(content)),
+            FileState::File { content, mode } => (FILE, Some(*mode), None, Some(&content[..])),
+            FileState::Folder { mode } => (FOLDER, Some(*mode), None, None),
+            FileState::Link { target } => (LINK, None, None, Some(target.as_os_str().as_bytes())),
             FileState::Unkept => (UNKEPT, None, None, None),
         };
         let hash = content.map(|content| hex(&Sha256::digest(content)));
         connection
             .prepare_cached(
                 "INSERT INTO file_states (step, path, kind, mode, folders, hash, content)
-                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, iif(EXISTS (SELECT 1 FROM file_states WHERE hash = ?6), NULL, ?7)
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, iif(EXISTS (SELECT 1 FROM file_states WHERE hash = ?6 AND content NOT NULL), NULL, ?7)
                  WHERE NOT EXISTS (SELECT 1 FROM file_states WHERE step = ?1 AND path = ?2)",
             )?
             .execute(params![
@@ -44,8 +48,43 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
                 mode,
                 folders,
                 hash,
-                content.map(|content| &content[..]),
+                content,
             ])?;
+    }
+    for call in &change.unseen {
+        connection
+            .prepare_cached("INSERT INTO file_notes (step, unseen) VALUES (?, ?)")?
+            .execute(params![step, call])?;
+    }
+    Ok(())
+}
+
+/// Notes when the last step had changed paths.
+pub(super) fn note_left(connection: &Connection, left: &FilesLeft) -> Result<(), Failure> {
+    let last: Option<i64> =
+        connection.query_row("SELECT max(id) FROM file_steps", [], |row| row.get(0))?;
+    let Some(step) = last else {
+        return Ok(());
+    };
+    let Some(paths) = &left.paths else {
+        connection
+            .prepare_cached("DELETE FROM file_notes WHERE step = ? AND path NOT NULL")?
+            .execute([step])?;
+        connection
+            .prepare_cached(
+                "INSERT INTO file_notes (step, path, until_ms)
+                 SELECT step, path, ?2 FROM file_states WHERE step = ?1",
+            )?
+            .execute(params![step, left.until.0])?;
+        return Ok(());
+    };
+    for path in paths {
+        connection
+            .prepare_cached(
+                "INSERT INTO file_notes (step, path, until_ms) VALUES (?, ?, ?)
+                 ON CONFLICT (step, path) WHERE path NOT NULL DO UPDATE SET until_ms = excluded.until_ms",
+            )?
+            .execute(params![step, path.as_os_str().as_bytes(), left.until.0])?;
     }
     Ok(())
 }
@@ -90,6 +129,8 @@ pub(super) fn steps(connection: &Connection) -> Result<Vec<FileStep>, Failure> {
             },
             at: Time(row.get(3)?),
             before: states(connection, number)?,
+            until: left(connection, number)?,
+            unseen: unseen(connection, number)?,
         });
     }
     Ok(steps)
@@ -105,24 +146,56 @@ fn states(
     let mut states = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let path = row.get_ref(0)?.as_bytes()?;
-        states.insert(PathBuf::from(OsStr::from_bytes(path)), state(row)?);
+        states.insert(
+            PathBuf::from(OsStr::from_bytes(path)),
+            state(connection, row)?,
+        );
     }
     Ok(states)
 }
 
-fn state(row: &Row<'_>) -> Result<FileState<String>, Failure> {
+/// Returns when a step had changed each path for the last time.
+fn left(connection: &Connection, step: i64) -> Result<BTreeMap<PathBuf, Time>, Failure> {
+    let mut statement = connection
+        .prepare_cached("SELECT path, until_ms FROM file_notes WHERE step = ? AND path NOT NULL")?;
+    let mut rows = statement.query([step])?;
+    let mut left = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let path = PathBuf::from(OsStr::from_bytes(row.get_ref(0)?.as_bytes()?));
+        left.insert(path, Time(row.get(1)?));
+    }
+    Ok(left)
+}
+
+fn unseen(connection: &Connection, step: i64) -> Result<Vec<String>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT unseen FROM file_notes WHERE step = ? AND unseen NOT NULL ORDER BY rowid",
+    )?;
+    let calls = statement.query_map([step], |row| row.get(0))?;
+    Ok(calls.collect::<Result<_, _>>()?)
+}
+
+fn state(connection: &Connection, row: &Row<'_>) -> Result<FileState<String>, Failure> {
     let kind: String = row.get(1)?;
-    let content: Option<String> = row.get(4)?;
-    Ok(match (kind.as_str(), content) {
+    let hash: Option<String> = row.get(4)?;
+    let mode = |usual| Ok::<_, Failure>(row.get::<_, Option<u32>>(2)?.unwrap_or(usual));
+    Ok(match (kind.as_str(), hash) {
         (ABSENT, _) => {
             let count: Option<i64> = row.get(3)?;
             let folders = usize::try_from(count.unwrap_or(0)).unwrap_or(0);
             FileState::Absent { folders }
         }
-        (FILE, Some(content)) => {
-            let mode = row.get::<_, Option<u32>>(2)?.unwrap_or(0o644);
-            FileState::File { content, mode }
-        }
+        (FILE, Some(content)) => FileState::File {
+            content,
+            mode: mode(0o644)?,
+        },
+        (LINK, Some(hash)) => match content(connection, &hash)? {
+            Some(target) => FileState::Link {
+                target: OsString::from_vec(target).into(),
+            },
+            None => FileState::Unkept,
+        },
+        (FOLDER, _) => FileState::Folder { mode: mode(0o755)? },
         _ => FileState::Unkept,
     })
 }

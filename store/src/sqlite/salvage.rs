@@ -172,6 +172,7 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
         "events",
         "file_steps",
         "file_states",
+        "file_notes",
         "prefixes",
     ] {
         let table = Table::of(fresh, name)?;

@@ -13,7 +13,9 @@
 //! - `tool_calls`: the journal of calls. A finished call keeps its result here until the message of results is stored.
 //! - `file_steps`, `file_states`: states of files before they were changed by a run (`message_id` is its prompt) or by
 //!   a rewind to the state before the step `target`. Each content is stored once, in the first row with its SHA-256; it
-//!   is the last column, so that a search does not load contents. An index would add a page to each session.
+//!   is the last column, so that a search does not load contents.
+//! - `file_notes`: of a step, when it had changed a path (`path`, `until_ms`), or a call whose changes were not seen
+//!   (`unseen`).
 //! - `prefixes`: system prompt and tools as the requests of a branch begin with them, from the request that ends with
 //!   `message_id` on. Each content is stored once, in the first row with its SHA-256. Rows are never changed or removed.
 //! - `lease`: the process that writes, and its epoch.
@@ -120,20 +122,32 @@ CREATE TABLE prefixes (id INTEGER PRIMARY KEY, message_id TEXT NOT NULL, hash TE
     "
 ALTER TABLE messages ADD COLUMN request_id TEXT;
 ",
+    "
+CREATE TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);
+CREATE UNIQUE INDEX file_notes_path ON file_notes (step, path) WHERE path NOT NULL;
+CREATE INDEX file_states_path ON file_states (step, path);
+CREATE INDEX file_states_hash ON file_states (hash) WHERE content NOT NULL;
+",
 ]);
 
 /// Temporary views that make an older conversation readable without migrating it, by `user_version` - 1.
-const TO_READ: [&str; 4] = [
+const TO_READ: [&str; 5] = [
     "
 CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost, NULL AS request_id FROM main.messages;
 ",
     NO_REQUEST_ID,
     NO_REQUEST_ID,
     NO_REQUEST_ID,
+    NO_FILE_NOTES,
 ];
 
 const NO_REQUEST_ID: &str = "
 CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS request_id FROM main.messages;
+CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);
+";
+
+const NO_FILE_NOTES: &str = "
+CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);
 ";
 
 /// Migrations to the current schema of a queue.

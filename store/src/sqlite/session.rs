@@ -117,6 +117,11 @@ impl SessionStore {
         })
     }
 
+    /// Returns the folder of files that are too large for the database. It may be missing.
+    pub fn outputs(&self) -> &Path {
+        &self.outputs
+    }
+
     /// Returns the session's id.
     pub fn id(&self) -> &SessionId {
         &self.id

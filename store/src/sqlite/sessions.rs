@@ -332,7 +332,9 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
             entries(&paths.outputs())
                 .unwrap_or_default()
                 .into_iter()
-                .filter(|path| !referenced.contains(&file_name(path))),
+                .filter(|path| !referenced.contains(&file_name(path)))
+                // They are needed should the session be continued.
+                .filter(|path| !file_name(path).starts_with(Paths::CHANGES)),
         );
     }
     unused

@@ -16,6 +16,7 @@ fn change(cause: FileCause, before: &[(&str, FileState<Arc<[u8]>>)]) -> Record {
             .iter()
             .map(|(path, state)| (PathBuf::from(path), state.clone()))
             .collect(),
+        unseen: Vec::new(),
     })
 }
 

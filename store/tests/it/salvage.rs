@@ -306,7 +306,7 @@ async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for
     rusqlite::Connection::open(paths.database())
         .unwrap()
         .execute_batch(
-            "ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps;
+            "ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE file_notes;
              DROP TABLE prefixes;
              PRAGMA user_version = 1;",
         )

@@ -54,6 +54,15 @@ pub async fn go(
         crate::note(direction.nothing());
         return Ok(None);
     };
+    if rewind.changes.is_empty() {
+        let summary = summary(&rewind, config);
+        crate::note(&format!(
+            "{summary}Nothing to {}: files already match.",
+            direction.verb()
+        ));
+        undo::apply(files, &rewind, config).await?;
+        return Ok(None);
+    }
     if !is_agreed(&rewind, direction, config, link).await {
         return Ok(None);
     }
@@ -72,13 +81,6 @@ pub async fn go(
 
 async fn is_agreed(rewind: &Rewind, direction: Direction, config: &Config, link: &Link) -> bool {
     let (summary, count) = (summary(rewind, config), count(rewind));
-    if rewind.changes.is_empty() {
-        crate::note(&format!(
-            "{summary}Nothing to {}: files already match.",
-            direction.verb()
-        ));
-        return false;
-    }
     let mut asker = Asker::open(&link.inputs);
     let _closer = asker.closer();
     let head = format!("{}: {count} would change", direction.verb());

@@ -10,7 +10,7 @@
     not(test),
     expect(dead_code, reason = "the other architecture is for tests")
 )]
-pub(super) enum Architecture {
+pub(in crate::linux) enum Architecture {
     X86_64,
     Aarch64,
 }
@@ -59,7 +59,7 @@ pub(super) type Call = (&'static str, u32, u32);
 const NONE: u32 = u32::MAX;
 
 /// Returns the number of a call, which must be in the table; `None` if the architecture lacks it.
-pub(super) fn number(architecture: Architecture, name: &str) -> Option<u32> {
+pub(in crate::linux) fn number(architecture: Architecture, name: &str) -> Option<u32> {
     let mut calls = GROUPS.iter().flat_map(|group| group.calls);
     let call = calls
         .find(|call| call.0 == name)

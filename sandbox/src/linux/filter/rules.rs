@@ -5,7 +5,7 @@ use crate::access::Tier;
 
 /// Test of the lower half of an argument; the kernel reads no more of these arguments.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ArgumentTest {
+pub(in crate::linux) enum ArgumentTest {
     Equal(u8, u32),
     /// Equal after masking: argument, mask, value.
     Masked(u8, u32, u32),

@@ -1,0 +1,334 @@
+//! The journal of files that confined commands change: the state of each before its first change in a run.
+//!
+//! The sandbox stops a command before each change ([`ah_sandbox::Recorder`]); what is there is written to a file of the
+//! session first, and only then the change happens. With the result of the call the entries go to the store, and the file
+//! goes. If this process is killed in between, the file stays, and [`recover`] brings its entries to the store before
+//! the next use of the session.
+//!
+//! Not kept: contents above the limits below, what rules hide from tools, and git's own files. All of them are named.
+
+mod entry;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use ah_agent::checkpoint::MAX_BYTES;
+use ah_agent::{CommandFiles, SeenFiles};
+use ah_conversation::{
+    FileCause, FileChange, FileState, FilesLeft, HiddenFiles, MessageId, Record, Store as _,
+    StoreError, Time,
+};
+use ah_sandbox::{Recorder, UpcomingChange};
+use ah_store::{Paths, SessionStore};
+
+/// Contents kept of one run, in bytes.
+const MAX_RUN: u64 = 64 * 1024 * 1024;
+
+type State = FileState<Arc<[u8]>>;
+
+/// Journal of one session.
+pub struct CommandJournal {
+    /// Workspace folders without symbolic links.
+    roots: Vec<PathBuf>,
+    hidden: HiddenFiles,
+    /// Folder of the journals.
+    folder: PathBuf,
+    state: Mutex<JournalState>,
+}
+
+#[derive(Default)]
+struct JournalState {
+    run: Option<MessageId>,
+    /// Paths whose states before the run are known.
+    kept: HashSet<PathBuf>,
+    /// Paths that have changed since they were taken.
+    changed: BTreeSet<PathBuf>,
+    unseen: Vec<String>,
+    /// Bytes of content kept of the run.
+    bytes: u64,
+    has_git_changed: bool,
+    /// Other names of files with several, by device and inode; searched for once in a run.
+    names: Option<HashMap<(u64, u64), Vec<PathBuf>>>,
+    /// The file that is written, if there are entries.
+    file: Option<(PathBuf, File)>,
+    /// Files whose entries were taken.
+    taken: Vec<PathBuf>,
+    /// Number of the next file.
+    next: usize,
+}
+
+impl CommandJournal {
+    /// Creates the journal of a session, of changes below `roots`, which have no symbolic links. Of what is hidden, no
+    /// content is kept.
+    pub fn new(store: &SessionStore, roots: Vec<PathBuf>, hidden: HiddenFiles) -> Self {
+        Self {
+            roots,
+            hidden,
+            folder: store.outputs().to_owned(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Ignores poison: a recorder does not panic, and an entry that is missing is all that could be wrong.
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the state of what was found, which is not read if it is hidden or too much.
+    fn state(&self, path: &Path, found: Option<BorrowedFd<'_>>, left: u64) -> State {
+        let Some(found) = found else {
+            return FileState::Absent { folders: 0 };
+        };
+        let read = || -> io::Result<State> {
+            let file = format!("/proc/self/fd/{}", found.as_raw_fd());
+            let metadata = fs::metadata(&file)?;
+            let mode = metadata.permissions().mode() & 0o7777;
+            if metadata.is_dir() {
+                return Ok(FileState::Folder { mode });
+            }
+            if metadata.is_file() {
+                if metadata.len() > MAX_BYTES.min(left) || self.hidden.hides(path) {
+                    return Ok(FileState::Unkept);
+                }
+                let content = fs::read(&file)?.into();
+                return Ok(FileState::File { content, mode });
+            }
+            // The descriptor is of the link itself.
+            let target = rustix::fs::readlinkat(found, "", Vec::new());
+            Ok(target.map_or(FileState::Unkept, |target| FileState::Link {
+                target: std::ffi::OsString::from_vec(target.into_bytes()).into(),
+            }))
+        };
+        read().unwrap_or(FileState::Unkept)
+    }
+}
+
+impl Recorder for CommandJournal {
+    fn covers(&self, path: &Path) -> bool {
+        let mut roots = self.roots.iter();
+        roots.any(|root| path != root && path.starts_with(root))
+    }
+
+    fn before(&self, change: UpcomingChange<'_>) {
+        let mut journal = self.lock();
+        if journal.run.is_none() {
+            return;
+        }
+        let path = change.path;
+        if let Some(inside) = inside_git(path) {
+            journal.has_git_changed |= is_git_state(&inside);
+            return;
+        }
+        let left = MAX_RUN.saturating_sub(journal.bytes);
+        let is_known = journal.kept.contains(path);
+        if !is_known {
+            let state = self.state(path, change.found, left);
+            journal.keep(&self.folder, path, &state);
+            if let (true, Some(found)) = (change.is_in_place, change.found) {
+                for other in journal.other_names(found, &self.roots) {
+                    if other != path && !journal.kept.contains(&other) {
+                        journal.keep(&self.folder, &other, &state);
+                    }
+                    journal.changed.insert(other);
+                }
+            }
+        }
+        journal.changed.insert(path.to_owned());
+    }
+}
+
+impl CommandFiles for CommandJournal {
+    fn begin(&self, run: &MessageId) {
+        let mut journal = self.lock();
+        if journal.run.as_ref() != Some(run) {
+            // The rest of an earlier run is recovered with the next use of the session.
+            journal.file = None;
+            journal.run = Some(run.clone());
+            journal.kept = HashSet::new();
+            journal.bytes = 0;
+            journal.names = None;
+            journal.has_git_changed = false;
+        }
+    }
+
+    fn take(&self) -> SeenFiles {
+        let mut journal = self.lock();
+        let mut before = Vec::new();
+        if let Some((path, _)) = journal.file.take() {
+            match fs::read(&path) {
+                Ok(bytes) => before = entry::parse(&bytes).map_or(Vec::new(), |(_, states)| states),
+                Err(error) => journal
+                    .unseen
+                    .push(format!("the journal of changes: {error}")),
+            }
+            journal.taken.push(path);
+        }
+        if std::mem::take(&mut journal.has_git_changed) {
+            journal
+                .unseen
+                .push("git: commits, branches or stashes".to_owned());
+        }
+        SeenFiles {
+            before,
+            changed: std::mem::take(&mut journal.changed).into_iter().collect(),
+            unseen: std::mem::take(&mut journal.unseen),
+        }
+    }
+
+    fn stored(&self) {
+        for path in std::mem::take(&mut self.lock().taken) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl JournalState {
+    /// Writes an entry, after which the change may happen.
+    fn keep(&mut self, folder: &Path, path: &Path, state: &State) {
+        if let FileState::File { content, .. } = state {
+            self.bytes += content.len() as u64;
+        }
+        let written = self.file(folder).and_then(|file| {
+            // In one piece: a reader finds the whole entry or none.
+            file.write_all(&entry::of(path, state))
+        });
+        if let Err(error) = written {
+            self.unseen.push(format!("{}: {error}", path.display()));
+        }
+        self.kept.insert(path.to_owned());
+    }
+
+    fn file(&mut self, folder: &Path) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            fs::create_dir_all(folder)?;
+            let path = loop {
+                let path = folder.join(format!("{}{}", Paths::CHANGES, self.next));
+                self.next += 1;
+                if !path.exists() {
+                    break path;
+                }
+            };
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            let run = self.run.as_ref().map_or("", MessageId::as_str);
+            file.write_all(&entry::header(run))?;
+            self.file = Some((path, file));
+        }
+        let missing = || io::Error::other("no journal");
+        self.file.as_mut().map(|(_, file)| file).ok_or_else(missing)
+    }
+
+    /// Returns the names in the workspace of a file that has several.
+    fn other_names(&mut self, found: BorrowedFd<'_>, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let Ok(found) = fs::metadata(format!("/proc/self/fd/{}", found.as_raw_fd())) else {
+            return Vec::new();
+        };
+        if !found.is_file() || found.nlink() < 2 {
+            return Vec::new();
+        }
+        let names = self.names.get_or_insert_with(|| shared_names(roots));
+        let names = names.get(&(found.dev(), found.ino()));
+        names.cloned().unwrap_or_default()
+    }
+}
+
+impl Drop for CommandJournal {
+    fn drop(&mut self) {
+        self.stored();
+    }
+}
+
+/// Brings entries of a killed process to the store. To be called before the session's file steps are read.
+///
+/// # Errors
+///
+/// If the store cannot be written. The journals stay then.
+pub async fn recover(store: &SessionStore) -> Result<(), StoreError> {
+    let entries = fs::read_dir(store.outputs())
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut journals: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(is_journal))
+        .collect();
+    journals.sort();
+    for path in journals {
+        let changed_at = fs::metadata(&path).and_then(|journal| journal.modified());
+        if let Some((run, before)) = fs::read(&path).ok().and_then(|bytes| entry::parse(&bytes)) {
+            // The last change came just after its entry.
+            let until = Time(changed_at.map_or(0, milliseconds) + 1000);
+            let paths = before.iter().map(|(path, _)| path.clone()).collect();
+            let change = FileChange {
+                cause: FileCause::Run(MessageId::from(run.as_str())),
+                at: until,
+                before,
+                unseen: Vec::new(),
+            };
+            let left = FilesLeft {
+                paths: Some(paths),
+                until,
+            };
+            store
+                .append(vec![Record::Files(change), Record::FilesLeft(left)])
+                .await?;
+        }
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn is_journal(name: &OsStr) -> bool {
+    name.as_encoded_bytes()
+        .starts_with(Paths::CHANGES.as_bytes())
+}
+
+fn milliseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX / 2)
+    })
+}
+
+/// Returns the rest of the path behind `.git`, if that is in it.
+fn inside_git(path: &Path) -> Option<PathBuf> {
+    let mut parts = path.components();
+    parts.find(|part| part.as_os_str() == ".git")?;
+    Some(parts.as_path().to_owned())
+}
+
+/// Whether a file of git is about commits, branches or stashes. Its index is written by commands that change nothing.
+fn is_git_state(inside: &Path) -> bool {
+    inside.starts_with("refs") || inside.starts_with("HEAD.lock") || inside.starts_with("HEAD")
+}
+
+/// Returns the names of all files below `roots` that have several, by device and inode.
+fn shared_names(roots: &[PathBuf]) -> HashMap<(u64, u64), Vec<PathBuf>> {
+    let mut names: HashMap<_, Vec<PathBuf>> = HashMap::new();
+    let mut folders = roots.to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else {
+                continue;
+            };
+            if found.is_dir() {
+                folders.push(entry.path());
+            } else if found.is_file() && found.nlink() > 1 {
+                let names = names.entry((found.dev(), found.ino())).or_default();
+                names.push(entry.path());
+            }
+        }
+    }
+    names
+}

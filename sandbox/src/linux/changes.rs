@@ -1,0 +1,97 @@
+//! Learns of file changes by a command before they happen.
+//!
+//! The filter of system calls stops every call that may create, change or remove a file until this process has answered
+//! (seccomp's user notification). Here the paths of such a call are resolved as the command sees them, and the recorder
+//! is told. Then the call continues as if nothing had been between: this is no barrier, and the answer never refuses. A
+//! program that changes a path in its memory during the call can evade the record, and nothing else.
+
+mod call;
+mod view;
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+pub(super) use self::call::watched;
+use self::view::Change;
+use crate::recorder::Recorder;
+
+/// The recorder of a sandbox, which may come after it.
+pub(super) type RecorderCell = Arc<Mutex<Option<Arc<dyn Recorder>>>>;
+
+/// Requests to the listener: `_IOWR('!', 0, struct seccomp_notif)` and its like.
+const RECEIVE: libc::c_ulong = request(3, 0, size_of::<libc::seccomp_notif>());
+const SEND: libc::c_ulong = request(3, 1, size_of::<libc::seccomp_notif_resp>());
+const IS_VALID: libc::c_ulong = request(1, 2, size_of::<u64>());
+const SET_FLAGS: libc::c_ulong = request(1, 4, size_of::<u64>());
+/// The answer wakes the command on the same processor. Kernels before 6.6 do not know it.
+const WAKE_HERE: u64 = 1;
+
+const fn request(direction: usize, number: usize, size: usize) -> libc::c_ulong {
+    (direction << 30 | size << 16 | (b'!' as usize) << 8 | number) as libc::c_ulong
+}
+
+/// Serves the listener of a command's filter on a thread of its own, until every process with the filter has ended.
+pub(super) fn serve(listener: OwnedFd, recorder: Arc<dyn Recorder>) -> io::Result<()> {
+    // SAFETY: the request has a number as its argument.
+    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, WAKE_HERE) };
+    let thread = thread::Builder::new().name("file changes".to_owned());
+    thread.spawn(move || {
+        while let Some(notification) = next(&listener) {
+            let changes = Change::all_of(&notification);
+            // The process may have ended meanwhile, and its number be that of another.
+            if !changes.is_empty() && is_valid(&listener, notification.id) {
+                for change in changes {
+                    change.tell(&*recorder);
+                }
+            }
+            go_on(&listener, notification.id);
+        }
+    })?;
+    Ok(())
+}
+
+/// Waits for the next call; `None` if there will be none.
+fn next(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
+    loop {
+        let mut polled = [PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut polled, None) {
+            Err(Errno::INTR) => continue,
+            Err(_) => return None,
+            Ok(_) if !polled[0].revents().contains(PollFlags::IN) => return None,
+            Ok(_) => {}
+        }
+        // SAFETY: a structure of numbers; the kernel demands zeroes.
+        let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the argument is the structure that the request fills.
+        let result =
+            unsafe { libc::ioctl(listener.as_raw_fd(), RECEIVE as _, &raw mut notification) };
+        match (result, Errno::from_io_error(&io::Error::last_os_error())) {
+            (0, _) => return Some(notification),
+            // The call was interrupted before it was received.
+            (_, Some(Errno::INTR | Errno::NOENT)) => {}
+            _ => return None,
+        }
+    }
+}
+
+fn is_valid(listener: &OwnedFd, id: u64) -> bool {
+    // SAFETY: the argument is the number that the request reads.
+    unsafe { libc::ioctl(listener.as_raw_fd(), IS_VALID as _, &raw const id) == 0 }
+}
+
+fn go_on(listener: &OwnedFd, id: u64) {
+    let response = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: 0,
+        flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+    };
+    // SAFETY: the argument is the structure that the request reads. It fails only if the caller has ended.
+    unsafe { libc::ioctl(listener.as_raw_fd(), SEND as _, &raw const response) };
+}
