@@ -372,6 +372,9 @@ pub struct SandboxExec {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its fields say it")]
     pub hosts: Hosts,
+    /// Show what the command changed, and take it back unless you want to keep it
+    #[arg(long)]
+    pub preview: bool,
     /// The command
     #[arg(value_name = "CMD", required = true, last = true)]
     pub command: Vec<OsString>,

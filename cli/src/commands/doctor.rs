@@ -76,6 +76,7 @@ fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
     checks.push(terminal(environment));
     checks.push(shell(environment));
     checks.push(sandbox());
+    checks.extend(machine::command_changes(config));
     checks.extend(stores::linked(environment.cwd()));
     checks.push(git(environment));
     checks

@@ -1,5 +1,7 @@
 //! `ah sandbox`: runs a command in the sandbox, and checks the sandbox.
 
+mod preview;
+
 use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -7,6 +9,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use ah_sandbox::{Guarantee, Invocation, SetupError, Streams, Terminal, Tier};
 use serde_json::{Value, json};
 
+use self::preview::Preview;
+use super::place::block_on;
 use crate::args::json::Json;
 use crate::args::subcommands::{SandboxAction, SandboxExec};
 use crate::commands::output::{print, print_json};
@@ -56,6 +60,9 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
     } else {
         Terminal::Detached
     };
+    let preview = { exec.preview }
+        .then(|| Preview::begin(&sandbox, config))
+        .transpose()?;
     let (program, arguments) = exec.command.split_first().expect("the parser demands one");
     let streams = Streams::inherited()
         .map_err(|error| Error::failure(format!("cannot pass on the standard streams: {error}")))?;
@@ -84,6 +91,9 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         ah_terminal::warn(&format!("moved aside forbidden files: {}", path.display()));
     }
     let status = status.map_err(|error| Error::failure(format!("lost the command: {error}")))?;
+    if let Some(preview) = preview {
+        block_on(preview.end(config))?;
+    }
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     Ok(code
         .and_then(|code| u8::try_from(code).ok())

@@ -96,7 +96,7 @@ fn to_json(rewind: &Rewind, is_dry: bool) -> Value {
 }
 
 /// Formats a file's change as a unified diff.
-fn unified(edit: &FileEdit, config: &Config) -> String {
+pub fn unified(edit: &FileEdit, config: &Config) -> String {
     let path = show(&edit.path, config);
     let (before, after) = (&edit.then, &edit.now);
     let name = |side: &str, state| match state {

@@ -72,6 +72,7 @@ mod tools;
 mod tree;
 mod trust;
 mod undo;
+mod undo_commands;
 mod web;
 mod wire;
 mod without_namespaces;

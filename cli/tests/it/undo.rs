@@ -171,7 +171,8 @@ fn what_tools_changed_is_taken_back_and_brought_forth() {
           "is_there": true
         }
       ],
-      "left": []
+      "left": [],
+      "unseen": []
     }
     exit code 0
     "#);

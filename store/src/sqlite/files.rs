@@ -19,6 +19,11 @@ const FOLDER: &str = "folder";
 const LINK: &str = "link";
 const UNKEPT: &str = "unkept";
 
+/// Contents kept of one session, in bytes. Beyond it, those of the oldest steps go.
+const MAX_KEPT: i64 = 256 * 1024 * 1024;
+/// Contents of a change that make it worth while to count all.
+const MUCH: usize = 1024 * 1024;
+
 /// Inserts the states of files before a change. All changes of a run are one step, in which the first state of each
 /// file counts; each rewind is a step of its own.
 pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(), Failure> {
@@ -51,10 +56,45 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
                 content,
             ])?;
     }
+    let contents = change.before.iter().map(|(_, state)| match state {
+        FileState::File { content, .. } => content.len(),
+        _ => 0,
+    });
+    // Small changes add up, too.
+    if contents.sum::<usize>() > MUCH || step % 64 == 0 {
+        drop_oldest(connection, MAX_KEPT)?;
+    }
     for call in &change.unseen {
         connection
             .prepare_cached("INSERT INTO file_notes (step, unseen) VALUES (?, ?)")?
             .execute(params![step, call])?;
+    }
+    Ok(())
+}
+
+/// Drops the oldest contents until no more than `most` bytes are kept. Their files count as not kept then.
+fn drop_oldest(connection: &Connection, most: i64) -> Result<(), Failure> {
+    let mut kept: i64 = connection.query_row(
+        "SELECT coalesce(sum(length(content)), 0) FROM file_states WHERE content NOT NULL",
+        [],
+        |row| row.get(0),
+    )?;
+    while kept > most {
+        let oldest: Option<(String, i64)> = connection
+            .prepare_cached(
+                "SELECT hash, length(content) FROM file_states WHERE content NOT NULL ORDER BY rowid LIMIT 1",
+            )?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((hash, length)) = oldest else {
+            return Ok(());
+        };
+        connection
+            .prepare_cached(
+                "UPDATE file_states SET kind = ?, hash = NULL, content = NULL WHERE hash = ?",
+            )?
+            .execute([UNKEPT, &hash])?;
+        kept -= length;
     }
     Ok(())
 }
@@ -207,4 +247,42 @@ pub(super) fn content(connection: &Connection, hash: &str) -> Result<Option<Vec<
         .query_row([hash], |row| row.get(0))
         .optional()?;
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_contents_go_first_and_all_their_files_with_them() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::schema::CONVERSATION
+            .migrate(&mut connection)
+            .unwrap();
+        let file = |byte: u8| FileState::File {
+            content: Arc::from(vec![byte; 100]),
+            mode: 0o644,
+        };
+        for (run, files) in [("1", [("a", 1), ("b", 2)]), ("2", [("c", 1), ("d", 3)])] {
+            let change = FileChange {
+                cause: FileCause::Run(MessageId::from(run)),
+                at: Time(0),
+                before: files.map(|(name, byte)| (name.into(), file(byte))).into(),
+                unseen: Vec::new(),
+            };
+            insert(&connection, &change).unwrap();
+        }
+        drop_oldest(&connection, 250).unwrap();
+        let kept = |path: &str| {
+            let steps = steps(&connection).unwrap();
+            let mut states = steps.into_iter().flat_map(|step| step.before);
+            let (_, state) = states
+                .find(|(name, _)| *name == PathBuf::from(path))
+                .unwrap();
+            matches!(state, FileState::File { .. })
+        };
+        assert_eq!(["a", "b", "c", "d"].map(kept), [false, true, false, true]);
+    }
 }

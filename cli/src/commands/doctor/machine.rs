@@ -1,5 +1,7 @@
 //! Checks of the machine: terminal, shell, sandbox, git.
 
+use ah::confinement::{self, SandboxGrants};
+use ah_config::Config;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;
@@ -56,6 +58,22 @@ pub fn sandbox() -> Check {
             ..Check::note("sandbox", tried.summary())
         }
     }
+}
+
+/// Reports whether `ah undo` gives back what commands change; nothing without a sandbox.
+pub fn command_changes(config: &Config) -> Option<Check> {
+    let sandbox = confinement::sandbox(config, &SandboxGrants::default()).ok()?;
+    sandbox.probe().ok()?;
+    Some(match sandbox.can_record_changes() {
+        true => Check::fine(
+            "undo",
+            "file changes by commands in the sandbox are recorded",
+        ),
+        false => Check::note(
+            "undo",
+            "file changes by commands are not seen here: `ah undo` names the commands",
+        ),
+    })
 }
 
 pub fn git(environment: &Environment) -> Check {
