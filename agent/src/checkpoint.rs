@@ -114,13 +114,21 @@ fn file_time() -> Time {
 /// Reads the state of a path. An unreadable file counts as not kept.
 fn state(path: &Path) -> FileState<Arc<[u8]>> {
     match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => FileState::Absent {
-            folders: path
-                .ancestors()
-                .skip(1)
-                .take_while(|folder| fs::symlink_metadata(folder).is_err())
-                .count(),
-        },
+        // Below a file there is nothing either.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            FileState::Absent {
+                folders: path
+                    .ancestors()
+                    .skip(1)
+                    .take_while(|folder| fs::symlink_metadata(folder).is_err())
+                    .count(),
+            }
+        }
         Ok(found) if found.is_dir() => FileState::Folder {
             mode: found.permissions().mode() & 0o7777,
         },

@@ -55,7 +55,7 @@ struct JournalState {
     /// Bytes of content kept of the run.
     bytes: u64,
     has_git_changed: bool,
-    /// Other names of files with several, by device and inode; searched for once in a run.
+    /// Names of files with several, by device and inode; searched for once in a call, which may make more.
     names: Option<HashMap<(u64, u64), Vec<PathBuf>>>,
     /// The file that is written, if there are entries.
     file: Option<(PathBuf, File)>,
@@ -154,13 +154,13 @@ impl CommandFiles for CommandJournal {
             journal.run = Some(run.clone());
             journal.kept = HashSet::new();
             journal.bytes = 0;
-            journal.names = None;
             journal.has_git_changed = false;
         }
     }
 
     fn take(&self) -> SeenFiles {
         let mut journal = self.lock();
+        journal.names = None;
         let mut before = Vec::new();
         if let Some((path, _)) = journal.file.take() {
             match fs::read(&path) {
