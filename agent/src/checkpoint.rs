@@ -12,25 +12,22 @@
 //! kept, or files that somebody else has changed since.
 
 mod rewind;
+mod state;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use ah_conversation::{
-    Access, Clock, FileCause, FileChange, FileState, FileStep, FilesLeft, Message, MessageId,
-    Record, Store, StoreError, Time, place_of, redo, undo,
+    Access, Clock, FileCause, FileChange, FileStep, FilesLeft, Message, MessageId, Record, Store,
+    StoreError, place_of, redo, undo,
 };
 
 pub use self::rewind::{FileEdit, Rewind, SkippedFile};
+pub use self::state::MAX_BYTES;
+use self::state::{file_time, state};
 use crate::Session;
 use crate::ports::CommandFiles;
-
-/// Bigger files are not kept, and so not restored.
-pub const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Returns a record with the current state of the files that a call of the run `run` will write, to be stored before
 /// the call runs; `None` if it writes none. `unseen` names the call if [its changes are not seen](is_unseen).
@@ -101,62 +98,6 @@ pub(crate) fn after(
         }));
     }
     records
-}
-
-/// Returns the time that the file system gives to changes now. It is not that of [`Clock`], which may be one of tests.
-fn file_time() -> Time {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Time(since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    }))
-}
-
-/// Reads the state of a path. An unreadable file counts as not kept.
-fn state(path: &Path) -> FileState<Arc<[u8]>> {
-    match fs::symlink_metadata(path) {
-        // Below a file there is nothing either.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            FileState::Absent {
-                folders: path
-                    .ancestors()
-                    .skip(1)
-                    .take_while(|folder| fs::symlink_metadata(folder).is_err())
-                    .count(),
-            }
-        }
-        Ok(found) if found.is_dir() => FileState::Folder {
-            mode: found.permissions().mode() & 0o7777,
-        },
-        Ok(found) if found.is_symlink() => match fs::read_link(path) {
-            Ok(target) => FileState::Link { target },
-            Err(_) => FileState::Unkept,
-        },
-        Ok(found) if found.is_file() && found.len() <= MAX_BYTES => match read(path) {
-            Ok((content, mode)) if content.len() as u64 <= MAX_BYTES => FileState::File {
-                content: content.into(),
-                mode,
-            },
-            Ok(_) | Err(_) => FileState::Unkept,
-        },
-        Ok(_) | Err(_) => FileState::Unkept,
-    }
-}
-
-fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)?;
-    let mode = file.metadata()?.permissions().mode() & 0o7777;
-    let mut content = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut content)?;
-    Ok((content, mode))
 }
 
 /// The files changed by a session, for undo and redo, also during a run.

@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use ah_agent::checkpoint::MAX_BYTES;
@@ -29,10 +29,10 @@ use ah_conversation::{
 use ah_sandbox::{Recorder, UpcomingChange};
 use ah_store::{Paths, SessionStore};
 
+use self::entry::State;
+
 /// Contents kept of one run, in bytes.
 const MAX_RUN: u64 = 64 * 1024 * 1024;
-
-type State = FileState<Arc<[u8]>>;
 
 /// Journal of one session.
 pub struct CommandJournal {

@@ -14,7 +14,7 @@ use ah_conversation::{
 };
 use similar::{ChangeTag, TextDiff};
 
-use super::{file_time, state};
+use super::state::{file_time, state};
 
 /// Maximum size for a line diff; for bigger files only the lines are counted.
 const MAX_COMPARED: usize = 1024 * 1024;

@@ -269,6 +269,17 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The tiers of the sandbox, each of which sees file changes.
+const TIERS: [&str; 3] = [
+    "--sandbox=full",
+    "--sandbox=namespaces",
+    "--sandbox=landlock",
+];
+
+fn tier(random: &mut Random) -> &'static str {
+    TIERS[random.below(3) as usize]
+}
+
 /// A random command line that changes files.
 fn deed(random: &mut Random) -> String {
     const PATHS: [&str; 10] = [
@@ -349,7 +360,8 @@ fn any_commands_are_undone_and_redone() {
             let turns = lines.iter().map(|line| bash(line)).chain([says("Done.")]);
             let model = world.scenario(&run.to_string(), turns);
             trees.push(tree(&world));
-            world.ah(["-m", &model, "--sandbox", "go"]).run().expect(0);
+            let arguments = ["-m", &model, tier(&mut random), "go"];
+            world.ah(arguments).run().expect(0);
         }
         let done = tree(&world);
         let lines = runs.concat().join("\n");
@@ -399,7 +411,8 @@ fn a_kill_while_commands_change_files_is_undone() {
         let endless = format!("while :; do\n{script}\ndone");
         let model = world.scenario("endless", [bash(&endless), says("Done.")]);
         let before = tree(&world);
-        let running = world.ah(["-m", &model, "--sandbox", "go"]).start();
+        let arguments = ["-m", &model, tier(&mut random), "go"];
+        let running = world.ah(arguments).start();
         ah_testkit::wait::until("the command", || world.file("started").exists());
         let until = random.below(300);
         for _ in 0..until {

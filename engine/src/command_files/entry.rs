@@ -3,10 +3,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ah_conversation::FileState;
 
-use super::State;
+/// State of a path with its content.
+pub(super) type State = FileState<Arc<[u8]>>;
 
 /// Returns the beginning of a journal.
 pub(super) fn header(run: &str) -> Vec<u8> {

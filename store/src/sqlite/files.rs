@@ -278,9 +278,7 @@ mod tests {
         let kept = |path: &str| {
             let steps = steps(&connection).unwrap();
             let mut states = steps.into_iter().flat_map(|step| step.before);
-            let (_, state) = states
-                .find(|(name, _)| *name == PathBuf::from(path))
-                .unwrap();
+            let (_, state) = states.find(|(name, _)| name.as_os_str() == path).unwrap();
             matches!(state, FileState::File { .. })
         };
         assert_eq!(["a", "b", "c", "d"].map(kept), [false, true, false, true]);
