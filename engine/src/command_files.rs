@@ -147,6 +147,8 @@ impl Recorder for CommandJournal {
 
 impl CommandFiles for CommandJournal {
     fn begin(&self, run: &MessageId) {
+        // Without namespaces, a folder that comes while a command runs could be the command's, and is moved aside.
+        let _ = fs::create_dir_all(&self.folder);
         let mut journal = self.lock();
         if journal.run.as_ref() != Some(run) {
             // The rest of an earlier run is recovered with the next use of the session.
@@ -246,6 +248,8 @@ impl JournalState {
 impl Drop for CommandJournal {
     fn drop(&mut self) {
         self.stored();
+        // It stays if anything is in it.
+        let _ = fs::remove_dir(&self.folder);
     }
 }
 

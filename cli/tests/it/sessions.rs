@@ -368,7 +368,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 73728
+  "bytes": 90112
 }
 exit code 0
 "#);
