@@ -79,7 +79,9 @@ pub fn dist(arguments: &[&str]) -> Result<()> {
         }
         binaries.push((*platform, binary));
     }
-    let files = packed(&release, &binaries)?;
+    let here = binaries.iter().find(|(platform, _)| platform.is_here());
+    let (_, here) = here.context("the manual needs a binary that runs on this machine")?;
+    let files = packed(&release, &binaries, &documents(here)?)?;
     let folder = root().join(FOLDER);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
@@ -116,14 +118,11 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
 }
 
 /// Returns all published files. Those that need every platform are left out if one is missing.
-///
-/// # Errors
-/// If no binary runs on this machine: the manual and the completions come from it.
-pub fn packed(release: &Release, binaries: &[(Platform, Vec<u8>)]) -> Result<Files> {
-    let here = binaries.iter().find(|(platform, _)| platform.is_here());
-    let (_, here) = here.context("the manual needs a binary that runs on this machine")?;
-    let documents = documents(here)?;
-
+pub fn packed(
+    release: &Release,
+    binaries: &[(Platform, Vec<u8>)],
+    documents: &[Entry],
+) -> Result<Files> {
     let mut files = Files::new();
     let mut checksums = BTreeMap::new();
     for (platform, binary) in binaries {
@@ -168,7 +167,7 @@ pub fn write(folder: &Path, files: &Files) -> Result<()> {
 }
 
 /// Returns the manual pages and completion scripts, as the binary writes them.
-fn documents(binary: &[u8]) -> Result<Vec<Entry>> {
+pub fn documents(binary: &[u8]) -> Result<Vec<Entry>> {
     let folder = tempfile::tempdir()?;
     let (program, pages) = (folder.path().join("ah"), folder.path().join("pages"));
     fs::write(&program, binary)?;
