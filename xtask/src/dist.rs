@@ -204,3 +204,29 @@ fn sha256(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binstall_finds_the_archive_and_the_program_in_it() {
+        let manifest = fs::read_to_string(root().join("cli/Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        let rules = &manifest["package"]["metadata"]["binstall"];
+        let release = Release::of_checkout().unwrap();
+        for platform in PLATFORMS {
+            let filled = |rule: &str| {
+                let text = rules[rule].as_str().unwrap();
+                text.replace("{ repo }", &release.repository)
+                    .replace("{ version }", &release.version)
+                    .replace("{ target }", &platform.target())
+                    .replace("{ bin }", "ah")
+            };
+            let name = release.name(platform);
+            let archive = release.address(&format!("{name}.tar.gz"));
+            assert_eq!(filled("pkg-url"), archive);
+            assert_eq!(filled("bin-dir"), format!("{name}/ah"));
+        }
+    }
+}
