@@ -5,7 +5,9 @@
 //! Nothing is published here: that is for `.github/workflows/release.yml`.
 
 pub mod archive;
+mod crates;
 mod musl;
+mod notices;
 mod npm;
 mod recipes;
 pub mod release;
@@ -23,6 +25,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::archive::{Entry, read, tar_gz};
 use self::musl::Build;
+use self::notices::NOTICES;
 use self::release::{PLATFORMS, Platform, Release};
 use crate::workspace::{output, root};
 
@@ -62,14 +65,14 @@ pub fn dist(arguments: &[&str]) -> Result<()> {
     let mut binaries = Vec::new();
     for platform in &plan.platforms {
         let build = |target: &str| {
-            let target = root().join("target").join(target);
+            let target = root().join(target);
             let profile = plan.profile;
             let path = Build { profile, target }.binary(&release, *platform, &zig)?;
             Ok::<_, anyhow::Error>((read(&path)?, path))
         };
-        let (binary, path) = build("published")?;
+        let (binary, path) = build("target")?;
         if plan.twice {
-            let (again, second) = build("published-again")?;
+            let (again, second) = build("target/again")?;
             ensure!(
                 binary == again,
                 "{} and {} differ",
@@ -131,15 +134,18 @@ pub fn packed(
         for text in TEXTS {
             entries.push(Entry::of_repository(text)?);
         }
+        let crates = crates::in_binary(*platform)?;
+        let notices = Entry::file(NOTICES, notices::notices(&crates)?);
+        entries.push(notices.clone());
         entries.extend(documents.iter().cloned());
         let entries: Vec<Entry> = entries.into_iter().map(|it| it.within(&name)).collect();
         let archive = tar_gz(&entries, release.time)?;
         checksums.insert(platform.architecture, sha256(&archive));
         files.insert(format!("{name}.tar.gz"), archive);
-        let bill = sbom::bill(release, *platform)?;
+        let bill = sbom::bill(release, &crates)?;
         files.insert(format!("{name}.cdx.json"), bill.into_bytes());
-        files.extend([npm::program(release, *platform, binary)?]);
-        files.extend([wheel::wheel(release, *platform, binary)?]);
+        files.extend([npm::program(release, *platform, binary, notices.clone())?]);
+        files.extend([wheel::wheel(release, *platform, binary, notices)?]);
     }
     files.extend([npm::launcher(release)?]);
     if checksums.len() == PLATFORMS.len() {

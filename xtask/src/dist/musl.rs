@@ -18,7 +18,7 @@ use crate::workspace::{COMMAND_LINE, cargo, output, root, run};
 /// The pinned version of Zig.
 const PINS: &str = "interop/zig/requirements.txt";
 /// Calls Zig as the C compiler of the platform in its own name, `x86_64-cc`. Zig has other names for platforms than those
-/// that its callers give.
+/// that its callers give, and without optimization it adds checks that need a library of its own.
 const COMPILER: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 name=$(basename "$0")
@@ -30,7 +30,7 @@ for argument do
   esac
 done
 export ZIG_GLOBAL_CACHE_DIR="$here/../zig"
-exec "$here/python" -m ziglang cc -target "${name%-cc}-linux-musl" "$@"
+exec "$here/python" -m ziglang cc -target "${name%-cc}-linux-musl" -fno-sanitize=undefined "$@"
 "#;
 const ARCHIVER: &str = "#!/bin/sh\nexec \"$(dirname \"$0\")/python\" -m ziglang ar \"$@\"\n";
 const ARCHIVER_NAME: &str = "zig-ar";

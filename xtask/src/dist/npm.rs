@@ -33,7 +33,14 @@ pub fn launcher(release: &Release) -> Result<(String, Vec<u8>)> {
 }
 
 /// Returns the package with the program for a platform, and its file name.
-pub fn program(release: &Release, platform: Platform, binary: &[u8]) -> Result<(String, Vec<u8>)> {
+///
+/// `notices` are the licences of what is in it.
+pub fn program(
+    release: &Release,
+    platform: Platform,
+    binary: &[u8],
+    notices: Entry,
+) -> Result<(String, Vec<u8>)> {
     let name = name(platform);
     let mut manifest = manifest(&name, release);
     manifest["cpu"] = json!([platform.node]);
@@ -42,6 +49,7 @@ pub fn program(release: &Release, platform: Platform, binary: &[u8]) -> Result<(
         platform.target()
     );
     let more = vec![
+        notices,
         Entry::file("README.md", readme),
         Entry::program("bin/ah", binary),
     ];

@@ -8,14 +8,20 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
 use super::archive::{Entry, zip};
+use super::notices::NOTICES;
 use super::release::{Platform, Release};
 
 /// Name on PyPI. A wheel's file names have an underscore in place of the hyphen.
 const NAME: &str = "ah-agent";
 const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Returns the wheel for a platform, and its file name.
-pub fn wheel(release: &Release, platform: Platform, binary: &[u8]) -> Result<(String, Vec<u8>)> {
+/// Returns the wheel for a platform, and its file name. `notices` are the licences of what is in it.
+pub fn wheel(
+    release: &Release,
+    platform: Platform,
+    binary: &[u8],
+    notices: Entry,
+) -> Result<(String, Vec<u8>)> {
     let version = python_version(&release.version)?;
     let stem = format!("{}-{version}", NAME.replace('-', "_"));
     let information = format!("{stem}.dist-info");
@@ -27,10 +33,12 @@ pub fn wheel(release: &Release, platform: Platform, binary: &[u8]) -> Result<(St
         ),
         Entry::file(format!("{information}/WHEEL"), tags(platform)),
     ];
+    let mut licenses = vec![notices];
     for license in LICENSES {
-        let license = Entry::of_repository(license)?;
-        entries.push(license.within(&format!("{information}/licenses")));
+        licenses.push(Entry::of_repository(license)?);
     }
+    let folder = format!("{information}/licenses");
+    entries.extend(licenses.into_iter().map(|it| it.within(&folder)));
     let record = format!("{information}/RECORD");
     let list = list(&entries, &record);
     entries.push(Entry::file(record, list));
@@ -48,7 +56,7 @@ fn metadata(release: &Release, version: &str) -> String {
     let mut text = format!(
         "Metadata-Version: 2.4\nName: {NAME}\nVersion: {version}\nSummary: {description}\nLicense-Expression: {license}\n"
     );
-    for license in LICENSES {
+    for license in LICENSES.into_iter().chain([NOTICES]) {
         let _ = writeln!(text, "License-File: {license}");
     }
     let _ = write!(

@@ -15,10 +15,11 @@ use crate::dist::{CHECKSUMS, Files, documents, packed, write};
 use crate::workspace::{COMMAND_LINE, built, output, run};
 
 /// Files in an archive, less the pages of the subcommands.
-const CONTENTS: [&str; 9] = [
+const CONTENTS: [&str; 10] = [
     "CHANGELOG.md",
     "LICENSE-APACHE",
     "LICENSE-MIT",
+    "LICENSES-OF-CRATES",
     "README.md",
     "ah",
     "completions/_ah",
