@@ -11,6 +11,11 @@ use super::crates::Crate;
 
 /// Name of the file.
 pub const NOTICES: &str = "LICENSES-OF-CRATES";
+const OPENING: &str = "\
+The program contains the standard library of Rust (MIT OR Apache-2.0), musl (MIT), SQLite (public domain), Lua (MIT),
+and the following crates from crates.io, each under its own licence.
+
+";
 /// How the names of files with licences begin, in capitals.
 const BEGINNINGS: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
@@ -19,9 +24,7 @@ pub fn notices(crates: &[Crate]) -> Result<String> {
     // Ours are those of the program.
     let foreign = crates.iter().filter(|it| it.source.is_some());
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut notices =
-        "The program contains the following crates from crates.io, each under its own licence.\n\n"
-            .to_owned();
+    let mut notices = OPENING.to_owned();
     for it in foreign {
         let name = format!("{} {}", it.name, it.version);
         let license = it.license.as_deref().unwrap_or("see below");
