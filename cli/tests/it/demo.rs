@@ -143,13 +143,3 @@ fn the_demo_is_the_same_for_everybody() {
     let ended = world.ah(["demo"]).run().expect(0);
     assert!(!ended.stderr.contains("settings"), "{}", ended.stderr);
 }
-
-#[test]
-fn without_a_shell_the_demo_says_so_before_it_begins() {
-    let world = World::new();
-    let ended = world.ah(["demo"]).env("AH_SHELL", "/no/such").run();
-    insta::assert_snapshot!(ended.expect(1).stderr, @"
-error: the demonstration needs a shell, and there is no `/no/such`
-hint: install one, or set AH_SHELL to it
-");
-}

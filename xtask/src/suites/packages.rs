@@ -39,7 +39,7 @@ struct Packages {
     platform: Platform,
 }
 
-/// As [`test`]; whatever is missing is an error.
+/// As [`test()`]; whatever is missing is an error.
 pub fn test_alone(binary: Option<&str>) -> Result<()> {
     let left_out = test(binary)?;
     ensure!(left_out.is_empty(), "left out: {}", left_out.join(", "));
