@@ -33,6 +33,8 @@ use subcommands::Subcommands;
 pub use words::KnownNames;
 use words::Sorted;
 
+/// Version of this program, with the commit if it was built to be kept: `0.1.0+9a4c8caf1`.
+pub const VERSION: &str = env!("AH_VERSION");
 /// Similarity, from 0 to 1, from which a word is taken for a mistyped subcommand.
 const NEAR: f32 = 0.75;
 
@@ -117,10 +119,9 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         without_meaning.push("--verbose".to_owned());
     }
     let action = if options.version.version {
-        let own = env!("CARGO_PKG_VERSION");
-        Action::Print(format!("{STANDS_IN_FOR} (ah {own})\n"))
+        Action::Print(format!("{STANDS_IN_FOR} (ah {VERSION})\n"))
     } else if options.version.name_and_version {
-        Action::Print(concat!("ah ", env!("CARGO_PKG_VERSION"), "\n").to_owned())
+        Action::Print(format!("ah {VERSION}\n"))
     } else if sorted.subcommand.is_some() {
         let subcommand = Subcommands::from_arg_matches(&matches);
         Action::Command(subcommand.map_err(|error| explain(&error, None))?)

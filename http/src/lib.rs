@@ -100,7 +100,10 @@ impl Error {
             Self::Certificates { .. } | Self::NoCertificate { .. } => {
                 Some("correct SSL_CERT_FILE, or unset it to use the system's certificates")
             }
-            Self::Address { .. } | Self::NotPublic { .. } | Self::Tls(_) => None,
+            Self::Tls(_) => Some(
+                "install the system's certificates, or set SSL_CERT_FILE to a file of certificates",
+            ),
+            Self::Address { .. } | Self::NotPublic { .. } => None,
         }
     }
 }

@@ -12,6 +12,7 @@ mod arrows;
 mod bench;
 mod check;
 mod circles;
+mod dist;
 mod fuzz;
 mod licenses;
 mod prints;
@@ -31,8 +32,9 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all | differential | github | library | litellm | mcp | programs | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all | differential | github | library | litellm | mcp | packages | programs | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
+  dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
 ";
 
@@ -58,10 +60,13 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "mcp"] => suites::mcp::install().and_then(|it| suites::mcp::test(&it)),
         ["test", "github"] => suites::github::install().and_then(|it| suites::github::test(&it)),
+        ["test", "packages"] => suites::packages::test_alone(None),
+        ["test", "packages", "--binary", binary] => suites::packages::test_alone(Some(binary)),
         ["test", "programs"] => {
             suites::programs::install().and_then(|it| suites::programs::test(&it))
         }
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
+        ["dist", rest @ ..] => dist::dist(rest),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         [] | ["-h" | "--help" | "help"] => {

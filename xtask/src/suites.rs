@@ -2,13 +2,14 @@
 //!
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
-mod cache;
+pub mod cache;
 pub mod differential;
 mod features;
 pub mod github;
 pub mod library;
 pub mod litellm;
 pub mod mcp;
+pub mod packages;
 pub mod programs;
 pub mod sdk;
 
@@ -56,6 +57,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Err(missing) => left_out.push(format!("mcp ({missing:#})")),
         Ok(folder) => mcp::test(&folder)?,
     }
+    left_out.extend(packages::test(None)?);
     match github::install() {
         Err(missing) => left_out.push(format!("github ({missing:#})")),
         Ok(folder) => github::test(&folder)?,

@@ -5,6 +5,7 @@ use std::{env, fs};
 
 use ah_conversation::{Environment, Interface};
 use ah_provider::script::demo::{NAME, PROMPT, files};
+use ah_tools::Shell;
 
 use crate::args::TypedPrompt;
 use crate::args::options::{Options, OutputOptions};
@@ -14,9 +15,20 @@ use ah_config::{Config, environment};
 
 /// Runs the demo; returns the exit code of its run.
 pub fn run(output: &OutputOptions) -> Result<u8, Error> {
+    let shell = Shell::new(&environment::read(None)?).program;
+    if !shell.exists() {
+        let message = format!(
+            "the demonstration needs a shell, and there is no `{}`",
+            shell.display()
+        );
+        return Err(Error::failure(message).hint("install one, or set AH_SHELL to it"));
+    }
     let made = tempfile::Builder::new().prefix("ah-demo-").tempdir();
     let folder = made
-        .map_err(|error| Error::failure(format!("cannot make a temporary folder: {error}")))?
+        .map_err(|error| {
+            Error::failure(format!("cannot make a temporary folder: {error}"))
+                .hint("set TMPDIR to a folder that can be written")
+        })?
         .keep();
     for (name, content) in files() {
         let path = folder.join(name);

@@ -10,6 +10,7 @@ use ah_store::{SessionHead, Tree};
 use serde_json::json;
 
 use super::mcp;
+use crate::args::VERSION;
 use crate::args::subcommands::DoctorOptions;
 use crate::commands::output::{print, print_json};
 use ah::assemble;
@@ -31,7 +32,7 @@ pub fn run(config: &Config, options: DoctorOptions) -> Result<u8, Error> {
     if options.form.json {
         let check = |check: &Check| json!({"name": check.name, "state": check.state.word(), "text": check.text, "hint": check.hint});
         print_json(&json!({
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": VERSION,
             "ok": problems == 0,
             "checks": checks.iter().map(check).collect::<Vec<_>>(),
         }))?;
@@ -47,8 +48,7 @@ fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
         Check::fine(
             "version",
             format!(
-                "{} ({}, {})",
-                env!("CARGO_PKG_VERSION"),
+                "{VERSION} ({}, {})",
                 std::env::consts::OS,
                 std::env::consts::ARCH
             ),

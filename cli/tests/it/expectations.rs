@@ -564,7 +564,7 @@ const INSTALLATION: &[Row] = &[
         Must,
         "one file without a runtime",
         &["expectations::one_file_is_enough"],
-        "",
+        "`cargo xtask test packages` installs it from its archive, from npm's package and from PyPI's",
     ),
     Row(
         Must,

@@ -185,6 +185,8 @@ fn a_way_to_the_server_that_cannot_be_is_named() {
         ("ANTHROPIC_BASE_URL", "models"),
         ("HTTPS_PROXY", ":::"),
         ("SSL_CERT_FILE", "/no/such.pem"),
+        // As on a system without certificates.
+        ("SSL_CERT_DIR", "/no/such"),
     ];
     let told = faults.map(|(name, value)| {
         let ah = world
@@ -199,6 +201,8 @@ error: the address of the proxy for https is not valid: builder error: relative 
 hint: correct HTTPS_PROXY or ALL_PROXY, for example http://localhost:8080
 error: cannot read certificates from /no/such.pem: No such file or directory (os error 2)
 hint: correct SSL_CERT_FILE, or unset it to use the system's certificates
+error: cannot set up HTTPS: builder error: unexpected error: No CA certificates were loaded from the system
+hint: install the system's certificates, or set SSL_CERT_FILE to a file of certificates
 ");
 }
 

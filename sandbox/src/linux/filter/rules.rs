@@ -60,7 +60,9 @@ fn processes() -> Vec<Refusal> {
         | libc::CLONE_NEWNET;
     // A debugger switches off random addresses; builds for 32 bits, and for old programs, name another machine.
     const LINUX_32: i32 = 8;
-    let personalities = LINUX_32 | libc::ADDR_NO_RANDOMIZE | libc::UNAME26;
+    // Not every C library names it.
+    const LINUX_2_6: i32 = 0x0002_0000;
+    let personalities = LINUX_32 | libc::ADDR_NO_RANDOMIZE | LINUX_2_6;
     const QUERY: u32 = u32::MAX;
     vec![
         (
