@@ -19,6 +19,7 @@ mod sizes;
 mod source;
 mod suites;
 mod tidy;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ usage: cargo xtask <command>
   test    check, then every test suite; the last line names those left out: test [--all | differential | github | library | litellm | mcp | programs | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
+  words   lists all texts that users see, to be read in one go: words [CRATE]
 ";
 
 fn main() -> ExitCode {
@@ -62,6 +64,8 @@ fn run(arguments: &[String]) -> Result<()> {
             suites::programs::install().and_then(|it| suites::programs::test(&it))
         }
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
+        ["words"] => words::words(None),
+        ["words", folder] => words::words(Some(folder)),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         [] | ["-h" | "--help" | "help"] => {
