@@ -554,8 +554,8 @@ const KNOWING: &[Row] = &[
     Row(
         Should,
         "a notice of a newer version",
-        &[],
-        "not built: nothing is sent anywhere unasked",
+        &["models::a_newer_version_is_asked_for_on_request_only"],
+        "",
     ),
 ];
 

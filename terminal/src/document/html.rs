@@ -79,7 +79,7 @@ fn shown(block: &ContentBlock, results: &Results<'_>, keys: &Keys) -> String {
             )
         }
         ContentBlock::RedactedThinking { .. } => {
-            "<p class=\"dim\">thinking that the vendor keeps to itself</p>\n".to_owned()
+            "<p class=\"dim\">redacted thinking</p>\n".to_owned()
         }
         ContentBlock::Image(image) => picture(&image.media_type, &image.data),
         ContentBlock::ToolUse(call) => called(call, results.get(&call.id).copied(), keys),
