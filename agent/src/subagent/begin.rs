@@ -50,6 +50,14 @@ struct Arguments {
     max_turns: Option<u32>,
     resume: Option<String>,
     run_in_background: Option<bool>,
+    isolation: Option<IsolationKind>,
+}
+
+/// Kind of place that a call wants for its subagent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum IsolationKind {
+    Worktree,
 }
 
 impl Session {
@@ -129,12 +137,18 @@ impl Subagents {
             .ok_or_else(|| {
                 format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
             })?;
-        let place = self.own_place(&agent, &mut settings).await?;
+        let place = match arguments.isolation {
+            Some(IsolationKind::Worktree) => Some(self.own_place(&agent, &mut settings).await?),
+            None if agent.is_isolated => Some(self.own_place(&agent, &mut settings).await?),
+            None => None,
+        };
         let relay = relay(&parent, &task, &agent, context);
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
         prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
         let own = place.as_ref().map_or(&[] as &[_], |place| place.tools());
+        self.registry
+            .set_own(&id, own.iter().filter_map(|tool| tool.tasks()));
         let mut toolbox = self.toolbox(&parent, &agent, own, is_background);
         if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
             toolbox = toolbox.with_servers(servers, PATIENCE);
@@ -162,15 +176,12 @@ impl Subagents {
         })
     }
 
-    /// Returns a place of its own for a subagent whose definition wants one, and moves its settings there.
+    /// Returns a place of its own for a subagent whose definition or call wants one, and moves its settings there.
     async fn own_place(
         &self,
         agent: &Agent,
         settings: &mut SessionSettings,
-    ) -> Result<Option<Box<dyn OwnPlace>>, String> {
-        if !agent.is_isolated {
-            return Ok(None);
-        }
+    ) -> Result<Box<dyn OwnPlace>, String> {
         let isolation = self.kinds.isolation.as_ref();
         let isolation = isolation.ok_or("there are no worktrees for subagents here")?;
         let place = isolation.enter().await?;
@@ -178,7 +189,7 @@ impl Subagents {
         let places = &mut settings.permissions.places;
         place.folder().clone_into(&mut places.cwd);
         place.folder().clone_into(&mut places.project);
-        Ok(Some(place))
+        Ok(place)
     }
 
     fn definition(&self, name: Option<&str>) -> Result<Arc<Agent>, String> {

@@ -342,7 +342,7 @@ fn a_summary_is_asked_for_behind_what_was_said_and_keeps_no_thinking_from_before
         ),
         "{usage}"
     );
-    assert_eq!(usage.matches("could not read").count(), 1, "{usage}");
+    assert_eq!(usage.matches("could not use").count(), 1, "{usage}");
 }
 
 /// Returns an answer with a summary that the server wrote itself.

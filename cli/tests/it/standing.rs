@@ -74,7 +74,7 @@ fn where_there_is_no_sandbox_a_run_without_a_person_only_reads() {
         (
             &["--dangerously-skip-permissions"],
             (true, true),
-            "tools run without questions and with your full permissions: `<home>` holds",
+            "tools run without questions and with your full permissions: `<home>` contains",
         ),
     ] {
         let world = World::new();

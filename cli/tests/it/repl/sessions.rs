@@ -205,7 +205,7 @@ fn a_session_is_chosen_from_a_list() {
     seat.types("\x15fence");
     seat.sees("❯ paint the fence\n    now · ");
     seat.types("\r");
-    seat.sees("This session belongs to another folder. To");
+    seat.sees("This session belongs to another folder.");
     assert!(seat.screen().contains("&& ah -r"), "{}", seat.screen());
     seat.sees_no_more("Esc interrupts");
     seat.says("/resume");
