@@ -5,6 +5,7 @@
 //! one JSON document. A collector that is slow or gone loses spans and delays nothing: spans wait in a bounded queue that a
 //! thread of its own empties.
 
+mod context;
 mod export;
 mod settings;
 mod spans;
@@ -45,7 +46,9 @@ pub fn traced(
             return frontend;
         }
     };
-    let parent = environment.get(TRACE_PARENT).and_then(wire::trace_parent);
+    let parent = environment
+        .get(TRACE_PARENT)
+        .and_then(context::trace_parent);
     let spans = Spans::new(session, parent, settings.has_content);
     let http = ah_http::Options::from_variables(|name| environment.get(name));
     let redacting = environment.clone();

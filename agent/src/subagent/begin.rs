@@ -137,18 +137,16 @@ impl Subagents {
             .ok_or_else(|| {
                 format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
             })?;
-        let place = match arguments.isolation {
-            Some(IsolationKind::Worktree) => Some(self.own_place(&agent, &mut settings).await?),
-            None if agent.is_isolated => Some(self.own_place(&agent, &mut settings).await?),
-            None => None,
+        let is_isolated = agent.is_isolated || arguments.isolation.is_some();
+        let place = match is_isolated {
+            true => Some(self.own_place(&agent, &id, &mut settings).await?),
+            false => None,
         };
         let relay = relay(&parent, &task, &agent, context);
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
         prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
         let own = place.as_ref().map_or(&[] as &[_], |place| place.tools());
-        self.registry
-            .set_own(&id, own.iter().filter_map(|tool| tool.tasks()));
         let mut toolbox = self.toolbox(&parent, &agent, own, is_background);
         if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
             toolbox = toolbox.with_servers(servers, PATIENCE);
@@ -176,15 +174,18 @@ impl Subagents {
         })
     }
 
-    /// Returns a place of its own for a subagent whose definition or call wants one, and moves its settings there.
+    /// Returns a place of its own for the subagent `id`, and moves its settings there.
     async fn own_place(
         &self,
         agent: &Agent,
+        id: &str,
         settings: &mut SessionSettings,
     ) -> Result<Box<dyn OwnPlace>, String> {
         let isolation = self.kinds.isolation.as_ref();
         let isolation = isolation.ok_or("there are no worktrees for subagents here")?;
         let place = isolation.enter().await?;
+        let tasks = place.tools().iter().filter_map(|tool| tool.tasks());
+        self.registry.set_own(id, tasks);
         settings.prompt = self.kinds.prompt(agent, place.context()).into();
         let places = &mut settings.permissions.places;
         place.folder().clone_into(&mut places.cwd);

@@ -13,9 +13,7 @@ use ah_conversation::{
     ToolUse, ToolUseId,
 };
 
-use super::wire::SpanContext;
-#[cfg(test)]
-use super::wire::{SpanId, TraceId};
+use super::context::{SpanContext, SpanId};
 
 /// Name of the main agent.
 const AGENT: &str = "ah";
@@ -53,7 +51,7 @@ impl From<u64> for Attribute {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     pub context: SpanContext,
-    pub parent: Option<[u8; 8]>,
+    pub parent: Option<SpanId>,
     pub name: String,
     pub kind: SpanKind,
     pub start: u64,
@@ -373,9 +371,7 @@ impl Spans {
     /// Returns a span for tests.
     #[cfg(test)]
     pub fn example() -> Span {
-        let (trace, id): (TraceId, SpanId) = (random(), random());
-        let parent = SpanContext { trace, span: id };
-        span(Some(parent), SpanKind::Internal, 1)
+        span(None, SpanKind::Internal, 1)
     }
 }
 
