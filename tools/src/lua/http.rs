@@ -171,7 +171,7 @@ impl Request {
             }
         }
         Err(format!(
-            "the server sent elsewhere more than {MAX_REDIRECTS} times"
+            "the server redirects more than {MAX_REDIRECTS} times"
         ))
     }
 
