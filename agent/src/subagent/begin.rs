@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::isolation::OwnPlace;
-use super::registry::MAX_RUNNING;
+use super::registry::{MAX_RUNNING, Slot};
 use super::relay::{Relay, RelayState};
 use super::work::SubagentRun;
 use super::{DEFAULT, MAX_DEPTH, Parent, SubagentKinds, Subagents, is_allowed};
@@ -131,12 +131,7 @@ impl Subagents {
             agent_id: id.clone(),
             spawned_by: call.id.clone(),
         });
-        let slot = self
-            .registry
-            .enter(&task, context.spool.clone())
-            .ok_or_else(|| {
-                format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
-            })?;
+        let slot = self.slot(&task, context)?;
         let is_isolated = agent.is_isolated || arguments.isolation.is_some();
         let place = match is_isolated {
             true => Some(self.own_place(&agent, &id, &mut settings).await?),
@@ -171,6 +166,14 @@ impl Subagents {
             registry: self.registry.clone(),
             log: context.spool.clone(),
             place,
+        })
+    }
+
+    /// Takes a slot for a subagent.
+    fn slot(&self, task: &Task, context: &Context) -> Result<Slot, String> {
+        let slot = self.registry.enter(task, context.spool.clone());
+        slot.ok_or_else(|| {
+            format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
         })
     }
 
