@@ -214,10 +214,10 @@ pub(crate) fn chunk(text: &str) -> ContentChunk {
 impl Frontend for Editor {
     fn show(&self, event: &Event) {
         match &event.kind {
-            EventKind::Retry { error, .. } => self.notice(&format!("trying again: {error}")),
+            EventKind::Retry { error, .. } => self.notice(&format!("retrying: {error}")),
             EventKind::Fallback {
                 to_model, error, ..
-            } => self.notice(&format!("{to_model} answers instead: {error}")),
+            } => self.notice(&format!("falling back to {to_model}: {error}")),
             _ => {}
         }
     }

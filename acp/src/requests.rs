@@ -174,7 +174,7 @@ impl Requests {
             .session_capabilities(sessions);
         let login = can_log_in.then(|| {
             let login = AuthMethodTerminal::new(LOGIN, "ah login")
-                .description("Keep a key for a model, or choose a server".to_owned())
+                .description("Save an API key, or choose a model server".to_owned())
                 .args(vec!["--login".to_owned()]);
             AuthMethod::Terminal(login)
         });
@@ -365,7 +365,7 @@ impl Requests {
         beside(cx, async move {
             let set = match request.value.as_value_id() {
                 Some(value) => held.set_option(&request.config_id.0, &value.0).await,
-                None => Err(invalid("the value of an option is a name")),
+                None => Err(invalid("the value of an option must be a name")),
             };
             let (_, options) = held.told_choices();
             reply(
@@ -476,7 +476,7 @@ fn wanted(
         .find(|it| !it.is_absolute())
     {
         return Err(invalid(format!(
-            "`{}` is no absolute path",
+            "`{}` is not an absolute path",
             relative.display()
         )));
     }

@@ -20,6 +20,11 @@ pub trait Frontend: Host {
     /// Receives an update of the session, for frontends based on messages rather than events.
     fn update(&self, _: SessionUpdate<'_>) {}
 
+    /// Returns environment variables for the commands that a call starts, beside those that all commands see.
+    fn variables(&self, _: &ToolUse) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Returns when the frontend can take more, so that the run waits for a slow reader.
     async fn ready(&self) {}
 }

@@ -258,7 +258,7 @@ impl Session {
             Err(error) => error.to_string(),
         };
         self.emit(EventKind::Error {
-            error: format!("cannot summarise the conversation: {error}"),
+            error: format!("cannot compact the conversation: {error}"),
         });
         let message = self.summary(split, vec![ContentBlock::text(WITHOUT_SUMMARY)]);
         self.append_with(message, Vec::new()).await?;

@@ -110,7 +110,7 @@ impl Subagents {
         let spec = ToolSpec {
             name: name.to_owned(),
             description,
-            input_schema: Arc::new(schema(name)),
+            input_schema: Arc::new(schema(name, kinds.isolation.is_some())),
             guidance: None,
             truncation: Truncation::DEFAULT,
             key: Some(DisplayKey::Text("description".to_owned())),
@@ -176,7 +176,8 @@ fn is_allowed(allowed: &[String], agent: &Agent) -> bool {
             .any(|name| name.eq_ignore_ascii_case(&agent.name))
 }
 
-fn schema(name: &str) -> serde_json::Value {
+/// Returns the schema of the input of the tool with this name; `has_places` if it can isolate subagents.
+fn schema(name: &str, has_places: bool) -> serde_json::Value {
     let mut schema = json!({
         "type": "object",
         "properties": {
@@ -190,6 +191,13 @@ fn schema(name: &str) -> serde_json::Value {
         },
         "required": ["description", "prompt"],
     });
+    if has_places {
+        schema["properties"]["isolation"] = json!({
+            "type": "string",
+            "enum": ["worktree"],
+            "description": "A git worktree of its own",
+        });
+    }
     if name == Subagents::OWN_NAME {
         // Still accepted; definitions say it better.
         schema["properties"]

@@ -240,6 +240,7 @@ impl Session {
         Context {
             former: former.and_then(|result| result.details.clone()),
             tasks: self.task_sink(),
+            variables: self.ports.frontend.variables(call),
             hidden: self.settings.permissions.hidden_from(call, accesses),
             ..Context::new(self.ports.store.spool_path(&call.id))
         }

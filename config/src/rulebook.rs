@@ -154,7 +154,7 @@ pub(crate) fn object<'a>(
     key: &str,
 ) -> io::Result<&'a mut Map<String, Value>> {
     let value = settings.entry(key).or_insert_with(|| json!({}));
-    let failed = || io::Error::other(format!("`{key}` is no object"));
+    let failed = || io::Error::other(format!("`{key}` is not an object"));
     value.as_object_mut().ok_or_else(failed)
 }
 
@@ -221,7 +221,7 @@ fn add(list: &mut Vec<Value>, new: Vec<Value>) {
 
 fn list<'a>(object: &'a mut Map<String, Value>, key: &str) -> io::Result<&'a mut Vec<Value>> {
     let list = object.entry(key).or_insert_with(|| json!([]));
-    let failed = || io::Error::other(format!("`{key}` is no list"));
+    let failed = || io::Error::other(format!("`{key}` is not a list"));
     list.as_array_mut().ok_or_else(failed)
 }
 

@@ -62,7 +62,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::NoProject => "in the home directory all files are yours",
             Self::Option => "--trust",
-            Self::Host => "the program that started this one vouches for it",
+            Self::Host => "the program that started ah trusts it",
             Self::Setting => "trustedFolders",
             Self::Answer => "by your earlier answer",
         })

@@ -30,7 +30,14 @@ const SECRET: [&str; 22] = [
     "WEBHOOK_URL",
 ];
 /// Names of variables with secrets of single programs.
-const ALSO_SECRET: [&str; 4] = ["MYSQL_PWD", "PGPASSWORD", "REDISCLI_AUTH", "SSHPASS"];
+const ALSO_SECRET: [&str; 6] = [
+    "MYSQL_PWD",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    "PGPASSWORD",
+    "REDISCLI_AUTH",
+    "SSHPASS",
+];
 /// Shorter values are not redacted: `1` is no secret and occurs everywhere.
 const SHORTEST_SECRET: usize = 8;
 

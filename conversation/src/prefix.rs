@@ -52,7 +52,7 @@ impl PrefixBreak {
     /// Returns the reason in words.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Summary => "the conversation was summarised",
+            Self::Summary => "the conversation was compacted",
             Self::Model => "another model answers",
             Self::Options => "the options for the system prompt changed",
             Self::Interface => "the session was continued through the other interface",

@@ -182,6 +182,8 @@ pub struct Context {
     /// Details of this tool's last successful result that the model still sees: a tool's memory is kept in the
     /// conversation.
     pub former: Option<Value>,
+    /// Environment variables for commands that the call starts, beside those that all commands see.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Context {
@@ -194,6 +196,7 @@ impl Context {
             tasks: TaskSink::default(),
             hidden: HiddenFiles::default(),
             former: None,
+            variables: Vec::new(),
         }
     }
 }

@@ -166,6 +166,8 @@ pub async fn session(
     let options = server_options(inputs.host, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
+    #[cfg(feature = "otel")]
+    let frontend = crate::otel::traced(frontend, config, store.uuid(), warnings);
     let ports = Ports {
         provider,
         summarizer,

@@ -172,7 +172,7 @@ impl SandboxStatus {
     /// Returns what commands and tools may reach, in one line for the model.
     pub fn summary(&self) -> String {
         let Some(confined) = self.confined() else {
-            return "none, commands have all rights of the person".to_owned();
+            return "none; commands have all permissions of the user".to_owned();
         };
         let confinement = confined.sandbox.confinement();
         let writable = confinement.grants.iter().filter(|grant| grant.access.write);
@@ -369,10 +369,10 @@ impl PendingSandbox {
             let path = path.display();
             return Err(Obstacle {
                 reason: format!(
-                    "`{path}` has a second name (a hard link), by which a command could write it"
+                    "`{path}` has another name (a hard link), through which a command could write it"
                 ),
                 remedy: format!(
-                    "replace it by a copy: `cp -p {path} {path}.new && mv {path}.new {path}`"
+                    "replace it with a copy: `cp -p {path} {path}.new && mv {path}.new {path}`"
                 ),
             });
         }

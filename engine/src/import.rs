@@ -61,7 +61,7 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
         Some(Program::Codex) => Ok(codex::read(&content)),
         Some(Program::Pi) => Ok(pi::read(&content)),
         Some(Program::OpenCode) | None => Err(failed(
-            &"it is no session of Claude Code, Codex, pi or opencode",
+            &"it is not a session of Claude Code, Codex, pi or opencode",
         )),
     }
 }

@@ -40,6 +40,8 @@ pub mod model;
 mod open;
 #[cfg(feature = "sqlite")]
 mod options;
+#[cfg(feature = "otel")]
+mod otel;
 #[cfg(feature = "sqlite")]
 pub mod pictures;
 #[cfg(feature = "sqlite")]

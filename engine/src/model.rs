@@ -91,8 +91,8 @@ pub(super) fn connect(
     })?;
     if let Some(server) = unlisted {
         warnings.push(format!(
-            "`{name}` is in no server's list of models; it is sent to {server} as it is; `ah models --refresh` reads \
-             the list"
+            "`{name}` is in no server's list of models; sending it to {server} unchanged; `ah models --refresh` \
+             updates the lists"
         ));
     }
     if !left_out.is_empty() {

@@ -90,7 +90,7 @@ impl SessionLocation {
             if let (Some(known), Some(id)) = (&self.known, self.paths.id())
                 && let Err(error) = known.add(&id, self.paths.folder())
             {
-                tracing::warn!("cannot note the session as the user's: {error}");
+                tracing::warn!("cannot add the session to your list of sessions: {error}");
             }
             take(&self.paths)
         }
@@ -107,7 +107,7 @@ impl SessionLocation {
         }
         let id = self.left_alone.as_ref()?;
         Some(format!(
-            "the session {id} in `{SESSIONS}` was not made by you, so it is left alone; `ah -r {id}` continues it"
+            "the session {id} in `{SESSIONS}` was not created by you, so it is not continued; `ah -r {id}` continues it"
         ))
     }
 
@@ -195,7 +195,7 @@ fn chosen(
                     None => {
                         return Err(match elsewhere(wanted, config) {
                             Some(head) => Error::failure(format!(
-                                "the session `{wanted}` is of another folder"
+                                "the session `{wanted}` belongs to another folder"
                             ))
                             .hint(way_to(&head, config)),
                             None => error.into(),
@@ -307,7 +307,7 @@ pub(crate) fn take_new(config: &Config, begun: Time) -> Result<SessionStore, Ope
     if let (Some(known), Some(id)) = (known_sessions(config), paths.id())
         && let Err(error) = known.add(&id, paths.folder())
     {
-        tracing::warn!("cannot note the session as the user's: {error}");
+        tracing::warn!("cannot add the session to your list of sessions: {error}");
     }
     take(&paths)
 }

@@ -147,13 +147,13 @@ impl<'a> Plugins<'a> {
         let catalogue = Catalogue::read(&folder).map_err(|why| failed(&why))?;
         let name = catalogue.name.clone();
         if expected.is_some_and(|expected| expected != name) {
-            return Err(failed(&format!("it is now called `{name}`")));
+            return Err(failed(&format!("it is now named `{name}`")));
         }
         let mut open = self.store.open().map_err(|error| unreadable(&error))?;
         let former = open.list.marketplaces.get(&name);
         if former.is_some_and(|former| former.source != typed) {
             return Err(
-                failed(&format!("another marketplace is called `{name}`")).hint(format!(
+                failed(&format!("another marketplace is named `{name}`")).hint(format!(
                     "`ah plugin marketplace remove {name}` removes that one"
                 )),
             );
@@ -365,7 +365,7 @@ impl<'a> Plugins<'a> {
                     .hint("`ah plugin list` lists those that are"),
             ),
             several => Err(
-                Error::failure(format!("several plugins are called `{wanted}`"))
+                Error::failure(format!("several plugins are named `{wanted}`"))
                     .hint(format!("name one: {}", several.join(", "))),
             ),
         }

@@ -82,7 +82,7 @@ pub fn query(prompt: impl Into<String>, options: Options) -> Query {
         Ok(_) => failure,
         Err(error) => {
             let (failed, failure) = oneshot::channel();
-            let _ = failed.send(Error::failure(format!("cannot begin: {error}")));
+            let _ = failed.send(Error::failure(format!("cannot start: {error}")));
             failure
         }
     };
@@ -340,7 +340,7 @@ impl Task {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Error::failure(format!("cannot begin: {error}")))?;
+            .map_err(|error| Error::failure(format!("cannot start: {error}")))?;
         match runtime.block_on(serve_program(program, request))? {
             (Served::Ended { .. } | Served::Closed(_), _) => Ok(()),
             (Served::Refused, refusal) => Err(refusal),

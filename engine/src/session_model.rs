@@ -45,7 +45,7 @@ impl<'a> SessionModel<'a> {
                 Ok(provider) => {
                     if *own != configured && matches!(config.model.origin, Origin::File(_)) {
                         warnings.push(format!(
-                            "the session continues with {own}; `--model` names another"
+                            "the session continues with {own}; change it with `--model`"
                         ));
                     }
                     return Ok(Self {

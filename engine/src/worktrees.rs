@@ -110,7 +110,7 @@ impl Worktrees {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let program = program(environment)
-            .ok_or_else(|| Error::failure("there is no git in PATH").hint("install it"))?;
+            .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))?;
         Ok(Self {
             git: Git::new(program, &top, Owner::User, &variables),
             top,

@@ -79,7 +79,7 @@ pub fn in_response<'a>(
         status: Some(status),
         retry_after: requested_delay(header, body, now),
         hint: refuses_gateway.then(|| {
-            "the server behind the gateway refuses the gateway's own key; tell whoever runs it"
+            "the server behind the gateway refuses the gateway's own key; tell its operator"
                 .to_owned()
         }),
         ..ProviderError::new(class, message)
@@ -399,8 +399,7 @@ mod tests {
             (error.message.as_str(), error.class),
             ("no such thing", ErrorClass::Authentication)
         );
-        let hint =
-            "the server behind the gateway refuses the gateway's own key; tell whoever runs it";
+        let hint = "the server behind the gateway refuses the gateway's own key; tell its operator";
         assert_eq!(error.hint.as_deref(), Some(hint));
         let error = failure(400, &[], &quoted("BadRequestError"));
         assert_eq!(

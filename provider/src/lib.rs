@@ -166,7 +166,7 @@ pub fn configured(options: &Options<'_>) -> Vec<String> {
 /// Asks the server called `server` for its models.
 pub async fn list(server: &str, options: &Options<'_>) -> Result<Listing, ProviderError> {
     let route = Route::to(server, options).ok_or_else(|| {
-        let message = format!("no server is called `{server}`");
+        let message = format!("no server is named `{server}`");
         ProviderError::new(ErrorClass::InvalidRequest, message)
     })?;
     listing::fetch(&route).await
@@ -258,7 +258,7 @@ fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
         )),
         ..ProviderError::new(
             ErrorClass::ModelNotFound,
-            format!("no model is called `{name}`"),
+            format!("no model is named `{name}`"),
         )
     }
 }

@@ -78,7 +78,7 @@ fn with_hint(error: ProviderError) -> ProviderError {
     match error.class {
         ErrorClass::Overloaded | ErrorClass::RateLimit if error.hint.is_none() => ProviderError {
             hint: Some(
-                "the session continues with the next prompt; `--fallback-model MODEL` names a model that answers in such a case"
+                "send the next prompt to try again; `--fallback-model MODEL` names a model to fall back to"
                     .to_owned(),
             ),
             ..error

@@ -89,7 +89,7 @@ impl Confinement {
             .is_some_and(|home| home.starts_with(&self.workspace));
         if self.workspace == Path::new("/") || holds_home {
             return Err(format!(
-                "`{}` holds the home directory, so a sandbox would hide nothing",
+                "`{}` contains the home directory, so a sandbox would hide nothing",
                 self.workspace.display()
             ));
         }

@@ -23,7 +23,7 @@ impl Layout {
         if let Some(path) = confinement.second_name() {
             let path = path.display();
             return Err(io::Error::other(format!(
-                "`{path}` has a second name (a hard link), by which a command could write it"
+                "`{path}` has another name (a hard link), through which a command could write it"
             )));
         }
         let mut layout = Self::default();

@@ -287,6 +287,36 @@ export KEY=&quot;[MY_SECRET]&quot;
     }
 
     #[test]
+    fn html_marks_what_nobody_has_typed() {
+        let [typed, told, ..] = &mut conversation()[..] else {
+            panic!("there are three messages");
+        };
+        typed.content = vec![
+            ContentBlock::text("[ah] The user undid changes."),
+            ContentBlock::text("Go on."),
+        ];
+        told.role = Role::User;
+        told.origin = Origin::Reminder;
+        told.content = vec![ContentBlock::text("Write the file.")];
+        told.response = None;
+        let page = html::page("Session", &[typed.clone(), told.clone()], &Keys::none());
+        let body = &page[page.find("<section").unwrap()..page.find("<footer").unwrap()];
+        insta::assert_snapshot!(body, @r#"
+<section class="user" id="m0">
+<div class="meta">@0 user · <time>1970-01-01T00:00:00</time></div>
+<details class="note"><summary class="dim">note to the model</summary>
+<p>[ah] The user undid changes.</p>
+</details>
+<p>Go on.</p>
+</section>
+<section class="note" id="m1">
+<div class="meta">@1 ah · <time>1970-01-01T00:00:00</time></div>
+<p>Write the file.</p>
+</section>
+"#);
+    }
+
+    #[test]
     fn json_lines_are_the_messages_without_secrets() {
         let lines = jsonl(&conversation(), &environment());
         let read: Vec<Message> = lines

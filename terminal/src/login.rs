@@ -104,9 +104,9 @@ fn sheet(local: &[LocalServer]) -> Sheet {
     );
     add("leave", "leave".to_owned());
     Sheet {
-        head: "How is ah to reach a model?".to_owned(),
+        head: "How should ah reach a model?".to_owned(),
         body: Part::lines(
-            "Keys are kept in your own folder, readable only by you, and never passed to commands.",
+            "Keys are saved in your own folder, readable only by you, and never passed to commands.",
         ),
         answers,
         prompt: "Number> ".to_owned(),

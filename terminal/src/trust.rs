@@ -18,7 +18,7 @@ pub fn ask(
     let folder = shown(trust.folder());
     writeln!(
         output,
-        "These files of `{folder}` run programs, or say what may happen and where things are sent:"
+        "These files of `{folder}` can run programs, grant permissions or redirect requests:"
     )?;
     for line in trust.skipped() {
         writeln!(output, "  {line}")?;

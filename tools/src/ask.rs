@@ -98,10 +98,10 @@ fn report(arguments: &Arguments, input: &Input) -> Output {
         .collect();
     if answers.iter().all(|(_, answer)| answer.is_none()) {
         return Output::error(
-            "The person has not answered. Go on as you think best, and say what you assumed.",
+            "The user has not answered. Go on as you think best, and say what you assumed.",
         );
     }
-    let mut text = "The person has answered:\n".to_owned();
+    let mut text = "The user has answered:\n".to_owned();
     for (question, answer) in &answers {
         let answer = answer.as_deref().unwrap_or("(no answer)");
         text.push_str(&format!("- {question} {answer}\n"));

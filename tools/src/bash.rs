@@ -65,13 +65,22 @@ impl Shell {
         }
     }
 
-    /// Returns a command that runs `line` in `cwd`.
-    pub(crate) fn command(&self, line: &str, cwd: &Path, keep: Keep) -> Command {
+    /// Returns a command that runs `line` in `cwd`, with the variables of its call.
+    pub(crate) fn command(
+        &self,
+        line: &str,
+        cwd: &Path,
+        keep: Keep,
+        variables: &[(String, String)],
+    ) -> Command {
+        let is_replaced = |name: &str| variables.iter().any(|(other, _)| other == name);
+        let environment = self.environment.iter();
+        let environment = environment.filter(|(name, _)| !is_replaced(name));
         Command {
             program: self.program.clone(),
             arguments: vec!["-c".into(), line.into()],
             cwd: cwd.to_owned(),
-            environment: self.environment.clone(),
+            environment: environment.chain(variables).cloned().collect(),
             stdin: Vec::new(),
             deadline: None,
             keep,
@@ -161,7 +170,9 @@ impl Bash {
         let keep = keep.followed_by(context.output.clone());
         let child = Command {
             deadline: Some(timeout),
-            ..self.shell.command(line, self.workspace.cwd(), keep)
+            ..self
+                .shell
+                .command(line, self.workspace.cwd(), keep, &context.variables)
         };
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
@@ -183,9 +194,12 @@ impl Bash {
                 .map(|Count(timeout)| Duration::from_millis(timeout)),
             // Each request about the job reports how it ended.
             note: |_| None,
-            ..self
-                .shell
-                .command(&arguments.command, self.workspace.cwd(), keep)
+            ..self.shell.command(
+                &arguments.command,
+                self.workspace.cwd(),
+                keep,
+                &context.variables,
+            )
         };
         let (line, description) = (&arguments.command, arguments.description.clone());
         let jobs = &self.jobs;

@@ -146,7 +146,9 @@ impl Tool for Executable {
         let mut child = Command {
             stdin,
             deadline: Some(self.timeout),
-            ..self.shell.command(&line, self.workspace.cwd(), keep)
+            ..self
+                .shell
+                .command(&line, self.workspace.cwd(), keep, &context.variables)
         };
         let words = std::iter::once(self.spec.name.clone()).chain(self.arguments(&call.input));
         child.arguments.extend(words.map(Into::into));

@@ -43,7 +43,7 @@ pub(crate) fn sniff(start: &[u8]) -> Option<ImageFormat> {
 ///
 /// If it is not a picture of a known format. The text continues a sentence that starts with the name of the file.
 pub fn picture(content: &[u8]) -> Result<Image, String> {
-    let format = sniff(content).ok_or("is no PNG, JPEG, GIF or WebP picture")?;
+    let format = sniff(content).ok_or("is not a PNG, JPEG, GIF or WebP picture")?;
     let picture = fit(content, format)
         .map_err(|error| format!("is a picture that cannot be shown: {error}"))?;
     Ok(picture.image)

@@ -69,7 +69,7 @@ impl<'a> Notebook<'a> {
         let document: Document<'a> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
         let raw: Vec<&'a RawValue> = serde_json::from_str(document.cells.get())
-            .map_err(|error| format!("its cells are none: {error}"))?;
+            .map_err(|error| format!("its cells are invalid: {error}"))?;
         let place = |part: &str| {
             // It is borrowed from the text, so it lies in it.
             let start = part.as_ptr() as usize - text.as_ptr() as usize;
@@ -78,7 +78,7 @@ impl<'a> Notebook<'a> {
         let all = place(document.cells.get());
         let cell = |(at, raw): (usize, &&RawValue)| {
             let fields: Map<String, Value> = serde_json::from_str(raw.get())
-                .map_err(|error| format!("cell {at} is none: {error}"))?;
+                .map_err(|error| format!("cell {at} is invalid: {error}"))?;
             let id = fields.get("id").and_then(Value::as_str);
             Ok(Cell {
                 id: id.map_or_else(|| format!("cell-{at}"), str::to_owned),

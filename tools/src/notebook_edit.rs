@@ -102,9 +102,9 @@ fn changing(
 fn change(target: &Target<'_>, arguments: &Arguments, seed: &str) -> Result<Output, String> {
     let typed = target.typed;
     let content = target.content_to_change(MAX_BYTES)?;
-    let old = std::str::from_utf8(&content).map_err(|_| format!("`{typed}` is no text"))?;
+    let old = std::str::from_utf8(&content).map_err(|_| format!("`{typed}` is not text"))?;
     let notebook =
-        Notebook::parse(old).map_err(|error| format!("`{typed}` is no notebook: {error}"))?;
+        Notebook::parse(old).map_err(|error| format!("`{typed}` is not a notebook: {error}"))?;
     let source = arguments.new_source.as_deref().unwrap_or_default();
     let edited =
         edit(&notebook, arguments, source, seed).map_err(|error| format!("`{typed}`: {error}"))?;

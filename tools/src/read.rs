@@ -192,7 +192,7 @@ fn picture(
 ) -> Result<Output, String> {
     let picture = image::fit(content, format).map_err(|error| {
         format!(
-            "`{}` is no picture that can be shown: {error}",
+            "`{}` is not a picture that can be shown: {error}",
             target.typed
         )
     })?;

@@ -19,7 +19,7 @@ pub const LABELS: [(&str, &str, &str); 5] = [
     (DOING, "fbca04", "being worked on"),
     (DONE, "1d76db", "a pull request is open"),
     (FAILED, "b60205", "the work did not succeed"),
-    (FRICTION, "d4c5f9", "something got in the way of the work"),
+    (FRICTION, "d4c5f9", "the work was blocked"),
 ];
 
 /// Issue.

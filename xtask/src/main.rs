@@ -20,6 +20,7 @@ mod sizes;
 mod source;
 mod suites;
 mod tidy;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ usage: cargo xtask <command>
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
+  words   lists all texts that users see, to be read in one go: words [CRATE]
 ";
 
 fn main() -> ExitCode {
@@ -67,6 +69,8 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
         ["dist", rest @ ..] => dist::dist(rest),
+        ["words"] => words::words(None),
+        ["words", folder] => words::words(Some(folder)),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         [] | ["-h" | "--help" | "help"] => {

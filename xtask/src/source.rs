@@ -1,7 +1,8 @@
 //! Rust source as a list of tokens: names, signs and `::`, without comments and tests.
 //!
 //! A parser (`syn`) would need seconds for the whole workspace in a debug build, and would not look into macro calls, where
-//! paths and prints occur as well. Tokens are enough for [`circles`](crate::circles) and [`prints`](crate::prints).
+//! paths and prints occur as well. Tokens are enough for [`circles`](crate::circles), [`prints`](crate::prints) and
+//! [`words`](crate::words).
 
 /// A name, a sign, `::`, or a placeholder for a literal ([`LITERAL`]) or a lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct Token<'a> {
     pub text: &'a str,
     /// 1-based line where the token starts.
     pub line: usize,
+    /// Text between the quotes of a string, as it is written; empty for all other tokens.
+    pub content: &'a str,
 }
 
 /// Text of the token that stands for a string, a character or a number.
@@ -105,8 +108,24 @@ impl<'a> Iterator for Lexer<'a> {
                 self.text.get(start..self.at).unwrap_or(LITERAL)
             }
         };
-        Some(Token { text, line })
+        let content = match text {
+            LITERAL => content(self.text.get(start..self.at).unwrap_or_default()),
+            _ => "",
+        };
+        Some(Token {
+            text,
+            line,
+            content,
+        })
     }
+}
+
+/// Returns what is between the quotes of a literal, nothing if it is not a string.
+fn content(literal: &str) -> &str {
+    let content = literal
+        .split_once('"')
+        .and_then(|(_, rest)| rest.rsplit_once('"'));
+    content.map_or("", |(content, _)| content)
 }
 
 impl<'a> Lexer<'a> {
@@ -281,6 +300,14 @@ mod tests {
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn strings_keep_their_content() {
+        let tokens = tokens("f(\"a \\\" b\", br#\"c \" d\"#, '\"', 1, 'x')");
+        let contents: Vec<_> = tokens.iter().map(|token| token.content).collect();
+        let strings: Vec<_> = contents.into_iter().filter(|it| !it.is_empty()).collect();
+        assert_eq!(strings, [r#"a \" b"#, "c \" d"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::isolation::OwnPlace;
-use super::registry::MAX_RUNNING;
+use super::registry::{MAX_RUNNING, Slot};
 use super::relay::{Relay, RelayState};
 use super::work::SubagentRun;
 use super::{DEFAULT, MAX_DEPTH, Parent, SubagentKinds, Subagents, is_allowed};
@@ -50,6 +50,14 @@ struct Arguments {
     max_turns: Option<u32>,
     resume: Option<String>,
     run_in_background: Option<bool>,
+    isolation: Option<IsolationKind>,
+}
+
+/// Kind of place that a call wants for its subagent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum IsolationKind {
+    Worktree,
 }
 
 impl Session {
@@ -123,13 +131,12 @@ impl Subagents {
             agent_id: id.clone(),
             spawned_by: call.id.clone(),
         });
-        let slot = self
-            .registry
-            .enter(&task, context.spool.clone())
-            .ok_or_else(|| {
-                format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
-            })?;
-        let place = self.own_place(&agent, &mut settings).await?;
+        let slot = self.slot(&task, context)?;
+        let is_isolated = agent.is_isolated || arguments.isolation.is_some();
+        let place = match is_isolated {
+            true => Some(self.own_place(&agent, &id, &mut settings).await?),
+            false => None,
+        };
         let relay = relay(&parent, &task, &agent, context);
         let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = vec![ContentBlock::text(arguments.prompt)];
@@ -162,23 +169,31 @@ impl Subagents {
         })
     }
 
-    /// Returns a place of its own for a subagent whose definition wants one, and moves its settings there.
+    /// Takes a slot for a subagent.
+    fn slot(&self, task: &Task, context: &Context) -> Result<Slot, String> {
+        let slot = self.registry.enter(task, context.spool.clone());
+        slot.ok_or_else(|| {
+            format!("{MAX_RUNNING} subagents are already running: wait until one has ended")
+        })
+    }
+
+    /// Returns a place of its own for the subagent `id`, and moves its settings there.
     async fn own_place(
         &self,
         agent: &Agent,
+        id: &str,
         settings: &mut SessionSettings,
-    ) -> Result<Option<Box<dyn OwnPlace>>, String> {
-        if !agent.is_isolated {
-            return Ok(None);
-        }
+    ) -> Result<Box<dyn OwnPlace>, String> {
         let isolation = self.kinds.isolation.as_ref();
         let isolation = isolation.ok_or("there are no worktrees for subagents here")?;
         let place = isolation.enter().await?;
+        let tasks = place.tools().iter().filter_map(|tool| tool.tasks());
+        self.registry.set_own(id, tasks);
         settings.prompt = self.kinds.prompt(agent, place.context()).into();
         let places = &mut settings.permissions.places;
         place.folder().clone_into(&mut places.cwd);
         place.folder().clone_into(&mut places.project);
-        Ok(Some(place))
+        Ok(place)
     }
 
     fn definition(&self, name: Option<&str>) -> Result<Arc<Agent>, String> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_conversation::Tool;
 use async_trait::async_trait;
 
-/// Port: makes places for subagents whose definition has `isolation: worktree`.
+/// Port: makes places for subagents whose definition or call has `isolation: worktree`.
 #[async_trait]
 pub trait Isolation: Send + Sync {
     /// Returns a new place.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use ah_conversation::{Output, Task, TaskEnding, TaskKind, Tasks};
+use ah_conversation::{Output, Task, TaskEnding, TaskKind, TaskTail, Tasks};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -33,6 +33,8 @@ struct SubagentEntry {
     log: PathBuf,
     /// Aborts it at the end of the session.
     handle: Option<AbortHandle>,
+    /// Commands in the background of tools that only it has. They end with it, so they are not kept here.
+    own: Vec<Weak<dyn Tasks>>,
 }
 
 /// Result of a subagent.
@@ -93,6 +95,7 @@ impl SubagentRegistry {
             ended,
             log,
             handle: None,
+            own: Vec::new(),
         };
         self.lock().insert(task.id.clone(), entry);
         Some(Slot {
@@ -117,6 +120,20 @@ impl SubagentRegistry {
         }
     }
 
+    /// Sets the background tasks of the tools that only the subagent `id` has.
+    pub(super) fn set_own(&self, id: &str, tasks: impl Iterator<Item = Arc<dyn Tasks>>) {
+        if let Some(entry) = self.lock().get_mut(id) {
+            entry.own = tasks.map(|tasks| Arc::downgrade(&tasks)).collect();
+        }
+    }
+
+    /// Returns the port of a subagent's own tools that knows the task `id`.
+    fn own(&self, id: &str) -> Option<Arc<dyn Tasks>> {
+        let entries = self.lock();
+        let mut own = entries.values().flat_map(|entry| &entry.own);
+        own.find_map(|tasks| tasks.upgrade().filter(|tasks| tasks.has(id)))
+    }
+
     fn find(&self, id: &str) -> Option<SubagentEntry> {
         self.lock().get(id).cloned()
     }
@@ -129,11 +146,14 @@ impl SubagentRegistry {
 #[async_trait]
 impl Tasks for SubagentRegistry {
     fn has(&self, id: &str) -> bool {
-        self.lock().contains_key(id)
+        self.find(id).is_some() || self.own(id).is_some()
     }
 
     /// Returns the output of a subagent: immediately if finished, otherwise once it has ended or `patience` is over.
     async fn output(&self, id: &str, patience: Duration) -> Output {
+        if let Some(own) = self.own(id) {
+            return own.output(id, patience).await;
+        }
         let Some(entry) = self.find(id) else {
             return unknown(id);
         };
@@ -150,8 +170,15 @@ impl Tasks for SubagentRegistry {
         entry.output(report)
     }
 
+    fn tail(&self, id: &str, bytes: u64) -> Option<TaskTail> {
+        self.own(id)?.tail(id, bytes)
+    }
+
     /// Stops a subagent and returns a confirmation.
     async fn stop(&self, id: &str) -> Output {
+        if let Some(own) = self.own(id) {
+            return own.stop(id).await;
+        }
         let Some(entry) = self.find(id) else {
             return unknown(id);
         };

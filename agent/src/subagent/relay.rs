@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
     Clock, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, Task,
-    TaskSink, TaskUpdate, TaskUsage, Time,
+    TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Time, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -35,6 +35,8 @@ pub(super) struct RelayState {
     tool_uses: usize,
     /// Log of its output, readable before it ends.
     log: Option<File>,
+    /// Its commands in the background that run.
+    commands: Vec<Task>,
 }
 
 impl RelayState {
@@ -66,6 +68,31 @@ impl Relay {
             tokens: state.tokens,
             tool_uses: state.tool_uses,
             duration_ms: self.clock.now().since(self.started),
+        }
+    }
+
+    /// Reports the commands that still run as stopped: those of tools that only it had end with it.
+    pub(super) fn stop_commands(&self) {
+        let commands = std::mem::take(&mut self.lock().commands);
+        for task in commands {
+            let stopped = TaskUpdate::Ended {
+                ending: TaskEnding::Stopped,
+                summary: "it was stopped with its subagent".to_owned(),
+                output_file: None,
+                usage: TaskUsage::default(),
+                spent: Vec::new(),
+            };
+            self.outer.update(SessionUpdate::Task(&task, &stopped));
+        }
+    }
+
+    /// Takes notice of a task that it has started.
+    fn follow(&self, task: &Task, update: &TaskUpdate) {
+        let commands = &mut self.lock().commands;
+        match update {
+            TaskUpdate::Started if task.kind == TaskKind::Command => commands.push(task.clone()),
+            TaskUpdate::Ended { .. } => commands.retain(|known| known.id != task.id),
+            TaskUpdate::Started | TaskUpdate::Progress { .. } => {}
         }
     }
 
@@ -135,7 +162,14 @@ impl Frontend for Relay {
         self.outer.notice(&format!("{}: {text}", self.name));
     }
 
+    fn variables(&self, call: &ToolUse) -> Vec<(String, String)> {
+        self.outer.variables(call)
+    }
+
     fn update(&self, update: SessionUpdate<'_>) {
+        if let SessionUpdate::Task(task, news) = update {
+            self.follow(task, news);
+        }
         match update {
             // Updates of nested subagents already name their task.
             SessionUpdate::Subagent(..)

@@ -118,6 +118,7 @@ impl SubagentRun {
         };
         let stop = Stop::interrupt(slot.stop.clone());
         let ran = session.run(prompt, &stop).await;
+        let has_place = place.is_some();
         let left = match place {
             Some(place) => place.leave().await,
             None => None,
@@ -138,6 +139,9 @@ impl SubagentRun {
         };
         // The parent session reports storage errors itself.
         let _ = session.close("other").await;
+        if has_place {
+            relay.stop_commands();
+        }
         reporter.ended = Some((result.ending, result.text.clone(), result.spent));
         // Reported first, so that a caller waiting for the end finds the update.
         drop(reporter);

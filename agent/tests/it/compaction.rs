@@ -152,7 +152,7 @@ async fn a_failed_summary_falls_back_to_leaving_out() {
         assert!(
             world
                 .events()
-                .contains("error cannot summarise the conversation"),
+                .contains("error cannot compact the conversation"),
             "{}",
             world.events()
         );

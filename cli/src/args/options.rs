@@ -104,7 +104,7 @@ pub struct ResumeOptions {
     /// Resume after the message with this UUID
     #[arg(long, value_name = "UUID")]
     pub resume_session_at: Option<String>,
-    /// Refuse unless this drops nothing but the turn of this prompt
+    /// Fail if resuming would drop more than the turn of this prompt
     #[arg(long, value_name = "UUID", requires = "resume_session_at")]
     pub resume_drops_turn: Option<String>,
     /// Do not store the session on disk
@@ -160,7 +160,7 @@ pub struct LimitOptions {
     /// Stop when the last call used this many input and output tokens
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub max_context_tokens: Option<u64>,
-    /// Summarise the conversation from this many tokens on
+    /// Compact the conversation from this many tokens on
     #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     pub compact_at: Option<u64>,
     /// Stop after spending this much
@@ -193,7 +193,7 @@ pub struct PromptOptions {
     /// Call the Setup hooks with the trigger `maintenance`, then continue
     #[arg(long, hide = true)]
     pub maintenance: bool,
-    /// Tell place, date and branch in a message, so that the system prompt is the same on other machines
+    /// Send working directory, date and branch in a message, so that the system prompt is the same on all machines
     #[arg(long)]
     pub exclude_dynamic_system_prompt_sections: bool,
     /// Use this skill, as /skill:NAME does
@@ -353,7 +353,7 @@ pub enum SandboxTier {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Print only the last answer, like -p of other agents
+    /// Print only the final answer, like -p of other agents
     #[arg(short = 'p', long)]
     pub print: bool,
     /// Format of standard output
@@ -389,7 +389,7 @@ pub struct SettingsOptions {
     /// Additional settings: a file, or a JSON object
     #[arg(long, value_name = "FILE|JSON", global = true)]
     pub settings: Option<String>,
-    /// Settings that nothing overrides, unless a file of an administrator exists: a file, or a JSON object
+    /// Settings that nothing overrides, unless this machine has managed settings: a file, or a JSON object
     #[arg(long, value_name = "FILE|JSON", global = true)]
     pub managed_settings: Option<String>,
     /// Plugin folder with commands, skills, agents, hooks and MCP servers
@@ -515,7 +515,7 @@ fn effort() -> impl TypedValueParser<Value = Effort> {
         let known = Effort::ALL
             .into_iter()
             .find(|effort| effort.as_str() == word);
-        known.ok_or("no level of effort")
+        known.ok_or("not an effort level")
     })
 }
 

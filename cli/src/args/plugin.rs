@@ -34,7 +34,7 @@ pub enum PluginAction {
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
-    /// Get the newest state of plugins from their marketplaces
+    /// Update plugins from their marketplaces
     Update {
         /// Their names [default: all]
         #[arg(value_name = "NAME")]
@@ -53,7 +53,7 @@ pub enum PluginAction {
         #[expect(missing_docs, reason = "its one field says it")]
         scope: InScope,
     },
-    /// Use a plugin again
+    /// Enable a plugin
     Enable {
         /// Its name
         plugin: String,
@@ -61,7 +61,7 @@ pub enum PluginAction {
         #[expect(missing_docs, reason = "its fields say it")]
         consent: Consent,
     },
-    /// Keep a plugin, but do not use it
+    /// Disable a plugin without removing it
     Disable {
         /// Its name
         plugin: String,
@@ -86,7 +86,7 @@ pub enum MarketplaceAction {
     /// List the marketplaces
     #[command(visible_alias = "ls")]
     List(Json),
-    /// Get the newest lists of plugins
+    /// Update the lists of plugins
     Update {
         /// The marketplace [default: all]
         name: Option<String>,
@@ -102,7 +102,7 @@ pub enum MarketplaceAction {
 /// The user's agreement to what a plugin runs.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Consent {
-    /// Let the plugin's hooks, servers and the lines in its commands run, without a question
+    /// Let the plugin's hooks, servers and the shell lines of its commands run, without asking
     #[arg(short = 'y', long)]
     pub yes: bool,
     #[command(flatten)]

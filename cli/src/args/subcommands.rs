@@ -104,7 +104,7 @@ pub enum Subcommands {
         #[arg(long, conflicts_with = "format")]
         html: bool,
     },
-    /// Take up sessions of Claude Code, Codex, pi and opencode
+    /// Import sessions of Claude Code, Codex, pi and opencode
     Import(Importing),
     /// Print the log file set by `AH_LOG_FILE` or `--debug-file`
     Logs {
@@ -115,7 +115,7 @@ pub enum Subcommands {
         #[arg(short = 'l', long, value_name = "N", value_parser = whole::<usize>)]
         lines: Option<usize>,
     },
-    /// Delete empty sessions and remains of crashes; optionally old sessions
+    /// Delete empty sessions and leftovers of crashes; optionally old sessions
     Gc {
         /// Delete sessions unused for this many days
         #[arg(long, value_name = "DAYS", value_parser = whole::<u32>)]
@@ -134,7 +134,7 @@ pub enum Subcommands {
     Agents(Json),
     /// Print the system prompt and the sources of its parts
     Prompt {
-        /// List what each part of a request takes, in bytes
+        /// List the size of each part of a request, in bytes
         #[arg(long)]
         bytes: bool,
         /// Output form
@@ -177,7 +177,7 @@ pub enum Subcommands {
         #[command(subcommand)]
         action: PluginAction,
     },
-    /// Put this program in the place of the one that an installed Agent SDK starts
+    /// Make an installed Agent SDK start ah instead of its own program
     Shim(Shimming),
     /// Print settings
     #[command(subcommand_required = true)]
@@ -219,9 +219,9 @@ pub enum Subcommands {
         #[arg(long)]
         login: bool,
     },
-    /// Keep a key for a model, or choose a server; in a pipe, reads the key
+    /// Save an API key, or choose a model server; in a pipe, reads the key
     Login,
-    /// Forget the keys that `ah login` has kept
+    /// Remove the keys that `ah login` has saved
     Logout,
     /// Watch a small repair in a temporary folder; needs no API key
     Demo {
@@ -325,7 +325,7 @@ pub enum WorktreeAction {
         /// Its name
         #[arg(value_name = "NAME")]
         tree: String,
-        /// Also if files would be lost
+        /// Remove it even if files would be lost
         #[arg(long)]
         force: bool,
     },
@@ -416,7 +416,7 @@ pub enum McpAction {
     Remove {
         /// Its name
         name: String,
-        /// The file to remove it from [default: the one that counts]
+        /// The file to remove it from [default: the one in effect]
         #[arg(long, value_enum, value_name = "SCOPE")]
         scope: Option<Scope>,
     },
@@ -512,9 +512,12 @@ fn message_number(text: &str) -> Result<u32, String> {
 /// Options of `ah doctor`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub struct DoctorOptions {
-    /// Do not ask the model's server
+    /// Do not contact the model's server
     #[arg(long)]
     pub offline: bool,
+    /// Also ask GitHub whether there is a newer version
+    #[arg(long, conflicts_with = "offline")]
+    pub updates: bool,
     /// Form of the output.
     #[command(flatten)]
     pub form: Json,
@@ -539,7 +542,7 @@ pub enum AuthAction {
         /// Print a line of text instead
         #[arg(long)]
         text: bool,
-        /// Print JSON, as it does anyway
+        /// Print JSON (the default)
         #[arg(long, conflicts_with = "text", hide = true)]
         json: bool,
     },

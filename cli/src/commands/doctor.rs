@@ -2,6 +2,7 @@
 
 mod check;
 mod machine;
+mod release;
 mod server;
 mod stores;
 
@@ -24,7 +25,7 @@ use machine::{git, sandbox, shell, terminal};
 
 /// Runs all checks; the exit code shows whether there is a problem.
 pub fn run(config: &Config, options: DoctorOptions) -> Result<u8, Error> {
-    let checks = checks(config, options.offline);
+    let checks = checks(config, options);
     let problems = checks
         .iter()
         .filter(|check| check.state == CheckState::Problem)
@@ -42,7 +43,7 @@ pub fn run(config: &Config, options: DoctorOptions) -> Result<u8, Error> {
     Ok(if problems == 0 { 0 } else { FAILURE })
 }
 
-fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
+fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
     let environment = &config.environment;
     let mut checks = vec![
         Check::fine(
@@ -55,6 +56,9 @@ fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
         ),
         model(config),
     ];
+    if options.updates {
+        checks.insert(1, release::check(environment));
+    }
     let catalogue = catalogue(config);
     // Without a valid catalogue, the required key is unknown.
     if catalogue.state != CheckState::Problem {
@@ -62,7 +66,7 @@ fn checks(config: &Config, is_offline: bool) -> Vec<Check> {
         let has_key = key.state != CheckState::Problem;
         checks.push(key);
         checks.extend(
-            (has_key && !is_offline)
+            (has_key && !options.offline)
                 .then(|| server::check(config))
                 .flatten(),
         );

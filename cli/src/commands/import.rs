@@ -32,7 +32,7 @@ pub fn run(config: &Config, options: &Importing) -> Result<u8, Error> {
         files.extend(found(config).into_iter().map(|found| found.path));
     }
     if files.is_empty() {
-        note("no other program has kept a session of this folder");
+        note("found no session of another program for this folder");
     }
     let mut code = 0;
     let mut rows = Vec::new();
@@ -73,8 +73,8 @@ fn one(config: &Config, file: &PathBuf, is_json: bool) -> Result<Value, Error> {
             (Outcome::New(_), Some(id)) => {
                 format!("imported {id}  {program}, {count} messages\n{losses}")
             }
-            (_, Some(id)) => format!("{id} is here already\n"),
-            (_, None) => format!("{}: nothing was said in it\n", file.display()),
+            (_, Some(id)) => format!("{id} was already imported\n"),
+            (_, None) => format!("{}: it has no messages\n", file.display()),
         };
         print(&line)?;
     }
@@ -100,7 +100,7 @@ fn list(config: &Config, is_json: bool) -> Result<u8, Error> {
     }
     if found.is_empty() {
         note(
-            "no other program has kept a session of this folder; `ah import FILE` takes one of another",
+            "found no session of another program for this folder; `ah import FILE` imports one from elsewhere",
         );
         return Ok(0);
     }
@@ -119,6 +119,6 @@ fn list(config: &Config, is_json: bool) -> Result<u8, Error> {
             text.extend(files.iter().map(|file| format!("  {file}\n")));
         }
     }
-    note("`ah import --all` takes these, `ah import FILE` one of them");
+    note("`ah import --all` imports these, `ah import FILE` one of them");
     print(&text)
 }

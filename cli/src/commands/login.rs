@@ -54,7 +54,7 @@ pub fn run(config: &Config, output: &OutputOptions) -> Result<u8, Error> {
 pub fn forget(config: &Config) -> Result<u8, Error> {
     match config.log_out()? {
         Some(path) => ah_terminal::note(&format!("removed `{}`", path.display())),
-        None => ah_terminal::note("nothing was kept by a login"),
+        None => ah_terminal::note("there are no saved keys"),
     }
     Ok(0)
 }

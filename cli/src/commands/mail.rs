@@ -18,7 +18,7 @@ pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result
         .map(|text| (MailKind::FollowUp, text));
     let letters: Vec<_> = steering.chain(followups).collect();
     if letters.iter().any(|(_, text)| text.trim().is_empty()) {
-        return Err(Error::usage("a message for a session is empty"));
+        return Err(Error::usage("the message is empty"));
     }
     for (kind, text) in letters {
         queue.send(kind, text)?;

@@ -22,7 +22,7 @@ pub fn existing(plan: &SessionPlan, config: &Config) -> Result<Paths, Error> {
         SessionChoice::Named(name) => match sessions.named(name)? {
             Some(paths) => Some(paths),
             None => {
-                return Err(Error::failure(format!("no session is called `{name}`"))
+                return Err(Error::failure(format!("no session is named `{name}`"))
                     .hint("`ah sessions` lists them"));
             }
         },

@@ -153,7 +153,7 @@ fn replace(
     let runs = staged.parts.programs.is_empty() || agreed(yes)?;
     if !runs && former.runs_programs {
         note(&format!(
-            "`{id}` stays at {}, since its new programs may not run; `ah plugin update {id} --yes` takes it",
+            "`{id}` stays at {}, since its new programs may not run; `ah plugin update {id} --yes` allows them",
             named(&former.pin)
         ));
         return Ok(());

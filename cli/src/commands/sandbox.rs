@@ -129,7 +129,7 @@ fn check(form: Json) -> Result<u8, Error> {
 fn choice(chosen: Option<&Tried>) -> String {
     match chosen {
         Some(tried) => format!("a run without --sandbox uses: {}", tried.tier.as_str()),
-        None => "a run without --sandbox is not confined".to_owned(),
+        None => "a run without --sandbox is not sandboxed".to_owned(),
     }
 }
 

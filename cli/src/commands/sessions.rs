@@ -71,7 +71,7 @@ pub fn list_all(config: &Config, form: Json) -> Result<u8, Error> {
     }
     if !all.gone.is_empty() {
         let gone = plural(all.gone.len(), "folder");
-        ah_terminal::note(&format!("{gone} with sessions cannot be found any more"));
+        ah_terminal::note(&format!("{gone} with sessions no longer exist"));
     }
     print(&text)
 }
@@ -144,7 +144,7 @@ fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, Error> {
     super::place::change(&plan, config, async |session| {
         Ok(session.set_name(name.to_owned()).await?)
     })?;
-    print(&format!("{wanted} is now called {name}\n"))
+    print(&format!("{wanted} is now named {name}\n"))
 }
 
 /// Removes empty sessions, remains of crashes and, on request, old sessions.

@@ -166,6 +166,6 @@ fn failed(program: &Path, error: &io::Error) -> Error {
 }
 
 fn unknown(program: &Path, why: &str) -> Error {
-    Error::failure(format!("`{}` is left alone: {why}", program.display()))
+    Error::failure(format!("`{}` is not changed: {why}", program.display()))
         .hint("name `ah` to the SDK instead: `cli_path` in Python, `pathToClaudeCodeExecutable` in TypeScript")
 }

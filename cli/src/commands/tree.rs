@@ -123,7 +123,7 @@ fn page(message: &Message, keys: &Keys) -> String {
                 page.extend(lines.lines().map(|line| format!("| {line}\n")));
             }
             ContentBlock::RedactedThinking { .. } => {
-                page.push_str("| (thinking hidden by the vendor)\n");
+                page.push_str("| (redacted thinking)\n");
             }
             ContentBlock::Image(image) => page.push_str(&format!("({})\n", image.media_type)),
             ContentBlock::ToolUse(call) => page.push_str(&format!("→ {}\n", keys.show(call, 200))),

@@ -180,7 +180,7 @@ fn lines(calls: &[Call<'_>]) -> String {
     }
     rows.push(row(
         calls_of(calls.len()),
-        "in all".to_owned(),
+        "total".to_owned(),
         &Sums::of(calls),
     ));
     table(
@@ -195,7 +195,7 @@ fn breaks(calls: &[Call<'_>]) -> String {
         let reason = call.call.broken?.as_str();
         let number = index + 1;
         Some(format!(
-            "call {number} could not read the cache of the calls before: {reason}\n"
+            "call {number} could not use the cache of the earlier calls: {reason}\n"
         ))
     });
     broken.collect()
@@ -279,16 +279,16 @@ mod tests {
  1 call  claude-sonnet-4-5-20250929          10.0k    9.0k        0     500   90%  $0.0132
  1 call  litellm/unheard-of                  10.0k    9.0k        0     500   90%  unknown
  1 call  litellm/claude-sonnet-4-5-20250929  10.0k    9.0k        0     500   90%  $0.0200
-3 calls  in all                              30.0k   27.0k        0    1.5k   90%  $0.0332 and 1 call of unknown cost
+3 calls  total                               30.0k   27.0k        0    1.5k   90%  $0.0332 and 1 call of unknown cost
 "#);
         insta::assert_snapshot!(shown(&[call(None, "unheard-of", None)]), @r#"
         MODEL       INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
      1  unheard-of  10.0k    9.0k        0     500   90%  unknown
-1 call  in all      10.0k    9.0k        0     500   90%  unknown
+1 call  total       10.0k    9.0k        0     500   90%  unknown
 "#);
         insta::assert_snapshot!(shown(&[]), @r#"
-         MODEL   INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
-0 calls  in all      0       0        0       0     -  $0.0000
+         MODEL  INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
+0 calls  total      0       0        0       0     -  $0.0000
 "#);
     }
 
@@ -314,8 +314,8 @@ mod tests {
         let lines = |calls: &[ApiCall]| cache::lines(&calls.iter().collect::<Vec<_>>(), &catalog);
         insta::assert_snapshot!(lines(&[missed(Some("`tools[1]` is new")), missed(None)]), @"
         the cache saved $0.0486
-        call 1 read 9.0k of 12.0k tokens that were in the cache: `tools[1]` is new, unlike in the request before
-        call 2 read 9.0k of 12.0k tokens that were in the cache: the request continues the one before, so the server had forgotten it
+        call 1 read 9.0k of 12.0k cached tokens: `tools[1]` is new, compared with the previous request
+        call 2 read 9.0k of 12.0k cached tokens: the request continues the previous one, so the server had dropped it from its cache
         ");
         insta::assert_snapshot!(lines(&[written]), @"the cache cost $0.3000 more than it saved");
         assert_eq!(lines(&[call(None, "unheard-of", None)]), "");

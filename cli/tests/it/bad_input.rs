@@ -261,12 +261,12 @@ fn models_and_scenarios_that_are_none() {
     ];
     insta::assert_snapshot!(pages(prepare, &lines), @"
 $ ah -m no-such-model go
-error: no model is called `no-such-model`
+error: no model is named `no-such-model`
 hint: known are `fable`, `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`
 exit code 1
 
 $ ah -m nowhere/model go
-error: no model is called `nowhere/model`
+error: no model is named `nowhere/model`
 hint: known are `fable`, `opus`, `sonnet`, `haiku`, a name that begins with `claude-`, `anthropic/NAME`, `litellm/NAME`, `openai/NAME`, `openai-responses/NAME`, `ollama/NAME`, `script:PATH` and `script:demo`
 exit code 1
 

@@ -125,7 +125,7 @@ I'll run the test first, to see the failure for myself.
       3  script/demo   2.5k    2.3k      230     118   90%  $0.0034
       4  script/demo   2.7k    2.5k      190      32   92%  $0.0020
       5  script/demo   2.8k    2.7k      120      74   95%  $0.0024
-5 calls  in all       12.8k    9.9k     2.8k     317   77%  $0.0187
+5 calls  total        12.8k    9.9k     2.8k     317   77%  $0.0187
 "#);
 }
 

@@ -475,7 +475,15 @@ const SCRIPTS: &[Row] = &[
         &[],
         "not built yet",
     ),
-    Row(Should, "OpenTelemetry", &[], "not built yet"),
+    Row(
+        Should,
+        "OpenTelemetry",
+        &[
+            "traces::a_run_is_a_trace_of_its_requests_calls_and_subagents",
+            "traces::a_collector_that_fails_is_not_noticed",
+        ],
+        "",
+    ),
 ];
 
 const KNOWING: &[Row] = &[
@@ -554,8 +562,8 @@ const KNOWING: &[Row] = &[
     Row(
         Should,
         "a notice of a newer version",
-        &[],
-        "not built: nothing is sent anywhere unasked",
+        &["models::a_newer_version_is_asked_for_on_request_only"],
+        "",
     ),
 ];
 

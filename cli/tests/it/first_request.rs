@@ -91,7 +91,7 @@ fn the_model_is_told_what_it_may_reach() {
         let mut lines = system.lines().map(str::to_owned);
         lines.find(|line| line.starts_with("Sandbox: "))
     };
-    let free = "Sandbox: none, commands have all rights of the person";
+    let free = "Sandbox: none; commands have all permissions of the user";
     assert_eq!(line(&["--no-sandbox"]).as_deref(), Some(free));
     if is_missing() {
         return;

@@ -321,7 +321,7 @@ fn a_choice_of_the_models() {
     → blue
 
     ✓ ask_user_question (0.0s)
-      The person has answered:
+      The user has answered:
       - Which colour? blue
 
     Blue it is.

@@ -69,6 +69,7 @@ mod talk;
 mod tiers;
 mod tool_search;
 mod tools;
+mod traces;
 mod tree;
 mod trust;
 mod undo;

@@ -258,7 +258,7 @@ fn hostile_marketplaces_reach_nothing_else() {
     assert!(
         installed
             .stdout
-            .contains("  note: key: a link out of the plugin\n"),
+            .contains("  note: key: a link to a file outside the plugin\n"),
         "{}",
         installed.stdout
     );
@@ -322,7 +322,7 @@ fn a_repository_is_fetched_without_what_is_tied_to_it() {
     assert!(
         installed
             .stdout
-            .contains("  note: passwd: a link out of the plugin\n"),
+            .contains("  note: passwd: a link to a file outside the plugin\n"),
         "{}",
         installed.stdout
     );

@@ -181,7 +181,7 @@ fn a_session_continues_with_its_model_until_another_is_named() {
     fs::create_dir_all(world.home().join(".ah")).unwrap();
     let settings = world.home().join(".ah/settings.json");
     fs::write(&settings, r#"{"model": "claude-of-settings"}"#).unwrap();
-    let told = "the session continues with claude-named; `--model` names another";
+    let told = "the session continues with claude-named; change it with `--model`";
     for (arguments, variable, tells) in [
         (&["-n", "-m", "claude-named", "begin"][..], "", false),
         (&["go on"], "", true),
@@ -355,6 +355,53 @@ fn the_doctor_says_what_the_server_has_answered() {
     // Without a key there is nothing to ask.
     let page = world.ah(["-m", "sonnet", "doctor"]).run().expect(1).stdout;
     assert!(!page.contains(" server "), "{page}");
+}
+
+#[test]
+fn a_newer_version_is_asked_for_on_request_only() {
+    let world = World::new();
+    let ask = |url: &str, arguments: &[&str]| {
+        let all = ["-m", "script:demo", "doctor"];
+        let ah = world.ah(all.iter().chain(arguments).copied());
+        ah.env("GITHUB_API_URL", url).run().stdout
+    };
+    for (status, document, expected) in [
+        (
+            "200 OK",
+            r#"{"tag_name": "v99.1.0"}"#,
+            "note     update       version 99.1.0 is available; this is ",
+        ),
+        (
+            "200 OK",
+            r#"{"tag_name": "v0.0.1"}"#,
+            "ok       update       up to date; the newest is 0.0.1",
+        ),
+        (
+            "404 Not Found",
+            "{}",
+            "ok       update       there is no release yet",
+        ),
+        (
+            "200 OK",
+            r#"{"tag_name": "\u001b[2J"}"#,
+            "problem  update       cannot ask for the newest version: ",
+        ),
+    ] {
+        let page = ask(&answering(status, document), &["--updates"]);
+        assert!(page.contains(expected), "{page}");
+        assert!(!page.contains('\x1b'), "{page}");
+        let is_hinted = page.contains("hint: get it from https://");
+        assert_eq!(is_hinted, expected.starts_with("note"), "{page}");
+    }
+    let page = ask("http://127.0.0.1:1", &["--updates"]);
+    assert!(page.contains("problem  update "), "{page}");
+    // Without the option nobody is asked.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    listener.set_nonblocking(true).unwrap();
+    let page = ask(&url, &[]);
+    assert!(!page.contains(" update "), "{page}");
+    assert!(listener.accept().is_err());
 }
 
 #[test]

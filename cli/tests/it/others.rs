@@ -48,7 +48,7 @@ fn sessions_of_this_folder_are_found_taken_once_and_continued() {
     );
     let again = world.as_typed(["import", "--all"]).run().expect(0);
     assert!(
-        again.stdout.ends_with(" is here already\n"),
+        again.stdout.ends_with(" was already imported\n"),
         "{}",
         again.stdout
     );
@@ -78,7 +78,9 @@ fn sessions_of_this_folder_are_found_taken_once_and_continued() {
     put(&world, "text.jsonl", "just text\n");
     let refused = world.as_typed(["import", "text.jsonl"]).run().expect(1);
     assert!(
-        refused.stderr.contains("it is no session of Claude Code"),
+        refused
+            .stderr
+            .contains("it is not a session of Claude Code"),
         "{}",
         refused.stderr
     );
@@ -171,7 +173,7 @@ fn an_exported_transcript_is_the_same_session_elsewhere() {
         .run()
         .expect(0)
         .stdout;
-    assert!(known.ends_with(" is here already\n"), "{known}");
+    assert!(known.ends_with(" was already imported\n"), "{known}");
 }
 
 /// The published model of the format decides, where it is installed.

@@ -338,11 +338,11 @@ fn a_summary_is_asked_for_behind_what_was_said_and_keeps_no_thinking_from_before
     let usage = world.ah(["usage"]).run().expect(0).stdout;
     assert!(
         usage.contains(
-            "call 4 could not read the cache of the calls before: the conversation was summarised"
+            "call 4 could not use the cache of the earlier calls: the conversation was compacted"
         ),
         "{usage}"
     );
-    assert_eq!(usage.matches("could not read").count(), 1, "{usage}");
+    assert_eq!(usage.matches("could not use").count(), 1, "{usage}");
 }
 
 /// Returns an answer with a summary that the server wrote itself.

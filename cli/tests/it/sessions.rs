@@ -144,12 +144,12 @@ hint: omit `-c` or `-r` to start one
 exit code 1
 
 stderr:
-error: cannot choose a session in `<project>/.ah`: no session is called `01`
+error: cannot choose a session in `<project>/.ah`: no session is named `01`
 hint: `ah sessions` lists them
 exit code 1
 
 stderr:
-error: cannot choose a session in `<project>/.ah`: no session is called `<id>`
+error: cannot choose a session in `<project>/.ah`: no session is named `<id>`
 hint: `ah sessions` lists them
 exit code 1
 
@@ -164,7 +164,7 @@ hint: give more characters of the id
 exit code 1
 
 stderr:
-error: cannot choose a session in `<project>/.ah`: no session is called `nobody`
+error: cannot choose a session in `<project>/.ah`: no session is named `nobody`
 hint: `ah sessions` lists them
 exit code 1
 
@@ -259,7 +259,7 @@ exit code 0
     let first = talks.ids().remove(0);
     insta::assert_snapshot!(run(&["sessions", "rename", &first, "questions"]), @"
 stdout:
-<id> is now called questions
+<id> is now named questions
 exit code 0
 ");
     insta::assert_snapshot!(run(&["sessions"]), @"
@@ -293,7 +293,7 @@ exit code 0
     ];
     insta::assert_snapshot!(faults.map(run).join("\n\n"), @"
 stderr:
-error: cannot choose a session in `<project>/.ah`: no session is called `nobody`
+error: cannot choose a session in `<project>/.ah`: no session is named `nobody`
 hint: `ah sessions` lists them
 exit code 1
 
@@ -302,7 +302,7 @@ error: the name is empty
 exit code 2
 
 stderr:
-error: cannot choose a session in `<project>/.ah`: no session is called `nobody`
+error: cannot choose a session in `<project>/.ah`: no session is named `nobody`
 hint: `ah sessions` lists them
 exit code 1
 

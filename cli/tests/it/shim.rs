@@ -61,7 +61,7 @@ fn the_program_of_a_wheel_is_replaced_and_put_back() {
     assert!(
         refused
             .stderr
-            .contains("is left alone: it is not the file that the package came with"),
+            .contains("is not changed: it is not the file that the package came with"),
         "{}",
         refused.stderr
     );

@@ -64,7 +64,7 @@ fn where_there_is_no_sandbox_a_run_without_a_person_only_reads() {
         (
             &[][..],
             (false, false),
-            "so this run is read-only: `<home>` holds the home directory",
+            "so this run is read-only: `<home>` contains the home directory",
         ),
         (
             &["--no-sandbox"],
@@ -74,7 +74,7 @@ fn where_there_is_no_sandbox_a_run_without_a_person_only_reads() {
         (
             &["--dangerously-skip-permissions"],
             (true, true),
-            "tools run without questions and with your full permissions: `<home>` holds",
+            "tools run without questions and with your full permissions: `<home>` contains",
         ),
     ] {
         let world = World::new();
@@ -230,7 +230,7 @@ fn within_a_sandbox_commands_are_confined_by_the_lesser_tier_without_a_word_of_i
     assert!(
         ended
             .stderr
-            .contains("commands are confined only by Landlock"),
+            .contains("commands are sandboxed only by Landlock"),
         "{}",
         ended.stderr
     );

@@ -93,7 +93,7 @@ fn without_namespaces_landlock_confines_commands_that_are_asked_about() {
             let asked = on(&machine, world.as_typed(["-m", &model, "go"]));
             let ended = asked.at_terminal().stdin(typed).run().expect(0);
             assert_eq!(world.file("made").exists(), is_made, "{}", ended.stderr);
-            let what = "commands are confined only by Landlock, without network, so ah asks before each one";
+            let what = "commands are sandboxed only by Landlock, without network, so ah asks before each one";
             let stderr = ended.stderr.replace("\r\n", " ").replace('\n', " ");
             assert!(stderr.contains(what), "{}", ended.stderr);
             let said = format!("{}{}", ended.stdout, ended.stderr);
@@ -123,7 +123,7 @@ fn without_landlock_namespaces_confine_commands_and_nobody_is_asked() {
     let ended = ended.expect(0);
     assert!(world.file("made").exists(), "{}", ended.stderr);
     assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
-    let what = "commands are confined by namespaces, without Landlock";
+    let what = "commands are sandboxed by namespaces, without Landlock";
     assert!(ended.stderr.contains(what), "{}", ended.stderr);
     let check = on(&machine, world.ah(["sandbox", "check"])).run();
     let told = "a run without --sandbox uses: namespaces";
@@ -178,7 +178,7 @@ fn a_second_name_of_a_protected_file_is_refused() {
     let ended = world.ah(command).run();
     assert_eq!(ended.code, Some(78), "{}", ended.stderr);
     assert!(
-        ended.stderr.contains("has a second name"),
+        ended.stderr.contains("has another name"),
         "{}",
         ended.stderr
     );
@@ -186,7 +186,7 @@ fn a_second_name_of_a_protected_file_is_refused() {
     let model = world.scenario("s", [says("Done.")]);
     let ended = world.as_typed(["-m", &model, "go"]).run();
     assert!(
-        ended.stderr.contains("replace it by a copy"),
+        ended.stderr.contains("replace it with a copy"),
         "{}",
         ended.stderr
     );

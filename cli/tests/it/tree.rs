@@ -165,8 +165,8 @@ stdout:
       4  script/second   4.0k    3.0k        0      50   75%  unknown
 2 calls  script/first    8.0k    6.0k        0     100   75%  unknown
 2 calls  script/second   8.0k    6.0k        0     100   75%  unknown
-4 calls  in all         16.0k   12.0k        0     200   75%  unknown
-call 3 could not read the cache of the calls before: another model answers
+4 calls  total          16.0k   12.0k        0     200   75%  unknown
+call 3 could not use the cache of the earlier calls: another model answers
 exit code 0
 ");
     insta::assert_snapshot!(run(&world, "export"), @r#"
@@ -554,13 +554,13 @@ exit code 1
 
 $ ah --name x tree
 stderr:
-error: no session is called `x`
+error: no session is named `x`
 hint: `ah sessions` lists them
 exit code 1
 
 $ ah -S x tree
 stderr:
-error: cannot choose a session in `<project>/.ah`: no session is called `x`
+error: cannot choose a session in `<project>/.ah`: no session is named `x`
 hint: `ah sessions` lists them
 exit code 1
 "#);

@@ -168,7 +168,7 @@ fn a_session_that_came_with_the_folder_is_left_alone() {
     let theirs = world.database();
     let id = theirs.file_stem().unwrap().to_str().unwrap().to_owned();
     let ended = run("../home", &[], "An answer.").expect(0);
-    let notice = format!("the session {id} in `.ah` was not made by you");
+    let notice = format!("the session {id} in `.ah` was not created by you");
     assert!(ended.stderr.contains(&notice), "{}", ended.stderr);
     assert_eq!(world.databases().len(), 2);
     // The user's own is continued from now on.

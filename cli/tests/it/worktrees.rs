@@ -188,6 +188,37 @@ fn what_cannot_be_a_worktree_is_told() {
 }
 
 #[test]
+fn what_an_isolated_subagent_runs_beside_is_in_the_list_of_tasks() {
+    let world = repository();
+    let input = json!({"description": "build", "prompt": "Build.", "isolation": "worktree"});
+    let beside = json!({"command": "echo started; sleep 1000", "run_in_background": true});
+    let server = Server::new([
+        uses("agent", input),
+        uses("bash", beside),
+        uses(
+            "bash",
+            json!({"command": "pwd; until [ -e go ]; do sleep 0.02; done"}),
+        ),
+        says("Built."),
+        says("Done."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("go");
+    seat.sees("2 tasks running · ");
+    seat.says("/tasks");
+    seat.sees("command: echo started; sleep 1000");
+    seat.types("started\r");
+    seat.sees("  started\n");
+    world.write(".ah/worktrees/1/go", "");
+    seat.sees("stopped; /tasks 2 shows its output");
+    seat.sees("Done.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    world.assert_nothing_runs();
+}
+
+#[test]
 fn a_subagent_that_wants_a_worktree_changes_files_only_there() {
     let world = repository();
     let definition =

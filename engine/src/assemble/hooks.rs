@@ -134,7 +134,7 @@ impl Maker {
             Room::Missing => {
                 let command = &setting.command;
                 self.frontend.notice(&format!(
-                    "the hook `{command}` is left out: it must be confined, and the sandbox is unavailable"
+                    "the hook `{command}` is left out: it must run in the sandbox, which is unavailable"
                 ));
                 return None;
             }

@@ -98,18 +98,18 @@ pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config)
 fn of_fallback(confined: &Confined, fallback: &Fallback, asks: Option<bool>) -> String {
     let obstacle = match fallback {
         Fallback::Nested => {
-            return "ah runs inside another sandbox and cannot build its own: commands are confined only by Landlock"
+            return "ah runs inside another sandbox and cannot build its own: commands are sandboxed only by Landlock"
                 .to_owned();
         }
         Fallback::Unavailable(Obstacle { reason, remedy }) => format!("{reason}; {remedy}"),
     };
     let what = match asks {
-        _ if !confined.is_weak() => "commands are confined by namespaces, without Landlock",
-        None => "commands are confined only by Landlock, without network",
+        _ if !confined.is_weak() => "commands are sandboxed by namespaces, without Landlock",
+        None => "commands are sandboxed only by Landlock, without network",
         Some(true) => {
-            "commands are confined only by Landlock, without network, so ah asks before each one"
+            "commands are sandboxed only by Landlock, without network, so ah asks before each one"
         }
-        Some(false) => "commands would be confined only by Landlock, so this run is read-only",
+        Some(false) => "commands would be sandboxed only by Landlock, so this run is read-only",
     };
     format!("{what}: {obstacle}")
 }

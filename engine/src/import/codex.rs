@@ -161,7 +161,9 @@ impl Reader {
             }
             // Instructions, which a run of ours has of its own.
             Some("developer" | "system") => {}
-            _ => self.conversation.leave(place, "a message of nobody"),
+            _ => self
+                .conversation
+                .leave(place, "a message of an unknown role"),
         }
     }
 

@@ -162,7 +162,7 @@ fn take(conversation: &mut Conversation, message: &Value) {
             });
             finish(conversation, &place, &mut results, at);
         }
-        _ => conversation.leave(&place, "a message of nobody"),
+        _ => conversation.leave(&place, "a message of an unknown role"),
     }
 }
 

@@ -135,7 +135,7 @@ fn message(conversation: &mut Conversation, place: &str, message: &Value, at: Ti
             let summary = ContentBlock::text(field("summary"));
             conversation.user(Origin::Reminder, vec![summary], at);
         }
-        _ => conversation.leave(place, "a message of nobody"),
+        _ => conversation.leave(place, "a message of an unknown role"),
     }
 }
 

@@ -57,7 +57,7 @@ impl Catalogue {
         let real = fs::canonicalize(&path).map_err(|error| failed(&error))?;
         let root = fs::canonicalize(folder).map_err(|error| failed(&error))?;
         if !real.starts_with(&root) {
-            return Err(failed(&"it is a link out of the marketplace"));
+            return Err(failed(&"it links to a file outside the marketplace"));
         }
         let text = found_file::text(&real).map_err(|error| failed(&error))?;
         let list: Self = serde_json::from_str(&text).map_err(|error| failed(&error))?;

@@ -33,7 +33,9 @@ pub fn copy(from: &Path, to: &Path, bounds: &Path) -> io::Result<Copied> {
     let bounds = fs::canonicalize(bounds)?;
     let root = fs::canonicalize(from)?;
     if !root.starts_with(&bounds) {
-        return Err(io::Error::other("it is a link out of the marketplace"));
+        return Err(io::Error::other(
+            "it links to a file outside the marketplace",
+        ));
     }
     let mut copying = Copying {
         bounds,
@@ -85,14 +87,14 @@ impl Copying {
 
     fn entry(&mut self, from: &Path, to: &Path, shown: &Path, depth: usize) -> io::Result<()> {
         let Ok(real) = fs::canonicalize(from) else {
-            self.leave_out(shown, "a link to nothing");
+            self.leave_out(shown, "a broken link");
             return Ok(());
         };
         let is_git = real.iter().any(|name| name == ".git");
         if !real.starts_with(&self.bounds)
             || is_git && !self.bounds.iter().any(|name| name == ".git")
         {
-            self.leave_out(shown, "a link out of the plugin");
+            self.leave_out(shown, "a link to a file outside the plugin");
             return Ok(());
         }
         let metadata = fs::metadata(&real)?;

@@ -44,9 +44,8 @@ pub async fn fetch(source: &GitSource, config: &Config, place: &Path) -> Result<
         Error::failure(format!("cannot write to `{}`: {error}", place.display()))
     })?;
     let git = Git::new(
-        program(environment).ok_or_else(|| {
-            Error::failure("there is no git in PATH").hint("install it, or name a folder")
-        })?,
+        program(environment)
+            .ok_or_else(|| Error::failure("git not found").hint("install it, or name a folder"))?,
         folder.path(),
         Owner::User,
         &variables(environment),

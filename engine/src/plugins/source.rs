@@ -153,7 +153,7 @@ pub fn inner(path: &Path) -> Result<PathBuf, String> {
             | Component::RootDir
             | Component::Prefix(_) => {
                 return Err(format!(
-                    "the path `{}` leads out of the marketplace",
+                    "the path `{}` is outside the marketplace",
                     path.display()
                 ));
             }

@@ -25,6 +25,9 @@ use crate::remote::task;
 /// Metadata key of the model's tool use id; hosts of the Agent SDK look for it.
 const CALL_ID: &str = "claudecode/toolUseId";
 
+/// Variable with the span of a call; in lower case, the metadata key of the same (W3C Trace Context).
+const TRACE_PARENT: &str = "TRACEPARENT";
+
 /// A tool of a server.
 pub(crate) struct RemoteTool {
     pub(crate) definition: ToolDefinition,
@@ -52,7 +55,7 @@ impl Tool for RemoteTool {
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         match self.link.connected().await {
             Ok(server) => {
-                let output = self.call(&server, call, &context.progress).await;
+                let output = self.call(&server, call, context).await;
                 self.with_refusals(output)
             }
             Err(reason) => Output::error(reason),
@@ -83,12 +86,8 @@ impl RemoteTool {
         }
     }
 
-    async fn call(
-        &self,
-        server: &ConnectedServer,
-        call: &ToolUse,
-        progress: &ProgressSink,
-    ) -> Output {
+    async fn call(&self, server: &ConnectedServer, call: &ToolUse, context: &Context) -> Output {
+        let progress = &context.progress;
         let mut params = CallToolRequestParams::new(self.definition.status.own_name.clone());
         if let Input::Object(arguments) = &call.input {
             params = params.with_arguments(arguments.clone());
@@ -97,6 +96,11 @@ impl RemoteTool {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let mut meta = RequestMetaObject::new();
             meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
+            let parent = context.variables.iter();
+            let mut parent = parent.filter(|(name, _)| name == TRACE_PARENT);
+            if let Some((_, span)) = parent.next() {
+                meta.insert(TRACE_PARENT.to_ascii_lowercase(), span.as_str().into());
+            }
             let options = PeerRequestOptions::with_timeout(self.call_timeout)
                 .reset_timeout_on_progress()
                 .with_meta(meta);

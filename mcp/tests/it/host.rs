@@ -142,6 +142,22 @@ async fn all_messages_go_over_the_pipe_of_the_host() {
 }
 
 #[tokio::test]
+async fn a_server_is_told_the_span_of_a_call() {
+    let (host, received) = host(usual);
+    let world = world(host);
+    let tool = world.tool("mcp__calc__say").await;
+    let span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let context = Context {
+        variables: vec![("TRACEPARENT".to_owned(), span.to_owned())],
+        ..Context::new(PathBuf::from("/nowhere"))
+    };
+    run_with(&tool, json!({"t": "x"}), context).await;
+    let received = received.0.lock().unwrap();
+    let (_, call) = received.last().unwrap();
+    assert_eq!(call["params"]["_meta"]["traceparent"], span);
+}
+
+#[tokio::test]
 async fn the_status_has_state_configuration_and_tools() {
     let (host, _) = host(usual);
     let hangs = McpScript::new().start("sleep 1000");

@@ -29,7 +29,7 @@ struct OpenRequests {
 const OVER: &str = "the host has closed its side";
 
 /// Error where the host is this program, which takes no control requests.
-const NO_PROCESS: &str = "the host is no process of its own";
+const NO_PROCESS: &str = "the host is not a separate process";
 
 impl Link {
     pub(crate) fn new(sink: Sink, ids: Arc<dyn Ids>) -> Self {

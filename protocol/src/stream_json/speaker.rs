@@ -513,7 +513,7 @@ impl Frontend for Speaker {
                     "trigger": "overloaded",
                     "original_model": from_model,
                     "fallback_model": to_model,
-                    "content": format!("{to_model} answers in the place of {from_model}: {error}"),
+                    "content": format!("falling back from {from_model} to {to_model}: {error}"),
                 }),
             ),
             EventKind::ApiCallEnd {

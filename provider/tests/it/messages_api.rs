@@ -439,7 +439,7 @@ async fn names_lead_to_providers_or_errors() {
         assert_eq!(found, (provider, model));
     }
     for (name, expected) in [
-        ("gpt-of-no-one", "no model is called `gpt-of-no-one`"),
+        ("gpt-of-no-one", "no model is named `gpt-of-no-one`"),
         ("litellm/x", "no address for `litellm/` models"),
         (
             "script:/nowhere.yaml",

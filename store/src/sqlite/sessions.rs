@@ -151,7 +151,7 @@ impl Sessions {
         match self.only(wanted, found)? {
             Some(paths) => Ok(paths),
             None => Err(self.refused(
-                format!("no session is called `{wanted}`"),
+                format!("no session is named `{wanted}`"),
                 "`ah sessions` lists them".to_owned(),
             )),
         }

@@ -155,8 +155,8 @@ async fn an_ambiguous_name_is_an_error_that_lists_the_candidates() {
     };
     insta::assert_snapshot!(found("twin"), @"`twin` matches 2 sessions: SECOND [twin], FIRST [twin]; give more characters of the id");
     insta::assert_snapshot!(found("01"), @"`01` matches 2 sessions: SECOND [twin], FIRST [twin]; give more characters of the id");
-    insta::assert_snapshot!(found("nobody"), @"no session is called `nobody`; `ah sessions` lists them");
-    insta::assert_snapshot!(found(""), @"no session is called ``; `ah sessions` lists them");
+    insta::assert_snapshot!(found("nobody"), @"no session is named `nobody`; `ah sessions` lists them");
+    insta::assert_snapshot!(found(""), @"no session is named ``; `ah sessions` lists them");
     assert!(world.sessions().named("twin").is_err());
     assert_eq!(world.sessions().named("nobody").unwrap(), None);
 }

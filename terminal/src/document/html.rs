@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ah_conversation::{
-    ContentBlock, Message, Origin, ResultBlock, Role, ToolResult, ToolUse, ToolUseId,
+    ContentBlock, Message, Origin, ResultBlock, Role, ToolResult, ToolUse, ToolUseId, is_note,
 };
 use ah_render::html::{STYLE, code, escape, lines, markdown};
 use ah_render::tool;
@@ -57,20 +57,41 @@ fn section(message: &Message, results: &Results<'_>, keys: &Keys) -> String {
         .map_or_else(String::new, |response| {
             format!(" · {}", escape(&response.model))
         });
-    let class = match message.role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
+    let (class, author) = author(message);
     format!(
         "<section class=\"{class}\" id=\"m{seq}\">\n<div class=\"meta\">@{seq} {}{model} · <time>{}</time></div>\n{blocks}</section>\n",
-        role(message.role),
+        author,
         utc(message.created_at),
         seq = message.seq,
     )
 }
 
+/// Returns the class of a message and who wrote it: what the engine tells the model looks like nobody's prompt.
+fn author(message: &Message) -> (&'static str, &'static str) {
+    match (&message.role, &message.origin) {
+        (Role::Assistant, _) => ("assistant", role(Role::Assistant)),
+        (
+            Role::User,
+            Origin::Prompt | Origin::Steering | Origin::FollowUp | Origin::Results | Origin::Model,
+        ) => ("user", role(Role::User)),
+        (
+            Role::User,
+            Origin::Nudge
+            | Origin::Continuation
+            | Origin::Reminder
+            | Origin::Task
+            | Origin::Update(_)
+            | Origin::Summary { .. },
+        ) => ("note", "ah"),
+    }
+}
+
 fn shown(block: &ContentBlock, results: &Results<'_>, keys: &Keys) -> String {
     match block {
+        ContentBlock::Text { text } if is_note(text) => format!(
+            "<details class=\"note\"><summary class=\"dim\">note to the model</summary>\n{}</details>\n",
+            markdown(text)
+        ),
         ContentBlock::Text { text } => markdown(text),
         ContentBlock::Thinking { thinking, .. } => {
             format!(
@@ -79,7 +100,7 @@ fn shown(block: &ContentBlock, results: &Results<'_>, keys: &Keys) -> String {
             )
         }
         ContentBlock::RedactedThinking { .. } => {
-            "<p class=\"dim\">thinking that the vendor keeps to itself</p>\n".to_owned()
+            "<p class=\"dim\">redacted thinking</p>\n".to_owned()
         }
         ContentBlock::Image(image) => picture(&image.media_type, &image.data),
         ContentBlock::ToolUse(call) => called(call, results.get(&call.id).copied(), keys),

@@ -440,7 +440,7 @@ impl Text {
                 to_model,
                 error,
             } => {
-                let line = format!("{to_model} answers in place of {from_model}: {error}");
+                let line = format!("falling back from {from_model} to {to_model}: {error}");
                 self.note(&self.paint.warn(&neutralise(&line)));
             }
             EventKind::PayloadWarn { payload_bytes, .. } => {

@@ -51,7 +51,7 @@ pub fn status(session: &Session, id: &str, sandbox: &SandboxStatus, config: &Con
             format!("{id}, {messages} messages; `ah -r {id}` opens it again"),
         ),
         ("model", format!("{} ({})", model.name, model.provider)),
-        ("effort", effort.unwrap_or("the model's own").to_owned()),
+        ("effort", effort.unwrap_or("the model's default").to_owned()),
         ("mode", mode.to_owned()),
         ("sandbox", of_sandbox(sandbox)),
         ("servers", format!("{servers} MCP servers")),

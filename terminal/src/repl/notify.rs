@@ -115,7 +115,7 @@ impl Notifier {
     pub fn waiting(&self, head: &str, now: Instant) -> Option<Notification> {
         let first = ah_conversation::neutralise(head).replace('\n', " ");
         let folder = &self.settings.folder;
-        let text = format!("waits for you in {folder}: {first}");
+        let text = format!("is waiting for you in {folder}: {first}");
         self.notification(NotificationKind::Waiting, &text, now)
     }
 

@@ -127,7 +127,7 @@ impl SideTasks {
     /// Prints what a task beside the conversation has written.
     async fn look(&self, id: &str, head: &str) {
         let Some(tasks) = self.tasks.iter().find(|tasks| tasks.has(id)) else {
-            return crate::note("this task is gone");
+            return crate::note("this task no longer exists");
         };
         let (text, left_out) = match tasks.tail(id, output::MOST) {
             Some(tail) => {

@@ -83,7 +83,7 @@ pub const COMMANDS: &[Command] = &[
     command("sessions", "list and open sessions", Action::Resume),
     command(
         "tasks",
-        "list commands and subagents in the background; see or stop one: /tasks [stop] [N]",
+        "list, show or stop background tasks: /tasks [stop] [N]",
         Action::Tasks,
     ),
     command(
@@ -181,7 +181,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "theme",
-        "say where the colours come from",
+        "show where the colours come from",
         Action::Say(THEME),
     ),
     command(
@@ -300,8 +300,8 @@ const KEYS: &str = "
 
 /// Answer of `/login`.
 const LOGIN: &str =
-    "  `ah login` keeps a key or a server: leave with /exit, run it, and come back with `ah -c`.
-  `ah logout` forgets what was kept; `/model` changes the model.
+    "  `ah login` saves a key or a server: leave with /exit, run it, and come back with `ah -c`.
+  `ah logout` removes what was saved; `/model` changes the model.
 
 ";
 

@@ -491,7 +491,7 @@ impl SessionWorker {
                 .then(|| "This session is open here.".to_owned()),
             Err(_) => elsewhere(wanted, config).map(|head| {
                 let way = way_to(&head, config);
-                format!("This session is of another folder. To open it:\n  {way}")
+                format!("This session belongs to another folder. To open it:\n  {way}")
             }),
         }
     }

@@ -107,7 +107,7 @@ async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (Pa
     };
     let child = Command {
         deadline: Some(PATIENCE),
-        ..shell.command(&format!("{} --help", quoted(&program)), &cwd, keep)
+        ..shell.command(&format!("{} --help", quoted(&program)), &cwd, keep, &[])
     };
     let help = match child.run().await {
         Ok(outcome) if outcome.ending == Ending::Exited(0) => match outcome.output {

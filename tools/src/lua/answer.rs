@@ -66,7 +66,7 @@ fn content(lua: &Lua, text: Value) -> Result<Content, String> {
             match blocks {
                 Ok(blocks) => Ok(Content::Blocks(shown(blocks)?)),
                 Err(fault) => Err(nonsense(&format!(
-                    "a table that is no list of content blocks ({fault})"
+                    "a table that is not a list of content blocks ({fault})"
                 ))),
             }
         }

@@ -96,7 +96,7 @@ impl Calls {
                 holder.release();
                 return output;
             }
-            Ok(Err(_)) => "its thread broke".to_owned(),
+            Ok(Err(_)) => "its thread crashed".to_owned(),
             Err(_) => format!("timed out after {} s", limits.time.as_secs()),
         };
         Output::error(format!("{}: {fault}", request.name))

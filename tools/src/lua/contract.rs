@@ -183,10 +183,10 @@ fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
         return Err(wrong("input_schema", "a table", &value));
     }
     let schema = json::from_lua(lua, value)
-        .map_err(|reason| fault(format!("`input_schema` is no JSON Schema: {reason}")))?;
+        .map_err(|reason| fault(format!("`input_schema` is not a JSON Schema: {reason}")))?;
     let Json::Object(mut schema) = with_arrays(schema) else {
         return Err(fault(
-            "`input_schema` is no JSON Schema: it is a list".to_owned(),
+            "`input_schema` is not a JSON Schema: it is a list".to_owned(),
         ));
     };
     if schema.entry("type").or_insert_with(|| json!("object")) != "object" {
@@ -199,7 +199,7 @@ fn schema(lua: &Lua, value: Value) -> Result<Json, Fault> {
         Ok(()) => Ok(schema),
         Err(error) => {
             let place = error.place().replace('/', ".");
-            let text = format!("`input_schema{place}` is no JSON Schema: {error}");
+            let text = format!("`input_schema{place}` is not a JSON Schema: {error}");
             Err(fault(text))
         }
     }

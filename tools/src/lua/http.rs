@@ -69,10 +69,10 @@ fn fetch(
     let request = Request {
         method: method
             .and_then(|method| Method::from_bytes(method.to_uppercase().as_bytes()).ok())
-            .ok_or_else(|| mlua::Error::runtime("`method` is no HTTP method"))?,
+            .ok_or_else(|| mlua::Error::runtime("`method` is not an HTTP method"))?,
         url: match Url::parse(address) {
             Ok(url) => url,
-            Err(error) => return failed(lua, &format!("`{address}` is no address: {error}")),
+            Err(error) => return failed(lua, &format!("`{address}` is not an address: {error}")),
         },
         headers: headers(options.get("headers")?)?,
         body: body.map_or_else(Vec::new, |body| body.as_bytes().to_vec()),
@@ -100,7 +100,7 @@ fn headers(given: Option<Table>) -> mlua::Result<HeaderMap> {
             .zip(HeaderValue::from_str(&value).ok());
         let Some((name, value)) = header else {
             return Err(mlua::Error::runtime(format!(
-                "`{name}` is no header, or has no such value"
+                "`{name}` is not a valid header, or its value is not"
             )));
         };
         headers.insert(name, value);
@@ -171,7 +171,7 @@ impl Request {
             }
         }
         Err(format!(
-            "the server sent elsewhere more than {MAX_REDIRECTS} times"
+            "the server redirects more than {MAX_REDIRECTS} times"
         ))
     }
 

@@ -144,7 +144,7 @@ impl Loading {
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 let shown = around.shown(&source.path);
-                return Err(format!("{shown}: it cannot be loaded: its thread broke"));
+                return Err(format!("{shown}: it cannot be loaded: its thread crashed"));
             }
         };
         Ok(match loaded {
@@ -167,7 +167,7 @@ pub(super) fn script(
     match load(around, source, leash)? {
         Loaded::Tool(_, script) => Ok(script),
         Loaded::Module => Err(format!(
-            "{} is no tool any more",
+            "{} is no longer a tool",
             around.shown(&source.path)
         )),
     }

@@ -418,7 +418,7 @@ impl UserData for Pipe {
         methods.add_method("write", |lua, Pipe(running, which), text: LuaString| {
             let mut running = lock(running);
             let (None, Some(input)) = (which, &mut running.stdin) else {
-                return Ok((None, Some("the program does not read any more")));
+                return Ok((None, Some("the program no longer reads its input")));
             };
             let bytes = text.as_bytes();
             input.waiting.extend_from_slice(&bytes);

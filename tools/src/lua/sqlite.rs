@@ -169,7 +169,7 @@ fn values(given: &[Value]) -> mlua::Result<Vec<Sql>> {
             Err(_) => Sql::Blob(text.as_bytes().to_vec()),
         }),
         other => {
-            let text = format!("a {} cannot stand in a database", other.type_name());
+            let text = format!("a {} cannot be stored in a database", other.type_name());
             Err(mlua::Error::runtime(text))
         }
     });

@@ -180,7 +180,7 @@ async fn read(url: &Url, response: WebResponse) -> Result<Page, String> {
     let reading = tokio::task::spawn_blocking(move || page::read(&body, content_type.as_deref()));
     let page = match reading.await {
         Ok(page) => page.map_err(|kind| {
-            format!("{url} is no text: {kind}, {bytes} bytes. To work with it, download it with a command.")
+            format!("{url} is not text: {kind}, {bytes} bytes. To work with it, download it with a command.")
         })?,
         Err(_) => return Err(format!("{url} could not be read")),
     };

@@ -57,7 +57,7 @@ fn the_model_gets_the_answer_to_each_question() {
     });
     let output = run(&tool, input);
     insta::assert_snapshot!(text(&output), @r"
-    The person has answered:
+    The user has answered:
     - Which library? neither
     - Which tests? unit, binary
     ");

@@ -107,7 +107,7 @@ fn what_makes_no_sense_is_an_error_result() {
         ),
         (
             "return { a = 1 }",
-            "error: the tool is faulty: `execute` must return text, but it returned a table that is no list of \
+            "error: the tool is faulty: `execute` must return text, but it returned a table that is not a list of \
              content blocks (invalid type: map, expected a sequence)",
         ),
     ] {

@@ -241,7 +241,7 @@ fn failed_notebook_edits_give_their_reason() {
         (
             &other,
             json!({"cell_id": "a"}),
-            "is no notebook: expected ident at line 1 column 2",
+            "is not a notebook: expected ident at line 1 column 2",
         ),
         (
             &empty,

@@ -156,7 +156,7 @@ fn broken_pictures_are_refused() {
         let told = text(&read(&folder, name));
         assert!(
             told.starts_with(&format!(
-                "error: `{name}` is no picture that can be shown: "
+                "error: `{name}` is not a picture that can be shown: "
             )),
             "{told}"
         );

@@ -222,7 +222,7 @@ async fn unreadable_pages_give_their_reason() {
     }
     insta::assert_snapshot!(told.join("\n"), @"
     /gzip: <web | hello | </web
-    /picture: error: http://<site>/picture is no text: image/png, 5 bytes. To work with it, download it with a command.
+    /picture: error: http://<site>/picture is not text: image/png, 5 bytes. To work with it, download it with a command.
     /broken: error: cannot fetch http://<site>/broken: the server answers 500 Internal Server Error
     /latin: <web | café | </web
     /empty: There is no text here. | <web |  | </web

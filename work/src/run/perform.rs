@@ -205,7 +205,7 @@ impl Work {
                     error.to_string()
                 } else {
                     format!(
-                        "`{branch}` has new commits by others, which stay; `ah work -i {}` works on top of them",
+                        "`{branch}` has new commits by others, which are kept; `ah work -i {}` continues on top of them",
                         journal.issue.number
                     )
                 };
@@ -240,7 +240,7 @@ impl Work {
         }
         let short = &commit[..commit.len().min(10)];
         (self.on_event)(&WorkEvent::Warning(format!(
-            "`{}` exists: the work goes on from its commit {short}",
+            "`{}` exists: continuing from its commit {short}",
             journal.branch
         )));
         journal.start_commit = commit;

@@ -40,7 +40,7 @@ impl Reach {
         }
         let mut free = config.sandbox.unconfined_servers.iter();
         if !is_wanted(config) || free.any(|free| free.value == name) {
-            return Self::nothing("not confined", "yours");
+            return Self::nothing("not sandboxed", "yours");
         }
         let hosts = server.needs.names();
         let home = config.server_homes().map(|homes| {

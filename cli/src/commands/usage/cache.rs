@@ -36,13 +36,13 @@ pub fn lines(calls: &[&ApiCall], catalog: &Catalog) -> String {
         let miss = call.cache_miss.as_ref()?;
         let (number, read, expected) = (index + 1, count(miss.read), count(miss.expected));
         let reason = match &miss.change {
-            Some(change) => format!("{change}, unlike in the request before"),
+            Some(change) => format!("{change}, compared with the previous request"),
             None => {
-                "the request continues the one before, so the server had forgotten it".to_owned()
+                "the request continues the previous one, so the server had dropped it from its cache".to_owned()
             }
         };
         Some(format!(
-            "call {number} read {read} of {expected} tokens that were in the cache: {reason}\n"
+            "call {number} read {read} of {expected} cached tokens: {reason}\n"
         ))
     });
     saved.into_iter().chain(misses).collect()

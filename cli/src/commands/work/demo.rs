@@ -102,7 +102,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
     let ah = invocation(environment);
     let place = shell_word(&work.top);
     ah_terminal::note(&format!(
-        "\nIt all stays. Look at it:\n  cd {place}\n  {ah} work status                      how each phase came out\n  \
+        "\nEverything is kept. To explore it:\n  cd {place}\n  {ah} work status                      the result of each phase\n  \
          cat o/work/plan/plan.md               what was planned; do/do.md, check/check.md likewise\n  \
          git show origin/work/7                what was done\n  \
          cat ../hub/pulls/1.json               the pull request\n  \

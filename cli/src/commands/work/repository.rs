@@ -156,7 +156,7 @@ fn hosts(config: &Config) -> Result<Vec<String>, Error> {
     ] {
         for host in hosts.into_iter().flatten() {
             let host: Authority = host.parse().map_err(|error| {
-                Error::failure(format!("setting `work`: `{host}` is no host: {error}"))
+                Error::failure(format!("setting `work`: `{host}` is not a host: {error}"))
                     .hint("write HOST:PORT")
             })?;
             words.push(format!("{option}={host}"));

@@ -199,7 +199,7 @@ fn what_a_server_reaches_is_listed() {
         .collect();
     insta::assert_snapshot!(seen.join("\n"), @r"
     files: not allowed: registry.npmjs.org:443 | ~/.ah/servers/files
-    free: not confined | yours
+    free: not sandboxed | yours
     http: - | -
     own: pypi.org:443, files.pythonhosted.org:443 | ~/.ah/servers/own/home
     plain: none | ~/.ah/servers/plain

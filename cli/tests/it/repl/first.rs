@@ -90,7 +90,7 @@ fn words_stay_whole_on_a_narrow_terminal() {
         let words: Vec<_> = rows.split_whitespace().collect();
         for text in [
             "There is no command `/nosuch`; `/help` lists all commands.",
-            "the effort is the model's own; /effort takes one of low,",
+            "the effort is the model's default; /effort takes one of low,",
         ] {
             let said: Vec<_> = text.split_whitespace().collect();
             let is_whole = words.windows(said.len()).any(|shown| shown == said);
@@ -114,12 +114,12 @@ fn commands_of_the_peers_are_there() {
         ("/rename parser", "this session is named `parser`"),
         (
             "/effort",
-            "the effort is the model's own; /effort takes one of low,",
+            "the effort is the model's default; /effort takes one of low,",
         ),
         ("/effort high", "effort: high"),
         ("/memory", "tokens  system.md"),
         ("/theme", "the sixteen colours of your terminal"),
-        ("/usage", "1 call  in all"),
+        ("/usage", "1 call  total"),
         ("/agents", "general-purpose"),
         ("?", "edit the text in $EDITOR"),
     ] {

@@ -24,7 +24,7 @@ fn without_a_key_a_key_is_pasted_and_the_conversation_begins() {
             .env("ANTHROPIC_BASE_URL", address.clone())
     };
     let mut seat = Seat::take(ah());
-    seat.sees("How is ah to reach a model?");
+    seat.sees("How should ah reach a model?");
     seat.sees("paste an Anthropic API key");
     seat.says("what");
     seat.sees("`what` is not an answer. Type 1, 2, 3,");
@@ -55,7 +55,7 @@ fn a_server_is_named_by_its_address_and_its_model_is_remembered() {
         {"model_name": "team-quick", "model_info": {"max_input_tokens": 90000}}]}"#;
     let url = crate::models::server_of(list);
     let mut seat = Seat::take(world.ah(["--no-sandbox"]));
-    seat.sees("How is ah to reach a model?");
+    seat.sees("How should ah reach a model?");
     seat.says("3");
     seat.sees("Address");
     seat.says(&url);

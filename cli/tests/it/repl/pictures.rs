@@ -65,10 +65,10 @@ fn pictures_are_shown_to_the_model_and_folded_in_the_line() {
     assert_eq!(kinds(0), [image, image, image, said]);
     // A file that is not an image is reported, and stays as pasted text.
     seat.pastes("./no.png");
-    seat.sees("`./no.png` is no PNG, JPEG, GIF or WebP picture");
+    seat.sees("`./no.png` is not a PNG, JPEG, GIF or WebP picture");
     seat.sees("> ./no.png");
     seat.types("\x15see @no.png \r");
-    seat.sees("error: `no.png` is no PNG");
+    seat.sees("error: `no.png` is not a PNG");
     seat.says("never mind");
     seat.sees("Two.");
     seat.sees_no_more("Esc interrupts");

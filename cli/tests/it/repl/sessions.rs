@@ -180,7 +180,7 @@ fn sessions_of_all_folders_are_listed() {
     std::fs::remove_dir_all(world.file("b")).unwrap();
     let ended = world.as_typed(["sessions", "--all"]).run().expect(0);
     assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
-    let gone = "1 folder with sessions cannot be found any more";
+    let gone = "1 folder with sessions no longer exist";
     assert!(ended.stderr.contains(gone), "{}", ended.stderr);
 }
 
@@ -205,7 +205,7 @@ fn a_session_is_chosen_from_a_list() {
     seat.types("\x15fence");
     seat.sees("❯ paint the fence\n    now · ");
     seat.types("\r");
-    seat.sees("This session is of another folder. To");
+    seat.sees("This session belongs to another folder.");
     assert!(seat.screen().contains("&& ah -r"), "{}", seat.screen());
     seat.sees_no_more("Esc interrupts");
     seat.says("/resume");

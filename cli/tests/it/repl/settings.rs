@@ -181,7 +181,7 @@ fn who_is_away_is_told_that_the_agent_waits_or_has_finished() {
     seat.wait_until("it rings", |bytes, _| bytes.contains(&7));
     assert_eq!(
         rings(&seat),
-        ["notify;ah;waits for you in project: bash: touch asked"]
+        ["notify;ah;is waiting for you in project: bash: touch asked"]
     );
     seat.types("y\r");
     seat.sees("Done.");

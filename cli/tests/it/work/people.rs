@@ -32,7 +32,7 @@ fn the_commits_of_a_person_are_the_base_of_the_work() {
     assert!(
         ended
             .stderr
-            .contains("`work/7` exists: the work goes on from its commit"),
+            .contains("`work/7` exists: continuing from its commit"),
         "{}",
         ended.stderr
     );
@@ -62,7 +62,7 @@ fn a_commit_that_comes_meanwhile_is_not_overwritten() {
     assert!(
         ended
             .stderr
-            .contains("`work/7` has new commits by others, which stay"),
+            .contains("`work/7` has new commits by others, which are kept"),
         "{}",
         ended.stderr
     );

@@ -119,9 +119,9 @@ fn the_demo_of_the_work_needs_no_network() {
     act ...
     act: done
 
-    It all stays. Look at it:
+    Everything is kept. To explore it:
       cd <folder>/project
-      <ah> work status                      how each phase came out
+      <ah> work status                      the result of each phase
       cat o/work/plan/plan.md               what was planned; do/do.md, check/check.md likewise
       git show origin/work/7                what was done
       cat ../hub/pulls/1.json               the pull request

@@ -457,7 +457,7 @@ fn what_goes_on_besides_is_told_in_a_line() {
 2 compacted to 1.2k tokens
 2 1.1k tokens used, 1.0k allowed
 2 the request is large: 900 kB
-2 small answers in place of big: API error 529: overloaded
+2 falling back from big to small: API error 529: overloaded
 "#);
 }
 

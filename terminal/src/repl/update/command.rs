@@ -98,7 +98,7 @@ fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
         if value.starts_with(['@', '/']) {
             app.editor.insert(format!("{value} "));
         } else if app.work.is_some() {
-            app.hint = Some("another session opens once the agent has finished".to_owned());
+            app.hint = Some("sessions can be switched once the agent has finished".to_owned());
         } else {
             return begin(app, "opening", Task::Resume(value.to_owned()), now);
         }

@@ -55,7 +55,7 @@ impl SessionWorker {
     pub(super) async fn effort(&mut self, wanted: &str) -> Result<(), Error> {
         let Some(effort) = Effort::ALL.into_iter().find(|it| it.as_str() == wanted) else {
             let now = self.factory.config.effort.as_ref();
-            let now = now.map_or("the model's own", |effort| effort.value.as_str());
+            let now = now.map_or("the model's default", |effort| effort.value.as_str());
             let names = Effort::ALL.map(Effort::as_str).join(", ");
             crate::note(&format!(
                 "the effort is {now}; /effort takes one of {names}"

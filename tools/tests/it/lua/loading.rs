@@ -63,9 +63,9 @@ fn what_is_wrong_with_a_file_is_one_warning_with_its_line_and_the_rest_loads() {
         tools/3_no_table.lua:1: a tool's file returns a table, this one returns nothing
         tools/4_no_execute.lua:5: a tool needs `execute`, a function
         tools/5_name.lua:2: `no good` cannot be the name of a tool: 1 to 64 letters, digits, `_` and `-`
-        tools/6_schema.lua:3: `input_schema.required.0` is no JSON Schema: 1 is not of type "string"
-        tools/7_schema.lua:4: `input_schema` is no JSON Schema: unsupported value type `function`
-        tools/7_type.lua:2: `input_schema.properties.a.type` is no JSON Schema: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword
+        tools/6_schema.lua:3: `input_schema.required.0` is not a JSON Schema: 1 is not of type "string"
+        tools/7_schema.lua:4: `input_schema` is not a JSON Schema: unsupported value type `function`
+        tools/7_type.lua:2: `input_schema.properties.a.type` is not a JSON Schema: "strin" is not valid under any of the schemas listed in the 'anyOf' keyword
         tools/8_require.lua:1: module 'nowhere' not found
         tools/9_bytecode.lua: attempt to load a binary chunk (mode is 't')
         tools/a_loop.lua: stopped after 50000000 instructions while it was loaded
