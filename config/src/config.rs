@@ -134,6 +134,13 @@ impl Config {
         self.home.as_deref().map(journal_below)
     }
 
+    /// Returns the folder for the journals of file changes of a session, below the user's own folder; `None` without a
+    /// home. No command can write there, whatever the sandbox's tier.
+    pub fn changes(&self, session: &str) -> Option<PathBuf> {
+        let home = self.home.as_deref()?;
+        Some(home.join("changes").join(session))
+    }
+
     /// Returns the user's folders, the other agent's first: later ones take precedence.
     pub fn user_folders(&self) -> Vec<PathBuf> {
         [&self.foreign_home, &self.home]

@@ -15,13 +15,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use ah_agent::checkpoint::MAX_BYTES;
 use ah_agent::{CommandFiles, SeenFiles};
+use ah_config::Config;
 use ah_conversation::{
     FileCause, FileChange, FileState, FilesLeft, HiddenFiles, MessageId, Record, Store as _,
     StoreError, Time,
@@ -66,13 +69,13 @@ struct JournalState {
 }
 
 impl CommandJournal {
-    /// Creates the journal of a session, of changes below `roots`, which have no symbolic links. Of what is hidden, no
+    /// Creates a journal in `folder`, of changes below `roots`, which have no symbolic links. Of what is hidden, no
     /// content is kept.
-    pub fn new(store: &SessionStore, roots: Vec<PathBuf>, hidden: HiddenFiles) -> Self {
+    pub fn new(folder: PathBuf, roots: Vec<PathBuf>, hidden: HiddenFiles) -> Self {
         Self {
             roots,
             hidden,
-            folder: store.outputs().to_owned(),
+            folder,
             state: Mutex::default(),
         }
     }
@@ -147,8 +150,6 @@ impl Recorder for CommandJournal {
 
 impl CommandFiles for CommandJournal {
     fn begin(&self, run: &MessageId) {
-        // Without namespaces, a folder that comes while a command runs could be the command's, and is moved aside.
-        let _ = fs::create_dir_all(&self.folder);
         let mut journal = self.lock();
         if journal.run.as_ref() != Some(run) {
             // The rest of an earlier run is recovered with the next use of the session.
@@ -210,7 +211,10 @@ impl JournalState {
 
     fn file(&mut self, folder: &Path) -> io::Result<&mut File> {
         if self.file.is_none() {
-            fs::create_dir_all(folder)?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
             let path = loop {
                 let path = folder.join(format!("{}{}", Paths::CHANGES, self.next));
                 self.next += 1;
@@ -253,21 +257,26 @@ impl Drop for CommandJournal {
     }
 }
 
+/// Returns the folder of a session's journals.
+pub fn folder(store: &SessionStore, config: &Config) -> PathBuf {
+    let apart = config.changes(store.id().as_str());
+    apart.unwrap_or_else(|| store.outputs().to_owned())
+}
+
 /// Brings entries of a killed process to the store. To be called before the session's file steps are read.
 ///
 /// # Errors
 ///
 /// If the store cannot be written. The journals stay then.
-pub async fn recover(store: &SessionStore) -> Result<(), StoreError> {
-    let entries = fs::read_dir(store.outputs())
-        .into_iter()
-        .flatten()
-        .flatten();
+pub async fn recover(store: &SessionStore, config: &Config) -> Result<(), StoreError> {
+    let folder = folder(store, config);
+    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut journals: Vec<PathBuf> = entries
         .map(|entry| entry.path())
         .filter(|path| path.file_name().is_some_and(is_journal))
         .collect();
     journals.sort();
+    let has_any = !journals.is_empty();
     for path in journals {
         let changed_at = fs::metadata(&path).and_then(|journal| journal.modified());
         if let Some((run, before)) = fs::read(&path).ok().and_then(|bytes| entry::parse(&bytes)) {
@@ -289,6 +298,10 @@ pub async fn recover(store: &SessionStore) -> Result<(), StoreError> {
                 .await?;
         }
         let _ = fs::remove_file(path);
+    }
+    if has_any {
+        // It stays if anything else is in it.
+        let _ = fs::remove_dir(folder);
     }
     Ok(())
 }

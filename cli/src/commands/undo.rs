@@ -66,7 +66,7 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
 
 async fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {
     let store = take(&existing(plan, config)?).map_err(open_error)?;
-    recover(&store).await?;
+    recover(&store, config).await?;
     Ok(Files::new(
         Arc::new(store),
         Arc::new(SystemClock::default()),

@@ -10,7 +10,7 @@ use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Ru
 use ah_sandbox::{Egress, HostDecision};
 use ah_store::SessionStore;
 
-use crate::command_files::CommandJournal;
+use crate::command_files::{self, CommandJournal};
 use crate::confinement::{Confined, Fallback, Obstacle, SandboxStatus};
 
 /// Returns the permissions. Unless a mode is set, confined commands need no question. Others, and those whose sandbox is
@@ -144,7 +144,8 @@ pub fn command_files(
         return None;
     }
     let permissions = config.permissions();
-    let journal = CommandJournal::new(store, permissions.roots(), permissions.hidden());
+    let folder = command_files::folder(store, config);
+    let journal = CommandJournal::new(folder, permissions.roots(), permissions.hidden());
     let journal = Arc::new(journal);
     sandbox.record_changes(journal.clone());
     Some(journal)

@@ -50,7 +50,11 @@ impl Preview {
         let store = Arc::new(SessionStore::in_memory(folder.path())?);
         let roots = vec![sandbox.confinement().workspace.clone()];
         let hidden = config.permissions().hidden();
-        let journal = Arc::new(CommandJournal::new(&store, roots.clone(), hidden));
+        let journal = Arc::new(CommandJournal::new(
+            folder.path().to_owned(),
+            roots.clone(),
+            hidden,
+        ));
         journal.begin(&run());
         sandbox.record_changes(journal.clone());
         let clock = Arc::new(SystemClock::default());
