@@ -131,17 +131,17 @@ impl Recorder for CommandJournal {
             return;
         }
         let left = MAX_RUN.saturating_sub(journal.bytes);
-        let is_known = journal.kept.contains(path);
-        if !is_known {
+        if !journal.kept.contains(path) {
             let state = self.state(path, change.found, left);
             journal.keep(&self.folder, path, &state);
-            if let (true, Some(found)) = (change.is_in_place, change.found) {
-                for other in journal.other_names(found, &self.roots) {
-                    if other != path && !journal.kept.contains(&other) {
-                        journal.keep(&self.folder, &other, &state);
-                    }
-                    journal.changed.insert(other);
+        }
+        if let (true, Some(found)) = (change.is_in_place, change.found) {
+            for other in journal.other_names(found, &self.roots) {
+                if !journal.kept.contains(&other) {
+                    let state = self.state(&other, change.found, left);
+                    journal.keep(&self.folder, &other, &state);
                 }
+                journal.changed.insert(other);
             }
         }
         journal.changed.insert(path.to_owned());
