@@ -81,7 +81,7 @@ pub struct FileStep {
     pub at: Time,
     /// State of each path before the step.
     pub before: BTreeMap<PathBuf, FileState<String>>,
-    /// When the step had changed each path, as far as that is known.
+    /// When the step had changed each path, as far as that is known. Also of other names of the same files.
     pub until: BTreeMap<PathBuf, Time>,
     /// Calls whose changes were not seen.
     pub unseen: Vec<String>,
@@ -114,11 +114,14 @@ pub fn left_at(steps: &[FileStep], place: usize) -> BTreeMap<&Path, Time> {
     for step in steps.iter().skip(place) {
         for path in step.before.keys() {
             // A later step without a time makes that of an earlier one void.
-            match step.until.get(path) {
-                Some(until) => left.insert(path.as_path(), *until),
-                None => left.remove(path.as_path()),
-            };
+            left.remove(path.as_path());
         }
+        // Among them may be other names of the files that it changed.
+        left.extend(
+            step.until
+                .iter()
+                .map(|(path, until)| (path.as_path(), *until)),
+        );
     }
     left
 }

@@ -135,9 +135,10 @@ impl Recorder for CommandJournal {
             let state = self.state(path, change.found, left);
             journal.keep(&self.folder, path, &state);
         }
-        if let (true, Some(found)) = (change.is_in_place, change.found) {
+        if let Some(found) = change.found {
             for other in journal.other_names(found, &self.roots) {
-                if !journal.kept.contains(&other) {
+                // Even if only a name goes, the file's time changes.
+                if change.is_in_place && !journal.kept.contains(&other) {
                     let state = self.state(&other, change.found, left);
                     journal.keep(&self.folder, &other, &state);
                 }

@@ -35,6 +35,8 @@ pub struct Rewind {
     pub changes: Vec<FileEdit>,
     /// Changed files that are not restored.
     pub skipped: Vec<SkippedFile>,
+    /// Paths that are as they were. Writing others may change the times of these, if they are names of the same file.
+    same: Vec<PathBuf>,
     /// Calls since, each in a few words, whose changes were not seen: they stay.
     pub unseen: Vec<String>,
 }
@@ -78,6 +80,7 @@ impl Rewind {
             target: steps.get(place).map(|step| step.number),
             changes: Vec::new(),
             skipped: Vec::new(),
+            same: Vec::new(),
             unseen: { steps.iter().skip(place) }
                 .flat_map(|step| step.unseen.clone())
                 .collect(),
@@ -92,6 +95,9 @@ impl Rewind {
                 false => state(path),
             };
             if is_same(&now, &then) {
+                if !is_changed_since(path, left.get(path).copied()) {
+                    rewind.same.push(path.to_owned());
+                }
                 continue;
             }
             let why = match is_below {
@@ -192,8 +198,9 @@ impl Rewind {
         store.append(vec![Record::Files(change)]).await?;
         let failed = self.write();
         self.remove_folders();
+        let paths = self.changes.iter().map(|edit| &edit.path);
         let left = FilesLeft {
-            paths: None,
+            paths: Some(paths.chain(&self.same).cloned().collect()),
             until: file_time(),
         };
         store.append(vec![Record::FilesLeft(left)]).await?;
@@ -280,14 +287,8 @@ impl FileEdit {
                 fs::set_permissions(&self.path, fs::Permissions::from_mode(mode | 0o700))
             }
             FileState::Link { target } => self.replace(|draft| symlink(target, draft)),
-            FileState::File { content, mode } => {
-                let found = fs::symlink_metadata(&self.path);
-                if found.is_ok_and(|found| found.is_file() && found.nlink() > 1) {
-                    // It keeps its other names.
-                    return overwrite(&self.path, content, *mode);
-                }
-                self.replace(|draft| write(draft, content, *mode))
-            }
+            // Never in place: other names of the file may have come since, and are to keep their content.
+            FileState::File { content, mode } => self.replace(|draft| write(draft, content, *mode)),
         }
     }
 
@@ -408,22 +409,12 @@ fn reason_by_place(path: &Path) -> Option<&'static str> {
     (!is_direct).then_some("its path contains a symbolic link")
 }
 
-/// Writes a file in place.
-fn overwrite(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).truncate(true).open(path)?;
-    fill(file, content, mode)
-}
-
 fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let file = OpenOptions::new()
+    let mut file: File = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    fill(file, content, mode)
-}
-
-fn fill(mut file: File, content: &[u8], mode: u32) -> io::Result<()> {
     file.write_all(content)?;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.sync_all()
