@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, Clock, FileCause, FileChange, FileStep, FilesLeft, Message, MessageId, Record, Store,
-    StoreError, place_of, redo, undo,
+    StoreError, cut_off, place_of, redo, undo,
 };
 
 pub use self::rewind::{FileEdit, Rewind, SkippedFile};
@@ -188,6 +188,22 @@ impl Files {
     /// If the current state cannot be stored; no file has changed then.
     pub async fn go(&self, way: &Rewind) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
         way.apply(&*self.store, &*self.clock).await
+    }
+
+    /// Finishes a rewind that was cut off by a kill or a power cut, if there is one: the files become what it was
+    /// leading to. Returns the number of files that it had not restored yet. To be called before anything else.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn recover(&self) -> Result<Option<usize>, StoreError> {
+        let steps = self.steps().await?;
+        let (Some(place), [before @ .., last]) = (cut_off(&steps), &steps[..]) else {
+            return Ok(None);
+        };
+        let way = Rewind::plan(&*self.store, before, place, &self.roots).await?;
+        way.finish(last, &*self.store).await?;
+        Ok(Some(way.changes.len()))
     }
 
     async fn along(&self, place: Option<usize>) -> Result<Option<Rewind>, StoreError> {

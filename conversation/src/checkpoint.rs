@@ -66,8 +66,13 @@ pub struct FileChange {
 pub struct FilesLeft {
     /// The paths; `None` for all of the last step.
     pub paths: Option<Vec<PathBuf>>,
-    /// When they had changed, by the clock of the file system.
+    /// When they had changed, by the clock of the file system; [`Self::ONGOING`] until then.
     pub until: Time,
+}
+
+impl FilesLeft {
+    /// Time of files that a rewind is about to change. It stays if the process is killed meanwhile.
+    pub const ONGOING: Time = Time(i64::MAX);
 }
 
 /// A step: files changed for one cause. File contents are given by their hash.
@@ -85,6 +90,15 @@ pub struct FileStep {
     pub until: BTreeMap<PathBuf, Time>,
     /// Calls whose changes were not seen.
     pub unseen: Vec<String>,
+}
+
+impl FileStep {
+    /// Returns whether the step is a rewind that was cut off.
+    pub fn is_cut_off(&self) -> bool {
+        let mut times = self.until.values();
+        matches!(self.cause, FileCause::Rewind(_))
+            && times.any(|until| *until == FilesLeft::ONGOING)
+    }
 }
 
 /// Returns the place at which the run with the prompt `message`, created at `created_at`, begins; the run may have
@@ -156,6 +170,12 @@ pub fn redo(steps: &[FileStep]) -> Option<usize> {
     }
     places.pop();
     places.pop()
+}
+
+/// Returns the place that a rewind led to, if the last step is one that was cut off.
+pub fn cut_off(steps: &[FileStep]) -> Option<usize> {
+    let last = steps.len().checked_sub(1)?;
+    steps[last].is_cut_off().then(|| target(steps, last))?
 }
 
 /// Returns the place that a rewind led to; the first place if the log has lost its beginning.

@@ -48,7 +48,8 @@ mod usage;
 mod words;
 
 pub use checkpoint::{
-    FileCause, FileChange, FileState, FileStep, FilesLeft, left_at, place_of, redo, states_at, undo,
+    FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
+    states_at, undo,
 };
 pub use clock::{Clock, Time};
 pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};

@@ -109,7 +109,7 @@ pub async fn session(
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
-    command_files::recover(store, config).await?;
+    warnings.extend(command_files::recover(store, config).await?);
     let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
     let subagents = subagents(
         inputs.skills,

@@ -9,7 +9,7 @@
 
 mod entry;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,10 +19,10 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use ah_agent::checkpoint::MAX_BYTES;
+use ah_agent::checkpoint::{Files, MAX_BYTES};
 use ah_agent::{CommandFiles, SeenFiles};
 use ah_config::Config;
 use ah_conversation::{
@@ -30,7 +30,8 @@ use ah_conversation::{
     StoreError, Time,
 };
 use ah_sandbox::{Recorder, UpcomingChange};
-use ah_store::{Paths, SessionStore};
+use ah_store::{Paths, SessionStore, SystemClock};
+use rustix::fs::FileType;
 
 use self::entry::State;
 
@@ -42,6 +43,8 @@ pub struct CommandJournal {
     /// Workspace folders without symbolic links.
     roots: Vec<PathBuf>,
     hidden: HiddenFiles,
+    /// Files and folders that commands may not read.
+    denied: Vec<PathBuf>,
     /// Folder of the journals.
     folder: PathBuf,
     state: Mutex<JournalState>,
@@ -53,7 +56,9 @@ struct JournalState {
     /// Paths whose states before the run are known.
     kept: HashSet<PathBuf>,
     /// Paths that have changed since they were taken.
-    changed: BTreeSet<PathBuf>,
+    changed: HashSet<PathBuf>,
+    /// Files of one name each that are known and changed. They stay so while no name comes or goes.
+    settled: HashSet<PathBuf>,
     unseen: Vec<String>,
     /// Bytes of content kept of the run.
     bytes: u64,
@@ -69,12 +74,14 @@ struct JournalState {
 }
 
 impl CommandJournal {
-    /// Creates a journal in `folder`, of changes below `roots`, which have no symbolic links. Of what is hidden, no
-    /// content is kept.
-    pub fn new(folder: PathBuf, roots: Vec<PathBuf>, hidden: HiddenFiles) -> Self {
+    /// Creates a journal in `folder`, of changes below `roots`, which have no symbolic links. Of what rules hide from
+    /// tools or settings from commands, no content is kept.
+    pub fn new(folder: PathBuf, roots: Vec<PathBuf>, config: &Config) -> Self {
+        let denied = config.sandbox.hide.iter();
         Self {
             roots,
-            hidden,
+            hidden: config.permissions().hidden(),
+            denied: denied.map(|path| path.value.clone()).collect(),
             folder,
             state: Mutex::default(),
         }
@@ -83,6 +90,11 @@ impl CommandJournal {
     /// Ignores poison: a recorder does not panic, and an entry that is missing is all that could be wrong.
     fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hides(&self, path: &Path) -> bool {
+        let mut denied = self.denied.iter();
+        self.hidden.hides(path) || denied.any(|denied| path.starts_with(denied))
     }
 
     /// Returns the state of what was found, which is not read if it is hidden or too much.
@@ -98,7 +110,7 @@ impl CommandJournal {
                 return Ok(FileState::Folder { mode });
             }
             if metadata.is_file() {
-                if metadata.len() > MAX_BYTES.min(left) || self.hidden.hides(path) {
+                if metadata.len() > MAX_BYTES.min(left) || self.hides(path) {
                     return Ok(FileState::Unkept);
                 }
                 let content = fs::read(&file)?.into();
@@ -118,6 +130,11 @@ impl Recorder for CommandJournal {
     fn covers(&self, path: &Path) -> bool {
         let mut roots = self.roots.iter();
         roots.any(|root| path != root && path.starts_with(root))
+            && inside_git(path).is_none_or(is_git_state)
+    }
+
+    fn is_settled(&self, path: &Path) -> bool {
+        self.lock().settled.contains(path)
     }
 
     fn before(&self, change: UpcomingChange<'_>) {
@@ -126,16 +143,25 @@ impl Recorder for CommandJournal {
             return;
         }
         let path = change.path;
-        if let Some(inside) = inside_git(path) {
-            journal.has_git_changed |= is_git_state(&inside);
+        if inside_git(path).is_some() {
+            journal.has_git_changed = true;
             return;
+        }
+        if !change.is_in_place {
+            journal.settled.clear();
         }
         let left = MAX_RUN.saturating_sub(journal.bytes);
         if !journal.kept.contains(path) {
             let state = self.state(path, change.found, left);
             journal.keep(&self.folder, path, &state);
         }
-        if let Some(found) = change.found {
+        let count = change.found.map_or(1, number_of_names);
+        if change.is_in_place && count == 1 {
+            journal.settled.insert(path.to_owned());
+        }
+        if let Some(found) = change.found
+            && count > 1
+        {
             for other in journal.other_names(found, &self.roots) {
                 // Even if only a name goes, the file's time changes.
                 if change.is_in_place && !journal.kept.contains(&other) {
@@ -157,6 +183,7 @@ impl CommandFiles for CommandJournal {
             journal.file = None;
             journal.run = Some(run.clone());
             journal.kept = HashSet::new();
+            journal.settled = HashSet::new();
             journal.bytes = 0;
             journal.has_git_changed = false;
         }
@@ -165,6 +192,7 @@ impl CommandFiles for CommandJournal {
     fn take(&self) -> SeenFiles {
         let mut journal = self.lock();
         journal.names = None;
+        journal.settled.clear();
         let mut before = Vec::new();
         if let Some((path, _)) = journal.file.take() {
             match fs::read(&path) {
@@ -180,9 +208,11 @@ impl CommandFiles for CommandJournal {
                 .unseen
                 .push("git: commits, branches or stashes".to_owned());
         }
+        let mut changed: Vec<_> = journal.changed.drain().collect();
+        changed.sort_unstable();
         SeenFiles {
             before,
-            changed: std::mem::take(&mut journal.changed).into_iter().collect(),
+            changed,
             unseen: std::mem::take(&mut journal.unseen),
         }
     }
@@ -238,16 +268,22 @@ impl JournalState {
 
     /// Returns the names in the workspace of a file that has several.
     fn other_names(&mut self, found: BorrowedFd<'_>, roots: &[PathBuf]) -> Vec<PathBuf> {
-        let Ok(found) = fs::metadata(format!("/proc/self/fd/{}", found.as_raw_fd())) else {
+        let Ok(found) = rustix::fs::fstat(found) else {
             return Vec::new();
         };
-        if !found.is_file() || found.nlink() < 2 {
-            return Vec::new();
-        }
         let names = self.names.get_or_insert_with(|| shared_names(roots));
-        let names = names.get(&(found.dev(), found.ino()));
+        let names = names.get(&(found.st_dev, found.st_ino));
         names.cloned().unwrap_or_default()
     }
+}
+
+/// Returns the number of names of a file; 0 of anything else.
+fn number_of_names(found: BorrowedFd<'_>) -> u64 {
+    let found = rustix::fs::fstat(found);
+    found.map_or(0, |found| match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => found.st_nlink,
+        _ => 0,
+    })
 }
 
 impl Drop for CommandJournal {
@@ -264,12 +300,27 @@ pub fn folder(store: &SessionStore, config: &Config) -> PathBuf {
     apart.unwrap_or_else(|| store.outputs().to_owned())
 }
 
-/// Brings entries of a killed process to the store. To be called before the session's file steps are read.
+/// Mends what a kill has left: brings the entries of its journals to the store, and finishes a rewind that was cut off.
+/// To be called before the session's file steps are read. Returns a notice if a rewind was finished.
 ///
 /// # Errors
 ///
 /// If the store cannot be written. The journals stay then.
-pub async fn recover(store: &SessionStore, config: &Config) -> Result<(), StoreError> {
+pub async fn recover(
+    store: &Arc<SessionStore>,
+    config: &Config,
+) -> Result<Option<String>, StoreError> {
+    bring(store, config).await?;
+    let roots = config.permissions().roots();
+    let files = Files::new(store.clone(), Arc::new(SystemClock::default()), roots);
+    Ok(files.recover().await?.map(|count| {
+        let files = if count == 1 { "file" } else { "files" };
+        format!("an undo was cut off before; it is finished now ({count} {files})")
+    }))
+}
+
+/// Brings entries of a killed process to the store.
+async fn bring(store: &SessionStore, config: &Config) -> Result<(), StoreError> {
     let folder = folder(store, config);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut journals: Vec<PathBuf> = entries
@@ -320,10 +371,10 @@ fn milliseconds(time: SystemTime) -> i64 {
 }
 
 /// Returns the rest of the path behind `.git`, if that is in it.
-fn inside_git(path: &Path) -> Option<PathBuf> {
-    let mut parts = path.components();
-    parts.find(|part| part.as_os_str() == ".git")?;
-    Some(parts.as_path().to_owned())
+fn inside_git(path: &Path) -> Option<&Path> {
+    let mut parts = path.iter();
+    parts.find(|part| *part == ".git")?;
+    Some(parts.as_path())
 }
 
 /// Whether a file of git is about commits, branches or stashes. Its index is written by commands that change nothing.

@@ -20,6 +20,9 @@ pub trait Recorder: Send + Sync {
     /// Returns whether changes at this path are of interest.
     fn covers(&self, path: &Path) -> bool;
 
+    /// Returns whether further changes of the file at this path need not be told: it is known, and no symbolic link.
+    fn is_settled(&self, path: &Path) -> bool;
+
     /// Records the state before a change. It must not panic.
     fn before(&self, change: UpcomingChange<'_>);
 }

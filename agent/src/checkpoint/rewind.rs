@@ -1,8 +1,10 @@
 //! A planned rewind: which files it changes, which it leaves and why, and the order in which it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub struct Rewind {
     pub changes: Vec<FileEdit>,
     /// Changed files that are not restored.
     pub skipped: Vec<SkippedFile>,
+    /// Folders that tools made for files that were not there. They go if they are empty then.
+    made: BTreeSet<PathBuf>,
     /// Paths that are as they were. Writing others may change the times of these, if they are names of the same file.
     same: Vec<PathBuf>,
     /// Calls since, each in a few words, whose changes were not seen: they stay.
@@ -80,6 +84,7 @@ impl Rewind {
             target: steps.get(place).map(|step| step.number),
             changes: Vec::new(),
             skipped: Vec::new(),
+            made: BTreeSet::new(),
             same: Vec::new(),
             unseen: { steps.iter().skip(place) }
                 .flat_map(|step| step.unseen.clone())
@@ -98,14 +103,12 @@ impl Rewind {
                 if !is_changed_since(path, left.get(path).copied()) {
                     rewind.same.push(path.to_owned());
                 }
+                if reason(path, is_below, &now, &then, roots).is_none() {
+                    rewind.unmake(path, &then);
+                }
                 continue;
             }
-            let why = match is_below {
-                true => reason_by_states(path, &now, &then, roots),
-                false => {
-                    reason_by_states(path, &now, &then, roots).or_else(|| reason_by_place(path))
-                }
-            };
+            let why = reason(path, is_below, &now, &then, roots);
             if let Some(why) = why {
                 rewind.skip(path, why, None);
             } else if !is_below && is_changed_since(path, left.get(path).copied()) {
@@ -116,6 +119,7 @@ impl Rewind {
                 {
                     returning.push(path);
                 }
+                rewind.unmake(path, &then);
                 rewind
                     .changes
                     .push(FileEdit::new(path.to_owned(), now, then));
@@ -134,6 +138,14 @@ impl Rewind {
         })
     }
 
+    /// Notes the folders that were made for a file that goes.
+    fn unmake(&mut self, path: &Path, then: &State) {
+        if let FileState::Absent { folders } = then {
+            let made = path.ancestors().skip(1).take(*folders);
+            self.made.extend(made.map(Path::to_owned));
+        }
+    }
+
     fn skip(&mut self, path: &Path, why: &'static str, beside: Option<PathBuf>) {
         self.skipped.push(SkippedFile {
             path: path.to_owned(),
@@ -144,12 +156,14 @@ impl Rewind {
 
     /// Leaves a file that somebody else has changed, and puts its earlier content beside it.
     fn put_beside(&mut self, path: &Path, then: State) {
-        let beside = matches!(then, FileState::File { .. }).then(|| free_name(path));
-        if let Some(beside) = &beside {
-            let nothing = FileState::Absent { folders: 0 };
-            let edit = FileEdit::new(beside.clone(), nothing, then);
+        let beside = matches!(then, FileState::File { .. }).then(|| name_beside(path, &then));
+        if let Some((beside, now)) = &beside
+            && *now != then
+        {
+            let edit = FileEdit::new(beside.clone(), now.clone(), then);
             self.changes.push(edit);
         }
+        let beside = beside.map(|(beside, _)| beside);
         self.skip(path, CHANGED_SINCE, beside);
     }
 
@@ -195,15 +209,40 @@ impl Rewind {
                 .collect(),
             unseen: Vec::new(),
         };
-        store.append(vec![Record::Files(change)]).await?;
+        let begun = Record::FilesLeft(FilesLeft {
+            paths: None,
+            until: FilesLeft::ONGOING,
+        });
+        store.append(vec![Record::Files(change), begun]).await?;
+        self.perform(store).await
+    }
+
+    /// Does what the last step has not done before it was cut off.
+    pub(super) async fn finish(
+        &self,
+        step: &FileStep,
+        store: &dyn Store,
+    ) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
+        for path in step.before.keys() {
+            remove_drafts(path);
+        }
+        self.perform(store).await
+    }
+
+    async fn perform(&self, store: &dyn Store) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
         let failed = self.write();
-        self.remove_folders();
-        let paths = self.changes.iter().map(|edit| &edit.path);
-        let left = FilesLeft {
-            paths: Some(paths.chain(&self.same).cloned().collect()),
-            until: file_time(),
+        // Deepest first.
+        for folder in self.made.iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+        let until = file_time();
+        let all = FilesLeft { paths: None, until };
+        let same = FilesLeft {
+            paths: Some(self.same.clone()),
+            until,
         };
-        store.append(vec![Record::FilesLeft(left)]).await?;
+        let left = [all, same].map(Record::FilesLeft);
+        store.append(left.into()).await?;
         Ok(failed)
     }
 
@@ -228,22 +267,6 @@ impl Rewind {
             }
         }
         failed.into_iter().collect()
-    }
-
-    /// Removes the folders that were created for files now removed, unless they contain something else.
-    fn remove_folders(&self) {
-        let created = self.changes.iter().flat_map(|edit| {
-            let made = match edit.then {
-                FileState::Absent { folders } => folders,
-                _ => 0,
-            };
-            edit.path.ancestors().skip(1).take(made)
-        });
-        // Deepest first.
-        let folders: BTreeSet<_> = created.collect();
-        for folder in folders.into_iter().rev() {
-            let _ = fs::remove_dir(folder);
-        }
     }
 }
 
@@ -298,12 +321,8 @@ impl FileEdit {
             return Err(io::Error::other("it has no name"));
         };
         fs::create_dir_all(folder)?;
-        let mut draft = name.to_owned();
-        // A name may be 255 bytes long.
-        if draft.len() > 200 {
-            draft.clear();
-        }
-        draft.push(format!(".{}.ah-rewind", std::process::id()));
+        let (mut draft, end) = draft_name(name);
+        draft.push(format!("{}{end}", std::process::id()));
         let draft = folder.join(draft);
         let made = make(&draft).and_then(|()| fs::rename(&draft, &self.path));
         if made.is_err() {
@@ -346,8 +365,8 @@ fn is_changed_since(path: &Path, left: Option<Time>) -> bool {
     !found.is_dir() && found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 > left.0
 }
 
-/// Returns a name beside `path` that nothing has.
-fn free_name(path: &Path) -> PathBuf {
+/// Returns a name beside `path` that nothing has, or that has the wanted state already, and its state.
+fn name_beside(path: &Path, wanted: &State) -> (PathBuf, State) {
     let names = (1..).map(|number| {
         let mut name = path.as_os_str().to_owned();
         name.push(match number {
@@ -356,8 +375,42 @@ fn free_name(path: &Path) -> PathBuf {
         });
         PathBuf::from(name)
     });
-    let mut free = names.filter(|name| fs::symlink_metadata(name).is_err());
-    free.next().unwrap_or_else(|| path.to_owned())
+    let mut states = names.map(|name| {
+        let now = state(&name);
+        (name, now)
+    });
+    let fits = |now: &State| matches!(now, FileState::Absent { .. }) || now == wanted;
+    let free = states.find(|(_, now)| fits(now));
+    free.unwrap_or_else(|| (path.to_owned(), FileState::Unkept))
+}
+
+/// Returns the beginning and the end of the names of drafts for a file; a process number is between.
+fn draft_name(name: &OsStr) -> (OsString, &'static str) {
+    // A name may be 255 bytes long.
+    let mut start = if name.len() > 200 {
+        OsString::new()
+    } else {
+        name.to_owned()
+    };
+    start.push(".");
+    (start, ".ah-rewind")
+}
+
+/// Removes drafts that a killed process has left beside a file.
+fn remove_drafts(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return;
+    };
+    let (start, end) = draft_name(name);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let between = { name.as_bytes().strip_prefix(start.as_bytes()) }
+            .and_then(|rest| rest.strip_suffix(end.as_bytes()));
+        if between.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn text(state: &State) -> &[u8] {
@@ -381,9 +434,11 @@ fn lines_between(now: &[u8], then: &[u8]) -> (usize, usize) {
     (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
-/// Returns why a changed path is not restored, if its name or its states are the reason.
-fn reason_by_states(
+/// Returns why a changed path is not restored, if there is a reason. `is_below` says whether its folder will be another
+/// one than that which is there now.
+fn reason(
     path: &Path,
+    is_below: bool,
     now: &State,
     then: &State,
     roots: &[PathBuf],
@@ -396,17 +451,17 @@ fn reason_by_states(
         Some("its earlier content was not kept")
     } else if *now == FileState::Unkept {
         Some("its current content cannot be kept")
+    } else if !is_below && has_link(path) {
+        Some("its path contains a symbolic link")
     } else {
         None
     }
 }
 
-/// Returns why a changed path is not restored, if the folders above it are the reason.
-fn reason_by_place(path: &Path) -> Option<&'static str> {
+/// Returns whether a folder above the path is a link.
+fn has_link(path: &Path) -> bool {
     let folder = path.ancestors().skip(1).find(|folder| folder.exists());
-    let is_direct = folder
-        .is_some_and(|folder| fs::canonicalize(folder).is_ok_and(|resolved| resolved == folder));
-    (!is_direct).then_some("its path contains a symbolic link")
+    folder.is_none_or(|folder| fs::canonicalize(folder).map_or(true, |resolved| resolved != folder))
 }
 
 fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {

@@ -17,6 +17,7 @@ use ah::place::take;
 use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
+use ah_terminal::note;
 use ah_terminal::print::shown;
 use ah_terminal::undo::{Direction, apply, count, find, show, summary, texts};
 
@@ -28,12 +29,18 @@ pub fn run(
     wanted: &Rewinding,
 ) -> Result<u8, Error> {
     block_on(async {
-        let files = files(config, plan).await?;
-        let Some(rewind) = find(&files, direction).await? else {
+        let (files, is_finished) = files(config, plan).await?;
+        // Who repeats a command that was cut off means that one.
+        let found = match is_finished {
+            true => None,
+            false => find(&files, direction).await?,
+        };
+        let Some(rewind) = found else {
             return match wanted.json {
                 true => print_json(&json!({
                     "dry_run": wanted.dry_run, "changes": [], "left": [], "unseen": [],
                 })),
+                false if is_finished => Ok(0),
                 false => print(&format!("{}\n", direction.nothing())),
             };
         };
@@ -56,7 +63,7 @@ pub fn run(
 
 /// Prints the file changes since the session began.
 pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
-    let back = block_on(async { Ok(files(config, plan).await?.to(0).await?) })?;
+    let back = block_on(async { Ok(files(config, plan).await?.0.to(0).await?) })?;
     if form.json {
         return print_json(&to_json(&back, true));
     }
@@ -64,14 +71,16 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
     print_exact(&patches.collect::<String>())
 }
 
-async fn files(config: &Config, plan: &SessionPlan) -> Result<Files, Error> {
-    let store = take(&existing(plan, config)?).map_err(open_error)?;
-    recover(&store, config).await?;
-    Ok(Files::new(
-        Arc::new(store),
-        Arc::new(SystemClock::default()),
-        config.permissions().roots(),
-    ))
+/// Returns the files that the session has changed, and whether an undo that was cut off has been finished.
+async fn files(config: &Config, plan: &SessionPlan) -> Result<(Files, bool), Error> {
+    let store = Arc::new(take(&existing(plan, config)?).map_err(open_error)?);
+    let notice = recover(&store, config).await?;
+    if let Some(notice) = &notice {
+        note(notice);
+    }
+    let clock = Arc::new(SystemClock::default());
+    let files = Files::new(store, clock, config.permissions().roots());
+    Ok((files, notice.is_some()))
 }
 
 fn to_json(rewind: &Rewind, is_dry: bool) -> Value {

@@ -17,6 +17,7 @@ use crate::binary::World;
 use crate::random::{Random, rounds};
 use crate::sandbox::is_missing;
 use crate::shown::shown;
+use crate::writes::has_strace;
 
 /// Everything in the project: kind, mode and content by path. Folders of sessions and of git are left out.
 type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
@@ -135,6 +136,55 @@ fn six_kinds_of_change_by_commands_are_undone() {
     17 files changed; `ah undo` reverses this
     exit code 0
     ");
+}
+
+#[test]
+fn an_undo_that_is_killed_at_any_write_is_finished_by_the_next_command() {
+    if is_missing() || !has_strace() {
+        return;
+    }
+    let world = World::new();
+    by_hand(
+        &world,
+        "echo f >f; echo g >g; mkdir -m 750 d; echo x >d/x; ln -s f link; mkdir e; chmod 555 e",
+    );
+    let line =
+        "sed -i s/f/b/ f; rm g link; mv d moved; chmod 755 e; echo n >e/n; mkdir -p new/deep";
+    let model = world.scenario("s", [bash(line), says("Done.")]);
+    let before = tree(&world);
+    world.ah(["-m", &model, "--sandbox", "go"]).run().expect(0);
+    let after = tree(&world);
+    let mut kills = 0;
+    for calls in [
+        "fsync",
+        "rename,renameat,renameat2",
+        "unlink,unlinkat",
+        "rmdir",
+        "mkdir,mkdirat",
+        "symlink,symlinkat",
+        "chmod,fchmod,fchmodat",
+    ] {
+        for (way, expected) in [("undo", &before), ("redo", &after)] {
+            for nth in 1.. {
+                let inject = format!("inject={calls}:signal=KILL:when={nth}");
+                let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &inject];
+                let first = world.ah([way]).through("strace", strace).run();
+                let was_killed = first.code != Some(0);
+                if was_killed {
+                    kills += 1;
+                    told(&world, way);
+                }
+                assert_eq!(tree(&world), *expected, "{way}, killed at {inject}");
+                if !was_killed {
+                    break;
+                }
+                let back = if way == "undo" { "redo" } else { "undo" };
+                told(&world, back);
+            }
+        }
+    }
+    // Each of the six kinds of change was one of the writes.
+    assert!(kills > 40, "{kills}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ const CALLS: [(&str, u64); 8] = [
 ];
 
 #[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
-fn has_strace() -> bool {
+pub fn has_strace() -> bool {
     let version = Command::new("strace")
         .arg("-V")
         .stdout(Stdio::null())

@@ -143,10 +143,12 @@ pub fn command_files(
     if !sandbox.can_record_changes() {
         return None;
     }
-    let permissions = config.permissions();
     let folder = command_files::folder(store, config);
-    let journal = CommandJournal::new(folder, permissions.roots(), permissions.hidden());
-    let journal = Arc::new(journal);
+    let journal = Arc::new(CommandJournal::new(
+        folder,
+        config.permissions().roots(),
+        config,
+    ));
     sandbox.record_changes(journal.clone());
     Some(journal)
 }

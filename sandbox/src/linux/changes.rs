@@ -13,12 +13,13 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 pub(super) use self::call::watched;
-use self::view::Change;
+use self::view::View;
 use crate::recorder::Recorder;
 
 /// The recorder of a sandbox, which may come after it.
@@ -27,10 +28,12 @@ pub(super) type RecorderCell = Arc<Mutex<Option<Arc<dyn Recorder>>>>;
 /// Requests to the listener: `_IOWR('!', 0, struct seccomp_notif)` and its like.
 const RECEIVE: libc::c_ulong = request(3, 0, size_of::<libc::seccomp_notif>());
 const SEND: libc::c_ulong = request(3, 1, size_of::<libc::seccomp_notif_resp>());
-const IS_VALID: libc::c_ulong = request(1, 2, size_of::<u64>());
 const SET_FLAGS: libc::c_ulong = request(1, 4, size_of::<u64>());
-/// The answer wakes the command on the same processor. Kernels before 6.6 do not know it.
+/// This thread and the command wake each other on the same processor. Kernels before 6.6 do not know it.
 const WAKE_HERE: u64 = 1;
+/// Calls that follow each other sooner come from a program that does little else. It gains by waking on the same
+/// processor, where other programs lose what they have in parallel.
+const BURST: Duration = Duration::from_micros(500);
 
 const fn request(direction: usize, number: usize, size: usize) -> libc::c_ulong {
     (direction << 30 | size << 16 | (b'!' as usize) << 8 | number) as libc::c_ulong
@@ -38,22 +41,33 @@ const fn request(direction: usize, number: usize, size: usize) -> libc::c_ulong 
 
 /// Serves the listener of a command's filter on a thread of its own, until every process with the filter has ended.
 pub(super) fn serve(listener: OwnedFd, recorder: Arc<dyn Recorder>) -> io::Result<()> {
-    // SAFETY: the request has a number as its argument.
-    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, WAKE_HERE) };
     let thread = thread::Builder::new().name("file changes".to_owned());
     thread.spawn(move || {
+        let mut view = None;
+        let mut is_burst = false;
+        let mut answered = Instant::now();
         while let Some(notification) = next(&listener) {
-            let changes = Change::all_of(&notification);
-            // The process may have ended meanwhile, and its number be that of another.
-            if !changes.is_empty() && is_valid(&listener, notification.id) {
-                for change in changes {
-                    change.tell(&*recorder);
-                }
+            if is_burst != (answered.elapsed() < BURST) {
+                is_burst = !is_burst;
+                wake_here(&listener, is_burst);
+            }
+            if view.is_none() {
+                view = View::of(notification.pid);
+            }
+            if let Some(view) = &view {
+                view.tell(&notification, &*recorder);
             }
             go_on(&listener, notification.id);
+            answered = Instant::now();
         }
     })?;
     Ok(())
+}
+
+fn wake_here(listener: &OwnedFd, is_wanted: bool) {
+    let flags = if is_wanted { WAKE_HERE } else { 0 };
+    // SAFETY: the request has a number as its argument.
+    unsafe { libc::ioctl(listener.as_raw_fd(), SET_FLAGS as _, flags) };
 }
 
 /// Waits for the next call; `None` if there will be none.
@@ -78,11 +92,6 @@ fn next(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
             _ => return None,
         }
     }
-}
-
-fn is_valid(listener: &OwnedFd, id: u64) -> bool {
-    // SAFETY: the argument is the number that the request reads.
-    unsafe { libc::ioctl(listener.as_raw_fd(), IS_VALID as _, &raw const id) == 0 }
 }
 
 fn go_on(listener: &OwnedFd, id: u64) {

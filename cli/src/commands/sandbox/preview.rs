@@ -49,12 +49,8 @@ impl Preview {
             .map_err(|error| Error::failure(format!("cannot make a temporary folder: {error}")))?;
         let store = Arc::new(SessionStore::in_memory(folder.path())?);
         let roots = vec![sandbox.confinement().workspace.clone()];
-        let hidden = config.permissions().hidden();
-        let journal = Arc::new(CommandJournal::new(
-            folder.path().to_owned(),
-            roots.clone(),
-            hidden,
-        ));
+        let place = folder.path().to_owned();
+        let journal = Arc::new(CommandJournal::new(place, roots.clone(), config));
         journal.begin(&run());
         sandbox.record_changes(journal.clone());
         let clock = Arc::new(SystemClock::default());

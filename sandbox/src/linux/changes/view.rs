@@ -1,13 +1,17 @@
 //! Resolves the paths of a stopped call in the file system that its process sees.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs;
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
+};
 use rustix::io::Errno;
 
 use super::call::{Deed, PathArgument, deed_of, is_changing};
@@ -18,51 +22,58 @@ const PATH_MAX: usize = 4096;
 /// Most links in a row that lead to something new.
 const MAX_LINKS: usize = 8;
 
-/// A change of one path, or of all below a folder that is moved.
-pub(super) enum Change {
-    Path { place: Place, is_in_place: bool },
-    Move { from: Place, to: PathBuf },
+/// The file system that the processes of a command see.
+pub(super) struct View {
+    root: OwnedFd,
+    /// The folder of the last change: most have the same.
+    last: RefCell<Option<Rc<OwnedFd>>>,
+}
+
+/// A stopped process.
+struct Stopped<'a> {
+    thread: u32,
+    view: &'a View,
+    recorder: &'a dyn Recorder,
 }
 
 /// A path, and what is there.
-pub(super) struct Place {
+struct Place {
     path: PathBuf,
     found: Option<OwnedFd>,
 }
 
-/// A stopped process.
-struct View {
-    thread: u32,
-    root: OwnedFd,
+/// When a change of a path is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interest {
+    /// If the recorder covers it and does not know it yet.
+    InFile,
+    /// If the recorder covers it.
+    InName,
+    /// In any case: the other path of the call may be covered.
+    Always,
 }
 
-impl Change {
-    /// Returns the changes that a call may make. What cannot be resolved will fail in the kernel too.
-    pub fn all_of(notification: &libc::seccomp_notif) -> Vec<Self> {
-        let deed = deed_of(notification.data.nr);
-        deed.and_then(|deed| of(deed, notification.pid, notification.data.args))
-            .unwrap_or_default()
+impl View {
+    /// Returns the view of the process with this thread. The processes of a command have the same: the filter refuses
+    /// the calls by which one could change its root.
+    pub fn of(thread: u32) -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(format!("/proc/{thread}/root"), flags, Mode::empty()).ok()?;
+        Some(Self {
+            root,
+            last: RefCell::default(),
+        })
     }
 
-    /// Tells the recorder.
-    pub fn tell(&self, recorder: &dyn Recorder) {
-        match self {
-            Self::Path { place, is_in_place } => {
-                if recorder.covers(&place.path) {
-                    recorder.before(UpcomingChange {
-                        path: &place.path,
-                        found: place.found.as_ref().map(OwnedFd::as_fd),
-                        is_in_place: *is_in_place,
-                    });
-                }
-            }
-            Self::Move { from, to } => {
-                if let Some(found) = &from.found
-                    && (recorder.covers(&from.path) || recorder.covers(to))
-                {
-                    tell_moved(recorder, &from.path, to, found.as_fd());
-                }
-            }
+    /// Tells the recorder of the changes that a call may make. What cannot be resolved will fail in the kernel too.
+    pub fn tell(&self, notification: &libc::seccomp_notif, recorder: &dyn Recorder) {
+        let stopped = Stopped {
+            thread: notification.pid,
+            view: self,
+            recorder,
+        };
+        if let Some(deed) = deed_of(notification.data.nr) {
+            stopped.tell(deed, notification.data.args);
         }
     }
 }
@@ -96,156 +107,219 @@ fn tell_moved(recorder: &dyn Recorder, from: &Path, to: &Path, found: BorrowedFd
     }
 }
 
-fn of(deed: Deed, thread: u32, arguments: [u64; 6]) -> Option<Vec<Change>> {
-    let view = View::of(thread)?;
-    let flags = |at: Option<u8>| at.map_or(0, |at| arguments[usize::from(at)]);
-    let has = |value: u64, flag: u32| value & u64::from(flag) != 0;
-    let place = |argument: PathArgument, follows| view.place(&arguments, argument, follows);
-    let opened = |argument, flags: u64| {
-        let is_new = has(flags, bits(libc::O_CREAT)) && has(flags, bits(libc::O_EXCL));
-        let unnamed = u64::from(bits(libc::O_TMPFILE));
-        let is_unnamed = flags & unnamed == unnamed;
-        if is_unnamed || !is_changing(flags) {
-            return None;
-        }
-        let follows = !is_new && !has(flags, bits(libc::O_NOFOLLOW));
-        Some(vec![place(argument, follows)?.changed()])
-    };
-    match deed {
-        Deed::Open(argument, at) => opened(argument, arguments[usize::from(at)]),
-        Deed::OpenHow(argument, at) => opened(argument, view.word(arguments[usize::from(at)])?),
-        Deed::Create(argument) | Deed::Change(argument) => {
-            Some(vec![place(argument, true)?.changed()])
-        }
-        Deed::ChangeOpen(at) => {
-            let path = view.descriptor(arguments[usize::from(at)] as i32)?;
-            Some(vec![view.resolve(&path, true)?.changed()])
-        }
-        Deed::ChangeBy(argument, at) => {
-            let follows = !has(flags(Some(at)), AtFlags::SYMLINK_NOFOLLOW.bits());
-            Some(vec![place(argument, follows)?.changed()])
-        }
-        Deed::Make(argument) => {
-            let place = place(argument, false)?;
-            // It fails if something is there.
-            Some(Vec::from_iter(
-                place.found.is_none().then(|| place.renamed()),
-            ))
-        }
-        Deed::Remove(argument) => Some(vec![place(argument, false)?.renamed()]),
-        Deed::Move(from, to, at) => {
-            const EXCHANGE: u32 = 2;
-            let (from, to) = (place(from, false)?, place(to, false)?);
-            let is_swap = has(flags(at), EXCHANGE);
-            let (old, new) = (from.path.clone(), to.path.clone());
-            let back = if is_swap {
-                Change::Move { from: to, to: old }
-            } else {
-                to.renamed()
-            };
-            Some(vec![back, Change::Move { from, to: new }])
-        }
-        Deed::Link(from, to, at) => {
-            let follows = has(flags(at), AtFlags::SYMLINK_FOLLOW.bits());
-            let (from, to) = (place(from, follows)?, place(to, false)?);
-            // From now on a change by the new name changes the old one too.
-            Some(vec![from.changed(), to.renamed()])
-        }
-    }
-}
-
 fn bits(flags: i32) -> u32 {
     flags.unsigned_abs()
 }
 
-impl Place {
-    fn changed(self) -> Change {
-        Change::Path {
-            place: self,
-            is_in_place: true,
-        }
-    }
+fn has(value: u64, flag: u32) -> bool {
+    value & u64::from(flag) != 0
+}
 
-    fn renamed(self) -> Change {
-        Change::Path {
-            place: self,
-            is_in_place: false,
-        }
+impl Place {
+    fn of(found: OwnedFd) -> Option<Self> {
+        Some(Self {
+            path: path_of(&found)?,
+            found: Some(found),
+        })
     }
 }
 
-impl View {
-    fn of(thread: u32) -> Option<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(format!("/proc/{thread}/root"), flags, Mode::empty()).ok()?;
-        Some(Self { thread, root })
+impl Stopped<'_> {
+    /// Tells the recorder what `deed` with these arguments changes; `None` if that is nothing of interest.
+    fn tell(&self, deed: Deed, arguments: [u64; 6]) -> Option<()> {
+        use Interest::{Always, InFile, InName};
+        let flags = |at: Option<u8>| at.map_or(0, |at| arguments[usize::from(at)]);
+        let place =
+            |argument, follows, interest| self.place(&arguments, argument, follows, interest);
+        let opened = |argument, flags: u64| {
+            let is_new = has(flags, bits(libc::O_CREAT)) && has(flags, bits(libc::O_EXCL));
+            let unnamed = u64::from(bits(libc::O_TMPFILE));
+            let is_unnamed = flags & unnamed == unnamed;
+            if is_unnamed || !is_changing(flags) {
+                return None;
+            }
+            let follows = !is_new && !has(flags, bits(libc::O_NOFOLLOW));
+            self.change(&place(argument, follows, InFile)?)
+        };
+        match deed {
+            Deed::Open(argument, at) => opened(argument, arguments[usize::from(at)]),
+            Deed::OpenHow(argument, at) => opened(argument, self.word(arguments[usize::from(at)])?),
+            Deed::Create(argument) | Deed::Change(argument) => {
+                self.change(&place(argument, true, InFile)?)
+            }
+            Deed::ChangeOpen(at) => {
+                let path = self.descriptor(arguments[usize::from(at)] as i32)?;
+                self.change(&self.resolve(&path, true, InFile)?)
+            }
+            Deed::ChangeBy(argument, at) => {
+                let follows = !has(flags(Some(at)), AtFlags::SYMLINK_NOFOLLOW.bits());
+                self.change(&place(argument, follows, InFile)?)
+            }
+            Deed::Make(argument) => {
+                let place = place(argument, false, InName)?;
+                // It fails if something is there.
+                place.found.is_none().then(|| self.rename(&place))?
+            }
+            Deed::Remove(argument) => self.rename(&place(argument, false, InName)?),
+            Deed::Move(from, to, at) => {
+                const EXCHANGE: u32 = 2;
+                let (from, to) = (place(from, false, Always)?, place(to, false, Always)?);
+                match has(flags(at), EXCHANGE) {
+                    true => self.rename_all(&to, &from.path),
+                    false => self.rename(&to),
+                };
+                self.rename_all(&from, &to.path)
+            }
+            Deed::Link(from, to, at) => {
+                let follows = has(flags(at), AtFlags::SYMLINK_FOLLOW.bits());
+                let (from, to) = (place(from, follows, Always)?, place(to, false, Always)?);
+                // From now on a change by the new name changes the old one too.
+                self.change(&from);
+                self.rename(&to)
+            }
+        }
     }
 
-    /// Resolves a path argument; `follows` says whether the call follows a link at its end.
-    fn place(&self, arguments: &[u64; 6], at: PathArgument, follows: bool) -> Option<Place> {
+    /// Tells that the file at a place changes.
+    fn change(&self, place: &Place) -> Option<()> {
+        self.tell_of(place, true)
+    }
+
+    /// Tells that a name comes or goes.
+    fn rename(&self, place: &Place) -> Option<()> {
+        self.tell_of(place, false)
+    }
+
+    fn tell_of(&self, place: &Place, is_in_place: bool) -> Option<()> {
+        self.recorder.covers(&place.path).then(|| {
+            self.recorder.before(UpcomingChange {
+                path: &place.path,
+                found: place.found.as_ref().map(OwnedFd::as_fd),
+                is_in_place,
+            });
+        })
+    }
+
+    /// Tells that what is at a place moves with all below it.
+    fn rename_all(&self, from: &Place, to: &Path) -> Option<()> {
+        let found = from.found.as_ref()?;
+        if self.recorder.covers(&from.path) || self.recorder.covers(to) {
+            tell_moved(self.recorder, &from.path, to, found.as_fd());
+        }
+        Some(())
+    }
+
+    /// Returns whether a change of this path, which is no symbolic link, need not be told.
+    fn bores(&self, path: &Path, interest: Interest) -> bool {
+        match interest {
+            Interest::InFile => !self.recorder.covers(path) || self.recorder.is_settled(path),
+            Interest::InName => !self.recorder.covers(path),
+            Interest::Always => false,
+        }
+    }
+
+    /// Resolves a path argument; `follows` says whether the call follows a link at its end. `None` if it is of no
+    /// interest.
+    fn place(
+        &self,
+        arguments: &[u64; 6],
+        at: PathArgument,
+        follows: bool,
+        interest: Interest,
+    ) -> Option<Place> {
         let path = self.text(arguments[usize::from(at.path)])?;
+        // By far the most frequent of all.
+        if path == "/dev/null" {
+            return None;
+        }
         let folder = at.folder.map(|at| arguments[usize::from(at)] as i32);
         let path = match folder {
             _ if path.as_bytes().starts_with(b"/") => PathBuf::from(path),
             Some(number) if number != libc::AT_FDCWD => self.descriptor(number)?.join(path),
             _ => self.link("cwd")?.join(path),
         };
-        self.resolve(&path, follows)
+        self.resolve(&path, follows, interest)
     }
 
-    fn resolve(&self, path: &Path, follows: bool) -> Option<Place> {
+    fn resolve(&self, path: &Path, follows: bool, interest: Interest) -> Option<Place> {
+        const FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
         let mut path = self.own(path)?;
         for _ in 0..MAX_LINKS {
-            let flags = match follows {
-                true => OFlags::PATH | OFlags::CLOEXEC,
-                false => OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            // They leave out a final `/`.
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+                return Place::of(self.open(&path, FLAGS).ok()?);
             };
-            match self.open(&path, flags) {
-                Ok(found) => {
-                    return Some(Place {
-                        path: path_of(&found)?,
-                        found: Some(found),
-                    });
-                }
+            let (folder, resolved) = self.folder(folder)?;
+            let full = resolved.join(name);
+            // What is settled is no link.
+            let may_be_link = follows && !self.recorder.is_settled(&full);
+            if !may_be_link && self.bores(&full, interest) {
+                return None;
+            }
+            let found = match openat(&folder, name, FLAGS | OFlags::NOFOLLOW, Mode::empty()) {
+                Ok(found) => Some(found),
+                Err(Errno::NOENT) => None,
+                Err(_) => return None,
+            };
+            let is_link = follows && found.as_ref().is_some_and(is_link);
+            if !is_link {
+                let place = Place { path: full, found };
+                return (!self.bores(&place.path, interest)).then_some(place);
+            }
+            match self.open(&path, FLAGS) {
+                Ok(found) => return Place::of(found),
                 Err(Errno::NOENT) => {}
                 Err(_) => return None,
             }
-            // `file_name` and `parent` leave out a final `/`.
-            let (folder, name) = (path.parent()?, path.file_name()?.to_owned());
-            let folder = self.open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC);
-            let folder = folder.ok()?;
-            let full = path_of(&folder)?;
-            match readlinkat(&folder, &name, Vec::new()) {
-                // Its target is missing, and comes into being.
-                Ok(target) if follows => {
-                    path = full.join(OsString::from_vec(target.into_bytes()));
-                }
-                _ => {
-                    return Some(Place {
-                        path: full.join(name),
-                        found: None,
-                    });
-                }
-            }
+            // The link's target is missing, and comes into being.
+            let target = readlinkat(&folder, name, Vec::new()).ok()?;
+            path = full.parent()?.join(OsString::from_vec(target.into_bytes()));
         }
         None
+    }
+
+    /// Opens a folder; returns its path without links, too.
+    fn folder(&self, path: &Path) -> Option<(Rc<OwnedFd>, PathBuf)> {
+        let last = self.view.last.take();
+        if let Some(folder) = last
+            && let Some(now) = path_of(&folder)
+            && now == path
+        {
+            self.view.last.replace(Some(folder.clone()));
+            return Some((folder, now));
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = Rc::new(self.open(path, flags).ok()?);
+        self.view.last.replace(Some(folder.clone()));
+        let now = path_of(&folder)?;
+        Some((folder, now))
     }
 
     /// Opens a path as the process would. Links of `/proc` lead nowhere: they would be those of this process.
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        openat2(&self.root, path, flags, Mode::empty(), resolve)
+        openat2(&self.view.root, path, flags, Mode::empty(), resolve)
     }
 
-    /// Returns the path that a name of an open file stands for, and other paths as they are.
+    /// Returns what a path through the process's own links in `/proc` stands for, and other paths as they are.
     fn own(&self, path: &Path) -> Option<PathBuf> {
-        let number = ["/proc/self/fd", "/proc/thread-self/fd", "/dev/fd"]
-            .iter()
-            .find_map(|folder| path.strip_prefix(folder).ok());
-        match number.and_then(Path::to_str).map(str::parse) {
-            Some(Ok(number)) => self.descriptor(number),
-            _ => Some(path.to_owned()),
-        }
+        let folders = ["/proc/self", "/proc/thread-self", "/dev"];
+        let below = { folders.iter() }.find_map(|folder| path.strip_prefix(folder).ok());
+        let Some(below) = below else {
+            return Some(path.to_owned());
+        };
+        let mut parts = below.iter();
+        let start = match (parts.next()?.to_str(), path.starts_with("/dev")) {
+            (Some("fd"), _) => self.descriptor(parts.next()?.to_str()?.parse().ok()?)?,
+            (Some("cwd"), false) => self.link("cwd")?,
+            (Some("root"), false) => PathBuf::from("/"),
+            _ => return Some(path.to_owned()),
+        };
+        let rest = parts.as_path();
+        Some(match rest.as_os_str().is_empty() {
+            true => start,
+            false => start.join(rest),
+        })
     }
 
     fn descriptor(&self, number: i32) -> Option<PathBuf> {
@@ -303,9 +377,12 @@ impl View {
     }
 }
 
-/// Returns the path of an open file, if it has one still.
+/// Returns the path of an open file.
 fn path_of(file: &OwnedFd) -> Option<PathBuf> {
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    let is_gone = fstat(file).ok()?.st_nlink == 0;
-    (path.is_absolute() && !is_gone).then_some(path)
+    path.is_absolute().then_some(path)
+}
+
+fn is_link(file: &OwnedFd) -> bool {
+    fstat(file).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
 }
