@@ -10,7 +10,7 @@ use std::time::Duration;
 use ah_process::{Command, Keep};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{AgentJob, Agents};
+use crate::agent::{AgentExit, AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::git::Git;
 use crate::run::{WorkError, now};
@@ -37,6 +37,9 @@ pub struct Bench {
     pub goal: String,
     /// Tries so far; the first is the baseline.
     pub tries: Vec<Try>,
+    /// Whether a try has begun and not ended: changes in the checkout are then the agent's.
+    #[serde(default)]
+    pub is_trying: bool,
 }
 
 /// Result of one try.
@@ -187,6 +190,7 @@ impl Bencher<'_> {
             ));
         }
         self.artifacts().prepare()?;
+        self.require_identity().await?;
         let measured = self.measure(command).await?;
         let number = measured
             .map_err(|reason| refused(reason, "it must print a number and exit with code 0"))?;
@@ -199,6 +203,7 @@ impl Bencher<'_> {
                 note: String::new(),
                 at: now(),
             }],
+            is_trying: false,
         };
         self.save(&bench)?;
         Ok(number)
@@ -216,15 +221,43 @@ impl Bencher<'_> {
                 "run `ah work start BENCH GOAL`",
             ));
         };
-        if !self.git.run(&["status", "--porcelain"]).await?.is_empty() {
-            return Err(refused(
-                "the checkout has uncommitted changes".to_owned(),
-                "commit or stash them, since changes that are not better are discarded",
-            ));
+        self.require_identity().await?;
+        if !self.changes().await?.is_empty() {
+            if !bench.is_trying {
+                return Err(refused(
+                    "the checkout has uncommitted changes".to_owned(),
+                    "commit or stash them, since changes that are not better are discarded",
+                ));
+            }
+            // A killed try has left them. A person may have added to them, so they are kept.
+            let words = [
+                "stash",
+                "push",
+                "--quiet",
+                "--include-untracked",
+                "--message",
+                "ah work run: interrupted",
+            ];
+            self.git.run(&words).await?;
         }
+        bench.is_trying = true;
+        self.save(&bench)?;
         self.change(&bench).await?;
-        let changed = self.git.run(&["status", "--porcelain"]).await?;
-        let done = if changed.is_empty() {
+        let changed = self.changes().await?;
+        let measuring = self.measuring(&bench.command);
+        let own = measuring.iter().find(|path| changed.contains(path));
+        let done = if let Some(path) = own {
+            let reason = Err(format!("the change is to `{path}`, which measures"));
+            let note = self
+                .decide(TryStatus::Discard, bench.best(), &reason)
+                .await?;
+            Try {
+                status: TryStatus::Discard,
+                number: None,
+                note,
+                at: now(),
+            }
+        } else if changed.is_empty() {
             Try {
                 status: TryStatus::Skip,
                 number: None,
@@ -243,8 +276,39 @@ impl Bencher<'_> {
             }
         };
         bench.tries.push(done.clone());
+        bench.is_trying = false;
         self.save(&bench)?;
         Ok(done)
+    }
+
+    /// Refuses to begin if git could not commit a change.
+    async fn require_identity(&self) -> Result<(), WorkError> {
+        let identity = self.git.run(&["var", "GIT_COMMITTER_IDENT"]).await;
+        identity.map(drop).map_err(|_| {
+            refused(
+                "git does not know who commits".to_owned(),
+                "set user.name and user.email with `git config`",
+            )
+        })
+    }
+
+    /// Returns the paths that differ from the last commit.
+    async fn changes(&self) -> Result<Vec<String>, WorkError> {
+        let words = ["status", "--porcelain", "-z", "--no-renames"];
+        let status = self.git.run(&words).await?;
+        let paths = status.split('\0').filter_map(|line| line.get(3..));
+        Ok(paths.map(str::to_owned).collect())
+    }
+
+    /// Returns the files of the repository that the command names.
+    fn measuring(&self, command: &str) -> Vec<String> {
+        let is_part = |c: char| c.is_whitespace() || "'\"();&|<>=".contains(c);
+        let words = command.split(is_part).filter(|word| !word.is_empty());
+        let paths = words.map(|word| word.strip_prefix("./").unwrap_or(word));
+        paths
+            .filter(|path| !path.starts_with('/') && self.top.join(path).is_file())
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Removes the state; commits stay.
@@ -274,11 +338,20 @@ impl Bencher<'_> {
             log: artifacts.path("bench/agent.log"),
             model: self.model,
             budget: BUDGET,
-            read_only: vec![self.top.join(FOLDER)],
+            read_only: self
+                .measuring(&bench.command)
+                .iter()
+                .map(|path| self.top.join(path))
+                .chain([self.top.join(FOLDER)])
+                .collect(),
             prompt: bench.prompt(),
         };
         match self.agents.run(job).await? {
-            crate::agent::AgentExit::NoSandbox => Err(WorkError::NoSandbox),
+            AgentExit::NoSandbox => Err(WorkError::NoSandbox),
+            AgentExit::NoModel(message) => Err(WorkError::Model {
+                message,
+                hint: None,
+            }),
             // Its changes are measured however it ended.
             _ => Ok(()),
         }
@@ -309,6 +382,8 @@ impl Bencher<'_> {
             PathBuf::from("/bin/sh")
         };
         arguments.extend(["-c", command].map(OsString::from));
+        // What an earlier command printed is no output of this one.
+        self.artifacts().remove("bench/output")?;
         let output = self.artifacts().path("bench/output");
         let command = Command {
             program,

@@ -75,6 +75,11 @@ impl HubError {
         }
     }
 
+    /// Returns whether the hub is at fault, or what it allows us, and not what was asked of it.
+    pub fn is_fault(&self) -> bool {
+        matches!(self.status, None | Some(401 | 403 | 408 | 429 | 500..=599))
+    }
+
     /// Adds advice for the user.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {

@@ -26,6 +26,15 @@ pub struct Journal {
     /// Last known commit of the branch on the remote; empty if there is none.
     #[serde(default)]
     pub remote_commit: String,
+    /// Identifier of this work in the claim on its issue.
+    #[serde(default)]
+    pub holder: String,
+    /// Commit of the claim at the remote; empty if there is none.
+    #[serde(default)]
+    pub claim: String,
+    /// Whether the issue was waiting when it was taken: if it is given back, it waits again.
+    #[serde(default)]
+    pub was_waiting: bool,
     /// Response to a review that asks for more.
     #[serde(rename = "mending")]
     pub rework: Rework,
@@ -78,6 +87,16 @@ impl Journal {
             "" => &self.base_commit,
             commit => commit,
         }
+    }
+
+    /// Returns the commit at the remote, if nothing was changed since it was pushed.
+    pub fn pushed(&self) -> Option<&str> {
+        let last = self
+            .runs
+            .iter()
+            .rfind(|run| matches!(run.phase, Phase::Do | Phase::Fix | Phase::Push))?;
+        let is_pushed = last.phase == Phase::Push && last.outcome == PhaseOutcome::Done;
+        (is_pushed && !self.remote_commit.is_empty()).then_some(self.remote_commit.as_str())
     }
 
     /// Returns the latest run of a phase.

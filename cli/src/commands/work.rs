@@ -7,6 +7,7 @@ mod events;
 mod failure;
 mod hub;
 mod init;
+mod models;
 mod repository;
 mod status;
 

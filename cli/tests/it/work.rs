@@ -1,6 +1,7 @@
 //! `ah work` from an issue to a pull request, with real git, a real remote, GitHub on loopback, and real agents.
 
 mod faults;
+mod given_back;
 mod hostile;
 mod kill;
 mod people;

@@ -4,18 +4,22 @@ use ah_testkit::script::says;
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use super::site::{PASS, Site, checks, does, plans};
+use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
 
-/// A person commits to `work/7` of the remote.
-fn commit_of_a_person(site: &Site, from: &str) {
+/// A person commits to `work/7` of the remote, a file of their own.
+pub fn commit_of_a_person(site: &Site, from: &str) {
+    commit_of(site, from, "review.txt");
+}
+
+fn commit_of(site: &Site, from: &str, file: &str) {
     let clone = site.world.home().join("person");
     let _ = std::fs::remove_dir_all(&clone);
     let (remote, path) = (site.remote(), clone.to_str().unwrap().to_owned());
     let home = site.world.home();
     site.git(&home, &["clone", "-q", remote.to_str().unwrap(), &path]);
     site.git(&clone, &["checkout", "-q", "-B", "work/7", from]);
-    std::fs::write(clone.join("review.txt"), "seen\n").unwrap();
-    site.git(&clone, &["add", "review.txt"]);
+    std::fs::write(clone.join(file), "seen\n").unwrap();
+    site.git(&clone, &["add", file]);
     site.git(&clone, &["commit", "-q", "-m", "a person's fix"]);
     site.git(&clone, &["push", "-q", "origin", "work/7"]);
 }
@@ -49,7 +53,41 @@ fn the_commits_of_a_person_are_the_base_of_the_work() {
 }
 
 #[test]
-fn a_commit_that_comes_meanwhile_is_not_overwritten() {
+fn a_commit_that_comes_meanwhile_is_merged() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let turns = [
+        plans(),
+        does("salvo", "greet: speaks Latin"),
+        checks(NEEDS_FIXES),
+        fixes("salve"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, ["plan"]).run().expect(0);
+    site.on(&github, &server, ["do"]).run().expect(0);
+    commit_of_a_person(&site, "origin/main");
+    let ended = site.on(&github, &server, ["push"]).run().expect(0);
+    let told = "`work/7` has new commits by others: merged with them";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    site.on(&github, &server, []).run().expect(0);
+    let log = |branch| {
+        site.git(
+            &site.remote(),
+            &["log", "--format=%s", "--topo-order", branch],
+        )
+    };
+    let subjects = log("work/7");
+    for subject in ["a person's fix", "greet: speaks Latin", "greet: salve"] {
+        assert!(subjects.lines().any(|line| line == subject), "{subjects}");
+    }
+    assert_eq!(log("main"), "greet: the first words");
+    assert_eq!(github.pulls().len(), 1);
+}
+
+#[test]
+fn a_commit_that_conflicts_is_not_overwritten() {
     let Some(site) = Site::new() else { return };
     let github = site.github();
     github.open(7, "Greet in Latin", "", &["todo"]);
@@ -57,7 +95,7 @@ fn a_commit_that_comes_meanwhile_is_not_overwritten() {
     let server = Server::new(turns.concat());
     site.on(&github, &server, ["plan"]).run().expect(0);
     site.on(&github, &server, ["do"]).run().expect(0);
-    commit_of_a_person(&site, "origin/main");
+    commit_of(&site, "origin/main", "greet.sh");
     let ended = site.on(&github, &server, ["push"]).run().expect(1);
     assert!(
         ended
@@ -66,10 +104,41 @@ fn a_commit_that_comes_meanwhile_is_not_overwritten() {
         "{}",
         ended.stderr
     );
+    let newest = || site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]);
+    assert_eq!(newest(), "a person's fix");
+    // Named again, it begins on top of them.
+    site.on(&github, &server, ["-i", "7"]).run().expect(1);
+    let turns = [
+        plans(),
+        does("ave", "greet: speaks Latin too"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, ["-i", "7"]).run().expect(0);
     assert_eq!(
-        site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]),
-        "a person's fix"
+        site.git(&site.remote(), &["log", "--format=%s", "work/7"]),
+        "greet: speaks Latin too\na person's fix\ngreet: the first words"
     );
+}
+
+#[test]
+fn a_branch_that_conflicts_with_its_base_is_said() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
+    let server = Server::new(turns.concat());
+    for phase in ["plan", "do"] {
+        site.on(&github, &server, [phase]).run().expect(0);
+    }
+    site.world.write("greet.sh", "echo hi\n");
+    let project = site.world.project();
+    site.git(&project, &["commit", "-qam", "greet: shorter"]);
+    site.git(&project, &["push", "-q", "origin", "main"]);
+    site.on(&github, &server, []).run().expect(0);
+    let comments = github.issue(7).comments.join("\n");
+    let told = "- push: conflicts with `main`: greet.sh";
+    assert!(comments.contains(told), "{comments}");
 }
 
 #[test]
