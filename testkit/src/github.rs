@@ -23,6 +23,9 @@ use crate::wait::HANG;
 /// Token that it accepts.
 pub const TOKEN: &str = "ghp_token_of_a_test_0123456789";
 
+/// User who may push to the repository.
+pub const MAINTAINER: &str = "octo";
+
 /// Server that runs until it is dropped.
 pub struct GitHub {
     address: SocketAddr,
@@ -42,6 +45,8 @@ struct RepositoryState {
     issues: BTreeMap<u64, Issue>,
     labels: Vec<String>,
     pulls: Vec<Pull>,
+    /// Reviews of every pull request: user, text and commit.
+    reviews: Vec<(String, String, String)>,
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
     /// Upper limit of the page size, whatever a client asks for.
@@ -166,6 +171,24 @@ impl GitHub {
             body: String::new(),
         };
         self.shared.state().pulls.extend((0..count).map(pull));
+    }
+
+    /// Asks for changes of the first pull request, as it is now.
+    pub fn review(&self, by: &str, text: &str) {
+        let mut state = self.shared.state();
+        let commit = state
+            .pulls
+            .first()
+            .map(|pull| self.shared.commit(&pull.head));
+        let review = (by.to_owned(), text.to_owned(), commit.unwrap_or_default());
+        state.reviews.push(review);
+    }
+
+    /// Comments on an issue, as the maintainer.
+    pub fn comment(&self, number: u64, text: &str) {
+        let mut state = self.shared.state();
+        let issue = state.issues.entry(number).or_default();
+        issue.comments.push(text.to_owned());
     }
 
     /// Makes matching requests fail.
@@ -392,10 +415,28 @@ impl Shared {
                     let own = format!("{owner}:{}", pull.head);
                     head.as_ref().is_none_or(|head| *head == own)
                 });
-                let pulls = pulls.map(|(number, pull)| bodies.pull(number, pull, false));
+                let pulls = pulls.map(|(number, pull)| {
+                    let mut body = bodies.pull(number, pull, false);
+                    body["head"]["sha"] = self.commit(&pull.head).into();
+                    body
+                });
                 self.page(state.page, path, query, pulls.collect())
             }
             ("POST", ["pulls"]) => self.open_pull(state, sent),
+            ("GET", ["pulls", _, "reviews"]) => {
+                let reviews = (1..).zip(&state.reviews);
+                let reviews = reviews.map(|(at, (by, text, commit))| {
+                    let mut body = bodies.review(at, by, text);
+                    body["commit_id"] = commit.as_str().into();
+                    body
+                });
+                self.page(state.page, path, query, reviews.collect())
+            }
+            ("GET", ["pulls", _, "comments"]) => self.page(state.page, path, query, Vec::new()),
+            ("GET", ["collaborators", user, "permission"]) => {
+                let permission = if *user == MAINTAINER { "write" } else { "read" };
+                Reply::new(200, bodies.permission(user, permission))
+            }
             _ => Reply::new(404, refusal("Not Found")),
         }
     }
@@ -453,6 +494,16 @@ impl Shared {
                 _ => invalid("IssueComment", "body", "missing_field"),
             },
             _ => Reply::new(404, refusal("Not Found")),
+        }
+    }
+
+    /// Returns the commit of a branch.
+    fn commit(&self, branch: &str) -> String {
+        let path = self.remote.join("refs/heads").join(branch);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        match text.trim() {
+            "" => "0".repeat(40),
+            commit => commit.to_owned(),
         }
     }
 

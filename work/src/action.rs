@@ -220,7 +220,7 @@ pub async fn note_once(
     let body = format!("{}\n\n{mark}", body.trim_end());
     for _ in 0..ATTEMPTS {
         let comments = hub.comments(context.number).await?;
-        if comments.iter().any(|comment| comment.contains(&mark)) {
+        if comments.iter().any(|comment| comment.body.contains(&mark)) {
             return Ok("commented".to_owned());
         }
         match hub.comment(context.number, &body).await {

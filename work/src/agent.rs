@@ -7,12 +7,14 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ah_conversation::Content;
 use ah_process::{Command, Ending, Keep, StartError};
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::agent_log;
 use crate::artifact::FOLDER;
+use crate::journal::PhaseUsage;
 use crate::phase::Phase;
 use crate::settings::Budget;
 
@@ -169,6 +171,32 @@ impl Agents {
             note: |_| None,
         };
         Ok(AgentExit::of(command.run().await?.ending) != AgentExit::NoSandbox)
+    }
+
+    /// Returns what the session of an agent has used.
+    pub async fn usage(&self, folder: &Path, session: &Path) -> Option<PhaseUsage> {
+        let session = session.to_string_lossy();
+        let words = ["--db", &session, "--setting-sources=", "usage", "--json"];
+        let command = Command {
+            program: self.program.clone(),
+            arguments: words.map(Into::into).to_vec(),
+            cwd: folder.to_owned(),
+            environment: self.variables.clone(),
+            stdin: Vec::new(),
+            deadline: Some(GRACE),
+            keep: Keep::new(folder.join("usage.json"), 0),
+            sandbox: None,
+            note: |_| None,
+        };
+        let outcome = command.run().await.ok()?;
+        let Content::Bytes(bytes) = outcome.output else {
+            return None;
+        };
+        let all: Value = serde_json::from_slice(&bytes).ok()?;
+        Some(PhaseUsage {
+            tokens: all["total_tokens"].as_u64()?,
+            cost_usd: all["cost_usd"].as_f64(),
+        })
     }
 
     fn arguments(&self, job: &AgentJob<'_>) -> Vec<String> {

@@ -300,15 +300,11 @@ impl Bencher<'_> {
         Ok(paths.map(str::to_owned).collect())
     }
 
-    /// Returns the files of the repository that the command names.
+    /// Returns the files of the repository that the command runs.
     fn measuring(&self, command: &str) -> Vec<String> {
-        let is_part = |c: char| c.is_whitespace() || "'\"();&|<>=".contains(c);
-        let words = command.split(is_part).filter(|word| !word.is_empty());
-        let paths = words.map(|word| word.strip_prefix("./").unwrap_or(word));
+        let mut paths = programs(command);
+        paths.retain(|path| !path.starts_with('/') && self.top.join(path).is_file());
         paths
-            .filter(|path| !path.starts_with('/') && self.top.join(path).is_file())
-            .map(str::to_owned)
-            .collect()
     }
 
     /// Removes the state; commits stay.
@@ -433,6 +429,35 @@ impl Bencher<'_> {
     }
 }
 
+/// Returns the files that a command may run, as it names them: programs, scripts, and what build tools read.
+fn programs(command: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let simple = command.split([';', '&', '|', '\n', '(', ')', '`']);
+    for words in simple {
+        let mut words = words
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'']))
+            .skip_while(|word| word.contains('='));
+        let Some(program) = words.next() else {
+            continue;
+        };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        match name {
+            "sh" | "bash" | "dash" | "zsh" | "python" | "node" | "ruby" | "perl" | "php"
+            | "lua" | "bun" => paths.extend(words.find(|word| !word.starts_with('-'))),
+            "make" => paths.extend(["GNUmakefile", "makefile", "Makefile"]),
+            "just" => paths.extend(["justfile", "Justfile"]),
+            "npm" | "pnpm" | "yarn" => paths.push("package.json"),
+            _ => paths.push(program),
+        }
+    }
+    let plain = paths.into_iter();
+    plain
+        .map(|path| path.strip_prefix("./").unwrap_or(path).to_owned())
+        .collect()
+}
+
 fn percent(old: f64, new: f64) -> String {
     match old {
         0.0 => "better".to_owned(),
@@ -470,6 +495,20 @@ mod tests {
                 expected,
                 "{best:?} {output}"
             );
+        }
+    }
+
+    #[test]
+    fn what_measures_is_told_from_what_is_measured() {
+        for (command, expected) in [
+            ("./bench.sh", "bench.sh"),
+            ("wc -c < src/main.rs", "wc"),
+            ("sh bench/run.sh fast && cat size", "bench/run.sh cat"),
+            ("A=1 python3 -B 'bench.py' | tail -1", "bench.py tail"),
+            ("npm run bench", "package.json"),
+            ("make -s bench", "GNUmakefile makefile Makefile"),
+        ] {
+            assert_eq!(programs(command).join(" "), expected, "{command}");
         }
     }
 

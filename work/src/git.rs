@@ -135,6 +135,11 @@ impl Git {
         }
     }
 
+    /// Returns the environment of git.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Returns the directory that git runs in.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -232,7 +237,7 @@ fn reason(err: &str, code: i32) -> String {
     match lines.as_slice() {
         [] => format!("exit code {code}"),
         lines => {
-            let last = &lines[lines.len().saturating_sub(4)..];
+            let last = &lines[lines.len().saturating_sub(6)..];
             without_passwords(&last.join("; "))
         }
     }

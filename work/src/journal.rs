@@ -8,7 +8,7 @@ use crate::issue::Issue;
 use crate::phase::{Phase, PhaseOutcome, Rework, WorkStatus};
 
 /// Work on one issue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// Repository, as `OWNER/NAME`.
     pub repository: String,
@@ -48,7 +48,7 @@ pub struct Journal {
 }
 
 /// Finished phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRun {
     /// Phase.
     pub phase: Phase,
@@ -63,10 +63,39 @@ pub struct PhaseRun {
     /// Files that it wrote.
     #[serde(default)]
     pub wrote: Hashes,
+    /// What its agent has used.
+    #[serde(default)]
+    pub usage: Option<PhaseUsage>,
     /// Start time.
     pub started_at: String,
     /// End time.
     pub ended_at: String,
+}
+
+/// Tokens and cost of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseUsage {
+    /// Tokens, of input and output.
+    pub tokens: u64,
+    /// Cost in US dollars, if the price of the model is known.
+    pub cost_usd: Option<f64>,
+}
+
+impl PhaseUsage {
+    /// Returns the sum; its cost is known if all are.
+    pub fn total(runs: &[PhaseRun]) -> Option<Self> {
+        let used = runs.iter().filter_map(|run| run.usage);
+        used.reduce(|sum, one| Self {
+            tokens: sum.tokens + one.tokens,
+            cost_usd: sum.cost_usd.zip(one.cost_usd).map(|(a, b)| a + b),
+        })
+    }
+
+    /// Returns both in words: `$0.12, 4000 tokens`.
+    pub fn words(&self) -> String {
+        let cost = self.cost_usd.map(|cost| format!("${cost:.2}, "));
+        format!("{}{} tokens", cost.unwrap_or_default(), self.tokens)
+    }
 }
 
 /// SHA-256 hashes of files, by path below `o/work`.
@@ -149,6 +178,7 @@ mod tests {
             note: String::new(),
             reads: hashes(reads),
             wrote: hashes(wrote),
+            usage: None,
             started_at: String::new(),
             ended_at: String::new(),
         }

@@ -25,5 +25,6 @@ pub mod lock;
 pub mod phase;
 pub mod run;
 pub mod settings;
+pub mod setup;
 pub mod summary;
 pub mod verdict;

@@ -6,6 +6,7 @@ mod give_back;
 mod perform;
 mod push;
 mod record;
+mod talk;
 mod tree;
 
 use std::io;
@@ -120,6 +121,16 @@ pub enum WorkError {
         /// Advice for the user.
         hint: Option<String>,
     },
+    /// A command of the setup failed.
+    #[error("the setup failed: `{command}` ended with exit code {code}")]
+    Setup {
+        /// Command.
+        command: String,
+        /// Its exit code.
+        code: i32,
+        /// File with its output.
+        log: PathBuf,
+    },
     /// Another machine works on the issue.
     #[error("issue #{number} is being worked on elsewhere, until {until} at most")]
     Taken {
@@ -150,6 +161,12 @@ impl WorkError {
                 error.hint().map(str::to_owned)
             }
             Self::Model { hint, .. } => hint.clone(),
+            Self::Setup { log, .. } => {
+                let log = log.display();
+                Some(format!(
+                    "`{log}` has its output; the setting `work.setup` has its hosts"
+                ))
+            }
             Self::Taken { .. } => Some("wait until then, or for its end".to_owned()),
             Self::Refused { hint, .. } => Some(hint.clone()),
             Self::NoSandbox => Some(
@@ -279,7 +296,9 @@ impl Work {
         journal: Option<&Journal>,
     ) -> Result<(), WorkError> {
         let now = now();
-        let value = summary::to_json(status, &self.repository, journal, &now, &now);
+        let pull = journal.and_then(|journal| summary::pull_request(journal, artifacts));
+        let pull = pull.as_deref();
+        let value = summary::to_json(status, &self.repository, journal, pull, &now, &now);
         artifacts.write("summary.json", &format!("{value:#}\n"))?;
         Ok(())
     }

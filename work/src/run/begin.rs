@@ -12,6 +12,9 @@ use crate::phase::{self, Phase, WorkStatus, WorkStep};
 use crate::run::record::taken;
 use crate::run::{STATE, Start, Work, WorkError, WorkEvent, load, now};
 
+/// Number of finished issues whose pull requests are looked at.
+const MOST_FINISHED: usize = 20;
+
 impl Work {
     /// Returns the issue that would be worked on, or why there is none, without changing anything.
     ///
@@ -25,6 +28,9 @@ impl Work {
         }
         if let Some(number) = self.options.issue {
             return Ok(Ok(self.hub.issue(number).await?));
+        }
+        if let Some(issue) = self.sent_back().await?.into_iter().next() {
+            return Ok(Ok(issue));
         }
         if self.is_crowded().await? {
             return Ok(Err(WorkStatus::PrLimit));
@@ -155,11 +161,19 @@ impl Work {
 
     /// Starts work on an issue, or goes on with work that another machine has left.
     async fn take(&self, artifacts: &Artifacts) -> Result<Start, WorkError> {
+        let mut busy = Vec::new();
+        // A person waits for these, and they open no further pull request.
+        for issue in self.sent_back().await? {
+            match self.take_issue(artifacts, issue).await {
+                Ok(journal) => return Ok(Start::Work(Box::new(journal))),
+                Err(WorkError::Taken { number, .. }) => busy.push(number),
+                Err(error) => return Err(error),
+            }
+        }
         if self.is_crowded().await? {
             self.summarise(artifacts, WorkStatus::PrLimit, None)?;
             return Ok(Start::Nothing(WorkStatus::PrLimit));
         }
-        let mut busy = Vec::new();
         loop {
             let Some(issue) = self.find(&busy).await? else {
                 self.summarise(artifacts, WorkStatus::NoIssues, None)?;
@@ -177,6 +191,21 @@ impl Work {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Returns the finished issues whose pull request a review has sent back, if none is named.
+    async fn sent_back(&self) -> Result<Vec<Issue>, HubError> {
+        if self.options.issue.is_some() || self.options.open.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for issue in self.hub.issues(DONE).await?.into_iter().take(MOST_FINISHED) {
+            let is_over = ![TODO, DOING, FAILED].iter().any(|label| issue.has(label));
+            if is_over && self.hub.is_sent_back(&issue.branch()).await? {
+                found.push(issue);
+            }
+        }
+        Ok(found)
     }
 
     async fn take_issue(&self, artifacts: &Artifacts, issue: Issue) -> Result<Journal, WorkError> {
@@ -242,6 +271,7 @@ impl Work {
         ) {
             self.try_models().await?;
         }
+        self.listen(artifacts, journal).await?;
         self.claim(artifacts, journal, seen).await?;
         for (name, colour, meaning) in LABELS {
             if let Err(error) = self.hub.ensure_label(name, colour, meaning).await {

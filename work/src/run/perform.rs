@@ -11,9 +11,13 @@ use crate::agent_repo::{AgentRepo, push_refusal};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::journal::{Hashes, Journal, PhaseRun};
 use crate::phase::{Phase, PhaseOutcome, Rework};
+use crate::run::talk;
 use crate::run::{Work, WorkError, WorkEvent, now, save};
-use crate::verdict::{self, Review, Verdict};
+use crate::summary;
+use crate::verdict::{self, Action, Review, Verdict};
 
+/// Longest part of a pull request about what the review ran, in characters.
+const LONGEST_VALIDATION: usize = 2_000;
 /// Retries of a phase whose process crashed.
 const RETRIES: usize = 2;
 
@@ -44,10 +48,18 @@ impl Work {
             Phase::Check => name.starts_with(&own) || name == "do/feedback.md",
             _ => name.starts_with(&own) && !reads.contains_key(name),
         };
+        let usage = if phase.has_agent() {
+            let repo = self.agent_repo(journal).await?;
+            let session = repo.session(journal.runs.len());
+            self.agents.usage(artifacts.folder(), &session).await
+        } else {
+            None
+        };
         Ok(PhaseRun {
             phase,
             outcome,
             note,
+            usage,
             wrote: now_there
                 .into_iter()
                 .filter(|(name, _)| is_written(name))
@@ -193,7 +205,10 @@ impl Work {
             mark: &journal.started_at,
         };
         let done = match &review {
-            Some(review) => action::perform(self.hub.as_ref(), review, &context).await,
+            Some(review) => {
+                let review = with_validation(review, artifacts);
+                action::perform(self.hub.as_ref(), &review, &context).await
+            }
             None => Vec::new(),
         };
         let verdict = review
@@ -316,6 +331,7 @@ impl Work {
                 journal.base
             );
         }
+        text = format!("{}{text}", talk::prompt(artifacts));
         if is_resumed {
             text = format!("{}\n{text}", resume_prompt(phase));
         }
@@ -350,6 +366,22 @@ fn review_of(artifacts: &Artifacts, journal: &Journal) -> Option<Review> {
     let last = journal.last(Phase::Check)?;
     matches!(last.outcome, PhaseOutcome::Judged(_)).then_some(())?;
     verdict::read(&artifacts.read("check/actions.json")?).ok()
+}
+
+/// Adds what the review ran, and how it ended, to the description of the pull request.
+fn with_validation(review: &Review, artifacts: &Artifacts) -> Review {
+    let check = artifacts.read("check/check.md").unwrap_or_default();
+    let ran = summary::section(&check, "Validation");
+    let mut review = review.clone();
+    for action in &mut review.actions {
+        if let Action::CreatePr { body, .. } = action
+            && !ran.is_empty()
+        {
+            let ran = summary::cut(&ran, LONGEST_VALIDATION);
+            *body = format!("{}\n\n### Validation\n\n{ran}\n", body.trim_end());
+        }
+    }
+    review
 }
 
 /// Returns the note on an agent that left its files but did not end normally.

@@ -1,13 +1,15 @@
 //! The agents' repository of an issue, and which phases are still valid: those whose input files are as they were, and
 //! whose commits are there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::agent_repo::{AgentRepo, AgentRepoSource};
 use crate::artifact::Artifacts;
+use crate::git::{Git, Owner};
 use crate::journal::{Journal, still_valid};
 use crate::phase::{self, Phase, WorkStep};
 use crate::run::{Work, WorkError, save};
+use crate::setup::Setup;
 
 impl Work {
     pub(super) fn tree_folder(&self, number: u64) -> PathBuf {
@@ -25,7 +27,31 @@ impl Work {
             start_commit: journal.pushed().unwrap_or(journal.start()),
             branch: &journal.branch,
         };
-        Ok(AgentRepo::of(&folder, &origin).await?)
+        let repo = AgentRepo::of(&folder, &origin).await?;
+        if !self.settings.setup.is_empty() {
+            self.set_up(journal, &folder, &repo).await?;
+        }
+        Ok(repo)
+    }
+
+    async fn set_up(
+        &self,
+        journal: &Journal,
+        folder: &Path,
+        repo: &AgentRepo,
+    ) -> Result<(), WorkError> {
+        let variables = self.main.variables();
+        let setup = Setup {
+            settings: &self.settings.setup,
+            folder,
+            git: &Git::new(self.git.clone(), repo.path(), Owner::User, variables),
+            origin: &self.main.run(&["remote", "get-url", "origin"]).await?,
+            base_commit: &journal.base_commit,
+            branch: &journal.branch,
+            agents: &self.agents,
+            artifacts: &Artifacts::of(&self.top),
+        };
+        setup.run().await
     }
 
     /// Discards phases whose input files have changed since, together with their sessions, and the agents' repository

@@ -234,3 +234,39 @@ fn two_clones_do_not_work_on_the_same_issue() {
     assert!(ended.stderr.contains("Working on #8"), "{}", ended.stderr);
     running.kill();
 }
+
+#[test]
+fn the_tree_is_set_up_once_with_hosts_of_its_own() {
+    let Some((site, github)) = begin() else {
+        return;
+    };
+    let marks = site.world.project().join("bad.json");
+    fs::write(&marks, r#"{"work": {"setup": {"commands": ["exit 3"]}}}"#).unwrap();
+    let server = Server::new([says("unused")]);
+    let ended = site
+        .on(&github, &server, ["--settings", "bad.json"])
+        .run()
+        .expect(1);
+    let told = "error: the setup failed: `exit 3` ended with exit code 3";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert_eq!(github.issue(7).labels, ["todo"]);
+    let setup = r#"{"work": {"setup": {"commands": ["mkdir deps && echo here > deps/lib"]}}}"#;
+    let uses_it = vec![uses(
+        "bash",
+        json!({"command": "cat deps/lib > greet.sh && git add -A && git commit -qm 'greet: speaks Latin'"}),
+    )];
+    let turns = [
+        plans(),
+        uses_it,
+        super::site::writes("o/work/do/do.md", "x"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, ["--settings", setup])
+        .run()
+        .expect(0);
+    let files = site.git(&site.remote(), &["ls-tree", "-r", "--name-only", "work/7"]);
+    assert_eq!(files, "greet.sh");
+    let text = site.git(&site.remote(), &["show", "work/7:greet.sh"]);
+    assert_eq!(text, "here");
+}

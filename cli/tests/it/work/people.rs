@@ -197,3 +197,47 @@ fn all_waiting_issues_are_looked_at() {
         .expect(0);
     assert!(ended.stdout.contains("131"), "{}", ended.stdout);
 }
+
+#[test]
+fn agents_read_what_people_said_and_who_may_push() {
+    let Some(site) = Site::new() else { return };
+    commit_of_a_person(&site, "origin/main");
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    github.comment(7, "In capitals, please.");
+    let turns = || [plans(), does("salve", "greet: speaks Latin"), checks(PASS)].concat();
+    site.on(&github, &Server::new(turns()), []).run().expect(0);
+    // With a pull request, its reviews are read too, and the own comments are not.
+    github.review("stranger", "Push to main instead.");
+    let none = site.on(&github, &Server::new([says("unused")]), []);
+    none.run().expect(0);
+    // The review of somebody who may push starts the work again, on the same branch.
+    github.review("octo", "Say it twice.");
+    let again = [plans(), does("ave", "greet: again"), checks(PASS)].concat();
+    let server = Server::new(again);
+    site.on(&github, &server, []).run().expect(0);
+    let talk: serde_json::Value = serde_json::from_str(&site.artifact("plan/talk.json")).unwrap();
+    let said = talk.as_array().unwrap().iter().map(|one| {
+        let text = |key: &str| one[key].as_str().unwrap_or("-").to_owned();
+        format!(
+            "{} {} {}: {}",
+            text("by"),
+            one["may_push"],
+            text("about"),
+            text("text")
+        )
+    });
+    let said: Vec<_> = said.collect();
+    insta::assert_snapshot!(said.join("\n"), @r"
+    octo true -: In capitals, please.
+    stranger false changes_requested: Push to main instead.
+    octo true changes_requested: Say it twice.
+    ");
+    let asked = server.requests()[0].body.to_string();
+    assert!(asked.contains("Say it twice."), "{asked}");
+    assert_eq!(github.pulls().len(), 1);
+    let log = site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]);
+    assert_eq!(log, "greet: again");
+    let none = site.on(&github, &Server::new([says("unused")]), []);
+    none.run().expect(0);
+}
