@@ -3,6 +3,7 @@
 //! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema.
 
 mod body;
+mod query;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use ah_provider::script::format::Wire;
 use serde_json::{Value, json};
 
 use self::body::{Bodies, refusal};
+use self::query::{parameter, unescaped};
 pub use self::repository::{Issue, Pull, REPOSITORY};
 use crate::server::http::{self, IncomingRequest, OutgoingResponse};
 use crate::wait::HANG;
@@ -408,6 +410,21 @@ impl Shared {
                     None => Reply::new(404, refusal("Not Found")),
                 }
             }
+            (_, ["pulls" | "collaborators", ..]) => self.of_pulls(state, method, path, query, sent),
+            _ => Reply::new(404, refusal("Not Found")),
+        }
+    }
+
+    fn of_pulls(
+        &self,
+        state: &mut RepositoryState,
+        method: &str,
+        path: &[&str],
+        query: &str,
+        sent: &Value,
+    ) -> Reply {
+        let bodies = &self.bodies;
+        match (method, path) {
             ("GET", ["pulls"]) => {
                 let head = parameter(query, "head");
                 let owner = REPOSITORY.split('/').next().unwrap_or_default();
@@ -565,33 +582,4 @@ fn texts(list: &Value) -> Vec<String> {
     items
         .filter_map(|item| item.as_str().map(str::to_owned))
         .collect()
-}
-
-fn parameter(query: &str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(known, _)| *known == name)?;
-    Some(unescaped(value))
-}
-
-/// Decodes the percent escapes of a part of a URL.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let code = behind
-            .get(..2)
-            .and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        match (first, code) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

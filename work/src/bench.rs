@@ -240,6 +240,13 @@ impl Bencher<'_> {
             ];
             self.git.run(&words).await?;
         }
+        if bench.is_trying {
+            // Its session is about changes that are no longer there.
+            for suffix in ["", "-wal", "-shm"] {
+                let session = format!("{}{suffix}", session_of(&bench));
+                self.artifacts().remove(&session)?;
+            }
+        }
         bench.is_trying = true;
         self.save(&bench)?;
         self.change(&bench).await?;
@@ -324,7 +331,7 @@ impl Bencher<'_> {
 
     async fn change(&self, bench: &Bench) -> Result<(), WorkError> {
         let artifacts = self.artifacts();
-        let session = artifacts.path(&format!("bench/{}.db", bench.tries.len()));
+        let session = artifacts.path(&session_of(bench));
         let job = AgentJob {
             skill: "improve",
             must_produce: None,
@@ -427,6 +434,11 @@ impl Bencher<'_> {
             }
         }
     }
+}
+
+/// Returns the session of the next try, relative to `o/work`.
+fn session_of(bench: &Bench) -> String {
+    format!("bench/{}.db", bench.tries.len())
 }
 
 /// Returns the files that a command may run, as it names them: programs, scripts, and what build tools read.

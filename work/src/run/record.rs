@@ -89,7 +89,7 @@ impl Work {
             let claims = self.claims(artifacts);
             claims.remove(number, &journal.claim).await?;
             journal.claim.clear();
-            Ok(save(artifacts, journal)?)
+            save(artifacts, journal)
         } else {
             self.write(artifacts, journal, 0).await
         }
@@ -114,7 +114,7 @@ impl Work {
             match claims.write(number, &claim, &seen).await? {
                 Claimed::Commit(commit) => {
                     journal.claim = commit;
-                    return Ok(save(artifacts, journal)?);
+                    return save(artifacts, journal);
                 }
                 Claimed::Refused => {
                     (self.on_event)(&WorkEvent::Warning(
@@ -122,7 +122,7 @@ impl Work {
                             .to_owned(),
                     ));
                     journal.claim.clear();
-                    return Ok(save(artifacts, journal)?);
+                    return save(artifacts, journal);
                 }
                 Claimed::Lost => match self.look_up(artifacts, number, &journal.holder).await? {
                     (commit, ClaimState::Open) => seen = commit,

@@ -12,7 +12,7 @@ use ah_work::artifact;
 use ah_work::git::{Git, Owner, is_repository, repository_of};
 use ah_work::run::{Work, WorkOptions as RunOptions};
 
-use super::environment::{all, arguments, variables};
+use super::environment::{all, arguments, state_folder, variables};
 use super::events;
 use super::hub::hub;
 use super::models::Servers;
@@ -236,17 +236,4 @@ fn log(environment: &Environment) -> Option<String> {
     let [server, repository, run] = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"]
         .map(|name| environment.get(name));
     Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
-}
-
-/// Returns the folder for the user's persistent private state.
-fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
-    let given = environment
-        .get("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_absolute());
-    let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
-    let folder = folder.ok_or_else(|| {
-        Error::failure("no folder for the work trees").hint("set HOME or XDG_STATE_HOME")
-    })?;
-    Ok(folder.join("ah"))
 }
