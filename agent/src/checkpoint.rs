@@ -30,7 +30,7 @@ use crate::Session;
 use crate::ports::CommandFiles;
 
 /// Returns a record with the current state of the files that a call of the run `run` will write, to be stored before
-/// the call runs; `None` if it writes none. `unseen` names the call if [its changes are not seen](is_unseen).
+/// the call runs; `None` if it writes none. `unseen` names the call if its changes are not seen (`is_unseen`).
 pub fn record<'a>(
     accesses: impl IntoIterator<Item = &'a Access>,
     unseen: Option<String>,

@@ -118,6 +118,26 @@ impl Journal {
         }
     }
 
+    /// Returns whether the names in it are commits and a branch. A journal from the remote may have been written by
+    /// anybody who can push, and git would take other names for options.
+    pub fn has_plain_names(&self) -> bool {
+        let is_commit = |name: &str| {
+            matches!(name.len(), 40 | 64) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let is_branch = |name: &str| {
+            let is_plain = |c: char| c.is_alphanumeric() || "-_./+#".contains(c);
+            name.starts_with(char::is_alphanumeric)
+                && name.chars().all(is_plain)
+                && !name.contains("..")
+        };
+        let optional = [&self.start_commit, &self.remote_commit];
+        is_commit(&self.base_commit)
+            && optional
+                .iter()
+                .all(|name| name.is_empty() || is_commit(name))
+            && is_branch(&self.base)
+    }
+
     /// Returns the commit at the remote, if nothing was changed since it was pushed.
     pub fn pushed(&self) -> Option<&str> {
         let last = self
@@ -181,6 +201,44 @@ mod tests {
             usage: None,
             started_at: String::new(),
             ended_at: String::new(),
+        }
+    }
+
+    #[test]
+    fn names_that_git_takes_for_options_are_refused() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for (base, base_commit, start_commit, expected) in [
+            ("main", commit, "", true),
+            ("release/1.x", commit, commit, true),
+            ("--upload-pack=x", commit, "", false),
+            ("a..b", commit, "", false),
+            ("", commit, "", false),
+            ("main", "", "", false),
+            ("main", "--upload-pack=x", "", false),
+            ("main", commit, "--upload-pack=x", false),
+            ("main", commit, "HEAD", false),
+        ] {
+            let journal = Journal {
+                repository: String::new(),
+                issue: Issue::default(),
+                base: base.to_owned(),
+                base_commit: base_commit.to_owned(),
+                start_commit: start_commit.to_owned(),
+                branch: "work/7".to_owned(),
+                remote_commit: String::new(),
+                holder: String::new(),
+                claim: String::new(),
+                was_waiting: false,
+                rework: Rework::default(),
+                started_at: String::new(),
+                runs: Vec::new(),
+                concluded: None,
+            };
+            assert_eq!(
+                journal.has_plain_names(),
+                expected,
+                "{base} {base_commit} {start_commit}"
+            );
         }
     }
 

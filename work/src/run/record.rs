@@ -144,7 +144,8 @@ impl Work {
         let text = claim.files.get(STATE);
         let journal = text.and_then(|text| serde_json::from_str::<Journal>(text).ok());
         let is_of = |journal: &Journal| {
-            journal.repository == self.repository
+            journal.has_plain_names()
+                && journal.repository == self.repository
                 && journal.issue.number == issue.number
                 && issue.branch_in(&format!("Branch: {}", journal.branch)) == journal.branch
         };
