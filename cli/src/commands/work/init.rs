@@ -47,7 +47,7 @@ fn propose(work: &Work) {
     if work.settings.setup.is_empty() && !setup.is_empty() {
         let settings = serde_json::json!({ "work": { "setup": setup } });
         ah_terminal::note(&format!(
-            "The agents have no network. To give them what the project depends on, add to .ah/settings.json:\n{settings:#}"
+            "The agents have no network. To give them what the project depends on, add to your settings, or to those of a trusted project:\n{settings:#}"
         ));
     }
 }
