@@ -285,6 +285,10 @@ impl Session {
             total_output_tokens: outcome.usage.output_tokens,
             total_cache_read_tokens: outcome.usage.cache_read_input_tokens,
             error,
+            error_class: match &outcome.failure {
+                Some(RunFailure::Provider(error)) => Some(error.class.name().to_owned()),
+                _ => None,
+            },
         });
         self.store(Vec::new()).await
     }

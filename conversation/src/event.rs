@@ -37,6 +37,9 @@ pub enum EventKind {
         total_cache_read_tokens: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Set if the request to the model failed: [`crate::ErrorClass::name`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_class: Option<String>,
     },
     /// A request is sent to the model.
     ApiCallStart { payload_bytes: u64 },

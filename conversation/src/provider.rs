@@ -408,6 +408,25 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// Returns our own word for it, in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Authentication => "authentication",
+            Self::Billing => "billing",
+            Self::RateLimit => "rate_limit",
+            Self::InvalidRequest => "invalid_request",
+            Self::ModelNotFound => "model_not_found",
+            Self::ContextTooLong => "context_too_long",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::Network => "network",
+            Self::Protocol => "protocol",
+            Self::Stalled => "stalled",
+            Self::Script => "script",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Returns the word for it of the Agent SDKs.
     pub fn as_str(self) -> &'static str {
         match self {

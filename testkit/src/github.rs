@@ -3,6 +3,7 @@
 //! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema.
 
 mod body;
+mod query;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -16,12 +17,16 @@ use ah_provider::script::format::Wire;
 use serde_json::{Value, json};
 
 use self::body::{Bodies, refusal};
+use self::query::{parameter, unescaped};
 pub use self::repository::{Issue, Pull, REPOSITORY};
 use crate::server::http::{self, IncomingRequest, OutgoingResponse};
 use crate::wait::HANG;
 
 /// Token that it accepts.
 pub const TOKEN: &str = "ghp_token_of_a_test_0123456789";
+
+/// User who may push to the repository.
+pub const MAINTAINER: &str = "octo";
 
 /// Server that runs until it is dropped.
 pub struct GitHub {
@@ -42,6 +47,8 @@ struct RepositoryState {
     issues: BTreeMap<u64, Issue>,
     labels: Vec<String>,
     pulls: Vec<Pull>,
+    /// Reviews of every pull request: user, text and commit.
+    reviews: Vec<(String, String, String)>,
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
     /// Upper limit of the page size, whatever a client asks for.
@@ -166,6 +173,24 @@ impl GitHub {
             body: String::new(),
         };
         self.shared.state().pulls.extend((0..count).map(pull));
+    }
+
+    /// Asks for changes of the first pull request, as it is now.
+    pub fn review(&self, by: &str, text: &str) {
+        let mut state = self.shared.state();
+        let commit = state
+            .pulls
+            .first()
+            .map(|pull| self.shared.commit(&pull.head));
+        let review = (by.to_owned(), text.to_owned(), commit.unwrap_or_default());
+        state.reviews.push(review);
+    }
+
+    /// Comments on an issue, as the maintainer.
+    pub fn comment(&self, number: u64, text: &str) {
+        let mut state = self.shared.state();
+        let issue = state.issues.entry(number).or_default();
+        issue.comments.push(text.to_owned());
     }
 
     /// Makes matching requests fail.
@@ -385,6 +410,21 @@ impl Shared {
                     None => Reply::new(404, refusal("Not Found")),
                 }
             }
+            (_, ["pulls" | "collaborators", ..]) => self.of_pulls(state, method, path, query, sent),
+            _ => Reply::new(404, refusal("Not Found")),
+        }
+    }
+
+    fn of_pulls(
+        &self,
+        state: &mut RepositoryState,
+        method: &str,
+        path: &[&str],
+        query: &str,
+        sent: &Value,
+    ) -> Reply {
+        let bodies = &self.bodies;
+        match (method, path) {
             ("GET", ["pulls"]) => {
                 let head = parameter(query, "head");
                 let owner = REPOSITORY.split('/').next().unwrap_or_default();
@@ -392,10 +432,28 @@ impl Shared {
                     let own = format!("{owner}:{}", pull.head);
                     head.as_ref().is_none_or(|head| *head == own)
                 });
-                let pulls = pulls.map(|(number, pull)| bodies.pull(number, pull, false));
+                let pulls = pulls.map(|(number, pull)| {
+                    let mut body = bodies.pull(number, pull, false);
+                    body["head"]["sha"] = self.commit(&pull.head).into();
+                    body
+                });
                 self.page(state.page, path, query, pulls.collect())
             }
             ("POST", ["pulls"]) => self.open_pull(state, sent),
+            ("GET", ["pulls", _, "reviews"]) => {
+                let reviews = (1..).zip(&state.reviews);
+                let reviews = reviews.map(|(at, (by, text, commit))| {
+                    let mut body = bodies.review(at, by, text);
+                    body["commit_id"] = commit.as_str().into();
+                    body
+                });
+                self.page(state.page, path, query, reviews.collect())
+            }
+            ("GET", ["pulls", _, "comments"]) => self.page(state.page, path, query, Vec::new()),
+            ("GET", ["collaborators", user, "permission"]) => {
+                let permission = if *user == MAINTAINER { "write" } else { "read" };
+                Reply::new(200, bodies.permission(user, permission))
+            }
             _ => Reply::new(404, refusal("Not Found")),
         }
     }
@@ -453,6 +511,16 @@ impl Shared {
                 _ => invalid("IssueComment", "body", "missing_field"),
             },
             _ => Reply::new(404, refusal("Not Found")),
+        }
+    }
+
+    /// Returns the commit of a branch.
+    fn commit(&self, branch: &str) -> String {
+        let path = self.remote.join("refs/heads").join(branch);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        match text.trim() {
+            "" => "0".repeat(40),
+            commit => commit.to_owned(),
         }
     }
 
@@ -514,33 +582,4 @@ fn texts(list: &Value) -> Vec<String> {
     items
         .filter_map(|item| item.as_str().map(str::to_owned))
         .collect()
-}
-
-fn parameter(query: &str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(known, _)| *known == name)?;
-    Some(unescaped(value))
-}
-
-/// Decodes the percent escapes of a part of a URL.
-fn unescaped(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let code = behind
-            .get(..2)
-            .and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        match (first, code) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

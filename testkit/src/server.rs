@@ -35,6 +35,9 @@ use crate::wait::HANG;
 /// Path at which tests in other languages get the bodies of the requests so far. No vendor has such a path.
 const REQUESTS: &str = "/requests";
 
+/// Path of the list of models, which it does not have. Asking for it is no part of a scenario, and is not recorded.
+const MODELS: &str = "/v1/models";
+
 /// Rule for choosing the turn that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
@@ -236,6 +239,12 @@ impl Shared {
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
+            if asked.method == "GET" && asked.path.starts_with(MODELS) {
+                if self.send_models(stream).is_err() {
+                    return;
+                }
+                continue;
+            }
             if asked.path == REQUESTS {
                 if self.send_requests(stream).is_err() {
                     return;
@@ -270,6 +279,15 @@ impl Shared {
         let wire = Wire::default();
         let mut answer = OutgoingResponse::new(stream, &wire, 200, &headers);
         answer.push(bodies.to_string().as_bytes())?;
+        answer.finish()
+    }
+
+    fn send_models(&self, stream: &TcpStream) -> Result<(), Broken> {
+        let headers = [("content-type", "application/json".to_owned())];
+        let wire = Wire::default();
+        let body = json!({"type": "error", "error": {"type": "not_found_error", "message": "no such path"}});
+        let mut answer = OutgoingResponse::new(stream, &wire, 404, &headers);
+        answer.push(body.to_string().as_bytes())?;
         answer.finish()
     }
 

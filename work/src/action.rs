@@ -33,6 +33,8 @@ pub struct ActionResult {
     pub is_done: bool,
     /// Short description of the result, or the error.
     pub note: String,
+    /// The error, if the hub is at fault: the action is still to be done.
+    pub fault: Option<HubError>,
 }
 
 impl ActionResult {
@@ -55,17 +57,43 @@ pub async fn perform(
         // An issue stays open until its pull request is there.
         let is_missing = |done: &ActionResult| !done.is_done && done.action == "create_pr";
         let result = if is_close(&action) && done.iter().any(is_missing) {
-            Err(HubError::new("not closed: there is no pull request"))
+            Err(Failed::Refused(
+                "not closed: there is no pull request".to_owned(),
+            ))
         } else {
             one(hub, action, review.verdict, context).await
         };
+        let (is_done, note, fault) = match result {
+            Ok(note) => (true, note, None),
+            Err(Failed::Refused(reason)) => (false, reason, None),
+            Err(Failed::Hub(error)) => {
+                let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+                let note = format!("{error}{}", hint.unwrap_or_default());
+                (false, note, error.is_fault().then_some(error))
+            }
+        };
         done.push(ActionResult {
             action: action.as_str().to_owned(),
-            is_done: result.is_ok(),
-            note: result.unwrap_or_else(|error| error.to_string()),
+            is_done,
+            note,
+            fault,
         });
     }
     done
+}
+
+/// Why an action was not performed.
+enum Failed {
+    /// It is not allowed.
+    Refused(String),
+    /// The hub did not do it.
+    Hub(HubError),
+}
+
+impl From<HubError> for Failed {
+    fn from(error: HubError) -> Self {
+        Self::Hub(error)
+    }
 }
 
 async fn one(
@@ -73,7 +101,7 @@ async fn one(
     action: &Action,
     verdict: Verdict,
     context: &ActionContext<'_>,
-) -> Result<String, HubError> {
+) -> Result<String, Failed> {
     let number = context.number;
     match action {
         Action::CreatePr { .. } | Action::CloseIssue if verdict != Verdict::Pass => {
@@ -86,14 +114,22 @@ async fn one(
         } => {
             if branch != context.branch {
                 let own = context.branch;
-                return Err(HubError::new(format!(
+                return Err(Failed::Refused(format!(
                     "`{branch}` is not the branch of this issue, `{own}`"
                 )));
             }
-            open_pull(hub, title, body, context).await
+            if !context.is_pushed {
+                return Err(Failed::Refused(
+                    "cannot open a pull request: nothing was pushed".to_owned(),
+                ));
+            }
+            Ok(open_pull(hub, title, body, context).await?)
         }
-        Action::CommentIssue { body } => comment_once(hub, body, context).await,
-        Action::CloseIssue => hub.close(number).await.map(|()| "closed".to_owned()),
+        Action::CommentIssue { body } => Ok(comment_once(hub, body, context).await?),
+        Action::CloseIssue => {
+            hub.close(number).await?;
+            Ok("closed".to_owned())
+        }
         Action::LabelIssue { labels } => {
             hub.add_labels(number, labels).await?;
             Ok(labels.join(", "))
@@ -108,11 +144,6 @@ async fn open_pull(
     body: &str,
     context: &ActionContext<'_>,
 ) -> Result<String, HubError> {
-    if !context.is_pushed {
-        return Err(HubError::new(
-            "cannot open a pull request: nothing was pushed",
-        ));
-    }
     let body = closing(body, context.number);
     let pull = NewPull {
         branch: context.branch,
@@ -170,12 +201,26 @@ pub async fn comment_once(
     body: &str,
     context: &ActionContext<'_>,
 ) -> Result<String, HubError> {
-    let name = hash(format!("{}\n{body}", context.mark).as_bytes());
+    note_once(hub, body, body, context).await
+}
+
+/// Comments on the issue, unless this work has already posted a comment with this `key`.
+///
+/// # Errors
+///
+/// If the comment could not be posted.
+pub async fn note_once(
+    hub: &dyn Hub,
+    body: &str,
+    key: &str,
+    context: &ActionContext<'_>,
+) -> Result<String, HubError> {
+    let name = hash(format!("{}\n{key}", context.mark).as_bytes());
     let mark = format!("<!-- ah work {} -->", &name[..16]);
     let body = format!("{}\n\n{mark}", body.trim_end());
     for _ in 0..ATTEMPTS {
         let comments = hub.comments(context.number).await?;
-        if comments.iter().any(|comment| comment.contains(&mark)) {
+        if comments.iter().any(|comment| comment.body.contains(&mark)) {
             return Ok("commented".to_owned());
         }
         match hub.comment(context.number, &body).await {

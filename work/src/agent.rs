@@ -2,13 +2,19 @@
 //! are command-line options; its prompt is passed on standard input.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ah_conversation::Content;
 use ah_process::{Command, Ending, Keep, StartError};
+use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::agent_log;
 use crate::artifact::FOLDER;
+use crate::journal::PhaseUsage;
 use crate::phase::Phase;
 use crate::settings::Budget;
 
@@ -16,6 +22,8 @@ use crate::settings::Budget;
 const GRACE: Duration = Duration::from_secs(30);
 /// Longest agent log, in bytes.
 const LONGEST_LOG: u64 = 4 * 1024 * 1024;
+/// Length of the end of the log that tells how an agent ended, in bytes.
+const LOG_END: u64 = 60 * 1024;
 /// Exit code if the sandbox is not available.
 const NO_SANDBOX: i32 = 78;
 /// Signals of a crashed program: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
@@ -32,6 +40,22 @@ pub struct Agents {
     pub arguments: Vec<String>,
     /// Whether agents run in a sandbox.
     pub is_confined: bool,
+}
+
+/// The models that agents ask.
+#[async_trait(?Send)]
+pub trait Models {
+    /// Tries whether a model can be asked, without a request that costs anything; `None` is that of the settings.
+    async fn try_out(&self, model: Option<&str>) -> Result<(), ModelFault>;
+}
+
+/// Why a model cannot be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFault {
+    /// Reason.
+    pub message: String,
+    /// Advice for the user.
+    pub hint: Option<String>,
 }
 
 /// Task of one agent.
@@ -60,7 +84,7 @@ pub struct AgentJob<'a> {
 }
 
 /// Result of an agent's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentExit {
     /// Exit code 0.
     Well,
@@ -70,6 +94,8 @@ pub enum AgentExit {
     NoSandbox,
     /// Time limit exceeded.
     TimedOut,
+    /// The model could not be asked, for this reason.
+    NoModel(String),
     /// Any other exit code.
     Code(i32),
 }
@@ -86,12 +112,13 @@ impl AgentExit {
     }
 
     /// Returns a short description.
-    pub fn description(self) -> String {
+    pub fn description(&self) -> String {
         match self {
             Self::Well => "the agent ended normally".to_owned(),
             Self::Crashed => "the agent crashed".to_owned(),
             Self::NoSandbox => "no sandbox is available".to_owned(),
             Self::TimedOut => "the agent timed out".to_owned(),
+            Self::NoModel(reason) => format!("the model cannot be asked: {reason}"),
             Self::Code(3) => "the agent reached a limit".to_owned(),
             Self::Code(code) => format!("the agent failed with exit code {code}, see agent.log"),
         }
@@ -106,6 +133,7 @@ impl Agents {
     /// If the program cannot be started.
     pub async fn run(&self, job: AgentJob<'_>) -> Result<AgentExit, StartError> {
         let deadline = Duration::from_secs(job.budget.timeout) + GRACE;
+        let log = job.log.clone();
         let command = Command {
             program: self.program.clone(),
             arguments: self.arguments(&job).into_iter().map(Into::into).collect(),
@@ -117,7 +145,11 @@ impl Agents {
             sandbox: None,
             note: |_| None,
         };
-        Ok(AgentExit::of(command.run().await?.ending))
+        let end = AgentExit::of(command.run().await?.ending);
+        Ok(match end {
+            AgentExit::Code(code) => fault(&log).map_or(AgentExit::Code(code), AgentExit::NoModel),
+            end => end,
+        })
     }
 
     /// Returns whether the sandbox is available.
@@ -141,6 +173,32 @@ impl Agents {
         Ok(AgentExit::of(command.run().await?.ending) != AgentExit::NoSandbox)
     }
 
+    /// Returns what the session of an agent has used.
+    pub async fn usage(&self, folder: &Path, session: &Path) -> Option<PhaseUsage> {
+        let session = session.to_string_lossy();
+        let words = ["--db", &session, "--setting-sources=", "usage", "--json"];
+        let command = Command {
+            program: self.program.clone(),
+            arguments: words.map(Into::into).to_vec(),
+            cwd: folder.to_owned(),
+            environment: self.variables.clone(),
+            stdin: Vec::new(),
+            deadline: Some(GRACE),
+            keep: Keep::new(folder.join("usage.json"), 0),
+            sandbox: None,
+            note: |_| None,
+        };
+        let outcome = command.run().await.ok()?;
+        let Content::Bytes(bytes) = outcome.output else {
+            return None;
+        };
+        let all: Value = serde_json::from_slice(&bytes).ok()?;
+        Some(PhaseUsage {
+            tokens: all["total_tokens"].as_u64()?,
+            cost_usd: all["cost_usd"].as_f64(),
+        })
+    }
+
     fn arguments(&self, job: &AgentJob<'_>) -> Vec<String> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut words = vec!["--db".to_owned(), text(job.session)];
@@ -160,6 +218,7 @@ impl Agents {
             "--max-context-tokens".to_owned(),
             max_context_tokens.to_string(),
         ]);
+        words.extend(["--output-format", "events"].map(str::to_owned));
         if let Some(model) = job.model {
             words.extend(["--model".to_owned(), model.to_owned()]);
         }
@@ -174,6 +233,17 @@ impl Agents {
         words.extend(self.arguments.iter().cloned());
         words
     }
+}
+
+/// Returns why the model could not be asked, if the log says so.
+fn fault(log: &Path) -> Option<String> {
+    let mut file = File::open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    let from = length.saturating_sub(LOG_END);
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut end = Vec::new();
+    file.take(LOG_END).read_to_end(&mut end).ok()?;
+    agent_log::fault(&String::from_utf8_lossy(&end), from == 0)
 }
 
 /// Returns the prompt of a phase: the files of earlier phases, and the issue as data.
@@ -269,7 +339,7 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
             read_only: vec!["/t/o/work/plan".into(), "/t/o/work/do".into()],
             prompt: String::new(),
         };
-        insta::assert_snapshot!(agents.arguments(&job).join(" "), @"--db /s/3.db --skill check --must-produce o/work/check/actions.json --timeout 180 --max-context-tokens 50000 --model opus --sandbox --unveil /t/o/work/plan:r --unveil /t/o/work/do:r --trust");
+        insta::assert_snapshot!(agents.arguments(&job).join(" "), @"--db /s/3.db --skill check --must-produce o/work/check/actions.json --timeout 180 --max-context-tokens 50000 --output-format events --model opus --sandbox --unveil /t/o/work/plan:r --unveil /t/o/work/do:r --trust");
     }
 
     #[test]

@@ -206,6 +206,29 @@ impl AgentRepo {
         self.git.commit("HEAD").await
     }
 
+    /// Continues at another commit of the user's repository.
+    ///
+    /// # Errors
+    ///
+    /// If git fails.
+    pub async fn move_to(&self, main: &Git, commit: &str) -> Result<(), GitError> {
+        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let common = main.run(&common).await?;
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--update-shallow",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            &common,
+            commit,
+        ];
+        self.git.run(&fetch).await?;
+        let reset = ["reset", "--quiet", "--hard", commit];
+        self.git.run(&reset).await.map(drop)
+    }
+
     /// Fetches the commits of `head` into the user's repository, without a reference to them.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Files of the phases, `o/work/PHASE/FILE`. The originals are kept in the user's repository, out of the agents' reach;
 //! each agent gets copies in the repository it works in.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,14 @@ const READABLE: [&str; 10] = [
     "fix/branch.txt",
 ];
 
+/// Files that the program writes for itself.
+const RECORDED: [&str; 4] = [
+    "state.json",
+    "act/act.md",
+    "act/results.json",
+    "plan/talk.json",
+];
+
 /// Files of the current work.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
@@ -39,6 +48,31 @@ impl Artifacts {
         Self {
             folder: top.join(FOLDER),
         }
+    }
+
+    /// Creates the folder, ignored by git.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created.
+    pub fn prepare(&self) -> io::Result<()> {
+        fs::create_dir_all(self.folder())?;
+        fs::write(self.folder().join(".gitignore"), "*\n")
+    }
+
+    /// Removes the files of earlier work.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be removed.
+    pub fn clear(&self) -> io::Result<()> {
+        for phase in Phase::ALL {
+            match fs::remove_dir_all(self.path(phase.as_str())) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.remove("summary.json")
     }
 
     /// Returns the directory of all files.
@@ -94,6 +128,30 @@ impl Artifacts {
             Some((name.to_owned(), hash(&bytes)))
         };
         READABLE.iter().filter_map(|name| hash(name)).collect()
+    }
+
+    /// Returns the files that say how far the work is, without transcripts.
+    pub fn texts(&self) -> BTreeMap<String, String> {
+        let names = READABLE.iter().copied().chain(RECORDED);
+        names
+            .filter_map(|name| Some((name.to_owned(), self.read(name)?)))
+            .collect()
+    }
+
+    /// Replaces the files of earlier work by those that [`Self::texts`] returned elsewhere; others are ignored.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub fn restore(&self, texts: &BTreeMap<String, String>) -> io::Result<()> {
+        self.clear()?;
+        let names = READABLE.iter().copied().chain(RECORDED);
+        for name in names {
+            if let Some(text) = texts.get(name) {
+                self.write(name, text)?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies the files that `phase` reads into `repo`, and creates an empty directory for the phase's own files. A

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ah_process::{Command, Keep};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{AgentJob, Agents};
+use crate::agent::{AgentExit, AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::git::Git;
 use crate::run::{WorkError, now};
@@ -37,6 +37,9 @@ pub struct Bench {
     pub goal: String,
     /// Tries so far; the first is the baseline.
     pub tries: Vec<Try>,
+    /// Whether a try has begun and not ended: changes in the checkout are then the agent's.
+    #[serde(default)]
+    pub is_trying: bool,
 }
 
 /// Result of one try.
@@ -187,6 +190,7 @@ impl Bencher<'_> {
             ));
         }
         self.artifacts().prepare()?;
+        self.require_identity().await?;
         let measured = self.measure(command).await?;
         let number = measured
             .map_err(|reason| refused(reason, "it must print a number and exit with code 0"))?;
@@ -199,6 +203,7 @@ impl Bencher<'_> {
                 note: String::new(),
                 at: now(),
             }],
+            is_trying: false,
         };
         self.save(&bench)?;
         Ok(number)
@@ -216,15 +221,50 @@ impl Bencher<'_> {
                 "run `ah work start BENCH GOAL`",
             ));
         };
-        if !self.git.run(&["status", "--porcelain"]).await?.is_empty() {
-            return Err(refused(
-                "the checkout has uncommitted changes".to_owned(),
-                "commit or stash them, since changes that are not better are discarded",
-            ));
+        self.require_identity().await?;
+        if !self.changes().await?.is_empty() {
+            if !bench.is_trying {
+                return Err(refused(
+                    "the checkout has uncommitted changes".to_owned(),
+                    "commit or stash them, since changes that are not better are discarded",
+                ));
+            }
+            // A killed try has left them. A person may have added to them, so they are kept.
+            let words = [
+                "stash",
+                "push",
+                "--quiet",
+                "--include-untracked",
+                "--message",
+                "ah work run: interrupted",
+            ];
+            self.git.run(&words).await?;
         }
+        if bench.is_trying {
+            // Its session is about changes that are no longer there.
+            for suffix in ["", "-wal", "-shm"] {
+                let session = format!("{}{suffix}", session_of(&bench));
+                self.artifacts().remove(&session)?;
+            }
+        }
+        bench.is_trying = true;
+        self.save(&bench)?;
         self.change(&bench).await?;
-        let changed = self.git.run(&["status", "--porcelain"]).await?;
-        let done = if changed.is_empty() {
+        let changed = self.changes().await?;
+        let measuring = self.measuring(&bench.command);
+        let own = measuring.iter().find(|path| changed.contains(path));
+        let done = if let Some(path) = own {
+            let reason = Err(format!("the change is to `{path}`, which measures"));
+            let note = self
+                .decide(TryStatus::Discard, bench.best(), &reason)
+                .await?;
+            Try {
+                status: TryStatus::Discard,
+                number: None,
+                note,
+                at: now(),
+            }
+        } else if changed.is_empty() {
             Try {
                 status: TryStatus::Skip,
                 number: None,
@@ -243,8 +283,35 @@ impl Bencher<'_> {
             }
         };
         bench.tries.push(done.clone());
+        bench.is_trying = false;
         self.save(&bench)?;
         Ok(done)
+    }
+
+    /// Refuses to begin if git could not commit a change.
+    async fn require_identity(&self) -> Result<(), WorkError> {
+        let identity = self.git.run(&["var", "GIT_COMMITTER_IDENT"]).await;
+        identity.map(drop).map_err(|_| {
+            refused(
+                "git does not know who commits".to_owned(),
+                "set user.name and user.email with `git config`",
+            )
+        })
+    }
+
+    /// Returns the paths that differ from the last commit.
+    async fn changes(&self) -> Result<Vec<String>, WorkError> {
+        let words = ["status", "--porcelain", "-z", "--no-renames"];
+        let status = self.git.run(&words).await?;
+        let paths = status.split('\0').filter_map(|line| line.get(3..));
+        Ok(paths.map(str::to_owned).collect())
+    }
+
+    /// Returns the files of the repository that the command runs.
+    fn measuring(&self, command: &str) -> Vec<String> {
+        let mut paths = programs(command);
+        paths.retain(|path| !path.starts_with('/') && self.top.join(path).is_file());
+        paths
     }
 
     /// Removes the state; commits stay.
@@ -264,7 +331,7 @@ impl Bencher<'_> {
 
     async fn change(&self, bench: &Bench) -> Result<(), WorkError> {
         let artifacts = self.artifacts();
-        let session = artifacts.path(&format!("bench/{}.db", bench.tries.len()));
+        let session = artifacts.path(&session_of(bench));
         let job = AgentJob {
             skill: "improve",
             must_produce: None,
@@ -274,11 +341,20 @@ impl Bencher<'_> {
             log: artifacts.path("bench/agent.log"),
             model: self.model,
             budget: BUDGET,
-            read_only: vec![self.top.join(FOLDER)],
+            read_only: self
+                .measuring(&bench.command)
+                .iter()
+                .map(|path| self.top.join(path))
+                .chain([self.top.join(FOLDER)])
+                .collect(),
             prompt: bench.prompt(),
         };
         match self.agents.run(job).await? {
-            crate::agent::AgentExit::NoSandbox => Err(WorkError::NoSandbox),
+            AgentExit::NoSandbox => Err(WorkError::NoSandbox),
+            AgentExit::NoModel(message) => Err(WorkError::Model {
+                message,
+                hint: None,
+            }),
             // Its changes are measured however it ended.
             _ => Ok(()),
         }
@@ -309,6 +385,8 @@ impl Bencher<'_> {
             PathBuf::from("/bin/sh")
         };
         arguments.extend(["-c", command].map(OsString::from));
+        // What an earlier command printed is no output of this one.
+        self.artifacts().remove("bench/output")?;
         let output = self.artifacts().path("bench/output");
         let command = Command {
             program,
@@ -358,6 +436,40 @@ impl Bencher<'_> {
     }
 }
 
+/// Returns the session of the next try, relative to `o/work`.
+fn session_of(bench: &Bench) -> String {
+    format!("bench/{}.db", bench.tries.len())
+}
+
+/// Returns the files that a command may run, as it names them: programs, scripts, and what build tools read.
+fn programs(command: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let simple = command.split([';', '&', '|', '\n', '(', ')', '`']);
+    for words in simple {
+        let mut words = words
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'']))
+            .skip_while(|word| word.contains('='));
+        let Some(program) = words.next() else {
+            continue;
+        };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        match name {
+            "sh" | "bash" | "dash" | "zsh" | "python" | "node" | "ruby" | "perl" | "php"
+            | "lua" | "bun" => paths.extend(words.find(|word| !word.starts_with('-'))),
+            "make" => paths.extend(["GNUmakefile", "makefile", "Makefile"]),
+            "just" => paths.extend(["justfile", "Justfile"]),
+            "npm" | "pnpm" | "yarn" => paths.push("package.json"),
+            _ => paths.push(program),
+        }
+    }
+    let plain = paths.into_iter();
+    plain
+        .map(|path| path.strip_prefix("./").unwrap_or(path).to_owned())
+        .collect()
+}
+
 fn percent(old: f64, new: f64) -> String {
     match old {
         0.0 => "better".to_owned(),
@@ -395,6 +507,20 @@ mod tests {
                 expected,
                 "{best:?} {output}"
             );
+        }
+    }
+
+    #[test]
+    fn what_measures_is_told_from_what_is_measured() {
+        for (command, expected) in [
+            ("./bench.sh", "bench.sh"),
+            ("wc -c < src/main.rs", "wc"),
+            ("sh bench/run.sh fast && cat size", "bench/run.sh cat"),
+            ("A=1 python3 -B 'bench.py' | tail -1", "bench.py tail"),
+            ("npm run bench", "package.json"),
+            ("make -s bench", "GNUmakefile makefile Makefile"),
+        ] {
+            assert_eq!(programs(command).join(" "), expected, "{command}");
         }
     }
 

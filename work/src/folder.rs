@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::hub::{Hub, HubError, NewPull};
+use crate::hub::{Comment, Hub, HubError, NewPull};
 use crate::issue::Issue;
 
 /// Hub stored in a directory.
@@ -164,8 +164,25 @@ impl Hub for FolderHub {
         })
     }
 
-    async fn comments(&self, number: u64) -> Result<Vec<String>, HubError> {
-        Ok(self.kept(number)?.comments)
+    async fn comments(&self, number: u64) -> Result<Vec<Comment>, HubError> {
+        let texts = self.kept(number)?.comments.into_iter();
+        let comment = |body| Comment {
+            body,
+            ..Comment::default()
+        };
+        Ok(texts.map(comment).collect())
+    }
+
+    async fn reviews(&self, _: &str) -> Result<Vec<Comment>, HubError> {
+        Ok(Vec::new())
+    }
+
+    async fn is_sent_back(&self, _: &str) -> Result<bool, HubError> {
+        Ok(false)
+    }
+
+    async fn may_push(&self, _: &str) -> Result<bool, HubError> {
+        Ok(false)
     }
 
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {

@@ -58,6 +58,33 @@ pub struct GitError {
     pub reason: String,
 }
 
+impl GitError {
+    /// Returns whether the remote was reached, and refused what was pushed.
+    pub fn is_refusal(&self) -> bool {
+        self.reason.contains("[remote rejected]")
+    }
+
+    /// Returns advice for the user, if the reason is a known one.
+    pub fn hint(&self) -> Option<&'static str> {
+        let says = |words: &[&str]| words.iter().any(|word| self.reason.contains(word));
+        if says(&["couldn't find remote ref", "Couldn't find remote ref"]) {
+            Some("push a first commit, or name another branch with `--base`")
+        } else if says(&[
+            "could not read Username",
+            "Authentication failed",
+            "Permission denied",
+            "403",
+            "correct access rights",
+        ]) {
+            Some(
+                "git needs access to `origin`, for pushing too: `git push --dry-run origin HEAD` shows whether it has",
+            )
+        } else {
+            None
+        }
+    }
+}
+
 impl Git {
     /// Returns git at `program`, to run in `folder` with these variables.
     pub fn new(
@@ -108,6 +135,11 @@ impl Git {
         }
     }
 
+    /// Returns the environment of git.
+    pub fn variables(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Returns the directory that git runs in.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -119,6 +151,26 @@ impl Git {
     ///
     /// If git cannot be started, or exits with a code other than 0.
     pub async fn run(&self, words: &[&str]) -> Result<String, GitError> {
+        match self.finish(words).await? {
+            (0, out, _) => Ok(out),
+            (code, _, err) => Err(GitError {
+                command: words.join(" "),
+                reason: reason(&err, code),
+            }),
+        }
+    }
+
+    /// Runs `git WORDS…` and returns its exit code, and its standard output without the final newline.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot be started.
+    pub async fn exit(&self, words: &[&str]) -> Result<(i32, String), GitError> {
+        let (code, out, _) = self.finish(words).await?;
+        Ok((code, out))
+    }
+
+    async fn finish(&self, words: &[&str]) -> Result<(i32, String, String), GitError> {
         let git_error = |reason: String| GitError {
             command: words.join(" "),
             reason,
@@ -149,10 +201,7 @@ impl Git {
         let (out, err) = tokio::join!(out, err);
         let code = child.wait().await.ending.code();
         let (out, err) = (out.unwrap_or_default(), err.unwrap_or_default());
-        match code {
-            0 => Ok(out.trim_end_matches('\n').to_owned()),
-            code => Err(git_error(reason(&err, code))),
-        }
+        Ok((code, out.trim_end_matches('\n').to_owned(), err))
     }
 
     /// Returns whether `git WORDS…` exits with code 0.
@@ -188,7 +237,7 @@ fn reason(err: &str, code: i32) -> String {
     match lines.as_slice() {
         [] => format!("exit code {code}"),
         lines => {
-            let last = &lines[lines.len().saturating_sub(4)..];
+            let last = &lines[lines.len().saturating_sub(6)..];
             without_passwords(&last.join("; "))
         }
     }

@@ -13,7 +13,7 @@ use reqwest::{Client, Method, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::hub::{Hub, HubError, NewPull};
+use crate::hub::{Comment, Hub, HubError, NewPull};
 use crate::issue::Issue;
 use wait::{RateLimit, RetryDecision};
 
@@ -166,6 +166,16 @@ impl GitHub {
         Ok(all)
     }
 
+    /// Returns the open pull request for this branch.
+    async fn pull(&self, branch: &str) -> Result<Option<wire::Pull>, HubError> {
+        let owner = self.repository.split('/').next().unwrap_or_default();
+        let head = wire::escaped(&format!("{owner}:{branch}"));
+        let path = format!("/pulls?state=open&head={head}");
+        let pulls = self.list::<wire::Pull>(&path, |_| true).await?;
+        // Servers that ignore `head` list all pull requests.
+        Ok(pulls.into_iter().find(|pull| pull.head.name == branch))
+    }
+
     /// Returns `text` without the token. Agents' texts are posted, and must not reveal a token that they found.
     fn redacted(&self, text: &str) -> String {
         match self.token.len() {
@@ -298,11 +308,48 @@ impl Hub for GitHub {
         }
     }
 
-    async fn comments(&self, number: u64) -> Result<Vec<String>, HubError> {
+    async fn comments(&self, number: u64) -> Result<Vec<Comment>, HubError> {
         let path = format!("/issues/{number}/comments");
         let comments = self.list::<wire::Comment>(&path, |_| false).await?;
-        let texts = comments.into_iter().filter_map(|comment| comment.body);
-        Ok(texts.collect())
+        Ok(comments.into_iter().map(Comment::from).collect())
+    }
+
+    async fn reviews(&self, branch: &str) -> Result<Vec<Comment>, HubError> {
+        let Some(pull) = self.pull(branch).await? else {
+            return Ok(Vec::new());
+        };
+        let mut all = Vec::new();
+        for kind in ["reviews", "comments"] {
+            let path = format!("/pulls/{}/{kind}", pull.number);
+            let some = self.list::<wire::Comment>(&path, |_| false).await?;
+            all.extend(some.into_iter().map(Comment::from));
+        }
+        all.sort_by(|one, other| one.at.cmp(&other.at));
+        Ok(all)
+    }
+
+    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
+        let Some(pull) = self.pull(branch).await? else {
+            return Ok(false);
+        };
+        let path = format!("/pulls/{}/reviews", pull.number);
+        let reviews = self.list::<wire::Comment>(&path, |_| false).await?;
+        for user in wire::asking(&reviews, &pull.head.sha) {
+            if self.may_push(&user).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn may_push(&self, user: &str) -> Result<bool, HubError> {
+        let user = wire::escaped(user);
+        let url = self.url(&format!("/collaborators/{user}/permission"));
+        match self.get::<wire::Permission>(&url).await {
+            Ok(given) => Ok(matches!(given.permission.as_str(), "admin" | "write")),
+            Err(error) if matches!(error.status, Some(403 | 404)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {
@@ -328,13 +375,7 @@ impl Hub for GitHub {
     }
 
     async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError> {
-        let owner = self.repository.split('/').next().unwrap_or_default();
-        let head = wire::escaped(&format!("{owner}:{branch}"));
-        let path = format!("/pulls?state=open&head={head}");
-        let pulls = self.list::<wire::Pull>(&path, |_| true).await?;
-        // Servers that ignore `head` list all pull requests.
-        let found = pulls.into_iter().find(|pull| pull.head.name == branch);
-        Ok(found.map(|pull| pull.html_url))
+        Ok(self.pull(branch).await?.map(|pull| pull.html_url))
     }
 
     async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError> {

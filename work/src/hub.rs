@@ -21,8 +21,15 @@ pub trait Hub: Send + Sync {
     async fn add_labels(&self, number: u64, labels: &[String]) -> Result<(), HubError>;
     /// Removes a label from an issue, if present.
     async fn remove_label(&self, number: u64, label: &str) -> Result<(), HubError>;
-    /// Returns the texts of an issue's comments.
-    async fn comments(&self, number: u64) -> Result<Vec<String>, HubError>;
+    /// Returns an issue's comments, oldest first.
+    async fn comments(&self, number: u64) -> Result<Vec<Comment>, HubError>;
+    /// Returns the reviews of the open pull request for this branch and their remarks on lines, oldest first.
+    async fn reviews(&self, branch: &str) -> Result<Vec<Comment>, HubError>;
+    /// Returns whether somebody who may push has asked for changes of the open pull request for this branch, and nothing
+    /// was pushed since.
+    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError>;
+    /// Returns whether this user may push to the repository.
+    async fn may_push(&self, user: &str) -> Result<bool, HubError>;
     /// Comments on an issue.
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError>;
     /// Closes an issue.
@@ -35,6 +42,19 @@ pub trait Hub: Send + Sync {
     async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError>;
     /// Returns the default branch of the repository.
     async fn default_branch(&self) -> Result<String, HubError>;
+}
+
+/// What somebody has said about an issue or a pull request. Untrusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comment {
+    /// User.
+    pub by: String,
+    /// Text.
+    pub body: String,
+    /// Time as ISO 8601 in UTC.
+    pub at: String,
+    /// Place in the source that it is about, as `PATH:LINE`, or the verdict of a review.
+    pub about: String,
 }
 
 /// Pull request to open.
@@ -73,6 +93,11 @@ impl HubError {
             status: None,
             again_after: None,
         }
+    }
+
+    /// Returns whether the hub is at fault, or what it allows us, and not what was asked of it.
+    pub fn is_fault(&self) -> bool {
+        matches!(self.status, None | Some(401 | 403 | 408 | 429 | 500..=599))
     }
 
     /// Adds advice for the user.

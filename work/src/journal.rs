@@ -8,7 +8,7 @@ use crate::issue::Issue;
 use crate::phase::{Phase, PhaseOutcome, Rework, WorkStatus};
 
 /// Work on one issue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
     /// Repository, as `OWNER/NAME`.
     pub repository: String,
@@ -26,6 +26,15 @@ pub struct Journal {
     /// Last known commit of the branch on the remote; empty if there is none.
     #[serde(default)]
     pub remote_commit: String,
+    /// Identifier of this work in the claim on its issue.
+    #[serde(default)]
+    pub holder: String,
+    /// Commit of the claim at the remote; empty if there is none.
+    #[serde(default)]
+    pub claim: String,
+    /// Whether the issue was waiting when it was taken: if it is given back, it waits again.
+    #[serde(default)]
+    pub was_waiting: bool,
     /// Response to a review that asks for more.
     #[serde(rename = "mending")]
     pub rework: Rework,
@@ -39,7 +48,7 @@ pub struct Journal {
 }
 
 /// Finished phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRun {
     /// Phase.
     pub phase: Phase,
@@ -54,10 +63,39 @@ pub struct PhaseRun {
     /// Files that it wrote.
     #[serde(default)]
     pub wrote: Hashes,
+    /// What its agent has used.
+    #[serde(default)]
+    pub usage: Option<PhaseUsage>,
     /// Start time.
     pub started_at: String,
     /// End time.
     pub ended_at: String,
+}
+
+/// Tokens and cost of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct PhaseUsage {
+    /// Tokens, of input and output.
+    pub tokens: u64,
+    /// Cost in US dollars, if the price of the model is known.
+    pub cost_usd: Option<f64>,
+}
+
+impl PhaseUsage {
+    /// Returns the sum; its cost is known if all are.
+    pub fn total(runs: &[PhaseRun]) -> Option<Self> {
+        let used = runs.iter().filter_map(|run| run.usage);
+        used.reduce(|sum, one| Self {
+            tokens: sum.tokens + one.tokens,
+            cost_usd: sum.cost_usd.zip(one.cost_usd).map(|(a, b)| a + b),
+        })
+    }
+
+    /// Returns both in words: `$0.12, 4000 tokens`.
+    pub fn words(&self) -> String {
+        let cost = self.cost_usd.map(|cost| format!("${cost:.2}, "));
+        format!("{}{} tokens", cost.unwrap_or_default(), self.tokens)
+    }
 }
 
 /// SHA-256 hashes of files, by path below `o/work`.
@@ -78,6 +116,36 @@ impl Journal {
             "" => &self.base_commit,
             commit => commit,
         }
+    }
+
+    /// Returns whether the names in it are commits and a branch. A journal from the remote may have been written by
+    /// anybody who can push, and git would take other names for options.
+    pub fn has_plain_names(&self) -> bool {
+        let is_commit = |name: &str| {
+            matches!(name.len(), 40 | 64) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        let is_branch = |name: &str| {
+            let is_plain = |c: char| c.is_alphanumeric() || "-_./+#".contains(c);
+            name.starts_with(char::is_alphanumeric)
+                && name.chars().all(is_plain)
+                && !name.contains("..")
+        };
+        let optional = [&self.start_commit, &self.remote_commit];
+        is_commit(&self.base_commit)
+            && optional
+                .iter()
+                .all(|name| name.is_empty() || is_commit(name))
+            && is_branch(&self.base)
+    }
+
+    /// Returns the commit at the remote, if nothing was changed since it was pushed.
+    pub fn pushed(&self) -> Option<&str> {
+        let last = self
+            .runs
+            .iter()
+            .rfind(|run| matches!(run.phase, Phase::Do | Phase::Fix | Phase::Push))?;
+        let is_pushed = last.phase == Phase::Push && last.outcome == PhaseOutcome::Done;
+        (is_pushed && !self.remote_commit.is_empty()).then_some(self.remote_commit.as_str())
     }
 
     /// Returns the latest run of a phase.
@@ -130,8 +198,47 @@ mod tests {
             note: String::new(),
             reads: hashes(reads),
             wrote: hashes(wrote),
+            usage: None,
             started_at: String::new(),
             ended_at: String::new(),
+        }
+    }
+
+    #[test]
+    fn names_that_git_takes_for_options_are_refused() {
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        for (base, base_commit, start_commit, expected) in [
+            ("main", commit, "", true),
+            ("release/1.x", commit, commit, true),
+            ("--upload-pack=x", commit, "", false),
+            ("a..b", commit, "", false),
+            ("", commit, "", false),
+            ("main", "", "", false),
+            ("main", "--upload-pack=x", "", false),
+            ("main", commit, "--upload-pack=x", false),
+            ("main", commit, "HEAD", false),
+        ] {
+            let journal = Journal {
+                repository: String::new(),
+                issue: Issue::default(),
+                base: base.to_owned(),
+                base_commit: base_commit.to_owned(),
+                start_commit: start_commit.to_owned(),
+                branch: "work/7".to_owned(),
+                remote_commit: String::new(),
+                holder: String::new(),
+                claim: String::new(),
+                was_waiting: false,
+                rework: Rework::default(),
+                started_at: String::new(),
+                runs: Vec::new(),
+                concluded: None,
+            };
+            assert_eq!(
+                journal.has_plain_names(),
+                expected,
+                "{base} {base_commit} {start_commit}"
+            );
         }
     }
 

@@ -10,9 +10,11 @@
 
 pub mod action;
 pub mod agent;
+pub mod agent_log;
 pub mod agent_repo;
 pub mod artifact;
 pub mod bench;
+pub mod claim;
 pub mod folder;
 pub mod git;
 pub mod github;
@@ -23,5 +25,6 @@ pub mod lock;
 pub mod phase;
 pub mod run;
 pub mod settings;
+pub mod setup;
 pub mod summary;
 pub mod verdict;

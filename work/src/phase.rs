@@ -90,7 +90,7 @@ pub enum PhaseOutcome {
     Partial,
     /// Nothing to do.
     Skipped,
-    /// The agent found that the issue cannot be planned.
+    /// The agent found that the issue cannot be planned, or a push conflicts with what others have pushed.
     Bailed,
     /// Failed.
     Failed,
@@ -140,6 +140,8 @@ pub enum WorkStatus {
     PrLimit,
     /// Not started: no issue is waiting.
     NoIssues,
+    /// Stopped by a fault that is not the issue's, such as a provider that cannot be reached. The issue waits again.
+    GivenBack,
 }
 
 impl WorkStatus {
@@ -151,6 +153,7 @@ impl WorkStatus {
             Self::Failed => "failed",
             Self::PrLimit => "pr_limit",
             Self::NoIssues => "no_issues",
+            Self::GivenBack => "given_back",
         }
     }
 }
@@ -162,6 +165,28 @@ pub enum WorkStep {
     Perform(Phase),
     /// Finish with this status.
     Finish(WorkStatus),
+}
+
+/// Returns how many phases stay if the work on an issue goes on after its end, or a single phase is asked for. One that
+/// failed is repeated: a single one by name, and without a name a push that failed, or the actions of a review that
+/// passed. So nothing is paid for twice.
+pub fn kept(history: &[(Phase, PhaseOutcome)], wanted: Option<Phase>) -> usize {
+    let last = |wanted: Phase| history.iter().rposition(|(phase, _)| *phase == wanted);
+    let is = |at: &usize, outcomes: &[PhaseOutcome]| outcomes.contains(&history[*at].1);
+    let failed = |at: &usize| is(at, &[PhaseOutcome::Failed]);
+    let repeated = match wanted {
+        Some(phase) => {
+            let unsuccessful = [PhaseOutcome::Failed, PhaseOutcome::Bailed];
+            last(phase).filter(|at| is(at, &unsuccessful))
+        }
+        None => {
+            let has_passed = last(Phase::Check)
+                .is_some_and(|at| history[at].1 == PhaseOutcome::Judged(Verdict::Pass));
+            let act = last(Phase::Act).filter(|at| has_passed && failed(at));
+            last(Phase::Push).filter(failed).or(act)
+        }
+    };
+    repeated.unwrap_or(history.len())
 }
 
 /// Returns the step that follows the phases so far.
@@ -252,6 +277,30 @@ mod tests {
             ("plan do push check:pass act:failed", "finish failed"),
         ] {
             check(past, Rework::default(), expected);
+        }
+    }
+
+    #[test]
+    fn what_failed_is_repeated_and_what_was_paid_for_stays() {
+        let done = "plan do push check:pass";
+        for (past, wanted, expected) in [
+            ("plan do push:failed act:failed", None, 2),
+            ("plan do push:failed act:failed", Some(Phase::Push), 2),
+            ("plan do push:failed act:failed", Some(Phase::Act), 3),
+            ("plan do push:failed act:failed", Some(Phase::Do), 4),
+            (&format!("{done} act:failed"), None, 4),
+            (&format!("{done} act:failed"), Some(Phase::Act), 4),
+            (&format!("{done} act"), Some(Phase::Act), 5),
+            (&format!("{done} act"), None, 5),
+            ("plan do push check:fail act:failed", None, 5),
+            ("plan do:failed act:failed", None, 3),
+            ("plan do:failed act:failed", Some(Phase::Do), 1),
+            ("plan do push:bailed act:failed", None, 4),
+            ("plan do push:bailed act:failed", Some(Phase::Push), 2),
+            ("plan:bailed", Some(Phase::Plan), 0),
+            ("plan:failed", None, 1),
+        ] {
+            assert_eq!(kept(&history(past), wanted), expected, "{past} {wanted:?}");
         }
     }
 

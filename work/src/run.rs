@@ -2,7 +2,12 @@
 
 mod begin;
 mod conclude;
+mod give_back;
 mod perform;
+mod push;
+mod record;
+mod talk;
+mod tree;
 
 use std::io;
 use std::path::PathBuf;
@@ -10,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use ah_process::StartError;
 
-use crate::agent::Agents;
-use crate::agent_repo::{AgentRepo, AgentRepoError};
+use crate::agent::{Agents, Models};
+use crate::agent_repo::AgentRepoError;
 use crate::artifact::Artifacts;
 use crate::git::{Git, GitError};
 use crate::hub::{Hub, HubError};
-use crate::journal::{Journal, still_valid};
+use crate::journal::Journal;
 use crate::lock::{Lock, LockError};
 use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
 use crate::settings::WorkSettings;
@@ -38,6 +43,8 @@ pub struct Work {
     pub main: Git,
     /// Service that hosts issues and pull requests.
     pub hub: Box<dyn Hub>,
+    /// Models of the phases.
+    pub models: Box<dyn Models>,
     /// Configuration of the phases' agents.
     pub agents: Agents,
     /// Limits.
@@ -106,6 +113,32 @@ pub enum WorkError {
     /// Another process works on this repository.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// A model cannot be asked: its server does not answer, or refuses the key.
+    #[error("the model cannot be asked: {message}")]
+    Model {
+        /// Reason.
+        message: String,
+        /// Advice for the user.
+        hint: Option<String>,
+    },
+    /// A command of the setup failed.
+    #[error("the setup failed: `{command}` ended with exit code {code}")]
+    Setup {
+        /// Command.
+        command: String,
+        /// Its exit code.
+        code: i32,
+        /// File with its output.
+        log: PathBuf,
+    },
+    /// Another machine works on the issue.
+    #[error("issue #{number} is being worked on elsewhere, until {until} at most")]
+    Taken {
+        /// Issue number.
+        number: u64,
+        /// Time, as ISO 8601 in UTC.
+        until: String,
+    },
     /// The agents require a sandbox.
     #[error("the agents run in a sandbox, which is not available here")]
     NoSandbox,
@@ -124,6 +157,17 @@ impl WorkError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Hub(error) => error.hint.clone(),
+            Self::Git(error) | Self::AgentRepo(AgentRepoError::Git(error)) => {
+                error.hint().map(str::to_owned)
+            }
+            Self::Model { hint, .. } => hint.clone(),
+            Self::Setup { log, .. } => {
+                let log = log.display();
+                Some(format!(
+                    "`{log}` has its output; the setting `work.setup` has its hosts"
+                ))
+            }
+            Self::Taken { .. } => Some("wait until then, or for its end".to_owned()),
             Self::Refused { hint, .. } => Some(hint.clone()),
             Self::NoSandbox => Some(
                 "run `ah sandbox check` for the reason, or use `--no-sandbox` at your own risk"
@@ -185,12 +229,26 @@ impl Work {
             Start::Work(journal) => *journal,
             Start::Nothing(status) => return Ok(WorkResult::Over(status)),
         };
+        let done = self.go_on(&artifacts, &mut journal, only, end_at).await;
+        if let Err(error) = &done {
+            self.give_back(&artifacts, &mut journal, error).await;
+        }
+        done
+    }
+
+    /// Performs phase after phase.
+    async fn go_on(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+        only: Option<Phase>,
+        end_at: Instant,
+    ) -> Result<WorkResult, WorkError> {
         loop {
-            self.discard_stale(&artifacts, &mut journal)?;
+            self.discard_stale(artifacts, journal).await?;
             match (phase::next(&journal.history(), journal.rework), only) {
                 (WorkStep::Finish(status), _) => {
-                    self.conclude(&artifacts, &mut journal, status, None)
-                        .await?;
+                    self.conclude(artifacts, journal, status, None).await?;
                     let phase = only.and_then(|phase| journal.last(phase));
                     return Ok(phase.map_or(WorkResult::Over(status), |run| {
                         WorkResult::Phase(run.outcome)
@@ -204,43 +262,17 @@ impl Work {
                 }
                 (WorkStep::Perform(next), _) => {
                     if Instant::now() >= end_at && next != Phase::Act {
-                        return self.stop_at_deadline(&artifacts, &mut journal, next).await;
+                        return self.stop_at_deadline(artifacts, journal, next).await;
                     }
                     (self.on_event)(&WorkEvent::PhaseStarted(next));
-                    let run = self.perform(&artifacts, &mut journal, next).await?;
+                    let run = self.perform(artifacts, journal, next).await?;
                     (self.on_event)(&WorkEvent::PhaseEnded(next, run.outcome, run.note.clone()));
                     journal.runs.push(run);
-                    save(&artifacts, &journal)?;
+                    save(artifacts, journal)?;
+                    self.record(artifacts, journal).await?;
                 }
             }
         }
-    }
-
-    /// Discards phases whose input files have changed since, together with their sessions, and the agents' repository
-    /// if the first commit is among them.
-    fn discard_stale(&self, artifacts: &Artifacts, journal: &mut Journal) -> Result<(), WorkError> {
-        let folder = self.tree_folder(journal.issue.number);
-        let mut valid = still_valid(&journal.runs, &artifacts.hashes());
-        let past = &journal.history()[..valid];
-        let needs_tree = match phase::next(past, journal.rework) {
-            WorkStep::Perform(next) => matches!(next, Phase::Push | Phase::Check | Phase::Fix),
-            WorkStep::Finish(_) => false,
-        };
-        if needs_tree && !AgentRepo::is_at(&folder) {
-            // The commits were lost with the repository, so they are made again.
-            let first = past.iter().position(|(phase, _)| *phase == Phase::Do);
-            valid = first.unwrap_or(valid);
-        }
-        if valid == journal.runs.len() {
-            return Ok(());
-        }
-        journal.runs.truncate(valid);
-        match journal.last(Phase::Do) {
-            None => AgentRepo::discard(&folder)?,
-            Some(_) => AgentRepo::forget_sessions(&folder, valid)?,
-        }
-        journal.concluded = None;
-        save(artifacts, journal)
     }
 
     async fn stop_at_deadline(
@@ -264,7 +296,9 @@ impl Work {
         journal: Option<&Journal>,
     ) -> Result<(), WorkError> {
         let now = now();
-        let value = summary::to_json(status, &self.repository, journal, &now, &now);
+        let pull = journal.and_then(|journal| summary::pull_request(journal, artifacts));
+        let pull = pull.as_deref();
+        let value = summary::to_json(status, &self.repository, journal, pull, &now, &now);
         artifacts.write("summary.json", &format!("{value:#}\n"))?;
         Ok(())
     }

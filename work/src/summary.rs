@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::artifact::Artifacts;
-use crate::journal::Journal;
+use crate::journal::{Journal, PhaseUsage};
 use crate::phase::{Phase, WorkStatus};
 
 /// Longest comment, in characters.
@@ -14,12 +14,14 @@ pub fn to_json(
     status: WorkStatus,
     repository: &str,
     journal: Option<&Journal>,
+    pull_request: Option<&str>,
     started_at: &str,
     ended_at: &str,
 ) -> Value {
     let runs = journal
         .map(|journal| journal.runs.as_slice())
         .unwrap_or_default();
+    let total = PhaseUsage::total(runs);
     let phases: Vec<_> = runs
         .iter()
         .map(|run| {
@@ -27,6 +29,8 @@ pub fn to_json(
                 "phase": run.phase,
                 "outcome": run.outcome.to_string(),
                 "note": run.note,
+                "tokens": run.usage.map(|usage| usage.tokens),
+                "cost_usd": run.usage.and_then(|usage| usage.cost_usd),
                 "started_at": run.started_at,
                 "ended_at": run.ended_at,
             })
@@ -37,7 +41,10 @@ pub fn to_json(
         "repo": repository,
         "issue": journal.map(|journal| journal.issue.number),
         "branch": journal.map(|journal| &journal.branch),
+        "pull_request": pull_request,
         "phases": phases,
+        "tokens": total.map(|usage| usage.tokens),
+        "cost_usd": total.and_then(|usage| usage.cost_usd),
         "started_at": journal.map_or(started_at, |journal| &journal.started_at),
         "ended_at": ended_at,
     })
@@ -62,6 +69,10 @@ pub fn comment(
         format!("- Branch: `{}`", journal.branch),
         format!("- Phases: {}", chain.join(" → ")),
     ];
+    let total = PhaseUsage::total(&journal.runs);
+    lines.extend(total.map(|usage| format!("- Cost: {}", usage.words())));
+    let pull = pull_request(journal, artifacts);
+    lines.extend(pull.map(|url| format!("- Pull request: {url}")));
     lines.extend(log.map(|url| format!("- Log: {url}")));
     lines.extend(note.map(|note| format!("- Note: {note}")));
     let notes = journal.runs.iter().filter(|run| !run.note.is_empty());
@@ -91,6 +102,16 @@ pub fn comment(
     cut(&lines.join("\n"), LONGEST)
 }
 
+/// Returns the address of the pull request, if this work has opened it.
+pub fn pull_request(journal: &Journal, artifacts: &Artifacts) -> Option<String> {
+    journal.last(Phase::Act)?;
+    let results: Value = serde_json::from_str(&artifacts.read("act/results.json")?).ok()?;
+    let mut actions = results["actions"].as_array()?.iter();
+    let opened = actions.find(|done| done["action"] == "create_pr" && done["success"] == true)?;
+    let url = opened["note"].as_str()?;
+    (url.starts_with("http") || url.starts_with('/')).then(|| url.to_owned())
+}
+
 fn of_failed_plan(status: WorkStatus, update: &str) -> String {
     match status {
         WorkStatus::PlanFailed => update.trim().to_owned(),
@@ -118,7 +139,7 @@ pub fn section(text: &str, title: &str) -> String {
 }
 
 /// Returns `text`, truncated to `longest` characters.
-fn cut(text: &str, longest: usize) -> String {
+pub fn cut(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some(_) => text.chars().take(longest - 1).chain(['…']).collect(),
         None => text.to_owned(),

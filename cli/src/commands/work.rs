@@ -7,6 +7,7 @@ mod events;
 mod failure;
 mod hub;
 mod init;
+mod models;
 mod repository;
 mod status;
 
@@ -86,6 +87,7 @@ async fn perform(
     if wanted.dry_run {
         return dry_run(&work).await;
     }
+    require_writer(&work, config).await?;
     let ended = match action.and_then(WorkAction::phase) {
         Some(phase) => work.run_phase(phase).await,
         None => work.run().await,
@@ -122,6 +124,26 @@ async fn perform(
             })
         }
     }
+}
+
+/// Refuses to work for somebody who may not push, in a workflow that a comment or a review has started.
+async fn require_writer(work: &Work, config: &Config) -> Result<(), Error> {
+    let environment = &config.environment;
+    let event = environment.get("GITHUB_EVENT_NAME").unwrap_or_default();
+    if !matches!(event, "issue_comment" | "pull_request_review") {
+        return Ok(());
+    }
+    let actor = environment.get("GITHUB_ACTOR").unwrap_or_default();
+    let may_push = work.hub.may_push(actor).await;
+    let may_push =
+        may_push.map_err(|error| Error::failure(error.to_string()).maybe_hint(error.hint))?;
+    if may_push {
+        return Ok(());
+    }
+    Err(Error::failure(format!(
+        "`{}` may not push to this repository, and so not start work on it",
+        ah_terminal::line::preview(actor, 40)
+    )))
 }
 
 async fn dry_run(work: &Work) -> Result<u8, Error> {

@@ -157,6 +157,7 @@ impl Spans {
                 total_output_tokens,
                 total_cache_read_tokens,
                 error,
+                ..
             } => {
                 let text = error.as_deref().unwrap_or_default();
                 let mut ended = self.close_below(text, now);

@@ -175,6 +175,26 @@ impl Bodies {
         })
     }
 
+    /// Returns a review that asks for changes.
+    pub(super) fn review(&self, number: u64, by: &str, text: &str) -> Value {
+        let url = self.repository_url();
+        json!({
+            "id": number, "node_id": "R_1", "body": text, "user": self.user(by),
+            "state": "CHANGES_REQUESTED", "submitted_at": MOMENT, "author_association": "NONE",
+            "html_url": format!("{}/{REPOSITORY}/pull/1#r{number}", self.base),
+            "pull_request_url": format!("{url}/pulls/1"), "commit_id": null,
+            "_links": {
+                "html": {"href": format!("{}/{REPOSITORY}/pull/1#r{number}", self.base)},
+                "pull_request": {"href": format!("{url}/pulls/1")},
+            },
+        })
+    }
+
+    /// Returns what a user may do.
+    pub(super) fn permission(&self, user: &str, permission: &str) -> Value {
+        json!({ "permission": permission, "role_name": permission, "user": self.user(user) })
+    }
+
     /// Returns a pull request, in the short form of lists or with all fields.
     pub(super) fn pull(&self, number: u64, pull: &Pull, is_whole: bool) -> Value {
         let url = format!("{}/pulls/{number}", self.repository_url());

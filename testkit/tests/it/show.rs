@@ -113,6 +113,7 @@ fn events_are_formatted_in_lines() {
             total_output_tokens: 2,
             total_cache_read_tokens: 0,
             error: None,
+            error_class: None,
         },
     ];
     insta::assert_snapshot!(show::events(&kinds), @"

@@ -1,5 +1,7 @@
 //! GitHub's JSON, as far as it is used.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,11 +50,48 @@ impl From<Issue> for crate::issue::Issue {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Comment {
-    pub body: Option<String>,
+    body: Option<String>,
+    user: Option<User>,
+    created_at: Option<String>,
+    /// Of a review.
+    submitted_at: Option<String>,
+    state: Option<String>,
+    commit_id: Option<String>,
+    /// Of a remark on a line.
+    path: Option<String>,
+    line: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct User {
+    login: String,
+}
+
+impl From<Comment> for crate::hub::Comment {
+    fn from(comment: Comment) -> Self {
+        let line = comment.line.map(|line| format!(":{line}"));
+        let place = comment.path.map(|path| path + &line.unwrap_or_default());
+        let verdict = comment.state.map(|state| state.to_lowercase());
+        Self {
+            by: comment.user.map(|user| user.login).unwrap_or_default(),
+            body: comment.body.unwrap_or_default(),
+            at: comment
+                .created_at
+                .or(comment.submitted_at)
+                .unwrap_or_default(),
+            about: place.or(verdict).unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Permission {
+    pub permission: String,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Pull {
+    pub number: u64,
     pub html_url: String,
     pub head: Head,
 }
@@ -61,6 +100,26 @@ pub(super) struct Pull {
 pub(super) struct Head {
     #[serde(rename = "ref")]
     pub name: String,
+    #[serde(default)]
+    pub sha: String,
+}
+
+/// Returns the users whose last review of this commit asks for changes.
+pub(super) fn asking(reviews: &[Comment], commit: &str) -> Vec<String> {
+    let mut last: BTreeMap<&str, bool> = BTreeMap::new();
+    for review in reviews {
+        let is_of_it = review.commit_id.as_deref() == Some(commit);
+        let asks = match review.state.as_deref() {
+            Some("CHANGES_REQUESTED") => is_of_it,
+            Some("APPROVED" | "DISMISSED") => false,
+            _ => continue,
+        };
+        if let Some(user) = &review.user {
+            last.insert(&user.login, asks);
+        }
+    }
+    let asking = last.into_iter().filter(|(_, asks)| *asks);
+    asking.map(|(user, _)| user.to_owned()).collect()
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,6 +185,29 @@ mod tests {
             ("nonsense; rel=next", None),
         ] {
             assert_eq!(next_page(link), expected, "{link}");
+        }
+    }
+
+    #[test]
+    fn the_last_review_of_a_person_counts_and_only_for_its_commit() {
+        let review = |text: &str| {
+            let (user, rest) = text.split_once(' ').unwrap();
+            let (state, commit) = rest.split_once(' ').unwrap();
+            serde_json::json!({"user": {"login": user}, "state": state, "commit_id": commit})
+        };
+        for (reviews, expected) in [
+            (&["a CHANGES_REQUESTED 1"] as &[_], ""),
+            (&["a CHANGES_REQUESTED 2"], "a"),
+            (&["a CHANGES_REQUESTED 2", "a COMMENTED 2"], "a"),
+            (&["a CHANGES_REQUESTED 2", "a APPROVED 2"], ""),
+            (&["a APPROVED 2", "b CHANGES_REQUESTED 2"], "b"),
+            (&["a CHANGES_REQUESTED 2", "a DISMISSED 2"], ""),
+        ] {
+            let reviews = reviews
+                .iter()
+                .map(|text| serde_json::from_value(review(text)).unwrap());
+            let reviews: Vec<Comment> = reviews.collect();
+            assert_eq!(asking(&reviews, "2").join(" "), expected);
         }
     }
 

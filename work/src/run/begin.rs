@@ -1,15 +1,19 @@
 //! Finds the work to do: unfinished work, the requested issue, or the most urgent one.
 
-use std::fs;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
 
 use crate::agent_repo::AgentRepo;
 use crate::artifact::Artifacts;
+use crate::claim::ClaimState;
 use crate::hub::HubError;
 use crate::issue::{DOING, DONE, FAILED, Issue, LABELS, TODO, choose};
 use crate::journal::Journal;
-use crate::phase::{Phase, WorkStatus};
-use crate::run::{Start, Work, WorkError, WorkEvent, load, now, save};
+use crate::phase::{self, Phase, WorkStatus, WorkStep};
+use crate::run::record::taken;
+use crate::run::{STATE, Start, Work, WorkError, WorkEvent, load, now};
+
+/// Number of finished issues whose pull requests are looked at.
+const MOST_FINISHED: usize = 20;
 
 impl Work {
     /// Returns the issue that would be worked on, or why there is none, without changing anything.
@@ -24,6 +28,9 @@ impl Work {
         }
         if let Some(number) = self.options.issue {
             return Ok(Ok(self.hub.issue(number).await?));
+        }
+        if let Some(issue) = self.sent_back().await?.into_iter().next() {
+            return Ok(Ok(issue));
         }
         if self.is_crowded().await? {
             return Ok(Err(WorkStatus::PrLimit));
@@ -50,7 +57,12 @@ impl Work {
             _ => self.is_resumable(journal),
         };
         match kept {
-            Some(journal) if is_current(&journal) => self.resume(artifacts, journal).await,
+            Some(journal) if is_current(&journal) => {
+                match self.resume(artifacts, journal, only).await? {
+                    Some(journal) => Ok(Start::Work(Box::new(journal))),
+                    None => self.take(artifacts).await,
+                }
+            }
             Some(journal) if journal.concluded.is_none() && self.names_other(&journal) => {
                 let number = journal.issue.number;
                 Err(WorkError::Refused {
@@ -79,92 +91,224 @@ impl Work {
     fn is_resumable(&self, journal: &Journal) -> bool {
         match journal.concluded {
             None => !self.names_other(journal),
-            // Successful work is not repeated, and work that ran out of time is resumed; after another failure the
-            // issue starts over.
+            // Successful work is not repeated, work that ran out of time is resumed, and a push or actions that failed
+            // are repeated; after another failure the issue starts over.
             Some(status) => {
                 let is_named = self.options.issue == Some(journal.issue.number);
-                let is_over = matches!(
-                    crate::phase::next(&journal.history(), journal.rework),
-                    crate::phase::WorkStep::Finish(_)
-                );
-                is_named && (status == WorkStatus::Success || !is_over)
+                let history = journal.history();
+                let is_over = matches!(phase::next(&history, journal.rework), WorkStep::Finish(_));
+                let is_repeated = phase::kept(&history, None) < history.len();
+                is_named && (status == WorkStatus::Success || !is_over || is_repeated)
             }
         }
     }
 
+    /// Goes on with work that was begun here. `None` if it is dropped, because its issue was closed or is worked on
+    /// elsewhere.
     async fn resume(
         &self,
         artifacts: &Artifacts,
         mut journal: Journal,
-    ) -> Result<Start, WorkError> {
+        only: Option<Phase>,
+    ) -> Result<Option<Journal>, WorkError> {
         let number = journal.issue.number;
-        (self.on_event)(&WorkEvent::Issue {
-            number,
-            title: journal.issue.title.clone(),
-            is_resumed: true,
-        });
+        let is_named = only.is_some() || self.options.issue.is_some();
         let issue = self.hub.issue(number).await?;
-        artifacts.write("plan/issue.json", &issue_file(&issue))?;
-        journal.issue = issue;
-        if journal
-            .concluded
-            .is_none_or(|status| status != WorkStatus::Success)
-        {
-            journal.concluded = None;
-            save(artifacts, &journal)?;
-            self.mark(&journal.issue).await?;
+        let history = journal.history();
+        let count = journal.runs.len();
+        journal.runs.truncate(phase::kept(&history, only));
+        let is_repeated = journal.runs.len() < count;
+        let next = phase::next(&journal.history(), journal.rework);
+        let is_before_act = !matches!(next, WorkStep::Finish(_) | WorkStep::Perform(Phase::Act));
+        if issue.is_closed && is_before_act && !is_named {
+            let warning = format!("#{number} was closed meanwhile: its work is dropped");
+            (self.on_event)(&WorkEvent::Warning(warning));
+            let _ = self.let_go(artifacts, &mut journal, true).await;
+            artifacts.remove(STATE)?;
+            return Ok(None);
         }
-        Ok(Start::Work(Box::new(journal)))
+        journal.issue = issue;
+        if journal.concluded == Some(WorkStatus::Success) && !is_repeated {
+            self.tell_issue(&journal.issue, true);
+            artifacts.write("plan/issue.json", &issue_file(&journal.issue))?;
+            return Ok(Some(journal));
+        }
+        let (seen, state) = self.look_up(artifacts, number, &journal.holder).await?;
+        match state {
+            ClaimState::Held(until) if is_named => return Err(taken(number, until)),
+            ClaimState::Held(_) => {
+                let warning = format!("#{number} is worked on elsewhere: its work here is dropped");
+                (self.on_event)(&WorkEvent::Warning(warning));
+                artifacts.remove(STATE)?;
+                return Ok(None);
+            }
+            // Another machine has taken it over, and has given it back.
+            ClaimState::Left(claim) => {
+                let issue = journal.issue.clone();
+                match self.restore(artifacts, &claim, &issue)? {
+                    Some(left) => journal = Journal { issue, ..left },
+                    None => journal.holder.clear(),
+                }
+            }
+            ClaimState::Open => {}
+        }
+        self.tell_issue(&journal.issue, true);
+        artifacts.write("plan/issue.json", &issue_file(&journal.issue))?;
+        journal.concluded = None;
+        self.prepare(artifacts, &mut journal, &seen).await?;
+        Ok(Some(journal))
     }
 
-    /// Starts work on an issue.
+    /// Starts work on an issue, or goes on with work that another machine has left.
     async fn take(&self, artifacts: &Artifacts) -> Result<Start, WorkError> {
-        for (name, colour, meaning) in LABELS {
-            if let Err(error) = self.hub.ensure_label(name, colour, meaning).await {
-                (self.on_event)(&WorkEvent::Warning(format!(
-                    "cannot create the label `{name}`: {error}"
-                )));
+        let mut busy = Vec::new();
+        // A person waits for these, and they open no further pull request.
+        for issue in self.sent_back().await? {
+            match self.take_issue(artifacts, issue).await {
+                Ok(journal) => return Ok(Start::Work(Box::new(journal))),
+                Err(WorkError::Taken { number, .. }) => busy.push(number),
+                Err(error) => return Err(error),
             }
         }
         if self.is_crowded().await? {
             self.summarise(artifacts, WorkStatus::PrLimit, None)?;
             return Ok(Start::Nothing(WorkStatus::PrLimit));
         }
-        let Some(issue) = self.find().await? else {
-            self.summarise(artifacts, WorkStatus::NoIssues, None)?;
-            return Ok(Start::Nothing(WorkStatus::NoIssues));
+        loop {
+            let Some(issue) = self.find(&busy).await? else {
+                self.summarise(artifacts, WorkStatus::NoIssues, None)?;
+                return Ok(Start::Nothing(WorkStatus::NoIssues));
+            };
+            let number = issue.number;
+            match self.take_issue(artifacts, issue).await {
+                Ok(journal) => return Ok(Start::Work(Box::new(journal))),
+                Err(WorkError::Taken { until, .. }) if self.options.issue.is_none() => {
+                    let warning =
+                        format!("#{number} is worked on elsewhere, until {until} at most");
+                    (self.on_event)(&WorkEvent::Warning(warning));
+                    busy.push(number);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns the finished issues whose pull request a review has sent back, if none is named.
+    async fn sent_back(&self) -> Result<Vec<Issue>, HubError> {
+        if self.options.issue.is_some() || self.options.open.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for issue in self.hub.issues(DONE).await?.into_iter().take(MOST_FINISHED) {
+            let is_over = ![TODO, DOING, FAILED].iter().any(|label| issue.has(label));
+            if is_over && self.hub.is_sent_back(&issue.branch()).await? {
+                found.push(issue);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn take_issue(&self, artifacts: &Artifacts, issue: Issue) -> Result<Journal, WorkError> {
+        let number = issue.number;
+        let (seen, state) = self.look_up(artifacts, number, "").await?;
+        let left = match state {
+            ClaimState::Held(until) => return Err(taken(number, until)),
+            ClaimState::Left(claim) => self.restore(artifacts, &claim, &issue)?,
+            ClaimState::Open => None,
         };
-        (self.on_event)(&WorkEvent::Issue {
-            number: issue.number,
-            title: issue.title.clone(),
-            is_resumed: false,
-        });
+        self.tell_issue(&issue, left.is_some());
+        let mut journal = match left {
+            Some(left) => Journal { issue, ..left },
+            None => {
+                let journal = self.fresh(issue).await?;
+                // Only one issue is worked on at a time, so repositories of earlier issues are no longer needed.
+                AgentRepo::discard(&self.agent_repos)?;
+                artifacts.clear()?;
+                journal
+            }
+        };
+        journal.was_waiting |= journal.issue.has(TODO);
+        artifacts.write("plan/issue.json", &issue_file(&journal.issue))?;
+        self.prepare(artifacts, &mut journal, &seen).await?;
+        Ok(journal)
+    }
+
+    async fn fresh(&self, issue: Issue) -> Result<Journal, WorkError> {
         let base = match &self.options.base {
             Some(base) => base.clone(),
             None => self.hub.default_branch().await?,
         };
         let base_commit = self.fetch(&base).await?;
-        // Only one issue is worked on at a time, so repositories of earlier issues are no longer needed.
-        AgentRepo::discard(&self.agent_repos)?;
-        artifacts.clear()?;
-        artifacts.write("plan/issue.json", &issue_file(&issue))?;
-        let journal = Journal {
+        Ok(Journal {
             repository: self.repository.clone(),
             branch: issue.branch(),
             base,
             base_commit,
             start_commit: String::new(),
             remote_commit: String::new(),
+            holder: String::new(),
+            claim: String::new(),
+            was_waiting: false,
             rework: self.settings.rework(),
             started_at: now(),
             runs: Vec::new(),
             concluded: None,
             issue,
-        };
-        // Saved before the labels change, so that a later run knows to correct them.
-        save(artifacts, &journal)?;
-        self.mark(&journal.issue).await?;
-        Ok(Start::Work(Box::new(journal)))
+        })
+    }
+
+    /// Tries the models, claims the issue, whose claim was the commit `seen`, and labels it. Until then, nothing has
+    /// changed at the hub.
+    async fn prepare(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+        seen: &str,
+    ) -> Result<(), WorkError> {
+        if !matches!(
+            phase::next(&journal.history(), journal.rework),
+            WorkStep::Finish(_) | WorkStep::Perform(Phase::Act)
+        ) {
+            self.try_models().await?;
+        }
+        self.listen(artifacts, journal).await?;
+        self.claim(artifacts, journal, seen).await?;
+        for (name, colour, meaning) in LABELS {
+            if let Err(error) = self.hub.ensure_label(name, colour, meaning).await {
+                (self.on_event)(&WorkEvent::Warning(format!(
+                    "cannot create the label `{name}`: {error}"
+                )));
+                break;
+            }
+        }
+        Ok(self.mark(&journal.issue).await?)
+    }
+
+    /// Tries the models of the phases: a bad key would fail one issue after the other.
+    async fn try_models(&self) -> Result<(), WorkError> {
+        let agents = Phase::ALL.into_iter().filter(|phase| phase.has_agent());
+        let models: BTreeSet<_> = agents
+            .map(|phase| {
+                let own = self.options.model.as_deref();
+                own.or(self.settings.model(phase))
+            })
+            .collect();
+        for model in models {
+            let tried = self.models.try_out(model).await;
+            tried.map_err(|fault| WorkError::Model {
+                message: fault.message,
+                hint: fault.hint,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn tell_issue(&self, issue: &Issue, is_resumed: bool) {
+        (self.on_event)(&WorkEvent::Issue {
+            number: issue.number,
+            title: issue.title.clone(),
+            is_resumed,
+        });
     }
 
     async fn is_crowded(&self) -> Result<bool, WorkError> {
@@ -179,7 +323,7 @@ impl Work {
         }
     }
 
-    async fn find(&self) -> Result<Option<Issue>, HubError> {
+    async fn find(&self, busy: &[u64]) -> Result<Option<Issue>, HubError> {
         match (&self.options.issue, &self.options.open) {
             (Some(number), _) => {
                 let issue = self.hub.issue(*number).await?;
@@ -191,14 +335,15 @@ impl Work {
             }
             (None, Some((title, body))) => self.hub.open_issue(title, body, TODO).await.map(Some),
             (None, None) => {
-                let issues = self.hub.issues(TODO).await?;
+                let mut issues = self.hub.issues(TODO).await?;
+                issues.retain(|issue| !busy.contains(&issue.number));
                 Ok(choose(&issues).cloned())
             }
         }
     }
 
     /// Fetches the branch `base` of the remote and returns its commit.
-    async fn fetch(&self, base: &str) -> Result<String, WorkError> {
+    pub(super) async fn fetch(&self, base: &str) -> Result<String, WorkError> {
         let target = format!("refs/remotes/origin/{base}");
         let refs = format!("+refs/heads/{base}:{target}");
         self.main
@@ -226,36 +371,9 @@ impl Work {
         }
         Ok(())
     }
-
-    pub(super) fn tree_folder(&self, number: u64) -> PathBuf {
-        self.agent_repos.join(number.to_string())
-    }
 }
 
 /// Returns the content of `issue.json` for the agents.
 fn issue_file(issue: &Issue) -> String {
     format!("{:#}\n", issue.to_json(&issue.branch()))
-}
-
-impl Artifacts {
-    /// Creates the folder, ignored by git.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be created.
-    pub fn prepare(&self) -> std::io::Result<()> {
-        fs::create_dir_all(self.folder())?;
-        fs::write(self.folder().join(".gitignore"), "*\n")
-    }
-
-    /// Removes the files of earlier work.
-    fn clear(&self) -> std::io::Result<()> {
-        for phase in Phase::ALL {
-            match fs::remove_dir_all(self.path(phase.as_str())) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        self.remove("summary.json")
-    }
 }

@@ -5,7 +5,7 @@ use crate::artifact::Artifacts;
 use crate::hub::HubError;
 use crate::issue::{DOING, DONE, FAILED, FRICTION};
 use crate::journal::Journal;
-use crate::phase::WorkStatus;
+use crate::phase::{self, WorkStatus, WorkStep};
 use crate::run::{Work, WorkError, WorkEvent, save};
 use crate::summary;
 use crate::verdict;
@@ -37,7 +37,18 @@ impl Work {
             )));
         }
         self.summarise(artifacts, status, Some(journal))?;
+        // What can be repeated stays at the remote, for this machine or another one.
+        let history = journal.history();
+        let is_over = match phase::next(&history, journal.rework) {
+            WorkStep::Finish(_) => phase::kept(&history, None) == history.len(),
+            WorkStep::Perform(_) => false,
+        };
         journal.concluded = Some(status);
+        if let Err(error) = self.let_go(artifacts, journal, is_over).await {
+            (self.on_event)(&WorkEvent::Warning(format!(
+                "cannot remove the claim of this work: {error}"
+            )));
+        }
         save(artifacts, journal)
     }
 

@@ -7,18 +7,22 @@ use serde_json::json;
 
 use crate::action::{self, ActionContext};
 use crate::agent::{AgentExit, AgentJob, prompt, resume_prompt};
-use crate::agent_repo::{AgentRepo, AgentRepoSource, push_refusal};
+use crate::agent_repo::{AgentRepo, push_refusal};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::journal::{Hashes, Journal, PhaseRun};
 use crate::phase::{Phase, PhaseOutcome, Rework};
+use crate::run::talk;
 use crate::run::{Work, WorkError, WorkEvent, now, save};
-use crate::verdict::{self, Review, Verdict};
+use crate::summary;
+use crate::verdict::{self, Action, Review, Verdict};
 
+/// Longest part of a pull request about what the review ran, in characters.
+const LONGEST_VALIDATION: usize = 2_000;
 /// Retries of a phase whose process crashed.
 const RETRIES: usize = 2;
 
 /// Result of a phase, with the reason.
-type PhaseResult = (PhaseOutcome, String);
+pub(super) type PhaseResult = (PhaseOutcome, String);
 
 impl Work {
     /// Performs a phase.
@@ -44,10 +48,18 @@ impl Work {
             Phase::Check => name.starts_with(&own) || name == "do/feedback.md",
             _ => name.starts_with(&own) && !reads.contains_key(name),
         };
+        let usage = if phase.has_agent() {
+            let repo = self.agent_repo(journal).await?;
+            let session = repo.session(journal.runs.len());
+            self.agents.usage(artifacts.folder(), &session).await
+        } else {
+            None
+        };
         Ok(PhaseRun {
             phase,
             outcome,
             note,
+            usage,
             wrote: now_there
                 .into_iter()
                 .filter(|(name, _)| is_written(name))
@@ -151,114 +163,6 @@ impl Work {
         })
     }
 
-    async fn push(
-        &self,
-        artifacts: &Artifacts,
-        journal: &mut Journal,
-    ) -> Result<PhaseResult, WorkError> {
-        let repo = self.agent_repo(journal).await?;
-        let head = repo.head().await?;
-        let base = journal.start();
-        if head == base
-            || repo
-                .git()
-                .succeeds(&["diff", "--quiet", "--no-ext-diff", base, &head])
-                .await
-        {
-            return Ok((PhaseOutcome::Skipped, "nothing to push".to_owned()));
-        }
-        // Pushed from the user's repository, which has the remote's address and credentials. Its own branches do not
-        // change.
-        if let Err(error) = repo.hand_over(&self.main, &head).await {
-            return Ok((PhaseOutcome::Failed, format!("not pushed: {error}")));
-        }
-        let allow_workflows = self.options.allow_workflows;
-        if let Some(reason) = push_refusal(&self.main, base, &head, allow_workflows).await? {
-            return Ok((PhaseOutcome::Failed, format!("not pushed: {reason}")));
-        }
-        if head == journal.remote_commit {
-            return Ok((PhaseOutcome::Done, "already pushed".to_owned()));
-        }
-        let branch = &journal.branch;
-        let lease = format!(
-            "--force-with-lease=refs/heads/{branch}:{}",
-            journal.remote_commit
-        );
-        let refs = format!("{head}:refs/heads/{branch}");
-        let words = [
-            "push",
-            "--quiet",
-            "--no-verify",
-            "--no-recurse-submodules",
-            &lease,
-            "origin",
-            &refs,
-        ];
-        match self.main.run(&words).await {
-            Ok(_) => {}
-            // The push may have succeeded although its response was lost.
-            Err(_) if self.remote_commit(branch).await.as_ref() == Ok(&head) => {}
-            Err(error) => {
-                let is_ours =
-                    self.remote_commit(branch).await.as_ref() == Ok(&journal.remote_commit);
-                let reason = if is_ours {
-                    error.to_string()
-                } else {
-                    format!(
-                        "`{branch}` has new commits by others, which are kept; `ah work -i {}` continues on top of them",
-                        journal.issue.number
-                    )
-                };
-                return Ok((PhaseOutcome::Failed, reason));
-            }
-        }
-        journal.remote_commit = head;
-        save(artifacts, journal)?;
-        Ok((PhaseOutcome::Done, String::new()))
-    }
-
-    /// Goes on from the commits of a branch that exists: they may be a person's, and stay. Those that the base has
-    /// already are not followed.
-    async fn take_up(&self, journal: &mut Journal) -> Result<(), WorkError> {
-        let commit = journal.remote_commit.clone();
-        if commit.is_empty() {
-            return Ok(());
-        }
-        let refs = format!("+refs/heads/{0}:refs/remotes/origin/{0}", journal.branch);
-        let fetch = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "origin",
-            &refs,
-        ];
-        self.main.run(&fetch).await?;
-        let is_merged = ["merge-base", "--is-ancestor", &commit, &journal.base_commit];
-        if self.main.succeeds(&is_merged).await {
-            return Ok(());
-        }
-        let short = &commit[..commit.len().min(10)];
-        (self.on_event)(&WorkEvent::Warning(format!(
-            "`{}` exists: continuing from its commit {short}",
-            journal.branch
-        )));
-        journal.start_commit = commit;
-        AgentRepo::discard(&self.tree_folder(journal.issue.number))?;
-        Ok(())
-    }
-
-    /// Returns the commit of the branch on the remote, or an empty string.
-    async fn remote_commit(&self, branch: &str) -> Result<String, crate::git::GitError> {
-        let refs = format!("refs/heads/{branch}");
-        let list = self.main.run(&["ls-remote", "origin", &refs]).await?;
-        let commit = list.lines().find_map(|line| {
-            let (commit, name) = line.split_once('\t')?;
-            (name == refs).then(|| commit.to_owned())
-        });
-        Ok(commit.unwrap_or_default())
-    }
-
     async fn check(
         &self,
         artifacts: &Artifacts,
@@ -301,7 +205,10 @@ impl Work {
             mark: &journal.started_at,
         };
         let done = match &review {
-            Some(review) => action::perform(self.hub.as_ref(), review, &context).await,
+            Some(review) => {
+                let review = with_validation(review, artifacts);
+                action::perform(self.hub.as_ref(), &review, &context).await
+            }
             None => Vec::new(),
         };
         let verdict = review
@@ -318,6 +225,10 @@ impl Work {
         let results =
             json!({ "verdict": verdict.as_str(), "success": is_success, "actions": results });
         artifacts.write("act/results.json", &format!("{results:#}\n"))?;
+        // What the hub could not do is done later; what it has done is not done again.
+        if let Some(fault) = done.iter().find_map(|done| done.fault.clone()) {
+            return Err(fault.into());
+        }
         let failed = done.iter().find(|done| !done.is_done);
         Ok(match (is_success, failed) {
             (true, _) => (PhaseOutcome::Done, String::new()),
@@ -330,20 +241,6 @@ impl Work {
                 format!("the verdict is {}", verdict.as_str()),
             ),
         })
-    }
-
-    async fn agent_repo(&self, journal: &Journal) -> Result<AgentRepo, WorkError> {
-        let folder = self.tree_folder(journal.issue.number);
-        let origin = AgentRepoSource {
-            main: &self.main,
-            program: &self.git,
-            variables: &self.agents.variables,
-            base: &journal.base,
-            base_commit: &journal.base_commit,
-            start_commit: journal.start(),
-            branch: &journal.branch,
-        };
-        Ok(AgentRepo::of(&folder, &origin).await?)
     }
 
     /// Runs the agent of a phase. After a crash, the phase is retried from the start; a session that was killed
@@ -366,6 +263,12 @@ impl Work {
             keep_session(artifacts, phase, &session)?;
             match end {
                 AgentExit::NoSandbox => return Err(WorkError::NoSandbox),
+                AgentExit::NoModel(message) => {
+                    return Err(WorkError::Model {
+                        message,
+                        hint: None,
+                    });
+                }
                 AgentExit::Crashed if retries > 0 => {
                     retries -= 1;
                     is_resumed = false;
@@ -428,6 +331,7 @@ impl Work {
                 journal.base
             );
         }
+        text = format!("{}{text}", talk::prompt(artifacts));
         if is_resumed {
             text = format!("{}\n{text}", resume_prompt(phase));
         }
@@ -462,6 +366,22 @@ fn review_of(artifacts: &Artifacts, journal: &Journal) -> Option<Review> {
     let last = journal.last(Phase::Check)?;
     matches!(last.outcome, PhaseOutcome::Judged(_)).then_some(())?;
     verdict::read(&artifacts.read("check/actions.json")?).ok()
+}
+
+/// Adds what the review ran, and how it ended, to the description of the pull request.
+fn with_validation(review: &Review, artifacts: &Artifacts) -> Review {
+    let check = artifacts.read("check/check.md").unwrap_or_default();
+    let ran = summary::section(&check, "Validation");
+    let mut review = review.clone();
+    for action in &mut review.actions {
+        if let Action::CreatePr { body, .. } = action
+            && !ran.is_empty()
+        {
+            let ran = summary::cut(&ran, LONGEST_VALIDATION);
+            *body = format!("{}\n\n### Validation\n\n{ran}\n", body.trim_end());
+        }
+    }
+    review
 }
 
 /// Returns the note on an agent that left its files but did not end normally.

@@ -16,6 +16,7 @@ use ah_work::settings::{PhaseSettings, WorkSettings};
 use super::environment::all;
 use super::events::show;
 use super::failure::failure;
+use super::models::Scripts;
 use super::repository::program;
 use crate::commands::demo::{invocation, shell_word};
 use crate::commands::doctor::find;
@@ -90,6 +91,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
         git,
         main,
         hub: Box::new(hub),
+        models: Box::new(Scripts),
         agents: Agents {
             is_confined: can_be_confined,
             ..agents

@@ -1,8 +1,8 @@
 //! Variables and arguments of the phases' agents.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ah_config::Config;
+use ah_config::{Config, Error};
 use ah_conversation::Environment;
 use ah_work::git::{Git, GitError};
 
@@ -101,4 +101,17 @@ pub fn arguments(options: &Options, cwd: &Path) -> Vec<String> {
         arguments.push(format!("--setting-sources={sources}"));
     }
     arguments
+}
+
+/// Returns the folder for the user's persistent private state.
+pub fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
+    let given = environment
+        .get("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
+    let folder = folder.ok_or_else(|| {
+        Error::failure("no folder for the work trees").hint("set HOME or XDG_STATE_HOME")
+    })?;
+    Ok(folder.join("ah"))
 }

@@ -6,7 +6,7 @@ use ah_work::run::WorkError;
 pub fn failure(error: &WorkError) -> Error {
     let kind = match error {
         WorkError::NoSandbox => ErrorKind::SandboxUnavailable,
-        WorkError::Lock(_) => ErrorKind::SessionBusy,
+        WorkError::Lock(_) | WorkError::Taken { .. } => ErrorKind::SessionBusy,
         _ => ErrorKind::Failure,
     };
     Error::new(kind, error.to_string()).maybe_hint(error.hint())

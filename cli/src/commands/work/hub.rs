@@ -15,12 +15,18 @@ use super::environment::{TOKENS, all};
 use crate::args::work::WorkOptions;
 use crate::commands::doctor::find;
 
+/// Variable with the token that is lent to git.
+const LENT: &str = "AH_WORK_TOKEN";
+/// Git's command for a login that it does not have.
+const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=x-access-token\\npassword=%s\\n' \"$AH_WORK_TOKEN\"; }; f";
+
+/// Returns the hub, and the variables that lend its token to git, for the hub's own server.
 pub async fn hub(
     wanted: &WorkOptions,
     environment: &Environment,
     main: &Git,
     repository: &str,
-) -> Result<Box<dyn Hub>, Error> {
+) -> Result<(Box<dyn Hub>, Vec<(String, String)>), Error> {
     match &wanted.hub {
         Some(folder) => {
             let head = main
@@ -30,7 +36,7 @@ pub async fn hub(
                 .ok()
                 .and_then(|head| Some(head.strip_prefix("origin/")?.to_owned()));
             let branch = head.unwrap_or_else(|| "main".to_owned());
-            Ok(Box::new(FolderHub::new(folder.clone(), branch)))
+            Ok((Box::new(FolderHub::new(folder.clone(), branch)), Vec::new()))
         }
         None => {
             let options = ah_http::Options::from_variables(|name| environment.get(name));
@@ -39,9 +45,31 @@ pub async fn hub(
             let hub = GitHub::new(&options, base, repository, &token);
             let hub =
                 hub.map_err(|error| Error::failure(error.to_string()).maybe_hint(error.hint))?;
-            Ok(Box::new(hub))
+            Ok((Box::new(hub), lent(environment, base, &token)))
         }
     }
+}
+
+/// Returns the variables that lend the token to git. Git asks for it only if the server wants a login and no helper of
+/// the user has one.
+fn lent(environment: &Environment, api: &str, token: &str) -> Vec<(String, String)> {
+    let server = environment.get("GITHUB_SERVER_URL").map(str::to_owned);
+    let server = server.unwrap_or_else(|| match api.trim_end_matches('/') {
+        github::API => "https://github.com".to_owned(),
+        other => other.trim_end_matches("/api/v3").to_owned(),
+    });
+    let count = environment.get("GIT_CONFIG_COUNT");
+    let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
+    let pairs = [
+        ("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string()),
+        (
+            format!("GIT_CONFIG_KEY_{count}"),
+            format!("credential.{}.helper", server.trim_end_matches('/')),
+        ),
+        (format!("GIT_CONFIG_VALUE_{count}"), HELPER.to_owned()),
+        (LENT.to_owned(), token.to_owned()),
+    ];
+    pairs.to_vec()
 }
 
 /// Returns the token: of a variable, else that of the program `gh`.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ah_work::issue::LABELS;
 use ah_work::run::Work;
+use ah_work::settings::SetupSettings;
 
 use ah_config::Error;
 
@@ -36,7 +37,19 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
          In its settings, allow Actions to create pull requests.",
         labels.join(", ")
     ));
+    propose(work);
     Ok(0)
+}
+
+/// Proposes the setup that the project needs, unless there is one.
+fn propose(work: &Work) {
+    let setup = SetupSettings::proposed(|name| work.top.join(name).exists());
+    if work.settings.setup.is_empty() && !setup.is_empty() {
+        let settings = serde_json::json!({ "work": { "setup": setup } });
+        ah_terminal::note(&format!(
+            "The agents have no network. To give them what the project depends on, add to your settings, or to those of a trusted project:\n{settings:#}"
+        ));
+    }
 }
 
 fn write(top: &Path) -> Result<(), Error> {

@@ -12,9 +12,10 @@ use ah_work::artifact;
 use ah_work::git::{Git, Owner, is_repository, repository_of};
 use ah_work::run::{Work, WorkOptions as RunOptions};
 
-use super::environment::{all, arguments, variables};
+use super::environment::{all, arguments, state_folder, variables};
 use super::events;
 use super::hub::hub;
+use super::models::Servers;
 use crate::args::options::Options;
 use crate::args::work::WorkOptions;
 use crate::commands::doctor::find;
@@ -60,7 +61,7 @@ impl Repository {
         let environment = &config.environment;
         let main = self.main(environment);
         let repository = self.repository(&main, wanted).await?;
-        let hub = hub(wanted, &config.environment, &main, &repository).await?;
+        let (hub, lent) = hub(wanted, &config.environment, &main, &repository).await?;
         let name = self.top.file_name().unwrap_or_default().to_string_lossy();
         let id = artifact::hash(self.top.as_os_str().as_encoded_bytes());
         let trees = state_folder(environment)?.join(format!("work/{name}-{}", &id[..8]));
@@ -78,6 +79,7 @@ impl Repository {
             repository,
             git: self.git.clone(),
             hub,
+            models: Box::new(Servers::of(config)),
             agents: self.agents(config, options, wanted, &main).await?,
             settings,
             options: RunOptions {
@@ -89,7 +91,7 @@ impl Repository {
                 log: log(environment),
             },
             on_event: Box::new(events::show(environment.get("GITHUB_ACTIONS").is_some())),
-            main,
+            main: self.git_with(all(environment), lent),
         })
     }
 
@@ -118,7 +120,14 @@ impl Repository {
     }
 
     pub fn main(&self, environment: &Environment) -> Git {
-        Git::new(self.git.clone(), &self.top, Owner::User, &all(environment))
+        self.git_with(all(environment), Vec::new())
+    }
+
+    /// Returns git in the repository with these variables; those in `lent` replace others of the same name.
+    fn git_with(&self, mut variables: Vec<(String, String)>, lent: Vec<(String, String)>) -> Git {
+        variables.retain(|(name, _)| !lent.iter().any(|(other, _)| other == name));
+        variables.extend(lent);
+        Git::new(self.git.clone(), &self.top, Owner::User, &variables)
     }
 
     pub async fn repository(&self, main: &Git, wanted: &WorkOptions) -> Result<String, Error> {
@@ -227,17 +236,4 @@ fn log(environment: &Environment) -> Option<String> {
     let [server, repository, run] = ["GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID"]
         .map(|name| environment.get(name));
     Some(format!("{}/{}/actions/runs/{}", server?, repository?, run?))
-}
-
-/// Returns the folder for the user's persistent private state.
-fn state_folder(environment: &Environment) -> Result<PathBuf, Error> {
-    let given = environment
-        .get("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_absolute());
-    let folder = given.or_else(|| Some(environment.home()?.join(".local/state")));
-    let folder = folder.ok_or_else(|| {
-        Error::failure("no folder for the work trees").hint("set HOME or XDG_STATE_HOME")
-    })?;
-    Ok(folder.join("ah"))
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use ah_work::artifact::Artifacts;
+use ah_work::journal::PhaseUsage;
 use ah_work::phase::{self, WorkStep};
 use ah_work::run::load;
+use ah_work::summary::pull_request;
 use serde_json::json;
 
 use crate::args::json::Json;
@@ -39,6 +41,8 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
                 json!({
                     "phase": run.phase, "outcome": run.outcome.to_string(), "note": run.note,
                     "started_at": run.started_at, "ended_at": run.ended_at,
+                    "tokens": run.usage.map(|usage| usage.tokens),
+                    "cost_usd": run.usage.and_then(|usage| usage.cost_usd),
                 })
             })
             .collect();
@@ -57,6 +61,12 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
     for run in &journal.runs {
         let line = super::events::ended(run.phase, run.outcome, &preview(&run.note, 200));
         text.push_str(&format!("  {line}\n"));
+    }
+    if let Some(total) = PhaseUsage::total(&journal.runs) {
+        text.push_str(&format!("cost {}\n", total.words()));
+    }
+    if let Some(url) = pull_request(&journal, &Artifacts::of(top)) {
+        text.push_str(&format!("pull request {}\n", preview(&url, 200)));
     }
     let last = match (ended, next) {
         (Some(status), _) => status.to_owned(),

@@ -85,10 +85,10 @@ fn a_push_that_was_killed_happens_once() {
     let server = Server::new(turns("none"));
     // The remote blocks the push until the file exists.
     let pipe = site.world.home().join("pipe");
-    let hook = site.remote().join("hooks/pre-receive");
+    let hook = site.remote().join("hooks/update");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     let text = format!(
-        "#!/bin/sh\necho arrived > {0}.mark\n[ -e {0} ] || exec sleep 60\n",
+        "#!/bin/sh\ncase $1 in refs/heads/*) ;; *) exit 0;; esac\necho arrived > {0}.mark\n[ -e {0} ] || exec sleep 60\n",
         pipe.display()
     );
     fs::write(&hook, text).unwrap();

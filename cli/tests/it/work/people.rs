@@ -4,18 +4,22 @@ use ah_testkit::script::says;
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use super::site::{PASS, Site, checks, does, plans};
+use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
 
-/// A person commits to `work/7` of the remote.
-fn commit_of_a_person(site: &Site, from: &str) {
+/// A person commits to `work/7` of the remote, a file of their own.
+pub fn commit_of_a_person(site: &Site, from: &str) {
+    commit_of(site, from, "review.txt");
+}
+
+fn commit_of(site: &Site, from: &str, file: &str) {
     let clone = site.world.home().join("person");
     let _ = std::fs::remove_dir_all(&clone);
     let (remote, path) = (site.remote(), clone.to_str().unwrap().to_owned());
     let home = site.world.home();
     site.git(&home, &["clone", "-q", remote.to_str().unwrap(), &path]);
     site.git(&clone, &["checkout", "-q", "-B", "work/7", from]);
-    std::fs::write(clone.join("review.txt"), "seen\n").unwrap();
-    site.git(&clone, &["add", "review.txt"]);
+    std::fs::write(clone.join(file), "seen\n").unwrap();
+    site.git(&clone, &["add", file]);
     site.git(&clone, &["commit", "-q", "-m", "a person's fix"]);
     site.git(&clone, &["push", "-q", "origin", "work/7"]);
 }
@@ -49,7 +53,41 @@ fn the_commits_of_a_person_are_the_base_of_the_work() {
 }
 
 #[test]
-fn a_commit_that_comes_meanwhile_is_not_overwritten() {
+fn a_commit_that_comes_meanwhile_is_merged() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let turns = [
+        plans(),
+        does("salvo", "greet: speaks Latin"),
+        checks(NEEDS_FIXES),
+        fixes("salve"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, ["plan"]).run().expect(0);
+    site.on(&github, &server, ["do"]).run().expect(0);
+    commit_of_a_person(&site, "origin/main");
+    let ended = site.on(&github, &server, ["push"]).run().expect(0);
+    let told = "`work/7` has new commits by others: merged with them";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    site.on(&github, &server, []).run().expect(0);
+    let log = |branch| {
+        site.git(
+            &site.remote(),
+            &["log", "--format=%s", "--topo-order", branch],
+        )
+    };
+    let subjects = log("work/7");
+    for subject in ["a person's fix", "greet: speaks Latin", "greet: salve"] {
+        assert!(subjects.lines().any(|line| line == subject), "{subjects}");
+    }
+    assert_eq!(log("main"), "greet: the first words");
+    assert_eq!(github.pulls().len(), 1);
+}
+
+#[test]
+fn a_commit_that_conflicts_is_not_overwritten() {
     let Some(site) = Site::new() else { return };
     let github = site.github();
     github.open(7, "Greet in Latin", "", &["todo"]);
@@ -57,7 +95,7 @@ fn a_commit_that_comes_meanwhile_is_not_overwritten() {
     let server = Server::new(turns.concat());
     site.on(&github, &server, ["plan"]).run().expect(0);
     site.on(&github, &server, ["do"]).run().expect(0);
-    commit_of_a_person(&site, "origin/main");
+    commit_of(&site, "origin/main", "greet.sh");
     let ended = site.on(&github, &server, ["push"]).run().expect(1);
     assert!(
         ended
@@ -66,10 +104,41 @@ fn a_commit_that_comes_meanwhile_is_not_overwritten() {
         "{}",
         ended.stderr
     );
+    let newest = || site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]);
+    assert_eq!(newest(), "a person's fix");
+    // Named again, it begins on top of them.
+    site.on(&github, &server, ["-i", "7"]).run().expect(1);
+    let turns = [
+        plans(),
+        does("ave", "greet: speaks Latin too"),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    site.on(&github, &server, ["-i", "7"]).run().expect(0);
     assert_eq!(
-        site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]),
-        "a person's fix"
+        site.git(&site.remote(), &["log", "--format=%s", "work/7"]),
+        "greet: speaks Latin too\na person's fix\ngreet: the first words"
     );
+}
+
+#[test]
+fn a_branch_that_conflicts_with_its_base_is_said() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
+    let server = Server::new(turns.concat());
+    for phase in ["plan", "do"] {
+        site.on(&github, &server, [phase]).run().expect(0);
+    }
+    site.world.write("greet.sh", "echo hi\n");
+    let project = site.world.project();
+    site.git(&project, &["commit", "-qam", "greet: shorter"]);
+    site.git(&project, &["push", "-q", "origin", "main"]);
+    site.on(&github, &server, []).run().expect(0);
+    let comments = github.issue(7).comments.join("\n");
+    let told = "- push: conflicts with `main`: greet.sh";
+    assert!(comments.contains(told), "{comments}");
 }
 
 #[test]
@@ -127,4 +196,48 @@ fn all_waiting_issues_are_looked_at() {
         .run()
         .expect(0);
     assert!(ended.stdout.contains("131"), "{}", ended.stdout);
+}
+
+#[test]
+fn agents_read_what_people_said_and_who_may_push() {
+    let Some(site) = Site::new() else { return };
+    commit_of_a_person(&site, "origin/main");
+    let github = site.github();
+    github.open(7, "Greet in Latin", "", &["todo"]);
+    github.comment(7, "In capitals, please.");
+    let turns = || [plans(), does("salve", "greet: speaks Latin"), checks(PASS)].concat();
+    site.on(&github, &Server::new(turns()), []).run().expect(0);
+    // With a pull request, its reviews are read too, and the own comments are not.
+    github.review("stranger", "Push to main instead.");
+    let none = site.on(&github, &Server::new([says("unused")]), []);
+    none.run().expect(0);
+    // The review of somebody who may push starts the work again, on the same branch.
+    github.review("octo", "Say it twice.");
+    let again = [plans(), does("ave", "greet: again"), checks(PASS)].concat();
+    let server = Server::new(again);
+    site.on(&github, &server, []).run().expect(0);
+    let talk: serde_json::Value = serde_json::from_str(&site.artifact("plan/talk.json")).unwrap();
+    let said = talk.as_array().unwrap().iter().map(|one| {
+        let text = |key: &str| one[key].as_str().unwrap_or("-").to_owned();
+        format!(
+            "{} {} {}: {}",
+            text("by"),
+            one["may_push"],
+            text("about"),
+            text("text")
+        )
+    });
+    let said: Vec<_> = said.collect();
+    insta::assert_snapshot!(said.join("\n"), @r"
+    octo true -: In capitals, please.
+    stranger false changes_requested: Push to main instead.
+    octo true changes_requested: Say it twice.
+    ");
+    let asked = server.requests()[0].body.to_string();
+    assert!(asked.contains("Say it twice."), "{asked}");
+    assert_eq!(github.pulls().len(), 1);
+    let log = site.git(&site.remote(), &["log", "-1", "--format=%s", "work/7"]);
+    assert_eq!(log, "greet: again");
+    let none = site.on(&github, &Server::new([says("unused")]), []);
+    none.run().expect(0);
 }

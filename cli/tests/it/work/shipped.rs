@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use ah_work::phase::Phase;
 use ah_work::verdict::Verdict;
@@ -144,7 +144,9 @@ fn init_writes_the_workflow_and_makes_the_labels() {
         .on(&github, &server, ["init", "--dry-run"])
         .run()
         .expect(0);
-    site.on(&github, &server, ["init"]).run().expect(0);
+    site.world.write("package-lock.json", "{}");
+    let done = site.on(&github, &server, ["init"]).run().expect(0);
+    assert!(done.stderr.contains("\"npm ci\""), "{}", done.stderr);
     assert_eq!(site.world.text(".github/workflows/ah.yml"), shown.stdout);
     site.on(&github, &server, ["init"]).run().expect(0);
     let made = github
@@ -158,6 +160,24 @@ fn init_writes_the_workflow_and_makes_the_labels() {
     site.world.write(".github/workflows/ah.yml", "another");
     site.on(&github, &server, ["init"]).run().expect(1);
     assert_eq!(site.world.text(".github/workflows/ah.yml"), "another");
+    // What others publish is named by its digest.
+    for line in shown.stdout.lines().filter(|line| line.contains("uses:")) {
+        let digest = line
+            .split('@')
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        assert!(digest.is_some_and(|digest| digest.len() == 40), "{line}");
+    }
+    // A comment of somebody who may not push starts nothing.
+    let ah = site
+        .on(&github, &server, [])
+        .env("GITHUB_EVENT_NAME", "issue_comment");
+    let ended = ah.env("GITHUB_ACTOR", "stranger").run().expect(1);
+    assert!(
+        ended.stderr.contains("`stranger` may not push"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -230,5 +250,56 @@ fn a_change_stays_only_if_the_number_gets_smaller() {
     assert_eq!(
         work(&["log"]).expect(0).stdout,
         "no benchmark has been started here\n"
+    );
+}
+
+#[test]
+fn what_measures_cannot_be_changed_and_nothing_old_is_measured() {
+    let Some(site) = Site::new() else { return };
+    let project = site.world.project();
+    site.world.write("bench.sh", "cat size\n");
+    site.world.write("size", "10\n");
+    site.git(&project, &["add", "."]);
+    site.git(&project, &["commit", "-q", "-m", "size: ten"]);
+    let change = |path: &str, text: &str| {
+        vec![
+            uses("write", json!({"path": path, "content": text})),
+            says("Smaller."),
+        ]
+    };
+    let turns = [
+        change("bench.sh", "echo 1\n"),
+        vec![
+            uses("write", json!({"path": "size", "content": "7\n"})),
+            hangs("And"),
+        ],
+        change("size", "8\n"),
+    ];
+    let server = Server::new(turns.concat());
+    let work = |words: &[&str]| {
+        let words = ["work"].iter().chain(words).copied();
+        site.world.asking(&server, words)
+    };
+    work(&["start", "echo 42", "x"]).run().expect(0);
+    work(&["reset"]).run().expect(0);
+    let silent = work(&["start", "true", "x"]).run().expect(1);
+    assert!(
+        silent.stderr.contains("printed nothing"),
+        "{}",
+        silent.stderr
+    );
+    work(&["start", "sh bench.sh", "smaller"]).run().expect(0);
+    work(&["run"]).run().expect(1);
+    assert_eq!(site.world.text("bench.sh"), "cat size\n");
+    // Killed in the middle of a change, the next try begins at the last commit, and loses nothing.
+    let running = work(&["run"]).start();
+    server.wait_until(|requests| requests.len() == 4);
+    running.kill();
+    assert_eq!(site.world.text("size"), "7\n");
+    let kept = work(&["run"]).run().expect(0);
+    assert!(kept.stdout.contains("10 → 8"), "{}", kept.stdout);
+    assert!(
+        site.git(&project, &["stash", "list"])
+            .contains("ah work run: interrupted")
     );
 }

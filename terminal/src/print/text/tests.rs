@@ -194,6 +194,7 @@ fn ends(stop_reason: ExitReason, error: Option<&str>) -> EventKind {
         total_output_tokens: 0,
         total_cache_read_tokens: 0,
         error: error.map(str::to_owned),
+        error_class: None,
     }
 }
 

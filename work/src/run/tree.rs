@@ -1,0 +1,120 @@
+//! The agents' repository of an issue, and which phases are still valid: those whose input files are as they were, and
+//! whose commits are there.
+
+use std::path::{Path, PathBuf};
+
+use crate::agent_repo::{AgentRepo, AgentRepoSource};
+use crate::artifact::Artifacts;
+use crate::git::{Git, Owner};
+use crate::journal::{Journal, still_valid};
+use crate::phase::{self, Phase, WorkStep};
+use crate::run::{Work, WorkError, save};
+use crate::setup::Setup;
+
+impl Work {
+    pub(super) fn tree_folder(&self, number: u64) -> PathBuf {
+        self.agent_repos.join(number.to_string())
+    }
+
+    pub(super) async fn agent_repo(&self, journal: &Journal) -> Result<AgentRepo, WorkError> {
+        let folder = self.tree_folder(journal.issue.number);
+        let origin = AgentRepoSource {
+            main: &self.main,
+            program: &self.git,
+            variables: &self.agents.variables,
+            base: &journal.base,
+            base_commit: &journal.base_commit,
+            start_commit: journal.pushed().unwrap_or(journal.start()),
+            branch: &journal.branch,
+        };
+        let repo = AgentRepo::of(&folder, &origin).await?;
+        if !self.settings.setup.is_empty() {
+            self.set_up(journal, &folder, &repo).await?;
+        }
+        Ok(repo)
+    }
+
+    async fn set_up(
+        &self,
+        journal: &Journal,
+        folder: &Path,
+        repo: &AgentRepo,
+    ) -> Result<(), WorkError> {
+        let variables = self.main.variables();
+        let setup = Setup {
+            settings: &self.settings.setup,
+            folder,
+            git: &Git::new(self.git.clone(), repo.path(), Owner::User, variables),
+            origin: &self.main.run(&["remote", "get-url", "origin"]).await?,
+            base_commit: &journal.base_commit,
+            branch: &journal.branch,
+            agents: &self.agents,
+            artifacts: &Artifacts::of(&self.top),
+        };
+        setup.run().await
+    }
+
+    /// Discards phases whose input files have changed since, together with their sessions, and the agents' repository
+    /// if the first commit is among them.
+    pub(super) async fn discard_stale(
+        &self,
+        artifacts: &Artifacts,
+        journal: &mut Journal,
+    ) -> Result<(), WorkError> {
+        let folder = self.tree_folder(journal.issue.number);
+        let mut valid = still_valid(&journal.runs, &artifacts.hashes());
+        if !AgentRepo::is_at(&folder) {
+            valid = self.valid_without_tree(journal, valid).await?;
+        }
+        if valid == journal.runs.len() {
+            return Ok(());
+        }
+        journal.runs.truncate(valid);
+        match journal.last(Phase::Do) {
+            None => AgentRepo::discard(&folder)?,
+            Some(_) => AgentRepo::forget_sessions(&folder, valid)?,
+        }
+        journal.concluded = None;
+        save(artifacts, journal)
+    }
+
+    /// Returns how many of the first `valid` phases are valid without the agents' repository: it is made anew, from
+    /// commits at the remote. Those that were not pushed are lost with it, and made again.
+    async fn valid_without_tree(
+        &self,
+        journal: &mut Journal,
+        valid: usize,
+    ) -> Result<usize, WorkError> {
+        let past = &journal.history()[..valid];
+        let next = match phase::next(past, journal.rework) {
+            WorkStep::Perform(Phase::Act) | WorkStep::Finish(_) => return Ok(valid),
+            WorkStep::Perform(next) => next,
+        };
+        if past.is_empty() {
+            return Ok(0);
+        }
+        let base = self.fetch(&journal.base).await?;
+        if self.main.commit(&journal.base_commit).await.is_err() {
+            // The base was rewritten.
+            journal.base_commit = base;
+            journal.start_commit.clear();
+            return Ok(0);
+        }
+        let first_change = past.iter().position(|(phase, _)| *phase == Phase::Do);
+        let pushed = journal.pushed().map(str::to_owned);
+        let wanted = pushed.clone().unwrap_or(journal.start_commit.clone());
+        if !wanted.is_empty() {
+            // If the branch is gone, the commit is looked for nevertheless.
+            let _ = self.fetch_branch(&journal.branch).await;
+            if self.main.commit(&wanted).await.is_err() {
+                journal.start_commit.clear();
+                return Ok(first_change.unwrap_or(valid));
+            }
+        }
+        let has_commits = next == Phase::Do || pushed.is_some();
+        Ok(match first_change {
+            Some(first) if !has_commits => first,
+            _ => valid,
+        })
+    }
+}
