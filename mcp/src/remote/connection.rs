@@ -1,14 +1,15 @@
 //! Connects to a server according to its configuration.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::Environment;
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, ClientServiceExt as _, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::time::timeout;
 
@@ -17,9 +18,11 @@ use crate::options::Asked;
 use crate::remote::answers::Answers;
 use crate::remote::cell::ServerCell;
 use crate::remote::client::Client;
+use crate::remote::credentials::Credentials;
 use crate::remote::error::{ErrorTail, ServerError};
 use crate::remote::name::clean_line;
 use crate::remote::notifications::Notifications;
+use crate::remote::oauth;
 use crate::remote::program::{self, ServerProcess};
 use crate::remote::revision::{Beginning, DISCOVERY_TIMEOUT, is_refusal};
 use crate::remote::sdk_messages;
@@ -31,6 +34,7 @@ use crate::sdk::SdkHost;
 pub(crate) struct ConnectOptions {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
+    pub(crate) credentials: Option<PathBuf>,
     pub(crate) host: Option<SdkHost>,
     pub(crate) asked: Option<Asked>,
 }
@@ -43,6 +47,8 @@ pub(crate) struct Connection {
     /// How it began.
     pub(crate) beginning: Beginning,
     pub(crate) answers: Answers,
+    /// Where its sign-in is kept, if it has one.
+    pub(crate) credentials: Option<Credentials>,
 }
 
 /// A server, and where it runs.
@@ -110,6 +116,12 @@ impl Connection {
         };
         let client = Client::new(answers.clone(), notifications.clone(), beginning);
         let (mut process, mode) = (None, beginning.mode());
+        let credentials = match &config.transport {
+            Transport::Http(address) | Transport::Sse(address) => {
+                oauth::credentials(address, options.credentials.as_deref())
+            }
+            Transport::Stdio(_) | Transport::Sdk => None,
+        };
         let served = match &config.transport {
             Transport::Stdio(program) => {
                 let cell = cell.map(|cell| &**cell);
@@ -131,11 +143,23 @@ impl Connection {
                     .collect();
                 let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .custom_headers(headers);
-                let transport = StreamableHttpClientTransport::with_client(http, config);
-                client.serve_with_lifecycle(transport, mode).await
+                match tokens(address, options, credentials.as_ref()).await? {
+                    Some(manager) => {
+                        let http = AuthClient::new(http, manager);
+                        let transport = StreamableHttpClientTransport::with_client(http, config);
+                        client.serve_with_lifecycle(transport, mode).await
+                    }
+                    None => {
+                        let transport = StreamableHttpClientTransport::with_client(http, config);
+                        client.serve_with_lifecycle(transport, mode).await
+                    }
+                }
             }
             Transport::Sse(address) => {
-                let (url, http, headers) = http_client(address, &options.http)?;
+                let (url, http, mut headers) = http_client(address, &options.http)?;
+                if let Some(manager) = tokens(address, options, credentials.as_ref()).await? {
+                    headers.insert(AUTHORIZATION, bearer(&manager).await?);
+                }
                 let (sink, stream) = sse::messages(http, url, headers, &error_tail)
                     .await
                     .map_err(|error| error_tail.explain(error))?;
@@ -166,6 +190,7 @@ impl Connection {
                     exit,
                     beginning,
                     answers,
+                    credentials,
                 });
             }
             Err(error) => error,
@@ -173,6 +198,27 @@ impl Connection {
         let has_status = matches!(config.transport, Transport::Http(_));
         Err(exit.failure(error, has_status).await)
     }
+}
+
+async fn tokens(
+    address: &Address,
+    options: &ConnectOptions,
+    credentials: Option<&Credentials>,
+) -> Result<Option<AuthorizationManager>, ServerError> {
+    match credentials {
+        Some(credentials) => oauth::tokens(address, &options.http, credentials).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns the header with a token that is valid now.
+async fn bearer(manager: &AuthorizationManager) -> Result<HeaderValue, ServerError> {
+    let token = manager.get_access_token().await;
+    let token = token.map_err(|_| ServerError::NeedsAuth { scope: None })?;
+    let header = HeaderValue::try_from(format!("Bearer {token}"));
+    let mut header = header.map_err(|_| ServerError::NeedsAuth { scope: None })?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 /// Returns the URI of the working directory.

@@ -9,7 +9,7 @@ use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, Transport};
 use crate::options::Options;
 use crate::remote::cell::ServerCell;
 use crate::remote::connection::{ConnectOptions, Connection, Place};
@@ -18,6 +18,7 @@ use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
 use crate::remote::listing::{self, ToolListing};
 use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
+use crate::remote::oauth;
 use crate::remote::revision::{self, Beginning, LIST_INTERVAL};
 use crate::remote::tool::RemoteTool;
 
@@ -48,6 +49,7 @@ impl Shared {
         let connect_options = ConnectOptions {
             environment: options.environment.clone(),
             http: options.http.clone(),
+            credentials: options.credentials.clone(),
             host: options.host.clone(),
             asked: options.asked.clone(),
         };
@@ -204,8 +206,8 @@ impl Server {
         let (mut state, error) = match &*self.state.borrow() {
             LinkState::Connecting => (ServerState::Pending, None),
             LinkState::Connected(_) => (ServerState::Connected, None),
-            LinkState::Failed(error @ ServerError::NeedsAuth) => {
-                (ServerState::NeedsAuth, Some(error.to_string()))
+            LinkState::Failed(error @ ServerError::NeedsAuth { .. }) => {
+                (ServerState::NeedsAuth, Some(error.of_server(&self.name)))
             }
             LinkState::Failed(error) => (ServerState::Failed, Some(error.to_string())),
         };
@@ -240,7 +242,12 @@ impl Server {
             });
         let connection = match started {
             Ok(connection) => connection,
-            Err(error) => return (None, error),
+            Err(error) => {
+                if let ServerError::NeedsAuth { scope } = &error {
+                    self.note(scope.as_deref(), shared);
+                }
+                return (None, error);
+            }
         };
         let since = Instant::now();
         let error = self.watch(connection, shared).await;
@@ -265,9 +272,22 @@ impl Server {
                 peer: peer.clone(),
                 notifications: connection.notifications.clone(),
                 answers: connection.answers.clone(),
+                credentials: connection.credentials.clone(),
             }));
         shared.mark_changed();
         Ok(connection)
+    }
+
+    /// Notes the scopes that the server wants.
+    fn note(&self, scope: Option<&str>, shared: &Shared) {
+        let file = shared.options.credentials.as_deref();
+        let credentials = match &self.config.transport {
+            Transport::Http(address) | Transport::Sse(address) => oauth::credentials(address, file),
+            Transport::Stdio(_) | Transport::Sdk => None,
+        };
+        if let Some(credentials) = credentials {
+            oauth::note(scope, &self.name, &credentials);
+        }
     }
 
     /// Follows changes of the list of tools until the connection ends; returns why it ended.

@@ -6,6 +6,8 @@ mod address;
 mod bad;
 mod contents;
 mod host;
+mod issuer;
 mod life;
 mod revisions;
+mod sign_in;
 mod world;
