@@ -69,7 +69,9 @@ function input(schema) {
 function calls(tools) {
   const name = (own) => `mcp__c__${own}`;
   if (context.toolCalls) {
-    return context.toolCalls.map((call) => ({ name: name(call.name), input: call.arguments }));
+    // A null is no value of these schemas, so a model cannot give one; what is left out means the same.
+    const given = (input) => Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null));
+    return context.toolCalls.map((call) => ({ name: name(call.name), input: given(call.arguments) }));
   }
   const own = tools.filter((tool) => tool.server === "c");
   return own.map((tool) => {

@@ -62,7 +62,7 @@ pub(crate) struct Place<'a> {
 
 /// Reason why a connection could not begin.
 enum Failure {
-    /// The server answered with an error.
+    /// The server does not know this way to begin.
     Refused(ServerError),
     Other(ServerError),
 }
@@ -82,15 +82,31 @@ pub(crate) struct ExitReport {
 }
 
 impl Connection {
-    /// Connects to the server and initializes the protocol. A server that refuses the handshake is asked again without.
+    /// Connects to the server and initializes the protocol, as it began before if that is known. A server over HTTP is
+    /// asked without a handshake first, others with one; then the other way is tried.
     pub(crate) async fn connect(
         place: Place<'_>,
         options: &ConnectOptions,
-        beginning: Beginning,
+        known: Option<Beginning>,
     ) -> Result<Self, ServerError> {
+        let is_web = matches!(place.config.transport, Transport::Http(_));
+        if is_web && known != Some(Beginning::Handshake) {
+            let first = Self::attempt(place, options, Beginning::Discovery);
+            match timeout(DISCOVERY_TIMEOUT, first).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                // What it knows is the handshake, if anything.
+                Ok(Err(Failure::Refused(_) | Failure::Other(ServerError::Transient(_))))
+                | Err(_) => {}
+                Ok(Err(Failure::Other(error))) => return Err(error),
+            }
+        }
+        let beginning = match known.filter(|_| !is_web) {
+            Some(known) => known,
+            None => Beginning::Handshake,
+        };
         match Self::attempt(place, options, beginning).await {
             Ok(connection) => Ok(connection),
-            Err(Failure::Refused(error)) if beginning == Beginning::Handshake => {
+            Err(Failure::Refused(error)) if beginning == Beginning::Handshake && !is_web => {
                 let second = Self::attempt(place, options, Beginning::Discovery);
                 match timeout(DISCOVERY_TIMEOUT, second).await {
                     Ok(Ok(connection)) => Ok(connection),
@@ -195,8 +211,7 @@ impl Connection {
             }
             Err(error) => error,
         };
-        let has_status = matches!(config.transport, Transport::Http(_));
-        Err(exit.failure(error, has_status).await)
+        Err(exit.failure(error).await)
     }
 }
 
@@ -234,9 +249,9 @@ impl ExitReport {
             .await
     }
 
-    /// Returns why a connection could not begin. Over HTTP (`has_status`) a server may refuse it by the status.
-    async fn failure(self, error: ClientInitializeError, has_status: bool) -> Failure {
-        let is_refusal = is_refusal(&error, has_status);
+    /// Returns why a connection could not begin.
+    async fn failure(self, error: ClientInitializeError) -> Failure {
+        let is_refusal = is_refusal(&error);
         let error = match error {
             ClientInitializeError::JsonRpcError(error) => {
                 ServerError::transient(clean_line(&error.message, 500))

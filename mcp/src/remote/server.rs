@@ -75,7 +75,7 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
     /// How it begins connections, once known.
-    beginning: Mutex<Beginning>,
+    beginning: Mutex<Option<Beginning>>,
     /// Its sandbox, if it runs in one.
     cell: Option<Arc<ServerCell>>,
     state: watch::Sender<LinkState>,
@@ -137,7 +137,7 @@ impl Server {
             cell: cell.map(Arc::new),
             name,
             config,
-            beginning: Mutex::new(Beginning::Handshake),
+            beginning: Mutex::new(None),
             state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
             is_off: AtomicBool::new(false),
@@ -262,7 +262,7 @@ impl Server {
             cell: self.cell.as_ref(),
         };
         let connection = Connection::connect(place, &shared.connect_options, beginning).await?;
-        *lock(&self.beginning) = connection.beginning;
+        *lock(&self.beginning) = Some(connection.beginning);
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
-use rmcp::ServiceExt as _;
+use rmcp::service::ClientServiceExt as _;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::{
     AuthorizationManager, AuthorizationMetadata, AuthorizationMetadataSource, OAuthClientConfig,
@@ -21,6 +21,7 @@ use crate::remote::credentials::{Credentials, Entry};
 use crate::remote::name::clean_line;
 use crate::remote::oauth;
 use crate::remote::redirect::{Redirect, code, value};
+use crate::remote::revision::Beginning;
 
 /// Time for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -136,21 +137,28 @@ impl SignInPlace {
     async fn challenge(&self) -> Result<Option<String>, String> {
         let client =
             ah_http::client(&self.http, &self.address.url).map_err(|error| error.to_string())?;
-        let config = StreamableHttpClientTransportConfig::with_uri(&*self.address.url);
-        let transport = StreamableHttpClientTransport::with_client(client, config);
-        let begun = timeout(PATIENCE, ().serve(transport)).await;
-        match begun.map_err(|_| "the server does not answer".to_owned())? {
-            Ok(server) => {
-                let listed = timeout(PATIENCE, server.list_tools(None)).await;
-                let refusal = listed.ok().and_then(Result::err);
-                Ok(refusal.and_then(|error| error.auth_challenge().map(str::to_owned)))
+        for beginning in [Beginning::Discovery, Beginning::Handshake] {
+            let config = StreamableHttpClientTransportConfig::with_uri(&*self.address.url);
+            let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+            let begun = timeout(
+                PATIENCE,
+                ().serve_with_lifecycle(transport, beginning.mode()),
+            );
+            let begun = begun.await.map_err(|_| "the server does not answer");
+            let refusal = match begun? {
+                Ok(server) => {
+                    let listed = timeout(PATIENCE, server.list_tools(None)).await;
+                    let refusal = listed.ok().and_then(Result::err);
+                    return Ok(refusal.and_then(|error| error.auth_challenge().map(str::to_owned)));
+                }
+                Err(error) => error.auth_challenge().map(str::to_owned),
+            };
+            if refusal.is_some() {
+                return Ok(refusal);
             }
-            Err(error) => match error.auth_challenge() {
-                Some(challenge) => Ok(Some(challenge.to_owned())),
-                // One of another transport or revision may say nothing here, and offer a sign-in all the same.
-                None => Ok(None),
-            },
         }
+        // One of another transport says nothing here, and may offer a sign-in all the same.
+        Ok(None)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::workspace::{COMMAND_LINE, built, root, run};
 
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+/// Oldest Node that the suite runs on.
+const OLDEST_NODE: u32 = 22;
 /// Revisions whose requirements are met; each names its scenarios.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
@@ -52,7 +54,7 @@ pub fn test(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the Node that was installed with the suite.
+/// Returns the Node that was installed with the suite; where none is published, the one of the system.
 fn node(folder: &Path) -> Result<PathBuf> {
     let (system, machine) = match (std::env::consts::OS, std::env::consts::ARCH) {
         ("macos", machine) => ("darwin", machine),
@@ -64,8 +66,16 @@ fn node(folder: &Path) -> Result<PathBuf> {
         other => other,
     };
     let node = folder.join(format!("node_modules/node-{system}-{machine}/bin/node"));
-    if !node.exists() {
-        bail!("no Node for {system} on {machine} is pinned");
+    if node.exists() {
+        return Ok(node);
     }
-    Ok(node)
+    let version = cache::node_version()?;
+    let major = version.trim_start_matches('v').split('.').next();
+    if major
+        .and_then(|it| it.parse().ok())
+        .is_none_or(|it: u32| it < OLDEST_NODE)
+    {
+        bail!("node is {}, and {OLDEST_NODE} is needed", version.trim());
+    }
+    Ok(PathBuf::from("node"))
 }
