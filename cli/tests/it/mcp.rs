@@ -4,6 +4,7 @@ mod added;
 mod installed;
 mod outside;
 mod real;
+mod sign_in;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::mcp::McpScript;

@@ -6,7 +6,6 @@ mod address;
 mod bad;
 mod contents;
 mod host;
-mod issuer;
 mod life;
 mod revisions;
 mod sign_in;

@@ -5,14 +5,30 @@ use std::path::PathBuf;
 
 use ah_conversation::ServerState;
 use ah_mcp::{Address, SignIn, SignInPlace, SignInSettings, SignedIn};
+use ah_testkit::issuer::Site;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::issuer::{Site, encoded, parameter};
 use crate::world::{World, show};
+
+/// Returns a parameter of an address.
+fn parameter(address: &str, name: &str) -> Option<String> {
+    let address = Url::parse(address).unwrap();
+    let mut all = address.query_pairs();
+    all.find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+/// Returns `text` as a part of a query.
+fn encoded(text: &str) -> String {
+    let mut url = Url::parse("http://x").unwrap();
+    url.query_pairs_mut().append_key_only(text);
+    url.query().unwrap().to_owned()
+}
 
 /// A server and its issuer, which are one site, and a file for credentials.
 struct Case {

@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use reqwest::Url;
 use serde_json::{Value, json};
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// Path with the query.
     pub path: String,
     headers: Vec<(String, String)>,
+    /// Body.
     pub body: String,
 }
 
 impl Request {
+    /// Returns a header by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.iter();
         all.find(|(known, _)| known == name)
@@ -41,6 +43,12 @@ pub struct Site {
 }
 
 impl Site {
+    /// Starts it on a port of its own.
+    ///
+    /// # Panics
+    ///
+    /// If there is no free port.
+    #[expect(clippy::unwrap_used, reason = "tests may fail loudly")]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -55,6 +63,7 @@ impl Site {
         Self { base, state }
     }
 
+    /// Returns the address of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
@@ -68,36 +77,35 @@ impl Site {
             .insert(key.to_owned(), value);
     }
 
+    /// Returns all requests so far.
     pub fn all(&self) -> Vec<Request> {
-        self.state.lock().unwrap().seen.clone()
+        lock(&self.state).seen.clone()
     }
 
+    /// Returns the requests of a path.
     pub fn seen(&self, path: &str) -> Vec<Request> {
         let mut seen = self.all();
         seen.retain(|request| request.path == path);
         seen
     }
 
+    /// Returns the last request of a path.
+    ///
+    /// # Panics
+    ///
+    /// If there was none.
+    #[expect(clippy::unwrap_used, reason = "tests may fail loudly")]
     pub fn last(&self, path: &str) -> Request {
         self.seen(path).pop().unwrap()
     }
 }
 
-/// Returns a parameter of an address.
-pub fn parameter(address: &str, name: &str) -> Option<String> {
-    let address = Url::parse(address).unwrap();
-    let mut all = address.query_pairs();
-    all.find(|(key, _)| key == name)
-        .map(|(_, value)| value.into_owned())
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns `text` as a part of a query.
-pub fn encoded(text: &str) -> String {
-    let mut url = Url::parse("http://x").unwrap();
-    url.query_pairs_mut().append_key_only(text);
-    url.query().unwrap().to_owned()
-}
-
+/// Answers one request.
+#[expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 fn serve(mut stream: TcpStream, base: &str, state: &Mutex<State>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
@@ -126,7 +134,7 @@ fn serve(mut stream: TcpStream, base: &str, state: &Mutex<State>) {
     let mut body = vec![0; length];
     lines.read_exact(&mut body).unwrap();
     request.body = String::from_utf8(body).unwrap();
-    let mut state = state.lock().unwrap();
+    let mut state = lock(state);
     state.seen.push(request.clone());
     let (status, more, body) = state.answer(&request, is_post, base);
     drop(state);
@@ -155,6 +163,20 @@ impl State {
             return (307, format!("Location: {to}\r\n"), Value::Null);
         }
         let json = |value| (200, String::new(), value);
+        // The user agrees at once.
+        if let Some(query) = path.strip_prefix("/authorize?") {
+            let value = |name: &str| {
+                let mut all = query.split('&').filter_map(|part| part.split_once('='));
+                all.find(|(key, _)| *key == name)
+                    .map_or("", |(_, value)| value)
+            };
+            let back = value("redirect_uri")
+                .replace("%3A", ":")
+                .replace("%2F", "/");
+            let issuer = base.replace(':', "%3A").replace('/', "%2F");
+            let to = format!("{back}?code=the-code&state={}&iss={issuer}", value("state"));
+            return (302, format!("Location: {to}\r\n"), Value::Null);
+        }
         match path {
             "/.well-known/oauth-protected-resource/mcp" => json(json!({
                 "resource": self.said("resource", json!(format!("{base}/mcp"))),
@@ -172,7 +194,7 @@ impl State {
                 "client_id_metadata_document_supported": true,
             })),
             "/register" => {
-                let asked: Value = serde_json::from_str(&request.body).unwrap();
+                let asked: Value = serde_json::from_str(&request.body).unwrap_or_default();
                 let redirects = &asked["redirect_uris"];
                 json(json!({"client_id": "registered", "redirect_uris": redirects}))
             }
@@ -209,7 +231,7 @@ impl State {
             let refusal = format!("WWW-Authenticate: Bearer {metadata}, scope=\"read\"\r\n");
             return (401, refusal, Value::Null);
         }
-        let call: Value = serde_json::from_str(&request.body).unwrap();
+        let call: Value = serde_json::from_str(&request.body).unwrap_or_default();
         let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
         let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
         let result = match (call["method"].as_str(), call["params"]["name"].as_str()) {
