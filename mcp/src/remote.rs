@@ -15,6 +15,7 @@ mod notifications;
 mod oauth;
 mod overview;
 mod program;
+mod prompts;
 mod redirect;
 mod resources;
 mod result;

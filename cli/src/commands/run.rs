@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
 use ah::confinement::SandboxProbe;
-use ah::expand::expand;
+use ah::expand::{Expanded, expand};
 use ah::place::SessionLocation;
+use ah::served;
 use ah::{Opened, mentions, open};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
@@ -191,13 +192,37 @@ async fn show(
         session.close("other").await?;
         return Ok(0);
     }
+    let blocks = with_served(&opened, expanded, blocks, config).await?;
     finish(opened, blocks, &outlet, config.interface, signals).await
+}
+
+/// Returns the blocks of a prompt with what it takes from MCP servers, for which it waits if it names one.
+async fn with_served(
+    opened: &Opened,
+    expanded: Expanded,
+    blocks: Vec<ContentBlock>,
+    config: &Config,
+) -> Result<Vec<ContentBlock>, Error> {
+    let servers = opened.session.tools().servers();
+    let Some(known) = servers.filter(|_| expanded.is_as_typed) else {
+        return Ok(blocks);
+    };
+    if served::is_meant(&expanded.text, config) || expanded.text.contains('@') {
+        known.ready(assemble::PATIENCE).await;
+    }
+    if let Some(called) = served::expand(&expanded.text, servers).await? {
+        return mentions::blocks(&called, "", Vec::new(), config);
+    }
+    let mut all = served::resources(&expanded, servers, config).await;
+    all.extend(blocks);
+    Ok(all)
 }
 
 /// Returns why a person's prompt is sent to no model: it looks like a command that does not exist.
 fn unknown(text: &str, skill: Option<&str>, config: &Config) -> Option<String> {
     let is_own = config.interface == Interface::Native && skill.is_none();
-    repl::unknown_command(text, config).filter(|_| is_own)
+    let is_served = served::is_meant(text, config);
+    repl::unknown_command(text, config).filter(|_| is_own && !is_served)
 }
 
 /// Runs the session and reports its end; returns the exit code.

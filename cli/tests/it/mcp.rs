@@ -1,6 +1,7 @@
 //! Runs with MCP servers that are shell scripts: the tools offered to the model, their results, and cleanup.
 
 mod added;
+mod at_hand;
 mod installed;
 mod outside;
 mod real;

@@ -1,10 +1,11 @@
 //! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ah_conversation::{ServerState, ServerStatus, Software};
+use ah_conversation::{ServerPrompt, ServerState, ServerStatus, Software};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -19,6 +20,7 @@ use crate::remote::listing::{self, ToolListing};
 use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
 use crate::remote::oauth;
+use crate::remote::prompts;
 use crate::remote::revision::{self, Beginning, LIST_INTERVAL};
 use crate::remote::tool::RemoteTool;
 
@@ -34,6 +36,8 @@ const RECONNECT_DELAYS: [Duration; 7] = [
 ];
 /// Uptime after which the end of a connection resets the number of failures.
 const STEADY: Duration = Duration::from_secs(60);
+/// Time for the list of prompts.
+const PROMPTS_PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_INSTRUCTIONS: usize = 2_048;
 
 /// State shared by all servers of a session.
@@ -92,6 +96,7 @@ struct Offer {
     software: Option<Software>,
     instructions: String,
     has_resources: bool,
+    prompts: Vec<ServerPrompt>,
 }
 
 /// Waits until each server is connected or has failed.
@@ -190,6 +195,10 @@ impl Server {
         self.offer().instructions.clone()
     }
 
+    pub(crate) fn prompts(&self) -> Vec<ServerPrompt> {
+        self.offer().prompts.clone()
+    }
+
     pub(crate) fn tools(&self) -> Vec<Arc<RemoteTool>> {
         self.offer().tools.clone()
     }
@@ -267,6 +276,8 @@ impl Server {
         check_version(peer.peer_info().as_deref())?;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
         self.publish(peer.peer_info().as_deref(), listing, shared);
+        let prompts = prompts::list(peer, &self.name, PROMPTS_PATIENCE).await;
+        self.offer().prompts = prompts;
         self.state
             .send_replace(LinkState::Connected(ConnectedServer {
                 peer: peer.clone(),
@@ -348,7 +359,9 @@ impl Server {
                     cell: self.cell.clone(),
                 })
             });
+            let prompts = mem::take(&mut offer.prompts);
             *offer = Offer {
+                prompts,
                 tools: tools.collect(),
                 listing,
                 software,
