@@ -78,7 +78,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Some(Ok(python)) => litellm::test(&python)?,
     }
     match is_fetched.then(conformance::install) {
-        None => left_out.push("conformance (a download of 450 MB; use `--all`)".to_owned()),
+        None => left_out.push("conformance (a download of 250 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("conformance ({missing:#})")),
         Some(Ok(folder)) => conformance::test(&folder)?,
     }
