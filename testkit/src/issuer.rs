@@ -70,11 +70,7 @@ impl Site {
 
     /// Has it say something instead of the usual; null undoes it.
     pub fn set(&self, key: &str, value: Value) {
-        self.state
-            .lock()
-            .unwrap()
-            .said
-            .insert(key.to_owned(), value);
+        lock(&self.state).said.insert(key.to_owned(), value);
     }
 
     /// Returns all requests so far.
