@@ -163,13 +163,8 @@ pub async fn session(
         &frontend,
         inputs.hooks,
     );
-    let options = server_options(
-        (inputs.host, inputs.has_person),
-        &hooks,
-        &frontend,
-        config,
-        inputs.sandbox,
-    );
+    let asked = (inputs.host, inputs.has_person);
+    let options = server_options(asked, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
     #[cfg(feature = "otel")]

@@ -9,7 +9,9 @@ use ah_config::{Config, Error};
 use ah_conversation::{ContentBlock, NOTE, Servers};
 use serde_json::Value;
 
+use crate::assemble::PATIENCE;
 use crate::expand::{Expanded, Ruled};
+use crate::mentions;
 use crate::pictures::words;
 
 /// Most bytes of one resource; the model has a tool for the rest.
@@ -41,6 +43,31 @@ pub async fn expand(
         text,
         ..Expanded::default()
     }))
+}
+
+/// Returns the blocks of a prompt with what it takes from servers, for which it waits if it may name one.
+///
+/// # Errors
+///
+/// As for [`expand`] and [`mentions::blocks`].
+pub async fn with(
+    servers: Option<&Arc<dyn Servers>>,
+    prompt: &Expanded,
+    blocks: Vec<ContentBlock>,
+    config: &Config,
+) -> Result<Vec<ContentBlock>, Error> {
+    let Some(known) = servers.filter(|_| prompt.is_as_typed) else {
+        return Ok(blocks);
+    };
+    if is_meant(&prompt.text, config) || prompt.text.contains('@') {
+        known.ready(PATIENCE).await;
+    }
+    if let Some(called) = expand(&prompt.text, servers).await? {
+        return mentions::blocks(&called, "", Vec::new(), config);
+    }
+    let mut all = resources(prompt, servers, config).await;
+    all.extend(blocks);
+    Ok(all)
 }
 
 /// Returns whether `typed` is called like a prompt of a configured server, which may still be starting.

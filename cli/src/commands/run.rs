@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
 use ah::confinement::SandboxProbe;
-use ah::expand::{Expanded, expand};
+use ah::expand::expand;
 use ah::place::SessionLocation;
 use ah::served;
 use ah::{Opened, mentions, open};
@@ -192,30 +192,9 @@ async fn show(
         session.close("other").await?;
         return Ok(0);
     }
-    let blocks = with_served(&opened, expanded, blocks, config).await?;
-    finish(opened, blocks, &outlet, config.interface, signals).await
-}
-
-/// Returns the blocks of a prompt with what it takes from MCP servers, for which it waits if it names one.
-async fn with_served(
-    opened: &Opened,
-    expanded: Expanded,
-    blocks: Vec<ContentBlock>,
-    config: &Config,
-) -> Result<Vec<ContentBlock>, Error> {
     let servers = opened.session.tools().servers();
-    let Some(known) = servers.filter(|_| expanded.is_as_typed) else {
-        return Ok(blocks);
-    };
-    if served::is_meant(&expanded.text, config) || expanded.text.contains('@') {
-        known.ready(assemble::PATIENCE).await;
-    }
-    if let Some(called) = served::expand(&expanded.text, servers).await? {
-        return mentions::blocks(&called, "", Vec::new(), config);
-    }
-    let mut all = served::resources(&expanded, servers, config).await;
-    all.extend(blocks);
-    Ok(all)
+    let blocks = served::with(servers, &expanded, blocks, config).await?;
+    finish(opened, blocks, &outlet, config.interface, signals).await
 }
 
 /// Returns why a person's prompt is sent to no model: it looks like a command that does not exist.

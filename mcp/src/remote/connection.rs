@@ -7,7 +7,9 @@ use ah_conversation::Environment;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
-use rmcp::service::{ClientInitializeError, ClientServiceExt as _, RunningService};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService,
+};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -59,6 +61,9 @@ pub(crate) struct Place<'a> {
     /// Sandbox of its program.
     pub(crate) cell: Option<&'a Arc<ServerCell>>,
 }
+
+/// A connection, or why it could not begin.
+type Served = Result<RunningService<RoleClient, Client>, ClientInitializeError>;
 
 /// Reason why a connection could not begin.
 enum Failure {
@@ -152,24 +157,7 @@ impl Connection {
                 client.serve_with_lifecycle(streams, mode).await
             }
             Transport::Http(address) => {
-                let (url, http, headers) = http_client(address, &options.http)?;
-                let headers = headers
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect();
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .custom_headers(headers);
-                match tokens(address, options, credentials.as_ref()).await? {
-                    Some(manager) => {
-                        let http = AuthClient::new(http, manager);
-                        let transport = StreamableHttpClientTransport::with_client(http, config);
-                        client.serve_with_lifecycle(transport, mode).await
-                    }
-                    None => {
-                        let transport = StreamableHttpClientTransport::with_client(http, config);
-                        client.serve_with_lifecycle(transport, mode).await
-                    }
-                }
+                over_http(client, address, options, credentials.as_ref(), mode).await?
             }
             Transport::Sse(address) => {
                 let (url, http, mut headers) = http_client(address, &options.http)?;
@@ -213,6 +201,33 @@ impl Connection {
         };
         Err(exit.failure(error).await)
     }
+}
+
+/// Connects over streamable HTTP, with the user's tokens if there are any.
+async fn over_http(
+    client: Client,
+    address: &Address,
+    options: &ConnectOptions,
+    credentials: Option<&Credentials>,
+    mode: ClientLifecycleMode,
+) -> Result<Served, ServerError> {
+    let (url, http, headers) = http_client(address, &options.http)?;
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(headers.collect());
+    Ok(match tokens(address, options, credentials).await? {
+        Some(manager) => {
+            let http = AuthClient::new(http, manager);
+            let transport = StreamableHttpClientTransport::with_client(http, config);
+            client.serve_with_lifecycle(transport, mode).await
+        }
+        None => {
+            let transport = StreamableHttpClientTransport::with_client(http, config);
+            client.serve_with_lifecycle(transport, mode).await
+        }
+    })
 }
 
 async fn tokens(

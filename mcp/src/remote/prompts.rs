@@ -14,7 +14,6 @@ use tokio::time::timeout;
 
 use crate::remote::explain::explain;
 use crate::remote::name::{clean, clean_line};
-use crate::remote::server::{Server, Shared};
 
 const MOST_PAGES: usize = 16;
 const MOST_PROMPTS: usize = 200;
@@ -73,19 +72,18 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Vec<ServerPrompt> {
 
 /// Returns the text of a prompt.
 pub(crate) async fn get(
-    server: &Server,
+    peer: &Peer<RoleClient>,
     name: &str,
     arguments: BTreeMap<String, String>,
-    shared: &Shared,
+    time_limit: Duration,
 ) -> Result<String, String> {
-    let peer = server.link().connected().await?.peer;
     let mut params = GetPromptRequestParams::new(name);
     if !arguments.is_empty() {
         let arguments = arguments.into_iter();
         let arguments = arguments.map(|(name, value)| (name, Value::String(value)));
         params = params.with_arguments(arguments.collect::<Map<_, _>>());
     }
-    let answer = timeout(shared.options.call_timeout, peer.get_prompt(params)).await;
+    let answer = timeout(time_limit, peer.get_prompt(params)).await;
     let answer = answer.map_err(|_| "the server did not respond in time")?;
     let answer = answer.map_err(|error| explain(&error))?;
     let parts = answer.messages.into_iter().map(|message| {

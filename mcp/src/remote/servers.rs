@@ -348,6 +348,8 @@ impl Servers for RemoteServers {
         name: &str,
         arguments: BTreeMap<String, String>,
     ) -> Result<String, String> {
-        prompts::get(&*self.one(server)?, name, arguments, &self.shared).await
+        let server = self.one(server)?.link().connected().await?;
+        let time_limit = self.shared.options.call_timeout;
+        prompts::get(&server.peer, name, arguments, time_limit).await
     }
 }

@@ -541,10 +541,8 @@ impl Host for Text {
         self.screen.rest();
         let (asked, size) = (question.clone(), self.screen.look.size);
         let ask = move || question::elicitation::ask(&asked, &mut Lines::of_process(size));
-        match tokio::task::spawn_blocking(ask).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => ElicitationAnswer::Cancel,
-        }
+        let answer = tokio::task::spawn_blocking(ask).await.map(Result::ok);
+        answer.ok().flatten().unwrap_or(ElicitationAnswer::Cancel)
     }
 
     async fn new_host(&self, host: &str) -> HostPermission {

@@ -10,7 +10,7 @@ mod tasks;
 
 use std::time::Instant;
 
-use ah_conversation::{EventKind, ExitReason, ServerPrompt, TaskUpdate};
+use ah_conversation::{EventKind, ExitReason, TaskUpdate};
 use ah_render::Palette;
 
 use super::activity::Activity;
@@ -69,16 +69,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Background(report) => background(app, &report, now),
-        Input::Prompts(prompts) => {
-            let about = |prompt: ServerPrompt| {
-                let text = format!("{} {}", prompt.hint(), prompt.description);
-                (prompt.command(), text.trim().to_owned())
-            };
-            app.suggestions.served = prompts.into_iter().map(about).collect();
-            if app.editor.text().starts_with('/') {
-                return key::suggest(app);
-            }
-        }
+        Input::Prompts(prompts) => return key::know_prompts(app, prompts),
         Input::Files(files) => {
             palette::add_files(app, &files);
             app.suggestions.files = Some(files);

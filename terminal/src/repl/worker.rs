@@ -197,10 +197,8 @@ impl SessionWorker {
         let Some(servers) = self.session.tools().servers() else {
             return;
         };
-        let version = servers.version();
-        if self.served != version {
-            let prompts = servers.prompts();
-            self.served = version;
+        let (version, prompts) = (servers.version(), servers.prompts());
+        if std::mem::replace(&mut self.served, version) != version {
             self.tell(Input::Prompts(prompts));
         }
     }
