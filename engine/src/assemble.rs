@@ -155,14 +155,8 @@ pub async fn session(
     let is_hosted = inputs.host.is_some();
     let (transcript, frontend) =
         hooks::transcript(store, config, is_hosted, frontend, warnings).await?;
-    let hooks = hooks::of(
-        store,
-        transcript,
-        config,
-        inputs.sandbox,
-        &frontend,
-        inputs.hooks,
-    );
+    let given = inputs.hooks;
+    let hooks = hooks::of(store, transcript, config, inputs.sandbox, &frontend, given);
     let asked = (inputs.host, inputs.has_person);
     let options = server_options(asked, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
