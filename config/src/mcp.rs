@@ -219,6 +219,11 @@ impl Config {
         Some(self.home.as_ref()?.join("servers"))
     }
 
+    /// Returns the file with the credentials of servers that the user has signed in to; `None` without a home.
+    pub fn server_credentials(&self) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join("server-credentials.json"))
+    }
+
     /// Returns the servers of the project that need hosts of which the user has not yet been asked. Servers outside the
     /// sandbox need no answer.
     pub fn open_servers(&self) -> Vec<OpenServer> {

@@ -1,6 +1,6 @@
 //! Port: MCP servers that offer tools and connect in their own time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::Tool;
+use crate::{Tool, neutralise, split_words};
 
 /// Servers that offer tools. They connect in the background and may be slow, end and come back while a session runs:
 /// only calls of their own tools and callers of [`ready`](Self::ready) wait for them.
@@ -65,6 +65,113 @@ pub trait Servers: Send + Sync {
     ///
     /// As for [`resources`](Self::resources), and if there is no such resource.
     async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Value>, String>;
+
+    /// Returns the prompts of the connected servers.
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        Vec::new()
+    }
+
+    /// Returns the text of a prompt with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// As for [`resources`](Self::resources), and if there is no such prompt.
+    async fn prompt(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        let _ = (name, arguments);
+        Err(format!("there is no MCP server `{server}`"))
+    }
+}
+
+/// A prompt of a server. Its names are the server's own; other texts are short and free of control characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerPrompt {
+    /// Name of the server.
+    pub server: String,
+    /// Name of the prompt.
+    pub name: String,
+    /// Description for lists.
+    pub description: String,
+    /// Its arguments.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// An argument of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptArgument {
+    /// Name.
+    pub name: String,
+    /// Description for lists.
+    pub description: String,
+    /// Whether the prompt needs it.
+    pub is_required: bool,
+}
+
+impl ServerPrompt {
+    /// Returns the name by which a user calls it after a slash, `server:prompt`; characters that such names do not have
+    /// are `_`.
+    pub fn command(&self) -> String {
+        let plain = |name: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            name.replace(|c: char| !is_plain(c), "_")
+        };
+        format!("{}:{}", plain(&self.server), plain(&self.name))
+    }
+
+    /// Returns what was typed after its name as its arguments: `NAME=VALUE`, and the others in order. The last one takes
+    /// all that is left.
+    ///
+    /// # Errors
+    ///
+    /// If a required one is missing; the text names all.
+    pub fn read(&self, typed: &str) -> Result<BTreeMap<String, String>, String> {
+        let mut values = BTreeMap::new();
+        let mut words: VecDeque<String> = split_words(typed).into();
+        let is_named = |word: &str, name: &str| {
+            word.split_once('=')
+                .is_some_and(|(before, _)| before == name)
+        };
+        for argument in &self.arguments {
+            let at = words.iter().position(|word| is_named(word, &argument.name));
+            if let Some((_, value)) = at
+                .and_then(|at| words.remove(at))
+                .as_deref()
+                .and_then(|word| word.split_once('='))
+            {
+                values.insert(argument.name.clone(), value.to_owned());
+            }
+        }
+        let mut open = { self.arguments.iter() }
+            .filter(|it| !values.contains_key(&it.name))
+            .collect::<VecDeque<_>>();
+        while let Some(argument) = open.pop_front() {
+            let value = match open.is_empty() {
+                true => Vec::from_iter(words.drain(..)).join(" "),
+                false => words.pop_front().unwrap_or_default(),
+            };
+            if !value.is_empty() {
+                values.insert(argument.name.clone(), value);
+            }
+        }
+        let is_missing = |it: &&PromptArgument| it.is_required && !values.contains_key(&it.name);
+        if { self.arguments.iter() }.any(|it| is_missing(&it)) {
+            return Err(format!("/{} needs: {}", self.command(), self.hint()));
+        }
+        Ok(values)
+    }
+
+    /// Returns its arguments for lists: `CITY [DAYS]`.
+    pub fn hint(&self) -> String {
+        let hints = self.arguments.iter().map(|it| match it.is_required {
+            true => it.name.to_uppercase(),
+            false => format!("[{}]", it.name.to_uppercase()),
+        });
+        neutralise(&hints.collect::<Vec<_>>().join(" ")).into_owned()
+    }
 }
 
 /// Result of setting servers.
@@ -178,6 +285,59 @@ impl ServerScope {
             Self::Project => "project",
             Self::Local => "local",
             Self::Dynamic => "dynamic",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_words_are_the_arguments_of_a_prompt() {
+        let argument = |name: &str, is_required| PromptArgument {
+            name: name.to_owned(),
+            description: String::new(),
+            is_required,
+        };
+        let prompt = ServerPrompt {
+            server: "a server".to_owned(),
+            name: "plan/trip".to_owned(),
+            description: String::new(),
+            arguments: vec![
+                argument("city", true),
+                argument("days", false),
+                argument("note", false),
+            ],
+        };
+        assert_eq!(prompt.command(), "a_server:plan_trip");
+        assert_eq!(prompt.hint(), "CITY [DAYS] [NOTE]");
+        for (typed, expected) in [
+            ("Rome", Ok(vec![("city", "Rome")])),
+            (
+                "'New York' 3",
+                Ok(vec![("city", "New York"), ("days", "3")]),
+            ),
+            (
+                "Rome 3 by train, please",
+                Ok(vec![
+                    ("city", "Rome"),
+                    ("days", "3"),
+                    ("note", "by train, please"),
+                ]),
+            ),
+            ("note=x=y Rome", Ok(vec![("city", "Rome"), ("note", "x=y")])),
+            (
+                "days=3",
+                Err("/a_server:plan_trip needs: CITY [DAYS] [NOTE]"),
+            ),
+            ("", Err("/a_server:plan_trip needs: CITY [DAYS] [NOTE]")),
+        ] {
+            let expected = expected.map_err(str::to_owned).map(|pairs: Vec<_>| {
+                let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+                pairs.into_iter().map(owned).collect()
+            });
+            assert_eq!(prompt.read(typed), expected, "{typed}");
         }
     }
 }

@@ -155,15 +155,10 @@ pub async fn session(
     let is_hosted = inputs.host.is_some();
     let (transcript, frontend) =
         hooks::transcript(store, config, is_hosted, frontend, warnings).await?;
-    let hooks = hooks::of(
-        store,
-        transcript,
-        config,
-        inputs.sandbox,
-        &frontend,
-        inputs.hooks,
-    );
-    let options = server_options(inputs.host, &hooks, &frontend, config, inputs.sandbox);
+    let given = inputs.hooks;
+    let hooks = hooks::of(store, transcript, config, inputs.sandbox, &frontend, given);
+    let asked = (inputs.host, inputs.has_person);
+    let options = server_options(asked, &hooks, &frontend, config, inputs.sandbox);
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
     #[cfg(feature = "otel")]
@@ -182,15 +177,16 @@ pub async fn session(
     Ok((ports, tools, settings))
 }
 
-/// Returns the options of MCP servers; what they ask the user goes to the hooks and to the host of an Agent SDK.
+/// Returns the options of MCP servers; what they ask the user goes to the hooks, and to the host of an Agent SDK or to the
+/// person at the terminal.
 fn server_options(
-    host: Option<SdkHost>,
+    (host, has_person): (Option<SdkHost>, bool),
     hooks: &Hooks,
     frontend: &Arc<dyn Frontend>,
     config: &Config,
     sandbox_status: &SandboxStatus,
 ) -> ah_mcp::Options {
-    let is_answered = host.is_some() || hooks.has(HookEvent::Elicitation);
+    let is_answered = host.is_some() || has_person || hooks.has(HookEvent::Elicitation);
     let asked = || HookedElicitations::new(hooks.clone(), frontend.clone());
     ah_mcp::Options {
         host,

@@ -53,6 +53,7 @@ pub mod plugins;
 mod query;
 #[cfg(feature = "sqlite")]
 pub mod serve;
+pub mod served;
 #[cfg(feature = "sqlite")]
 pub mod session_folders;
 #[cfg(feature = "sqlite")]

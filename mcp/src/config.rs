@@ -30,6 +30,9 @@ pub struct ServerEntry {
     /// Headers of every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
+    /// How the user signs in to a server with a URL.
+    #[serde(default)]
+    pub oauth: SignInSettings,
     /// Name of a server of type `sdk` within its host program.
     pub name: Option<String>,
     /// Call timeout in milliseconds, restarted by each progress notification.
@@ -43,6 +46,22 @@ pub struct ServerEntry {
     /// Source of the entry.
     #[serde(skip)]
     pub scope: ServerScope,
+}
+
+/// How the user signs in to a server. Most servers need none of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SignInSettings {
+    /// Name by which the issuer knows this program, if the user has registered it.
+    pub client_id: Option<String>,
+    /// Secret that belongs to the name.
+    pub client_secret: Option<String>,
+    /// URL of a document that describes this program to issuers that take one in the place of a registration.
+    pub client_metadata_url: Option<String>,
+    /// Port of the loopback address that the browser returns to; any free one by default.
+    pub callback_port: Option<u16>,
+    /// Scopes to ask for, in the place of those that the server names.
+    pub scopes: Vec<String>,
 }
 
 /// Resolved configuration of a server.
@@ -90,12 +109,14 @@ pub struct Program {
 }
 
 /// URL and headers of a server over HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
     /// URL.
     pub url: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
+    /// How the user signs in.
+    pub sign_in: SignInSettings,
 }
 
 impl ServerEntry {
@@ -118,6 +139,13 @@ impl ServerEntry {
             Ok::<_, String>(Address {
                 url: expanded(self.url.as_ref().ok_or("it has no `url`")?)?,
                 headers: all(&self.headers)?,
+                sign_in: SignInSettings {
+                    client_id: self.oauth.client_id.as_ref().map(expanded).transpose()?,
+                    client_secret: { self.oauth.client_secret.as_ref() }
+                        .map(expanded)
+                        .transpose()?,
+                    ..self.oauth.clone()
+                },
             })
         };
         let mut needs = Needs::default();
@@ -258,6 +286,7 @@ mod tests {
         let address = || Address {
             url: "https://h.example/mcp".to_owned(),
             headers: BTreeMap::from([("x-team".to_owned(), "h.example".to_owned())]),
+            ..Address::default()
         };
         let url = json!({"url": "https://${HOST}/mcp", "headers": {"x-team": "${HOST}"}});
         let with_type = |kind: &str, mut entry: Value| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 /// Keys of an entry that mean the same here.
-const SAME: [&str; 5] = ["command", "args", "env", "url", "headers"];
+const SAME: [&str; 6] = ["command", "args", "env", "url", "headers", "oauth"];
 
 /// Returns the servers of a file by name: of `.mcp.json` and its like, of VS Code, Zed and opencode, or the one of a
 /// `server.json` of the MCP registry. Servers that are switched off are left out.

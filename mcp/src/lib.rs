@@ -14,10 +14,12 @@ mod options;
 mod remote;
 mod sdk;
 
-pub use config::{Address, Program, ServerConfig, ServerEntry, Transport};
+pub use config::{Address, Program, ServerConfig, ServerEntry, SignInSettings, Transport};
 pub use home::folder_name;
 pub use import::imported;
 pub use needs::Needs;
 pub use options::{Asked, Confined, Granted, Options};
 pub use remote::RemoteServers;
+#[cfg(feature = "client")]
+pub use remote::{SignIn, SignInPlace, SignedIn};
 pub use sdk::{SdkHost, SdkPipe};

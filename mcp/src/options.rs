@@ -18,6 +18,8 @@ pub struct Options {
     pub environment: Environment,
     /// HTTP client options for servers with a URL.
     pub http: ah_http::Options,
+    /// File with the credentials of servers that the user has signed in to; without it no one has.
+    pub credentials: Option<PathBuf>,
     /// Host of the servers of type `sdk`; `None` without a host program.
     pub host: Option<SdkHost>,
     /// Sandbox for child processes; `None` runs them with the user's permissions.

@@ -4,6 +4,7 @@
 
 pub mod bound;
 pub mod github;
+pub mod issuer;
 pub mod mcp;
 pub mod script;
 pub mod server;

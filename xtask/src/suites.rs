@@ -3,6 +3,7 @@
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
 pub mod cache;
+pub mod conformance;
 pub mod differential;
 mod features;
 pub mod github;
@@ -75,6 +76,11 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => left_out.push("litellm (a download of 750 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("litellm ({missing:#})")),
         Some(Ok(python)) => litellm::test(&python)?,
+    }
+    match is_fetched.then(conformance::install) {
+        None => left_out.push("conformance (a download of 250 MB; use `--all`)".to_owned()),
+        Some(Err(missing)) => left_out.push(format!("conformance ({missing:#})")),
+        Some(Ok(folder)) => conformance::test(&folder)?,
     }
     match is_fetched.then(programs::install) {
         None => left_out.push("programs (a download of 200 MB; use `--all`)".to_owned()),

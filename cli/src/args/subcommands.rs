@@ -420,6 +420,30 @@ pub enum McpAction {
         #[arg(long, value_enum, value_name = "SCOPE")]
         scope: Option<Scope>,
     },
+    /// Sign in to a server with a URL
+    Login {
+        /// Its name
+        name: String,
+        /// Scope to ask for, in the place of those that the server names
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// Print the address, and start no browser
+        #[arg(long)]
+        no_browser: bool,
+    },
+    /// Forget a sign-in
+    Logout {
+        /// Name of the server
+        name: String,
+    },
+    /// Show whether you are signed in to a server
+    Status {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
     /// Start a server and list its tools
     Test {
         /// Its name

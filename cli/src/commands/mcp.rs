@@ -4,6 +4,7 @@ mod add;
 mod ask;
 mod list;
 mod seen;
+mod sign_in;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -36,6 +37,13 @@ pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
         } => add(config, name, target, options),
         McpAction::Import { file, scope } => import(config, file, *scope),
         McpAction::Remove { name, scope } => remove(config, name, *scope),
+        McpAction::Login {
+            name,
+            scopes,
+            no_browser,
+        } => sign_in::login(config, name, scopes, *no_browser),
+        McpAction::Logout { name } => sign_in::logout(config, name),
+        McpAction::Status { name, json } => sign_in::status(config, name, *json),
     }
 }
 

@@ -10,6 +10,7 @@ use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
 use ah::confinement::SandboxProbe;
 use ah::expand::expand;
 use ah::place::SessionLocation;
+use ah::served;
 use ah::{Opened, mentions, open};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
@@ -191,13 +192,16 @@ async fn show(
         session.close("other").await?;
         return Ok(0);
     }
+    let servers = opened.session.tools().servers();
+    let blocks = served::with(servers, &expanded, blocks, config).await?;
     finish(opened, blocks, &outlet, config.interface, signals).await
 }
 
 /// Returns why a person's prompt is sent to no model: it looks like a command that does not exist.
 fn unknown(text: &str, skill: Option<&str>, config: &Config) -> Option<String> {
     let is_own = config.interface == Interface::Native && skill.is_none();
-    repl::unknown_command(text, config).filter(|_| is_own)
+    let is_served = served::is_meant(text, config);
+    repl::unknown_command(text, config).filter(|_| is_own && !is_served)
 }
 
 /// Runs the session and reports its end; returns the exit code.

@@ -1,9 +1,11 @@
 //! Runs with MCP servers that are shell scripts: the tools offered to the model, their results, and cleanup.
 
 mod added;
+mod at_hand;
 mod installed;
 mod outside;
 mod real;
+mod sign_in;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::mcp::McpScript;

@@ -8,6 +8,8 @@ use rmcp::model::{
     FormElicitationCapability, UrlElicitationCapability,
 };
 
+use serde_json::{Map, Value};
+
 use crate::options::Asked;
 
 /// Answers for one server.
@@ -32,14 +34,16 @@ impl Answers {
 
     /// Has a question answered; declined if nobody can be asked.
     pub(crate) async fn elicit(&self, question: ElicitRequestParams) -> ElicitResult {
+        let mut defaults = Map::new();
         let (message, wanted) = match question {
             ElicitRequestParams::FormElicitationParams {
                 message,
                 requested_schema,
                 ..
             } => {
-                let schema = serde_json::to_value(requested_schema);
-                (message, Wanted::Form(schema.unwrap_or_default()))
+                let schema = serde_json::to_value(requested_schema).unwrap_or_default();
+                defaults = self::defaults(&schema);
+                (message, Wanted::Form(schema))
             }
             ElicitRequestParams::UrlElicitationParams {
                 message,
@@ -60,7 +64,11 @@ impl Answers {
         };
         match host.elicitation(&question).await {
             ElicitationAnswer::Accept(None) => ElicitResult::new(ElicitationAction::Accept),
-            ElicitationAnswer::Accept(Some(content)) => {
+            ElicitationAnswer::Accept(Some(mut content)) => {
+                if let Value::Object(given) = &mut content {
+                    defaults.retain(|name, _| !given.contains_key(name));
+                    given.extend(defaults);
+                }
                 ElicitResult::new(ElicitationAction::Accept).with_content(content)
             }
             ElicitationAnswer::Decline => ElicitResult::new(ElicitationAction::Decline),
@@ -74,4 +82,14 @@ impl Answers {
             host.elicitation_complete(&self.server, id);
         }
     }
+}
+
+/// Returns the values of a form's fields that the user has left out.
+fn defaults(schema: &Value) -> Map<String, Value> {
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let with_default = fields.filter_map(|(name, field)| {
+        let default = field.get("default").filter(|value| !value.is_null())?;
+        Some((name.clone(), default.clone()))
+    });
+    with_default.collect()
 }

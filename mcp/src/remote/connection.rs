@@ -1,14 +1,17 @@
 //! Connects to a server according to its configuration.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::Environment;
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use rmcp::RoleClient;
-use rmcp::service::{ClientInitializeError, ClientServiceExt as _, RunningService};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService,
+};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::{AuthClient, AuthorizationManager};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::time::timeout;
 
@@ -17,9 +20,11 @@ use crate::options::Asked;
 use crate::remote::answers::Answers;
 use crate::remote::cell::ServerCell;
 use crate::remote::client::Client;
+use crate::remote::credentials::Credentials;
 use crate::remote::error::{ErrorTail, ServerError};
 use crate::remote::name::clean_line;
 use crate::remote::notifications::Notifications;
+use crate::remote::oauth;
 use crate::remote::program::{self, ServerProcess};
 use crate::remote::revision::{Beginning, DISCOVERY_TIMEOUT, is_refusal};
 use crate::remote::sdk_messages;
@@ -31,6 +36,7 @@ use crate::sdk::SdkHost;
 pub(crate) struct ConnectOptions {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
+    pub(crate) credentials: Option<PathBuf>,
     pub(crate) host: Option<SdkHost>,
     pub(crate) asked: Option<Asked>,
 }
@@ -43,6 +49,8 @@ pub(crate) struct Connection {
     /// How it began.
     pub(crate) beginning: Beginning,
     pub(crate) answers: Answers,
+    /// Where its sign-in is kept, if it has one.
+    pub(crate) credentials: Option<Credentials>,
 }
 
 /// A server, and where it runs.
@@ -54,9 +62,12 @@ pub(crate) struct Place<'a> {
     pub(crate) cell: Option<&'a Arc<ServerCell>>,
 }
 
+/// A connection, or why it could not begin.
+type Served = Result<RunningService<RoleClient, Client>, ClientInitializeError>;
+
 /// Reason why a connection could not begin.
 enum Failure {
-    /// The server answered with an error.
+    /// The server does not know this way to begin.
     Refused(ServerError),
     Other(ServerError),
 }
@@ -76,15 +87,31 @@ pub(crate) struct ExitReport {
 }
 
 impl Connection {
-    /// Connects to the server and initializes the protocol. A server that refuses the handshake is asked again without.
+    /// Connects to the server and initializes the protocol, as it began before if that is known. A server over HTTP is
+    /// asked without a handshake first, others with one; then the other way is tried.
     pub(crate) async fn connect(
         place: Place<'_>,
         options: &ConnectOptions,
-        beginning: Beginning,
+        known: Option<Beginning>,
     ) -> Result<Self, ServerError> {
+        let is_web = matches!(place.config.transport, Transport::Http(_));
+        if is_web && known != Some(Beginning::Handshake) {
+            let first = Self::attempt(place, options, Beginning::Discovery);
+            match timeout(DISCOVERY_TIMEOUT, first).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                // What it knows is the handshake, if anything.
+                Ok(Err(Failure::Refused(_) | Failure::Other(ServerError::Transient(_))))
+                | Err(_) => {}
+                Ok(Err(Failure::Other(error))) => return Err(error),
+            }
+        }
+        let beginning = match known.filter(|_| !is_web) {
+            Some(known) => known,
+            None => Beginning::Handshake,
+        };
         match Self::attempt(place, options, beginning).await {
             Ok(connection) => Ok(connection),
-            Err(Failure::Refused(error)) if beginning == Beginning::Handshake => {
+            Err(Failure::Refused(error)) if beginning == Beginning::Handshake && !is_web => {
                 let second = Self::attempt(place, options, Beginning::Discovery);
                 match timeout(DISCOVERY_TIMEOUT, second).await {
                     Ok(Ok(connection)) => Ok(connection),
@@ -110,6 +137,12 @@ impl Connection {
         };
         let client = Client::new(answers.clone(), notifications.clone(), beginning);
         let (mut process, mode) = (None, beginning.mode());
+        let credentials = match &config.transport {
+            Transport::Http(address) | Transport::Sse(address) => {
+                oauth::credentials(address, options.credentials.as_deref())
+            }
+            Transport::Stdio(_) | Transport::Sdk => None,
+        };
         let served = match &config.transport {
             Transport::Stdio(program) => {
                 let cell = cell.map(|cell| &**cell);
@@ -124,18 +157,13 @@ impl Connection {
                 client.serve_with_lifecycle(streams, mode).await
             }
             Transport::Http(address) => {
-                let (url, http, headers) = http_client(address, &options.http)?;
-                let headers = headers
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect();
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .custom_headers(headers);
-                let transport = StreamableHttpClientTransport::with_client(http, config);
-                client.serve_with_lifecycle(transport, mode).await
+                over_http(client, address, options, credentials.as_ref(), mode).await?
             }
             Transport::Sse(address) => {
-                let (url, http, headers) = http_client(address, &options.http)?;
+                let (url, http, mut headers) = http_client(address, &options.http)?;
+                if let Some(manager) = tokens(address, options, credentials.as_ref()).await? {
+                    headers.insert(AUTHORIZATION, bearer(&manager).await?);
+                }
                 let (sink, stream) = sse::messages(http, url, headers, &error_tail)
                     .await
                     .map_err(|error| error_tail.explain(error))?;
@@ -166,13 +194,61 @@ impl Connection {
                     exit,
                     beginning,
                     answers,
+                    credentials,
                 });
             }
             Err(error) => error,
         };
-        let has_status = matches!(config.transport, Transport::Http(_));
-        Err(exit.failure(error, has_status).await)
+        Err(exit.failure(error).await)
     }
+}
+
+/// Connects over streamable HTTP, with the user's tokens if there are any.
+async fn over_http(
+    client: Client,
+    address: &Address,
+    options: &ConnectOptions,
+    credentials: Option<&Credentials>,
+    mode: ClientLifecycleMode,
+) -> Result<Served, ServerError> {
+    let (url, http, headers) = http_client(address, &options.http)?;
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(headers.collect());
+    Ok(match tokens(address, options, credentials).await? {
+        Some(manager) => {
+            let http = AuthClient::new(http, manager);
+            let transport = StreamableHttpClientTransport::with_client(http, config);
+            client.serve_with_lifecycle(transport, mode).await
+        }
+        None => {
+            let transport = StreamableHttpClientTransport::with_client(http, config);
+            client.serve_with_lifecycle(transport, mode).await
+        }
+    })
+}
+
+async fn tokens(
+    address: &Address,
+    options: &ConnectOptions,
+    credentials: Option<&Credentials>,
+) -> Result<Option<AuthorizationManager>, ServerError> {
+    match credentials {
+        Some(credentials) => oauth::tokens(address, &options.http, credentials).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns the header with a token that is valid now.
+async fn bearer(manager: &AuthorizationManager) -> Result<HeaderValue, ServerError> {
+    let token = manager.get_access_token().await;
+    let token = token.map_err(|_| ServerError::NeedsAuth { scope: None })?;
+    let header = HeaderValue::try_from(format!("Bearer {token}"));
+    let mut header = header.map_err(|_| ServerError::NeedsAuth { scope: None })?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 /// Returns the URI of the working directory.
@@ -188,9 +264,9 @@ impl ExitReport {
             .await
     }
 
-    /// Returns why a connection could not begin. Over HTTP (`has_status`) a server may refuse it by the status.
-    async fn failure(self, error: ClientInitializeError, has_status: bool) -> Failure {
-        let is_refusal = is_refusal(&error, has_status);
+    /// Returns why a connection could not begin.
+    async fn failure(self, error: ClientInitializeError) -> Failure {
+        let is_refusal = is_refusal(&error);
         let error = match error {
             ClientInitializeError::JsonRpcError(error) => {
                 ServerError::transient(clean_line(&error.message, 500))

@@ -5,7 +5,9 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use rmcp::service::ClientInitializeError;
+use reqwest::Url;
+use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::auth::WWWAuthenticateParams;
 
 use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
@@ -17,7 +19,10 @@ const LAST_LINES: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerError {
     /// Credentials are missing or were refused.
-    NeedsAuth,
+    NeedsAuth {
+        /// Scopes that the server names.
+        scope: Option<String>,
+    },
     /// Retrying makes no difference.
     Permanent(String),
     /// A retry may succeed.
@@ -33,11 +38,19 @@ impl ServerError {
         Self::Transient(text.into())
     }
 
+    /// Returns the error of the server `name`, with what the user can do.
+    pub(crate) fn of_server(&self, name: &str) -> String {
+        match self {
+            Self::NeedsAuth { .. } => format!("{self}; `ah mcp login {name}` signs in"),
+            Self::Permanent(text) | Self::Transient(text) => text.clone(),
+        }
+    }
+
     /// Appends a text about the sandbox, which may be the cause.
     pub(crate) fn because(self, cause: &str) -> Self {
         let add = |text: String| format!("{text}; {cause}");
         match self {
-            Self::NeedsAuth => self,
+            Self::NeedsAuth { .. } => self,
             Self::Permanent(text) => Self::Permanent(add(text)),
             Self::Transient(text) => Self::Transient(add(text)),
         }
@@ -58,10 +71,29 @@ impl ServerError {
         Self::Transient(clean_line(&text, 500))
     }
 
+    /// Converts an error of a request.
+    pub(crate) fn of_request(error: &ServiceError) -> Self {
+        match error.auth_challenge() {
+            Some(challenge) => Self::refused(challenge),
+            None => Self::of(error),
+        }
+    }
+
+    /// Returns the error for a refusal over HTTP, with the header that says what is wanted.
+    fn refused(challenge: &str) -> Self {
+        // The address is only for relative URLs, which are not used.
+        let nowhere = Url::parse("http://localhost");
+        let scope = nowhere
+            .ok()
+            .and_then(|it| WWWAuthenticateParams::parse(challenge, &it).scope);
+        Self::NeedsAuth { scope }
+    }
+
     /// Converts an error of the initialization handshake.
     pub(crate) fn of_start(error: &ClientInitializeError) -> Self {
         match error {
-            error if error.is_authorization_required() => Self::NeedsAuth,
+            error if let Some(challenge) = error.auth_challenge() => Self::refused(challenge),
+            error if error.is_authorization_required() => Self::NeedsAuth { scope: None },
             ClientInitializeError::ConnectionClosed(_) => {
                 Self::transient("it closed the connection during initialization")
             }
@@ -74,7 +106,7 @@ impl ServerError {
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NeedsAuth => {
+            Self::NeedsAuth { .. } => {
                 f.write_str("authentication required: credentials are missing or were refused")
             }
             Self::Permanent(text) | Self::Transient(text) => f.write_str(text),

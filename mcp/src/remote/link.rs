@@ -10,6 +10,7 @@ use rmcp::service::Peer;
 use tokio::sync::watch;
 
 use crate::remote::answers::Answers;
+use crate::remote::credentials::Credentials;
 use crate::remote::error::ServerError;
 use crate::remote::notifications::Notifications;
 
@@ -38,6 +39,8 @@ pub(crate) struct ConnectedServer {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) notifications: Notifications,
     pub(crate) answers: Answers,
+    /// Where its sign-in is kept.
+    pub(crate) credentials: Option<Credentials>,
 }
 
 /// Watches the connection state of one server.
@@ -55,11 +58,20 @@ impl ServerLink {
         }
     }
 
+    /// Name of the server.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     /// Waits until the server is connected; the error is worded for the model and names the server.
     pub(crate) async fn connected(&self) -> Result<ConnectedServer, String> {
-        self.settled()
-            .await
-            .map_err(|error| format!("the MCP server `{}` is not available: {error}", self.server))
+        self.settled().await.map_err(|error| {
+            let reason = error.of_server(&self.server);
+            format!(
+                "the MCP server `{}` is not available: {reason}",
+                self.server
+            )
+        })
     }
 
     /// Waits until the server is connected or has failed.

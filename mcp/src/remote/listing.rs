@@ -68,7 +68,7 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<ToolListing, Ser
         let page = peer
             .list_tools(Some(params))
             .await
-            .map_err(|error| ServerError::of(&error))?;
+            .map_err(|error| ServerError::of_request(&error))?;
         for tool in &page.tools {
             listing.add(server, tool);
         }

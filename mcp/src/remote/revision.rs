@@ -1,7 +1,8 @@
 //! The two ways in which a connection begins: with a handshake, or without.
 //!
-//! Nearly all servers still know the handshake, and some end when anything else comes first, so it is tried first. Only
-//! a server that refuses it is asked what it is.
+//! Nearly all programs still know the handshake, and some end when anything else comes first, so it is tried first. Only
+//! one that refuses it is asked what it is. Over HTTP each request stands for itself, so a server is asked what it is at
+//! once; one that does not say gets the handshake.
 
 use std::time::Duration;
 
@@ -42,22 +43,19 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(30);
 pub(crate) const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns whether a failed handshake may mean that the server knows none: it answered that it does not know the method,
-/// the version, or requests without metadata. Over HTTP (`has_status`) the answer may be a status.
-pub(crate) fn is_refusal(error: &ClientInitializeError, has_status: bool) -> bool {
-    match error {
-        ClientInitializeError::JsonRpcError(error) => matches!(
-            error.code,
-            ErrorCode::METHOD_NOT_FOUND
-                | ErrorCode::INVALID_PARAMS
-                | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
-                | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
-                | ErrorCode::HEADER_MISMATCH
-        ),
-        ClientInitializeError::TransportError { .. } => {
-            has_status && !error.is_authorization_required()
-        }
-        _ => false,
-    }
+/// the version, or requests without metadata.
+pub(crate) fn is_refusal(error: &ClientInitializeError) -> bool {
+    let ClientInitializeError::JsonRpcError(error) = error else {
+        return false;
+    };
+    matches!(
+        error.code,
+        ErrorCode::METHOD_NOT_FOUND
+            | ErrorCode::INVALID_PARAMS
+            | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+            | ErrorCode::HEADER_MISMATCH
+    )
 }
 
 /// Passes on changes of the list of tools. Without a handshake, a server sends them only to those who listen; it never

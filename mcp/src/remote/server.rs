@@ -1,15 +1,16 @@
 //! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ah_conversation::{ServerState, ServerStatus, Software};
+use ah_conversation::{ServerPrompt, ServerState, ServerStatus, Software};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, Transport};
 use crate::options::Options;
 use crate::remote::cell::ServerCell;
 use crate::remote::connection::{ConnectOptions, Connection, Place};
@@ -18,6 +19,8 @@ use crate::remote::link::{ConnectedServer, LinkState, ServerLink};
 use crate::remote::listing::{self, ToolListing};
 use crate::remote::lock::lock;
 use crate::remote::name::{clean, clean_line};
+use crate::remote::oauth;
+use crate::remote::prompts;
 use crate::remote::revision::{self, Beginning, LIST_INTERVAL};
 use crate::remote::tool::RemoteTool;
 
@@ -33,6 +36,8 @@ const RECONNECT_DELAYS: [Duration; 7] = [
 ];
 /// Uptime after which the end of a connection resets the number of failures.
 const STEADY: Duration = Duration::from_secs(60);
+/// Time for the list of prompts.
+const PROMPTS_PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_INSTRUCTIONS: usize = 2_048;
 
 /// State shared by all servers of a session.
@@ -48,6 +53,7 @@ impl Shared {
         let connect_options = ConnectOptions {
             environment: options.environment.clone(),
             http: options.http.clone(),
+            credentials: options.credentials.clone(),
             host: options.host.clone(),
             asked: options.asked.clone(),
         };
@@ -73,7 +79,7 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) config: ServerConfig,
     /// How it begins connections, once known.
-    beginning: Mutex<Beginning>,
+    beginning: Mutex<Option<Beginning>>,
     /// Its sandbox, if it runs in one.
     cell: Option<Arc<ServerCell>>,
     state: watch::Sender<LinkState>,
@@ -90,6 +96,7 @@ struct Offer {
     software: Option<Software>,
     instructions: String,
     has_resources: bool,
+    prompts: Vec<ServerPrompt>,
 }
 
 /// Waits until each server is connected or has failed.
@@ -135,7 +142,7 @@ impl Server {
             cell: cell.map(Arc::new),
             name,
             config,
-            beginning: Mutex::new(Beginning::Handshake),
+            beginning: Mutex::new(None),
             state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
             is_off: AtomicBool::new(false),
@@ -188,6 +195,10 @@ impl Server {
         self.offer().instructions.clone()
     }
 
+    pub(crate) fn prompts(&self) -> Vec<ServerPrompt> {
+        self.offer().prompts.clone()
+    }
+
     pub(crate) fn tools(&self) -> Vec<Arc<RemoteTool>> {
         self.offer().tools.clone()
     }
@@ -204,8 +215,8 @@ impl Server {
         let (mut state, error) = match &*self.state.borrow() {
             LinkState::Connecting => (ServerState::Pending, None),
             LinkState::Connected(_) => (ServerState::Connected, None),
-            LinkState::Failed(error @ ServerError::NeedsAuth) => {
-                (ServerState::NeedsAuth, Some(error.to_string()))
+            LinkState::Failed(error @ ServerError::NeedsAuth { .. }) => {
+                (ServerState::NeedsAuth, Some(error.of_server(&self.name)))
             }
             LinkState::Failed(error) => (ServerState::Failed, Some(error.to_string())),
         };
@@ -240,7 +251,12 @@ impl Server {
             });
         let connection = match started {
             Ok(connection) => connection,
-            Err(error) => return (None, error),
+            Err(error) => {
+                if let ServerError::NeedsAuth { scope } = &error {
+                    self.note(scope.as_deref(), shared);
+                }
+                return (None, error);
+            }
         };
         let since = Instant::now();
         let error = self.watch(connection, shared).await;
@@ -255,19 +271,34 @@ impl Server {
             cell: self.cell.as_ref(),
         };
         let connection = Connection::connect(place, &shared.connect_options, beginning).await?;
-        *lock(&self.beginning) = connection.beginning;
+        *lock(&self.beginning) = Some(connection.beginning);
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
         self.publish(peer.peer_info().as_deref(), listing, shared);
+        let prompts = prompts::list(peer, &self.name, PROMPTS_PATIENCE).await;
+        self.offer().prompts = prompts;
         self.state
             .send_replace(LinkState::Connected(ConnectedServer {
                 peer: peer.clone(),
                 notifications: connection.notifications.clone(),
                 answers: connection.answers.clone(),
+                credentials: connection.credentials.clone(),
             }));
         shared.mark_changed();
         Ok(connection)
+    }
+
+    /// Notes the scopes that the server wants.
+    fn note(&self, scope: Option<&str>, shared: &Shared) {
+        let file = shared.options.credentials.as_deref();
+        let credentials = match &self.config.transport {
+            Transport::Http(address) | Transport::Sse(address) => oauth::credentials(address, file),
+            Transport::Stdio(_) | Transport::Sdk => None,
+        };
+        if let Some(credentials) = credentials {
+            oauth::note(scope, &self.name, &credentials);
+        }
     }
 
     /// Follows changes of the list of tools until the connection ends; returns why it ended.
@@ -328,7 +359,9 @@ impl Server {
                     cell: self.cell.clone(),
                 })
             });
+            let prompts = mem::take(&mut offer.prompts);
             *offer = Offer {
+                prompts,
                 tools: tools.collect(),
                 listing,
                 software,

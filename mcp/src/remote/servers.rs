@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ah_conversation::{ServerStatus, Servers, ServersChange, Tool};
+use ah_conversation::{ServerPrompt, ServerStatus, Servers, ServersChange, Tool};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -17,6 +17,7 @@ use crate::remote::error::ServerError;
 use crate::remote::lock::lock;
 use crate::remote::name::{clean_line, prefix};
 use crate::remote::overview::{PendingTool, ServersTool};
+use crate::remote::prompts;
 use crate::remote::resources::{self, Resources, resource_tools};
 use crate::remote::server::{Server, Shared, settled, supervise};
 
@@ -333,5 +334,22 @@ impl Servers for RemoteServers {
         let contents = resources::read(&*self.one(server)?, uri, &self.shared).await?;
         let to_value = |contents| serde_json::to_value(contents).unwrap_or_default();
         Ok(contents.into_iter().map(to_value).collect())
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        let servers = self.all();
+        let prompts = servers.iter().filter(|server| server.is_on());
+        prompts.flat_map(|server| server.prompts()).collect()
+    }
+
+    async fn prompt(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        let server = self.one(server)?.link().connected().await?;
+        let time_limit = self.shared.options.call_timeout;
+        prompts::get(&server.peer, name, arguments, time_limit).await
     }
 }

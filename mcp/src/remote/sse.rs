@@ -81,7 +81,7 @@ async fn endpoint(url: &Url, events: &mut Events) -> Result<Url, ServerError> {
 fn accepted(response: Response) -> Result<Response, ServerError> {
     match response.status() {
         status if status.is_success() => Ok(response),
-        status if status == 401 || status == 403 => Err(ServerError::NeedsAuth),
+        status if status == 401 || status == 403 => Err(ServerError::NeedsAuth { scope: None }),
         status => Err(ServerError::transient(format!(
             "it responded with {status}"
         ))),

@@ -15,9 +15,11 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
 use crate::remote::cell::ServerCell;
+use crate::remote::error::ServerError;
 use crate::remote::explain::explain;
 use crate::remote::link::{ConnectedServer, ServerLink};
 use crate::remote::listing::ToolDefinition;
+use crate::remote::oauth;
 use crate::remote::result;
 use crate::remote::rounds::{self, MOST_ROUNDS};
 use crate::remote::task;
@@ -86,6 +88,17 @@ impl RemoteTool {
         }
     }
 
+    /// Explains to the model why a call failed.
+    fn refusal(&self, server: &ConnectedServer, error: &ServiceError) -> String {
+        match ServerError::of_request(error) {
+            ServerError::NeedsAuth { scope } => {
+                let credentials = server.credentials.as_ref();
+                oauth::refused(scope.as_deref(), self.link.server(), credentials)
+            }
+            ServerError::Permanent(_) | ServerError::Transient(_) => explain(error),
+        }
+    }
+
     async fn call(&self, server: &ConnectedServer, call: &ToolUse, context: &Context) -> Output {
         let progress = &context.progress;
         let mut params = CallToolRequestParams::new(self.definition.status.own_name.clone());
@@ -114,7 +127,7 @@ impl RemoteTool {
                     return end.map_or_else(Output::error, |result| self.output(result));
                 }
                 Ok(_) => return Output::error("the server's response is not a tool result"),
-                Err(error) => return Output::error(explain(&error)),
+                Err(error) => return Output::error(self.refusal(server, &error)),
             };
             params = match rounds::next(params, required, &server.answers).await {
                 Ok(params) => params,

@@ -8,4 +8,5 @@ mod contents;
 mod host;
 mod life;
 mod revisions;
+mod sign_in;
 mod world;

@@ -43,6 +43,7 @@ impl World {
             confined: None,
             environment: environment.clone(),
             http: ah_http::Options::default(),
+            credentials: None,
             host: None,
             start_timeout: HANG,
             call_timeout: HANG,

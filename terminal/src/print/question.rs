@@ -2,6 +2,7 @@
 
 mod call;
 mod choice;
+pub mod elicitation;
 mod form;
 pub mod layout;
 mod plan;

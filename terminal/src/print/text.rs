@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ah_agent::without_agent_id;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Cost, DisplayKey, Event, EventKind, ExitReason, Host, HostPermission, Interface, LoopAction,
-    Model, PermissionAnswer, PermissionRequest, Progress, ToolSpec, ToolUse, ToolUseId, Usage,
-    neutralise,
+    Cost, DisplayKey, Elicitation, ElicitationAnswer, Event, EventKind, ExitReason, Host,
+    HostPermission, Interface, LoopAction, Model, PermissionAnswer, PermissionRequest, Progress,
+    ToolSpec, ToolUse, ToolUseId, Usage, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -531,6 +531,18 @@ impl Host for Text {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
         }
+    }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        if self.view.asks.is_none() {
+            return ElicitationAnswer::Decline;
+        }
+        self.screen.flush();
+        self.screen.rest();
+        let (asked, size) = (question.clone(), self.screen.look.size);
+        let ask = move || question::elicitation::ask(&asked, &mut Lines::of_process(size));
+        let answer = tokio::task::spawn_blocking(ask).await.map(Result::ok);
+        answer.ok().flatten().unwrap_or(ElicitationAnswer::Cancel)
     }
 
     async fn new_host(&self, host: &str) -> HostPermission {

@@ -7,8 +7,8 @@ use std::sync::mpsc::Sender;
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, StreamEvent, Task,
-    TaskUpdate,
+    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
+    PermissionRequest, StreamEvent, Task, TaskUpdate,
 };
 use ah_render::Palette;
 use async_trait::async_trait;
@@ -123,6 +123,21 @@ impl Host for ReplFrontend {
         match answer.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
+        }
+    }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        if self.asks.is_none() {
+            return ElicitationAnswer::Decline;
+        }
+        self.text.set_apart();
+        let asked = question.clone();
+        let mut asker = Asker::open(&self.inputs);
+        let _closer = asker.closer();
+        let ask = move || question::elicitation::ask(&asked, &mut asker);
+        match tokio::task::spawn_blocking(ask).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => ElicitationAnswer::Cancel,
         }
     }
 

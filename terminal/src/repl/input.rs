@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ah_conversation::{
-    EventKind, MailKind, MessageId, Model, PermissionMode, Progress, SkipDelay, Task, TaskUpdate,
+    EventKind, MailKind, MessageId, Model, PermissionMode, Progress, ServerPrompt, SkipDelay, Task,
+    TaskUpdate,
 };
 use crossterm::event::Event;
 
@@ -43,6 +44,8 @@ pub enum Input {
     Background(Box<(Task, TaskUpdate)>),
     /// Files of the project.
     Files(Vec<String>),
+    /// Prompts of MCP servers.
+    Prompts(Vec<ServerPrompt>),
     /// List to choose from.
     Pick(Picker),
     /// More entries for the open list of this subject; the flag says whether they replace those it has.

@@ -31,6 +31,8 @@ pub struct Suggestions {
     pub files: Option<Vec<String>>,
     /// Commands and skills of the user and the project, each with its description.
     pub named: Vec<(String, String)>,
+    /// Prompts of MCP servers, likewise.
+    pub served: Vec<(String, String)>,
 }
 
 impl Suggestions {
@@ -68,11 +70,16 @@ impl Suggestions {
         let own = slash::COMMANDS
             .iter()
             .map(|command| (command.name.to_owned(), command.about.to_owned()));
-        own.chain(self.named.iter().cloned())
+        own.chain(self.known().cloned())
             .filter(|(known, _)| known.starts_with(name))
             .map(|(known, about)| (format!("/{known}"), about))
             .take(SHOWN)
             .collect()
+    }
+
+    /// Returns all that is not of the terminal's own.
+    pub fn known(&self) -> impl Iterator<Item = &(String, String)> {
+        self.named.iter().chain(&self.served)
     }
 
     /// Closes the menu and returns whether it was open.

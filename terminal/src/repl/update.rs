@@ -69,6 +69,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Background(report) => background(app, &report, now),
+        Input::Prompts(prompts) => return key::know_prompts(app, prompts),
         Input::Files(files) => {
             palette::add_files(app, &files);
             app.suggestions.files = Some(files);

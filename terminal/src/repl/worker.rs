@@ -31,6 +31,7 @@ use ah::instructions::system_prompt;
 use ah::mentions::blocks;
 use ah::place::{sessions, transcript};
 use ah::plan::{SessionChoice, SessionPlan};
+use ah::served;
 use ah::session_folders::{elsewhere, note_place, way_to};
 use ah_config::{Config, Error};
 
@@ -58,6 +59,8 @@ pub struct SessionWorker {
     later: VecDeque<Task>,
     /// Texts for the model, sent with the next prompt.
     shared: Vec<String>,
+    /// Version of the servers whose prompts the terminal knows.
+    served: u64,
     stop: CancellationToken,
 }
 
@@ -77,6 +80,7 @@ impl SessionWorker {
             tasks,
             later: VecDeque::new(),
             shared: Vec::new(),
+            served: 0,
             stop,
         }
     }
@@ -166,6 +170,7 @@ impl SessionWorker {
                 task = self.tasks.recv() => return task,
                 () = tokio::time::sleep(LOOK), if self.factory.link.is_drawn => {
                     self.look_for_mail().await;
+                    self.tell_prompts();
                 }
             }
         }
@@ -184,6 +189,17 @@ impl SessionWorker {
             {
                 return self.tell(Input::Mail);
             }
+        }
+    }
+
+    /// Tells the terminal which prompts the servers offer, if that may have changed.
+    fn tell_prompts(&mut self) {
+        let Some(servers) = self.session.tools().servers() else {
+            return;
+        };
+        let (version, prompts) = (servers.version(), servers.prompts());
+        if std::mem::replace(&mut self.served, version) != version {
+            self.tell(Input::Prompts(prompts));
         }
     }
 
@@ -234,9 +250,16 @@ impl SessionWorker {
         let factory = &self.factory;
         // A branch may have been checked out since.
         note_place(&self.store, &factory.config);
-        let expanded = expand(text, None, &factory.skills, &factory.config, &factory.probe).await;
+        let servers = self.session.tools().servers().cloned();
+        let expanded = match served::expand(text, servers.as_ref()).await {
+            Ok(Some(served)) => Ok(served),
+            Ok(None) => expand(text, None, &factory.skills, &factory.config, &factory.probe).await,
+            Err(error) => Err(error),
+        };
         let ending = match expanded {
             Ok(expanded) => {
+                let resources =
+                    served::resources(&expanded, servers.as_ref(), &factory.config).await;
                 expanded
                     .warnings
                     .iter()
@@ -244,7 +267,7 @@ impl SessionWorker {
                 match blocks(&expanded, "", images, &factory.config) {
                     Ok(blocks) => {
                         let notes = self.shared.iter().map(ContentBlock::text);
-                        let blocks = notes.chain(blocks).collect();
+                        let blocks = notes.chain(resources).chain(blocks).collect();
                         self.run_with(&expanded, blocks).await?
                     }
                     Err(error) => Ending::Failed(error.message, error.hint),

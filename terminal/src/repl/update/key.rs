@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ah_conversation::MailKind;
+use ah_conversation::{MailKind, ServerPrompt};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use reedline::{EditCommand, ReedlineEvent};
 
@@ -160,6 +160,19 @@ pub fn suggest(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     app.suggestions.look(&app.editor)
+}
+
+/// Learns which prompts MCP servers offer, and suggests them where one is being typed.
+pub fn know_prompts(app: &mut App, prompts: Vec<ServerPrompt>) -> Vec<Effect> {
+    let about = |prompt: ServerPrompt| {
+        let text = format!("{} {}", prompt.hint(), prompt.description);
+        (prompt.command(), text.trim().to_owned())
+    };
+    app.suggestions.served = prompts.into_iter().map(about).collect();
+    match app.editor.text().starts_with('/') {
+        true => suggest(app),
+        false => Vec::new(),
+    }
 }
 
 /// Shows the output so far of the running tools, or that of the last ones.

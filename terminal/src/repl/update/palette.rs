@@ -8,7 +8,7 @@ use super::lists::{add, pick};
 
 /// Opens the list with the commands and the files that are known; sessions and other files are added when they are.
 pub fn open(app: &mut App) -> Vec<Effect> {
-    let named = app.suggestions.named.iter();
+    let named = app.suggestions.known();
     let named = named.map(|(name, about)| (name.as_str(), about.as_str()));
     let own = COMMANDS.iter().map(|command| (command.name, command.about));
     let entries = own.chain(named).map(|(name, about)| Entry {

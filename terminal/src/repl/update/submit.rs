@@ -71,9 +71,12 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     if let Some(call) = slash::call(&typed) {
         return command::perform(app, &call, now);
     }
-    let named = app.suggestions.named.iter().map(|(name, _)| name.as_str());
+    let refusal = {
+        let named = app.suggestions.known().map(|(name, _)| name.as_str());
+        slash::unknown(&typed, named)
+    };
     if app.editor.text().starts_with('/')
-        && let Some(refusal) = slash::unknown(&typed, named)
+        && let Some(refusal) = refusal
     {
         app.editor.take();
         app.history.keep(&typed);

@@ -1,0 +1,366 @@
+//! Sign-ins to servers over HTTP, and the attacks on them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use ah_conversation::ServerState;
+use ah_mcp::{Address, SignIn, SignInPlace, SignInSettings, SignedIn};
+use ah_testkit::issuer::Site;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::Url;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::world::{World, show};
+
+/// Returns a parameter of an address.
+fn parameter(address: &str, name: &str) -> Option<String> {
+    let address = Url::parse(address).unwrap();
+    let mut all = address.query_pairs();
+    all.find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+/// Returns `text` as a part of a query.
+fn encoded(text: &str) -> String {
+    let mut url = Url::parse("http://x").unwrap();
+    url.query_pairs_mut().append_key_only(text);
+    url.query().unwrap().to_owned()
+}
+
+/// A server and its issuer, which are one site, and a file for credentials.
+struct Case {
+    site: Site,
+    folder: TempDir,
+    settings: SignInSettings,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self {
+            site: Site::start(),
+            folder: tempfile::tempdir().unwrap(),
+            settings: SignInSettings::default(),
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("ah/credentials.json")
+    }
+
+    fn place(&self) -> SignInPlace {
+        SignInPlace {
+            address: Address {
+                url: self.site.url("/mcp"),
+                sign_in: self.settings.clone(),
+                ..Address::default()
+            },
+            file: self.file(),
+            http: ah_http::Options::default(),
+        }
+    }
+
+    async fn begin(&self) -> Result<SignIn, String> {
+        self.place().begin(&[]).await
+    }
+
+    /// Signs in as a browser does whose user agrees.
+    async fn sign_in(&self) -> SignedIn {
+        let sign_in = self.begin().await.unwrap();
+        let end = self.end(&sign_in, &self.site.url(""));
+        sign_in.finish(&end).await.unwrap()
+    }
+
+    /// Returns the address at which the browser ends, named by `issuer`.
+    fn end(&self, sign_in: &SignIn, issuer: &str) -> String {
+        let [redirect, state] =
+            ["redirect_uri", "state"].map(|name| parameter(sign_in.url(), name).unwrap());
+        let [state, issuer] = [&*state, issuer].map(encoded);
+        format!("{redirect}?code=the-code&state={state}&iss={issuer}")
+    }
+
+    /// Starts the server with what is signed in.
+    async fn connect(&self) -> World {
+        let file = self.file();
+        let servers = json!({"s": {"url": self.site.url("/mcp")}});
+        let world = World::with(&servers, |options| options.credentials = Some(file));
+        world.servers.settled().await;
+        world
+    }
+
+    fn stored(&self) -> Value {
+        let text = std::fs::read(self.file()).unwrap();
+        let mut all: Value = serde_json::from_slice(&text).unwrap();
+        all[self.site.url("/mcp")].take()
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_goes_from_the_refusal_to_calls_with_a_token() {
+    let case = Case::new();
+    let world = case.connect().await;
+    let status = world.status();
+    assert_eq!(status.state, ServerState::NeedsAuth);
+    let error = status.error.unwrap();
+    assert!(error.contains("`ah mcp login s`"), "{error}");
+
+    let sign_in = case.begin().await.unwrap();
+    let asked = |name: &str| parameter(sign_in.url(), name).unwrap();
+    assert_eq!(asked("scope"), "read");
+    assert_eq!(asked("resource"), case.site.url("/mcp"));
+    assert_eq!(asked("code_challenge_method"), "S256");
+    assert_eq!(asked("client_id"), "registered");
+    let known = sign_in
+        .finish(&case.end(&sign_in, &case.site.url("")))
+        .await;
+    let known = known.unwrap();
+    assert_eq!(known.issuer, Some(case.site.url("")));
+    assert_eq!(known.scopes, ["read"]);
+    assert_eq!(case.place().signed_in().unwrap(), Some(known));
+
+    let exchange = case.site.last("/token").body;
+    let exchanged = |name: &str| parameter(&format!("http://x/?{exchange}"), name);
+    assert_eq!(exchanged("code").unwrap(), "the-code");
+    assert_eq!(exchanged("resource").unwrap(), case.site.url("/mcp"));
+    let verifier = exchanged("code_verifier").unwrap();
+    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
+    assert_eq!(challenge, asked("code_challenge"));
+    let mode = case.file().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let world = case.connect().await;
+    assert_eq!(world.status().state, ServerState::Connected);
+    let output = world.call("mcp__s__look", json!({})).await;
+    assert_eq!(show(&output), "seen");
+
+    assert!(case.place().sign_out().unwrap());
+    assert!(!case.place().sign_out().unwrap());
+    assert_eq!(case.place().signed_in().unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_token_that_ends_is_renewed_and_the_new_ones_are_kept() {
+    let case = Case::new();
+    case.site.set("lasts", json!(1));
+    case.sign_in().await;
+    case.site.set("lasts", json!(3600));
+    // It counts as ended before its last second.
+    let file = std::fs::read_to_string(case.file()).unwrap();
+    let received = case.stored()["receivedAt"].as_u64().unwrap();
+    let early = file.replace(&received.to_string(), &(received - 2).to_string());
+    std::fs::write(case.file(), early).unwrap();
+    let world = case.connect().await;
+    assert_eq!(world.status().state, ServerState::Connected);
+    let renewal = case.site.last("/token").body;
+    assert!(renewal.contains("grant_type=refresh_token"), "{renewal}");
+    assert!(renewal.contains("refresh_token=refresh-1"), "{renewal}");
+    assert_eq!(case.stored()["tokens"]["refresh_token"], "refresh-2");
+}
+
+#[tokio::test]
+async fn a_call_that_needs_more_rights_says_so_and_the_next_sign_in_asks_for_them() {
+    let case = Case::new();
+    case.sign_in().await;
+    let world = case.connect().await;
+    let output = show(&world.call("mcp__s__change", json!({})).await);
+    assert_eq!(
+        output,
+        "failed: the server wants a sign-in with the rights `write`; the user can sign in with `ah mcp login s`"
+    );
+    let known = case.place().signed_in().unwrap().unwrap();
+    assert_eq!(
+        (known.scopes, known.wanted),
+        (vec!["read".to_owned()], vec!["write".to_owned()])
+    );
+    let sign_in = case.begin().await.unwrap();
+    assert_eq!(parameter(sign_in.url(), "scope").unwrap(), "read write");
+    let end = case.end(&sign_in, &case.site.url(""));
+    let known = sign_in.finish(&end).await.unwrap();
+    assert_eq!(
+        (known.scopes.join(" "), known.wanted.len()),
+        ("read write".to_owned(), 0)
+    );
+    // The connection that was refused has the new rights at once.
+    let output = world.call("mcp__s__change", json!({})).await;
+    assert_eq!(show(&output), "changed");
+}
+
+/// A name that the user has registered, and one that is a document's address.
+#[tokio::test]
+async fn a_known_name_needs_no_registration() {
+    let document = "https://example.com/client.json".to_owned();
+    for (settings, expected) in [
+        (
+            SignInSettings {
+                client_id: Some("mine".to_owned()),
+                client_secret: Some("hidden".to_owned()),
+                scopes: vec!["all".to_owned()],
+                ..SignInSettings::default()
+            },
+            ["mine", "all"],
+        ),
+        (
+            SignInSettings {
+                client_metadata_url: Some(document.clone()),
+                ..SignInSettings::default()
+            },
+            [&*document, "read"],
+        ),
+    ] {
+        let mut case = Case::new();
+        case.settings = settings;
+        let sign_in = case.begin().await.unwrap();
+        let asked = ["client_id", "scope"].map(|name| parameter(sign_in.url(), name).unwrap());
+        assert_eq!(asked, expected);
+        let end = case.end(&sign_in, &case.site.url(""));
+        sign_in.finish(&end).await.unwrap();
+        assert!(case.site.seen("/register").is_empty());
+        let secret = case.settings.client_secret.as_deref();
+        assert_eq!(case.stored()["clientSecret"].as_str(), secret);
+        let token = case.site.last("/token");
+        assert_eq!(token.header("authorization").is_some(), secret.is_some());
+    }
+}
+
+/// Mix-up: the browser comes back from an issuer other than the one it was sent to.
+#[tokio::test]
+async fn a_code_of_another_issuer_is_not_exchanged() {
+    let case = Case::new();
+    let sign_in = case.begin().await.unwrap();
+    let right = case.end(&sign_in, &case.site.url(""));
+    let (without, _) = right.split_once("&iss=").unwrap();
+    for end in [
+        case.end(&sign_in, "https://attacker.example"),
+        without.to_owned(),
+    ] {
+        let error = sign_in.finish(&end).await.unwrap_err();
+        assert!(error.to_lowercase().contains("issuer"), "{error}");
+    }
+    assert!(case.site.seen("/token").is_empty());
+    // The right answer still counts.
+    sign_in.finish(&right).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_of_another_sign_in_is_refused() {
+    let case = Case::new();
+    let sign_in = case.begin().await.unwrap();
+    let end = case.end(&sign_in, &case.site.url(""));
+    let state = parameter(sign_in.url(), "state").unwrap();
+    let forged = end.replace(&state, "forged");
+    for address in [&*forged, "the-code", ""] {
+        let error = sign_in.finish(address).await.unwrap_err();
+        assert!(error.contains("not the address"), "{error}");
+    }
+    let (head, _) = end.split_once('?').unwrap();
+    let denied = format!("{head}?error=access_denied&error_description=no%1B[2J&state={state}");
+    let error = sign_in.finish(&denied).await.unwrap_err();
+    assert_eq!(error, "the sign-in was refused: no[2J");
+    assert!(case.site.seen("/token").is_empty());
+}
+
+/// Any page may send the browser to the port; only the right state ends the wait.
+#[tokio::test]
+async fn visitors_without_the_state_change_nothing() {
+    let case = Case::new();
+    let sign_in = case.begin().await.unwrap();
+    let end = case.end(&sign_in, &case.site.url(""));
+    let redirect = parameter(sign_in.url(), "redirect_uri").unwrap();
+    let http = reqwest::Client::new();
+    let visit = async |address: &str| http.get(address).send().await.unwrap().status().as_u16();
+    let visits = async {
+        let other = redirect.replace("/callback", "/other");
+        for address in [
+            format!("{redirect}?code=x&state=y"),
+            redirect.clone(),
+            other,
+        ] {
+            assert_eq!(visit(&address).await, 404);
+        }
+        assert_eq!(visit(&end).await, 200);
+    };
+    let (returned, ()) = tokio::join!(sign_in.returned(), visits);
+    assert_eq!(returned.unwrap(), end);
+}
+
+/// Swapped issuer: the server names another one after the sign-in.
+#[tokio::test]
+async fn tokens_do_not_follow_to_another_issuer() {
+    let case = Case::new();
+    case.sign_in().await;
+    let other = Site::start();
+    case.site.set("issuer", json!(other.url("")));
+    let world = case.connect().await;
+    assert_eq!(world.status().state, ServerState::NeedsAuth);
+    for request in other.all() {
+        assert_eq!(request.body, "", "{}", request.path);
+        assert_eq!(request.header("authorization"), None);
+    }
+    assert_eq!(case.place().signed_in().unwrap(), None);
+}
+
+#[tokio::test]
+async fn descriptions_that_name_others_are_refused() {
+    for (key, value) in [
+        // An issuer that describes itself as another.
+        ("named", json!("https://bank.example")),
+        // Metadata of another server's.
+        ("resource", json!("https://bank.example/mcp")),
+        // What a browser must not be sent to.
+        ("authorize", json!("javascript:alert(1)//")),
+        ("authorize", json!("file:///etc/passwd")),
+        ("authorize", json!("http://attacker.example/authorize")),
+        // No proof that the code is ours.
+        ("challenges", json!(["plain"])),
+    ] {
+        let case = Case::new();
+        case.site.set(key, value.clone());
+        assert!(case.begin().await.is_err(), "{key}: {value}");
+        assert!(case.site.seen("/token").is_empty());
+    }
+}
+
+/// Open redirects: neither a code nor a token goes where an answer points.
+#[tokio::test]
+async fn redirects_take_nothing_along() {
+    let other = Site::start();
+    let case = Case::new();
+    let sign_in = case.begin().await.unwrap();
+    case.site.set("redirect /token", json!(other.url("/token")));
+    let end = case.end(&sign_in, &case.site.url(""));
+    sign_in.finish(&end).await.unwrap_err();
+    case.site.set("redirect /token", Value::Null);
+    case.sign_in().await;
+    case.site.set("redirect /mcp", json!(other.url("/mcp")));
+    assert_ne!(case.connect().await.status().state, ServerState::Connected);
+    assert!(other.all().is_empty(), "{:?}", other.all());
+}
+
+/// Pass-through: a token is for the server that it was made for.
+#[tokio::test]
+async fn a_token_goes_to_its_server_alone() {
+    let case = Case::new();
+    case.sign_in().await;
+    let other = Site::start();
+    let file = case.file();
+    let servers = json!({"s": {"url": other.url("/mcp")}, "t": {"url": case.site.url("/other")}});
+    let world = World::with(&servers, |options| options.credentials = Some(file));
+    world.servers.settled().await;
+    let is_mine = |path: &str| path == "/mcp" || path == "/token" || path == "/register";
+    for request in other.all().iter().chain(&case.site.all()) {
+        let token = request.header("authorization");
+        assert!(
+            token.is_none() || is_mine(&request.path),
+            "{}: {token:?}",
+            request.path
+        );
+    }
+    assert!(
+        other
+            .all()
+            .iter()
+            .all(|request| request.header("authorization").is_none())
+    );
+}

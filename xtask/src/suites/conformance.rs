@@ -1,0 +1,81 @@
+//! The conformance suite of the Model Context Protocol, for clients: servers and issuers that watch what `ah` sends.
+//!
+//! `interop/conformance/client.mjs` uses the binary as its user would. The suite is pinned, and so is the Node that it runs
+//! on, since it needs one that is newer than many systems have.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use super::cache;
+use crate::workspace::{COMMAND_LINE, built, root, run};
+
+const PINS: [&str; 2] = ["package.json", "package-lock.json"];
+const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+/// Oldest Node that the suite runs on.
+const OLDEST_NODE: u32 = 22;
+/// Revisions whose requirements are met; each names its scenarios.
+const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+
+/// Installs the suite if necessary; returns its folder.
+pub fn install() -> Result<PathBuf> {
+    let interop = root().join("interop/conformance");
+    let pins = cache::read(&interop, &PINS)?;
+    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
+    cache::installed("conformance", &pins, |folder| {
+        cache::install_node(folder, &interop, &[])
+    })
+}
+
+/// Runs the scenarios for clients that each revision requires.
+pub fn test(folder: &Path) -> Result<()> {
+    let binary = built(COMMAND_LINE, "ah", "dev")?;
+    let node = node(folder)?;
+    let client = root().join("interop/conformance/client.mjs");
+    let command = format!("{} {}", node.display(), client.display());
+    for revision in REVISIONS {
+        let mut suite = Command::new(&node);
+        suite
+            .arg(folder.join(SUITE))
+            .args(["client", "--requirements", revision, "--timeout", "120000"])
+            .args(["--command", &command])
+            .arg("--output-dir")
+            .arg(root().join("target/conformance-results").join(revision))
+            .env("AH", &binary);
+        let failures = root()
+            .join("interop/conformance")
+            .join(format!("{revision}.yml"));
+        if failures.exists() {
+            suite.arg("--expected-failures").arg(failures);
+        }
+        run(&mut suite)?;
+    }
+    Ok(())
+}
+
+/// Returns the Node that was installed with the suite; where none is published, the one of the system.
+fn node(folder: &Path) -> Result<PathBuf> {
+    let (system, machine) = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("macos", machine) => ("darwin", machine),
+        other => other,
+    };
+    let machine = match machine {
+        "aarch64" => "arm64",
+        "x86_64" => "x64",
+        other => other,
+    };
+    let node = folder.join(format!("node_modules/node-{system}-{machine}/bin/node"));
+    if node.exists() {
+        return Ok(node);
+    }
+    let version = cache::node_version()?;
+    let major = version.trim_start_matches('v').split('.').next();
+    if major
+        .and_then(|it| it.parse().ok())
+        .is_none_or(|it: u32| it < OLDEST_NODE)
+    {
+        bail!("node is {}, and {OLDEST_NODE} is needed", version.trim());
+    }
+    Ok(PathBuf::from("node"))
+}
