@@ -92,7 +92,9 @@ impl Rewind {
         };
         // Folders to come back where something else is now: nothing is below them yet.
         let mut returning: Vec<&Path> = Vec::new();
-        for (path, then) in states_at(steps, place) {
+        let states = states_at(steps, place);
+        for (path, then) in &states {
+            let path = *path;
             let then = with_content(then, store).await?;
             let is_below = returning.iter().any(|folder| path.starts_with(folder));
             let now = match is_below {
@@ -125,6 +127,12 @@ impl Rewind {
                     .push(FileEdit::new(path.to_owned(), now, then));
             }
         }
+        // One that was there before was made again.
+        let is_folder = |path: &PathBuf| {
+            let then = states.get(path.as_path());
+            matches!(then, Some(FileState::Folder { .. }))
+        };
+        rewind.made.retain(|path| !is_folder(path));
         rewind.leave_filled_folders();
         rewind.changes.sort_by(|a, b| a.path.cmp(&b.path));
         rewind.skipped.sort_by(|a, b| a.path.cmp(&b.path));

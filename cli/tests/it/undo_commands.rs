@@ -188,6 +188,29 @@ fn an_undo_that_is_killed_at_any_write_is_finished_by_the_next_command() {
 }
 
 #[test]
+fn an_empty_folder_that_a_command_removed_and_a_tool_made_again_stays() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    by_hand(&world, "mkdir -p d/removed d/remade");
+    let model = world.scenario(
+        "s",
+        [
+            bash("rmdir d/removed d/remade"),
+            // Its folder is missing both before and after.
+            bash("printf a >>d/removed/file"),
+            uses("write", json!({"path": "d/remade/file", "content": "a"})),
+            says("Done."),
+        ],
+    );
+    let before = tree(&world);
+    world.ah(["-m", &model, "--sandbox", "go"]).run().expect(0);
+    let told = told(&world, "undo");
+    assert_eq!(tree(&world), before, "{told}");
+}
+
+#[test]
 fn a_file_that_somebody_else_changed_is_left_and_its_earlier_content_put_beside() {
     if is_missing() {
         return;
