@@ -127,6 +127,12 @@ impl Rewind {
                     .push(FileEdit::new(path.to_owned(), now, then));
             }
         }
+        // Among them are further names of files that only lost or got another name.
+        let left = left.iter();
+        let names = left.filter(|(path, left)| !is_changed_since(path, Some(**left)));
+        rewind
+            .same
+            .extend(names.map(|(path, _)| path.to_path_buf()));
         // One that was there before was made again.
         let is_folder = |path: &PathBuf| {
             let then = states.get(path.as_path());

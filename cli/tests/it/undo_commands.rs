@@ -48,6 +48,14 @@ fn tree(world: &World) -> Tree {
     tree
 }
 
+/// Returns the tree without files of this extension: scenarios, which are no changes of the session.
+fn without(tree: &Tree, extension: &str) -> Tree {
+    let is_kept = |path: &Path| path.extension().is_none_or(|it| it != extension);
+    let kept = tree.iter().filter(|(path, _)| is_kept(path));
+    kept.map(|(path, state)| (path.clone(), state.clone()))
+        .collect()
+}
+
 fn bash(line: &str) -> Turn {
     uses("bash", json!({"command": line}))
 }
@@ -185,6 +193,34 @@ fn an_undo_that_is_killed_at_any_write_is_finished_by_the_next_command() {
     }
     // Each of the six kinds of change was one of the writes.
     assert!(kills > 40, "{kills}");
+}
+
+#[test]
+fn names_of_a_file_come_and_go_over_two_runs() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    by_hand(&world, "echo b >b");
+    for name in ["0", "1"] {
+        world.scenario(name, []);
+    }
+    let before = tree(&world);
+    perform(&world, "0", &["ln b further".to_owned()]);
+    let between = tree(&world);
+    perform(&world, "1", &["mv b a".to_owned()]);
+    let told_first = told(&world, "undo");
+    assert_eq!(
+        without(&tree(&world), "json"),
+        without(&between, "json"),
+        "{told_first}"
+    );
+    let told_then = told(&world, "undo");
+    assert_eq!(
+        without(&tree(&world), "json"),
+        without(&before, "json"),
+        "{told_then}"
+    );
 }
 
 #[test]
@@ -438,12 +474,7 @@ fn any_commands_are_undone_and_redone() {
         }
         let done = tree(&world);
         let lines = runs.concat().join("\n");
-        let strip = |tree: &Tree| -> Tree {
-            let is_kept = |path: &Path| path.extension().is_none_or(|it| it != "json");
-            let kept = tree.iter().filter(|(path, _)| is_kept(path));
-            kept.map(|(path, state)| (path.clone(), state.clone()))
-                .collect()
-        };
+        let strip = |tree: &Tree| without(tree, "json");
         let mut expected: Vec<Tree> = trees.iter().map(strip).collect();
         expected.push(strip(&done));
         // Runs that changed nothing are no steps.
