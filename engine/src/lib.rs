@@ -53,6 +53,7 @@ pub mod plugins;
 mod query;
 #[cfg(feature = "sqlite")]
 pub mod serve;
+#[cfg(feature = "sqlite")]
 pub mod served;
 #[cfg(feature = "sqlite")]
 pub mod session_folders;
