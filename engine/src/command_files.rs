@@ -311,6 +311,9 @@ pub async fn recover(
     config: &Config,
 ) -> Result<Option<String>, StoreError> {
     bring(store, config).await?;
+    if !store.has_rewind_cut_off().await? {
+        return Ok(None);
+    }
     let roots = config.permissions().roots();
     let files = Files::new(store.clone(), Arc::new(SystemClock::default()), roots);
     Ok(files.recover().await?.map(|count| {

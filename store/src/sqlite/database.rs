@@ -184,6 +184,10 @@ impl Database {
         files::steps(&self.tree.connection)
     }
 
+    pub(super) fn has_rewind_cut_off(&self) -> Result<bool, Failure> {
+        files::has_rewind_cut_off(&self.tree.connection)
+    }
+
     pub(super) fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, Failure> {
         files::content(&self.tree.connection, hash)
     }

@@ -176,6 +176,17 @@ pub(super) fn steps(connection: &Connection) -> Result<Vec<FileStep>, Failure> {
     Ok(steps)
 }
 
+/// Returns whether the last step is a rewind that was cut off.
+pub(super) fn has_rewind_cut_off(connection: &Connection) -> Result<bool, Failure> {
+    let found = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM file_notes
+             WHERE step = (SELECT max(id) FROM file_steps) AND path NOT NULL AND until_ms = ?)",
+        )?
+        .query_row([FilesLeft::ONGOING.0], |row| row.get(0))?;
+    Ok(found)
+}
+
 fn states(
     connection: &Connection,
     step: i64,

@@ -151,6 +151,16 @@ impl SessionStore {
             .unwrap_or_default()
     }
 
+    /// Returns whether the last change of files is a rewind that was cut off. It reads little, however long the session.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read.
+    pub async fn has_rewind_cut_off(&self) -> Result<bool, StoreError> {
+        self.perform("cannot read", |database| database.has_rewind_cut_off())
+            .await
+    }
+
     /// Calls `read` with the conversation tree, on the writer thread.
     pub async fn read<T: Send + 'static>(
         &self,
