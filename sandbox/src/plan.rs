@@ -1,5 +1,5 @@
-//! Data passed to the launcher: first what all commands have in common, then the command, with the policy resolved
-//! against the file system. So the launcher can be started before there is a command.
+//! Data passed to the launcher: first what all commands have in common, then the policy resolved against the file system,
+//! then the command. So the launcher can have the sandbox ready before there is a command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub limits: ResourceLimits,
 }
 
-/// The command, and what it may reach.
+/// The command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Program to run; a name without a slash is looked up in `PATH`.
@@ -58,13 +58,10 @@ pub(crate) struct Order {
     pub cwd: PathBuf,
     /// All environment variables.
     pub environment: Vec<(String, String)>,
-    pub layout: Layout,
-    /// Whether file changes are to be recorded.
-    pub is_recorded: bool,
 }
 
 /// File system layout inside the sandbox.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Layout {
     /// Visible paths, in mounting order.
     pub mounts: Vec<Mount>,
@@ -83,7 +80,12 @@ pub(crate) struct Mount {
     pub path: PathBuf,
     pub source: MountSource,
     pub access: Access,
+    /// The source when it was looked up; `None` for an empty directory.
+    pub identity: Option<Identity>,
 }
+
+/// Device and inode of a file.
+pub(crate) type Identity = (u64, u64);
 
 /// Content of a mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

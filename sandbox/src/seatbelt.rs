@@ -194,6 +194,7 @@ mod tests {
             path: path.into(),
             source,
             access: access.parse().unwrap_or_default(),
+            identity: None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::confinement::Confinement;
+use crate::survey::Protected;
 
 /// Limits of the search below a protected directory: depth and number of entries.
 const DEEPEST: usize = 3;
@@ -15,26 +16,29 @@ impl Confinement {
     /// Returns a protected file that has another name, so that it cannot be protected. Does not look where nothing in
     /// the project can be protected.
     pub fn second_name(&self) -> Option<PathBuf> {
-        let names = self.protected.iter().filter(|_| self.tier.has_namespaces());
-        names
-            .map(|name| self.workspace.join(name))
-            .find_map(|path| linked(&path))
+        Protected::look(self).second_name()
+    }
+}
+
+impl Protected {
+    /// Returns a file that has another name, as [`Confinement::second_name`] does.
+    pub fn second_name(&self) -> Option<PathBuf> {
+        let mut files = self.files.iter().filter(|_| self.tier.has_namespaces());
+        files.find_map(|(path, metadata)| linked(path, metadata))
     }
 }
 
 /// Returns the file at `path`, or one below it, that has several names.
-fn linked(path: &Path) -> Option<PathBuf> {
-    let mut waiting = vec![(path.to_owned(), 0)];
+fn linked(path: &Path, metadata: &Metadata) -> Option<PathBuf> {
+    let mut waiting = vec![(path.to_owned(), metadata.clone(), 0)];
     let mut seen = 0;
-    while let Some((path, depth)) = waiting.pop() {
-        let Ok(metadata) = fs::symlink_metadata(&path) else {
-            continue;
-        };
+    while let Some((path, metadata, depth)) = waiting.pop() {
         if metadata.is_dir() && depth < DEEPEST && seen < ENTRIES {
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
             for entry in entries.take(ENTRIES) {
                 seen += 1;
-                waiting.push((entry.path(), depth + 1));
+                let found = entry.metadata().ok();
+                waiting.extend(found.map(|found| (entry.path(), found, depth + 1)));
             }
         } else if has_several_names(&metadata) {
             return Some(path);

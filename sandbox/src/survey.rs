@@ -1,16 +1,17 @@
 //! Resolves a policy against the file system: existing paths, symbolic links on the way, and files to hide.
 
-use std::fs;
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::access::{Access, Grant};
+use crate::access::{Access, Grant, Tier};
 use crate::confinement::Confinement;
 #[cfg(feature = "enforcement")]
 use crate::git::linked_repository;
-use crate::plan::{Layout, Mount, MountSource, SYSTEM};
+use crate::plan::{Identity, Layout, Mount, MountSource, SYSTEM};
 
 /// Largest number of symbolic links in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
@@ -20,7 +21,8 @@ const ROOM: u64 = 1024;
 impl Layout {
     /// Resolves `confinement` against the file system.
     pub fn of(confinement: &Confinement) -> io::Result<Self> {
-        if let Some(path) = confinement.second_name() {
+        let protected = Protected::look(confinement);
+        if let Some(path) = protected.second_name() {
             let path = path.display();
             return Err(io::Error::other(format!(
                 "`{path}` has another name (a hard link), through which a command could write it"
@@ -32,15 +34,16 @@ impl Layout {
                 layout.add(Path::new(path), MountSource::Same, Access::RUN)?;
             }
         }
+        let of_system = layout.mounts.len();
         layout.add_temporary(confinement)?;
         for grant in confinement.in_order() {
             layout.add(&grant.path, MountSource::Same, grant.access)?;
         }
         layout.add_git(confinement)?;
-        layout.protect(&confinement.workspace, &confinement.protected);
+        layout.protect(&protected);
         layout.masked.extend(PRIVATE.iter().cloned());
         layout.hide(&confinement.hidden)?;
-        layout.hide_keys()?;
+        layout.hide_keys(of_system)?;
         // The sort is stable: of two mounts at the same path, the later one covers the earlier.
         layout
             .mounts
@@ -94,14 +97,17 @@ impl Layout {
         if real == Path::new("/") {
             return Err(io::Error::other("the whole file system cannot be granted"));
         }
-        if source == MountSource::Same {
-            fs::symlink_metadata(&real)?;
-        }
+        let found = match &source {
+            MountSource::Same => Some(fs::symlink_metadata(&real)?),
+            MountSource::Other(path) => Some(fs::symlink_metadata(path)?),
+            MountSource::Empty { .. } => None,
+        };
         self.links.extend(links);
         self.mounts.push(Mount {
             path: real,
             source,
             access,
+            identity: found.as_ref().map(identity),
         });
         Ok(())
     }
@@ -139,24 +145,20 @@ impl Layout {
         Ok(())
     }
 
-    fn protect(&mut self, folder: &Path, names: &[PathBuf]) {
-        for name in names {
-            let path = folder.join(name);
-            // Paths through symbolic links are checked after the command has ended.
-            if is_plain(folder, name) {
-                self.mounts.push(Mount {
-                    path,
-                    source: MountSource::Same,
-                    access: Access::RUN,
-                });
-            }
-        }
+    /// Adds the protected files that exist. Paths through symbolic links are checked after the command has ended.
+    fn protect(&mut self, protected: &Protected) {
+        self.mounts
+            .extend(protected.files.iter().map(|(path, found)| Mount {
+                path: path.clone(),
+                source: MountSource::Same,
+                access: Access::RUN,
+                identity: Some(identity(found)),
+            }));
     }
 
-    /// Hides the keys that some tool chains keep beside their programs.
-    fn hide_keys(&mut self) -> io::Result<()> {
-        let found: Vec<_> = self
-            .mounts
+    /// Hides the keys that some tool chains keep beside their programs. The first mounts are of the system, without keys.
+    fn hide_keys(&mut self, of_system: usize) -> io::Result<()> {
+        let found: Vec<_> = self.mounts[of_system..]
             .iter()
             .filter(|mount| mount.source == MountSource::Same && mount.access.is_read_only())
             .flat_map(|mount| keys(&mount.path))
@@ -226,25 +228,45 @@ fn resolve(path: &Path) -> io::Result<(PathBuf, Vec<(PathBuf, PathBuf)>)> {
 }
 
 impl Confinement {
-    /// Returns the paths to check for changes after a command: protected paths whose parent directory exists, and
-    /// repositories.
-    pub(crate) fn watched_paths(&self) -> Vec<PathBuf> {
-        self.protected
-            .iter()
-            .map(|name| self.workspace.join(name))
-            .filter(|path| path.parent().is_some_and(Path::is_dir))
-            .chain(repositories(&self.workspace, &self.protected))
-            .collect()
+    /// Returns the paths to check for changes after a command: protected paths, and the repositories that a layout pins.
+    pub(crate) fn watched_paths(&self, layout: &Layout) -> Vec<PathBuf> {
+        let protected = self.protected.iter().map(|name| self.workspace.join(name));
+        protected.chain(layout.pinned.iter().cloned()).collect()
     }
 }
 
-#[cfg(feature = "enforcement")]
-impl Confinement {
-    /// Returns the protected paths at which there is something, without symbolic links on the way.
-    pub(crate) fn protected_files(&self) -> Vec<PathBuf> {
-        let there = self.protected.iter();
-        let there = there.filter(|name| is_plain(&self.workspace, name));
-        there.map(|name| self.workspace.join(name)).collect()
+/// The protected paths at which there is something, without symbolic links on the way.
+pub(crate) struct Protected {
+    pub files: Vec<(PathBuf, Metadata)>,
+    pub tier: Tier,
+}
+
+impl Protected {
+    /// Looks up what is protected. Most of it does not exist, and few folders hold it all.
+    pub fn look(confinement: &Confinement) -> Self {
+        let workspace = &confinement.workspace;
+        let mut folders = HashMap::new();
+        let found = confinement.protected.iter().filter_map(|name| {
+            let folder = name.parent()?;
+            let is_folder = *folders
+                .entry(folder)
+                .or_insert_with(|| is_plain(workspace, folder));
+            let path = workspace.join(name);
+            let found = is_folder
+                .then(|| fs::symlink_metadata(&path))
+                .and_then(Result::ok)?;
+            (!found.is_symlink()).then_some((path, found))
+        });
+        Self {
+            files: found.collect(),
+            tier: confinement.tier,
+        }
+    }
+
+    /// Returns the paths.
+    #[cfg(feature = "enforcement")]
+    pub fn paths(self) -> impl Iterator<Item = PathBuf> {
+        self.files.into_iter().map(|(path, _)| path)
     }
 }
 
@@ -269,6 +291,10 @@ pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
         path.push(part);
         fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_symlink())
     })
+}
+
+fn identity(found: &Metadata) -> Identity {
+    (found.dev(), found.ino())
 }
 
 /// Paths in `/etc` that are not world-readable, and would be readable for root inside the sandbox. Cached, because the

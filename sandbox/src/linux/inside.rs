@@ -23,7 +23,7 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs, unshare_unsafe,
 };
 
-use super::mounts::NewRoot;
+use super::mounts::{NewRoot, out_of_place};
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
 use super::wire::{LauncherMessage, ParentMessage};
@@ -70,7 +70,13 @@ fn exit() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Sets up what does not depend on the command, waits for it, and restricts this process as it demands.
+/// Ends without a command, since the project has changed.
+fn stale(reason: String, link: &OwnedFd) -> ! {
+    let _ = LauncherMessage::Stale(reason).send(link);
+    exit()
+}
+
+/// Sets up what does not depend on the command, restricts this process as the layout demands, and waits for the command.
 fn enter(
     plan: &Plan,
     makes_network: bool,
@@ -99,27 +105,27 @@ fn enter(
     } else {
         None
     };
-    let message = ParentMessage::receive(link).describe("read the order")?;
-    let Some(ParentMessage::Order(order, streams)) = message else {
+    let message = ParentMessage::receive(link).describe("read the layout")?;
+    let Some(ParentMessage::Layout(layout, is_recorded)) = message else {
         // There is no command.
         exit()
     };
-    report.write_all(b"o").describe("pipe")?;
-    if let Some(root) = root {
-        root.complete(&order.layout)?;
+    if let Some(root) = root
+        && let Err(reason) = root.complete(&layout)
+    {
+        stale(reason, link);
     }
-    rustix::process::chdir(&order.cwd).describe(order.cwd.display())?;
     limit(plan.limits)?;
     give_up_capabilities()?;
     set_no_new_privs(true).describe("no_new_privs")?;
     if plan.tier.has_landlock() {
-        landlock::restrict(plan.tier, &order.layout)?;
+        landlock::restrict(plan.tier, &layout)?;
     }
     if !plan.tier.has_namespaces() {
         // What the command leaves running becomes a child of this process, which ends it.
         set_child_subreaper(Some(rustix::process::getpid())).describe("prctl")?;
     }
-    if let Some(listener) = filter::apply(plan.tier, order.is_recorded)? {
+    if let Some(listener) = filter::apply(plan.tier, is_recorded)? {
         LauncherMessage::Changes(listener)
             .send(link)
             .describe("report the listener")?;
@@ -127,6 +133,18 @@ fn enter(
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
+    let message = ParentMessage::receive(link).describe("read the order")?;
+    let Some(ParentMessage::Order(order, streams)) = message else {
+        exit()
+    };
+    // The layout may have been mounted long before, and while another command renamed folders.
+    if plan.tier.has_namespaces()
+        && let Some(path) = out_of_place(&layout)
+    {
+        stale(format!("`{}` was changed meanwhile", path.display()), link);
+    }
+    report.write_all(b"o").describe("pipe")?;
+    rustix::process::chdir(&order.cwd).describe(order.cwd.display())?;
     Ok((*order, streams))
 }
 

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::kept::Kept;
-use super::quarantine::{Identity, ProtectedSnapshot};
+use super::quarantine::ProtectedSnapshot;
+use crate::plan::Identity;
 
 /// Ending of the files of the journal.
 const ENDING: &str = "command";

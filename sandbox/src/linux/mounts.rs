@@ -8,7 +8,10 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, openat2, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxAttributes, StatxFlags,
+    makedev, openat2, statx, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
@@ -376,6 +379,45 @@ impl NewRoot {
         unmount(".", UnmountFlags::DETACH).describe("leave the old root")?;
         rustix::process::chdir("/").describe("chdir")
     }
+}
+
+/// Returns a path of the layout that does not lead to what was mounted there any more. The kernel takes a mount away when
+/// its mount point is removed or replaced outside, and a renamed folder takes the mounts in it along; the path then leads
+/// to a file that the mount was to cover.
+pub(crate) fn out_of_place(layout: &Layout) -> Option<&Path> {
+    let look = |path: &Path| {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+        statx(CWD, path, flags, StatxFlags::TYPE | StatxFlags::INO)
+    };
+    let is_mount_point = |found: &Statx| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
+    let built = ["/dev", "/proc"].map(Path::new);
+    let covers = |path: &Path| {
+        let masked = layout.masked.iter().map(PathBuf::as_path);
+        masked.chain(built).any(|above| path.starts_with(above))
+    };
+    let mounts = layout.mounts.iter().enumerate();
+    let uncovered = mounts.filter(|(at, mount)| {
+        let mut later = layout.mounts[at + 1..].iter();
+        !covers(&mount.path) && !later.any(|later| later.path == mount.path)
+    });
+    let moved = uncovered.map(|(_, mount)| mount).find(|mount| {
+        let is_as_mounted = |found: Statx| {
+            let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+            let is_same = |identity| identity == (device, found.stx_ino);
+            is_mount_point(&found) && mount.identity.is_none_or(is_same)
+        };
+        !look(&mount.path).is_ok_and(is_as_mounted)
+    });
+    // Where nothing was found to cover, there may be a link.
+    let is_exposed = |found: Statx| {
+        let kind = FileType::from_raw_mode(found.stx_mode.into());
+        !kind.is_symlink() && !is_mount_point(&found)
+    };
+    let mut kept = layout.masked.iter().chain(&layout.pinned);
+    moved
+        .map(|mount| &mount.path)
+        .or_else(|| kept.find(|path| look(path).is_ok_and(is_exposed)))
+        .map(PathBuf::as_path)
 }
 
 /// Creates an empty temporary file system.

@@ -16,12 +16,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::plan::Identity;
+
 /// State of the protected paths before a command ran.
 #[derive(Debug)]
 pub(super) struct ProtectedSnapshot(Vec<(PathBuf, Option<Identity>)>);
-
-/// Device and inode.
-pub(super) type Identity = (u64, u64);
 
 /// Cache of opened directories.
 #[derive(Default)]
@@ -54,13 +53,18 @@ impl ProtectedSnapshot {
     /// failed.
     pub fn quarantine(&self) -> Vec<PathBuf> {
         let mut moved = Vec::new();
+        let mut folders = Folders::default();
         for (path, before) in &self.0 {
-            // An earlier move may have renamed a parent directory.
-            match Folders::default().identity(path) {
-                Ok(Some(now)) if Some(now) != *before => moved.push(move_aside(path)),
+            let found = match folders.identity(path) {
+                Ok(Some(now)) if Some(now) != *before => Some(path.clone()),
                 // Before the command, this path had no symbolic link, or it would not have been recorded.
-                Err(Errno::LOOP) => moved.extend(link_above(path).map(|link| move_aside(&link))),
-                Ok(_) | Err(_) => {}
+                Err(Errno::LOOP) => link_above(path),
+                Ok(_) | Err(_) => None,
+            };
+            if let Some(found) = found {
+                moved.push(move_aside(&found));
+                // A folder on the way to the next ones may have been renamed by it.
+                folders = Folders::default();
             }
         }
         moved

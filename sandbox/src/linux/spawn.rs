@@ -16,7 +16,7 @@ use super::journal::JournalEntry;
 use super::kept::Kept;
 use super::newcomers::{Project, ProjectSnapshot};
 use super::quarantine::ProtectedSnapshot;
-use super::waiting::{LauncherStart, Spare, WaitingLauncher};
+use super::waiting::{LauncherStart, Ready, Spare, WaitingLauncher};
 use super::wire::{LauncherMessage, ParentMessage};
 use crate::allowlist::Allowlist;
 use crate::command::{Invocation, SetupError, Streams, Terminal};
@@ -26,6 +26,7 @@ use crate::plan::{Layout, Order, Plan, ResourceLimits};
 use crate::proxy::Proxy;
 use crate::proxy::thread::serve;
 use crate::recorder::Recorder;
+use crate::survey::Protected;
 
 /// Policy, and the resources shared by all commands under it.
 pub struct Sandbox {
@@ -56,6 +57,9 @@ struct Network {
     _proxy: oneshot::Sender<()>,
 }
 
+/// How often a sandbox is set up anew for one command because the project changed meanwhile.
+const ATTEMPTS: usize = 5;
+
 type NetworkLock<'a> = MutexGuard<'a, Option<Network>>;
 
 /// Proxy for this process, on the loopback interface of the host.
@@ -76,13 +80,26 @@ pub struct Child {
 /// Guard of a running command, which is killed when this is dropped.
 pub struct ChildGuard {
     _socket: OwnedFd,
+    watch: Watch,
+    is_namespace: bool,
+    next: Option<NextLauncher>,
+}
+
+/// What was there before a command.
+struct Watch {
     snapshot: ProtectedSnapshot,
     /// Nothing where mounts protect the files.
     kept: Kept,
-    /// Removed with this guard.
+    /// Removed with this.
     _entry: Option<JournalEntry>,
     project: ProjectSnapshot,
-    is_namespace: bool,
+}
+
+/// Launcher for the next command, started when a command has ended: both mount, and would wait for each other.
+struct NextLauncher {
+    spare: Spare,
+    start: LauncherStart,
+    ready: Option<Ready>,
 }
 
 impl fmt::Debug for Sandbox {
@@ -193,7 +210,7 @@ impl Sandbox {
             terminal: Terminal::None,
         };
         // It creates nothing, while this program may create files under protected names.
-        let mut child = self.start(invocation, None, true)?;
+        let (mut child, _) = self.start(invocation, None, true)?;
         match child.process.wait() {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(SetupError::Sandbox(format!(
@@ -247,10 +264,15 @@ impl Sandbox {
     pub fn spawn(&self, invocation: Invocation<'_>) -> Result<Child, SetupError> {
         let is_alone = invocation.terminal != Terminal::None;
         let is_recorded = self.recorder().is_some();
-        let child = self.start(invocation, self.journal.as_deref(), is_recorded)?;
+        let (mut child, ready) = self.start(invocation, self.journal.as_deref(), is_recorded)?;
         if let (Some(spare), false) = (&self.spare, is_alone) {
             let namespaces = namespaces(&self.lock_network())?;
-            spare.fill(self.launcher(Terminal::None, namespaces));
+            child.guard.next = Some(NextLauncher {
+                spare: spare.clone(),
+                start: self.launcher(Terminal::None, namespaces),
+                // Without mounts, the kernel would be told of the files that there are before the command, one by one.
+                ready: self.confinement.tier.has_namespaces().then_some(ready),
+            });
         }
         Ok(child)
     }
@@ -260,18 +282,46 @@ impl Sandbox {
         invocation: Invocation<'_>,
         journal: Option<&Path>,
         is_recorded: bool,
-    ) -> Result<Child, SetupError> {
-        let confinement = &self.confinement;
-        confinement.validate().map_err(SetupError::Sandbox)?;
-        let (launcher, mut first) = self.take_launcher(invocation.terminal)?;
-        // Paths are resolved while the launcher starts.
+    ) -> Result<(Child, Ready), SetupError> {
+        self.confinement.validate().map_err(SetupError::Sandbox)?;
+        let terminal = invocation.terminal;
+        // It starts while paths are looked up.
+        let mut launcher = self.take_launcher(terminal)?;
+        let order = order(invocation);
+        let mut attempts = 0;
+        loop {
+            let (ready, watch) = self.survey(journal, is_recorded)?;
+            let Some(reason) = self.give(&mut launcher, &ready, &order)? else {
+                let (process, link) = launcher.0.into_running();
+                let guard = ChildGuard {
+                    _socket: link,
+                    watch,
+                    is_namespace: self.confinement.tier.has_namespaces(),
+                    next: None,
+                };
+                return Ok((Child { process, guard }, ready));
+            };
+            if attempts == ATTEMPTS {
+                return Err(SetupError::Sandbox(reason));
+            }
+            attempts += 1;
+            launcher = self.new_launcher(terminal)?;
+        }
+    }
+
+    /// Looks at the project before a command.
+    fn survey(
+        &self,
+        journal: Option<&Path>,
+        is_recorded: bool,
+    ) -> Result<(Ready, Watch), SetupError> {
         let project = ProjectSnapshot::take(&self.project);
-        let confinement = project.protecting(confinement);
+        let confinement = project.protecting(&self.confinement);
         let layout = Layout::of(&confinement).map_err(SetupError::of)?;
-        let snapshot = ProtectedSnapshot::take(confinement.watched_paths());
+        let snapshot = ProtectedSnapshot::take(confinement.watched_paths(&layout));
         let kept = match confinement.tier.has_namespaces() {
             true => Kept::default(),
-            false => Kept::take(confinement.protected_files()),
+            false => Kept::take(Protected::look(&confinement).paths()),
         };
         // Before the command can create anything: it starts when it has received the order.
         let entry = journal
@@ -280,7 +330,33 @@ impl Sandbox {
             .map_err(|error| {
                 SetupError::Sandbox(format!("cannot write the journal of commands: {error}"))
             })?;
-        match order(invocation, layout, is_recorded).send(launcher.link()) {
+        let watch = Watch {
+            snapshot,
+            kept,
+            _entry: entry,
+            project,
+        };
+        let ready = Ready {
+            layout,
+            is_recorded,
+        };
+        Ok((ready, watch))
+    }
+
+    /// Gives a launcher its order, and waits until the command runs. If it cannot be used since the project has changed,
+    /// returns the reason.
+    fn give(
+        &self,
+        (launcher, first): &mut (WaitingLauncher, Option<NetworkLock<'_>>),
+        ready: &Ready,
+        order: &ParentMessage,
+    ) -> Result<Option<String>, SetupError> {
+        let sent = match launcher.prepare(ready) {
+            Ok(false) => return Ok(Some("the project has changed".to_owned())),
+            Ok(true) => order.send(launcher.link()),
+            Err(error) => Err(error),
+        };
+        match sent {
             // The launcher has exited, and told the reason over the socket.
             Err(error) if is_closed(&error) => {}
             sent => sent.map_err(SetupError::of)?,
@@ -301,7 +377,8 @@ impl Sandbox {
                         changes::serve(listener, recorder).map_err(SetupError::of)?;
                     }
                 }
-                Some(LauncherMessage::Running) => break,
+                Some(LauncherMessage::Stale(reason)) => return Ok(Some(reason)),
+                Some(LauncherMessage::Running) => return Ok(None),
                 Some(LauncherMessage::NoProgram(reason)) => {
                     return Err(SetupError::Program(reason));
                 }
@@ -309,18 +386,6 @@ impl Sandbox {
                 None => return Err(SetupError::of("the launcher exited unexpectedly")),
             }
         }
-        let (process, link) = launcher.into_running();
-        Ok(Child {
-            process,
-            guard: ChildGuard {
-                _socket: link,
-                snapshot,
-                kept,
-                _entry: entry,
-                project,
-                is_namespace: confinement.tier.has_namespaces(),
-            },
-        })
     }
 
     /// Returns a launcher for a command. The first one creates the network, which others have to wait for.
@@ -333,6 +398,14 @@ impl Sandbox {
         {
             return Ok((launcher, None));
         }
+        self.new_launcher(terminal)
+    }
+
+    /// Starts a launcher for one command.
+    fn new_launcher(
+        &self,
+        terminal: Terminal,
+    ) -> Result<(WaitingLauncher, Option<NetworkLock<'_>>), SetupError> {
         let network = self.lock_network();
         let namespaces = namespaces(&network)?;
         let makes_network = namespaces.is_none() && self.confinement.tier.has_namespaces();
@@ -375,14 +448,12 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// Returns the order for a command.
-fn order(invocation: Invocation<'_>, layout: Layout, is_recorded: bool) -> ParentMessage {
+fn order(invocation: Invocation<'_>) -> ParentMessage {
     let order = Order {
         program: invocation.program.to_owned(),
         arguments: invocation.arguments.to_vec(),
         cwd: invocation.cwd.to_owned(),
         environment: invocation.environment,
-        layout,
-        is_recorded,
     };
     ParentMessage::Order(Box::new(order), invocation.streams)
 }
@@ -414,10 +485,23 @@ impl ChildGuard {
     /// would run something in them. Where no mount prevents it, protected files that it has changed are restored. To be
     /// called after the command has ended. Returns the new paths, or the old ones of files that could not be moved.
     pub fn quarantine(&self) -> Vec<PathBuf> {
-        let mut moved = self.snapshot.quarantine();
-        moved.extend(self.kept.restore());
-        moved.extend(self.project.quarantine());
+        let mut moved = self.watch.snapshot.quarantine();
+        moved.extend(self.watch.kept.restore());
+        moved.extend(self.watch.project.quarantine());
         moved
+    }
+}
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        if let Some(NextLauncher {
+            spare,
+            start,
+            ready,
+        }) = self.next.take()
+        {
+            spare.fill(start, ready);
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Launchers that wait for their order, as their parent sees them. One is kept ahead of the commands: to start a program
-//! of this size, to create namespaces and to mount what every command has takes longer than the rest of the setup.
+//! Launchers that wait for their order, as their parent sees them. One is kept ahead of the commands, ready with the layout
+//! of the last one, since the setup of a sandbox takes longer than all else about a short command.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::wire::ParentMessage;
 use crate::LAUNCHER;
-use crate::plan::Plan;
+use crate::plan::{Layout, Plan};
 
 /// What a launcher is started with.
 pub(super) struct LauncherStart {
@@ -34,6 +34,16 @@ pub(super) struct WaitingLauncher {
     process: Waited,
     /// The list of mounts: tells when it has changed since.
     mounts: File,
+    /// What it was told to get ready, if anything.
+    layout: Option<Ready>,
+}
+
+/// What a launcher gets ready before there is a command.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub layout: Layout,
+    /// Whether file changes are to be recorded.
+    pub is_recorded: bool,
 }
 
 /// Process that is waited for, unless taken out.
@@ -79,9 +89,21 @@ impl WaitingLauncher {
             link,
             process: Waited(Some(process)),
             mounts,
+            layout: None,
         };
         ParentMessage::Plan(start.plan, start.namespaces).send(&launcher.link)?;
         Ok(launcher)
+    }
+
+    /// Has the launcher get `ready`. Returns `false` if it has got something else ready, and is of no use for this.
+    pub fn prepare(&mut self, ready: &Ready) -> io::Result<bool> {
+        if let Some(before) = &self.layout {
+            return Ok(before == ready);
+        }
+        let message = ParentMessage::Layout(ready.layout.clone(), ready.is_recorded);
+        message.send(&self.link)?;
+        self.layout = Some(ready.clone());
+        Ok(true)
     }
 
     /// Returns the socket to the launcher.
@@ -99,8 +121,8 @@ impl WaitingLauncher {
     fn is_fresh(&self) -> bool {
         let now = Timespec::default();
         let mut polled = [
-            // It has nothing to say before its order.
-            PollFd::new(&self.link, PollFlags::IN),
+            // It tells when the other side is closed.
+            PollFd::new(&self.link, PollFlags::empty()),
             PollFd::new(&self.mounts, PollFlags::PRI),
         ];
         matches!(poll(&mut polled, Some(&now)), Ok(0))
@@ -121,13 +143,14 @@ impl Spare {
         self.lock().take().filter(WaitingLauncher::is_fresh)
     }
 
-    /// Starts a launcher for the next command, unless there is one. Does not wait for it; if it fails, the next command
-    /// starts its own and says why.
-    pub fn fill(&self, start: LauncherStart) {
+    /// Starts a launcher for the next command, unless there is one, and has it get `ready`. Does not wait for it; if it
+    /// fails, the next command starts its own and says why.
+    pub fn fill(&self, start: LauncherStart, ready: Option<Ready>) {
         let spare = self.clone();
         let _ = on_lasting_thread(move || {
             if spare.lock().is_none()
-                && let Ok(launcher) = WaitingLauncher::start_here(start)
+                && let Ok(mut launcher) = WaitingLauncher::start_here(start)
+                && ready.is_none_or(|ready| launcher.prepare(&ready).is_ok())
             {
                 *spare.lock() = Some(launcher);
             }

@@ -1,7 +1,8 @@
 //! Messages between the launcher and its parent, over a socket pair.
 //!
-//! Each packet is one message: a letter, then text, with file descriptors. The parent sends the plan and later the order;
-//! all else comes from the launcher. Each notices the end of the other by the closed socket.
+//! Each packet is one message: a letter, then text, with file descriptors. The parent sends the plan, the layout and the
+//! order, with any time between them; all else comes from the launcher. Each notices the end of the other by the closed
+//! socket.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _};
@@ -15,8 +16,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
+use serde::Serialize;
+
 use crate::command::Streams;
-use crate::plan::{Order, Plan};
+use crate::plan::{Layout, Order, Plan};
 
 /// Largest number of file descriptors in a message: those of an order.
 const FDS: usize = 4;
@@ -28,6 +31,8 @@ const TEXT: usize = 4000;
 pub(crate) enum ParentMessage {
     /// The first one: what is known before the command. With the user and the network namespace to join, if they exist.
     Plan(Plan, Option<[OwnedFd; 2]>),
+    /// What the command may reach, and whether its file changes are to be recorded.
+    Layout(Layout, bool),
     /// The command with its standard streams.
     Order(Box<Order>, Streams),
 }
@@ -39,6 +44,8 @@ pub(crate) enum LauncherMessage {
     Network(Vec<OwnedFd>),
     /// The listener for calls that may change files.
     Changes(OwnedFd),
+    /// The project has changed since the layout was drawn, with the details: the command was not started.
+    Stale(String),
     /// The command is running.
     Running,
     /// The command could not be executed, with the reason.
@@ -62,11 +69,12 @@ impl ParentMessage {
                 let fds: Vec<_> = namespaces.iter().flatten().map(AsFd::as_fd).collect();
                 send(to, b'P', &serde_json::to_string(plan)?, &fds)?;
             }
+            Self::Layout(layout, is_recorded) => {
+                let file = file_of(&(layout, is_recorded))?;
+                send(to, b'L', "", &[file.as_fd()])?;
+            }
             Self::Order(order, streams) => {
-                // Longer than a packet may be.
-                let mut file = File::from(memfd_create("order", MemfdFlags::CLOEXEC)?);
-                file.write_all(&serde_json::to_vec(order)?)?;
-                file.rewind()?;
+                let file = file_of(order)?;
                 let Streams {
                     stdin,
                     stdout,
@@ -90,10 +98,17 @@ impl ParentMessage {
                 fds.try_into().ok(),
             )));
         }
-        let missing = |_| io::Error::other("an order without its files");
-        let [file, stdin, stdout, stderr] = <[OwnedFd; FDS]>::try_from(fds).map_err(missing)?;
+        let missing = || io::Error::other("a message without its files");
+        let mut fds = fds.into_iter();
         let mut json = Vec::new();
-        File::from(file).read_to_end(&mut json)?;
+        File::from(fds.next().ok_or_else(missing)?).read_to_end(&mut json)?;
+        if letter == b'L' {
+            let (layout, is_recorded) = serde_json::from_slice(&json)?;
+            return Ok(Some(Self::Layout(layout, is_recorded)));
+        }
+        let (Some(stdin), Some(stdout), Some(stderr)) = (fds.next(), fds.next(), fds.next()) else {
+            return Err(missing());
+        };
         let streams = Streams {
             stdin,
             stdout,
@@ -112,6 +127,7 @@ impl LauncherMessage {
                 send(to, b'N', "", &fds)
             }
             Self::Changes(listener) => send(to, b'C', "", &[listener.as_fd()]),
+            Self::Stale(path) => send(to, b'S', path, &[]),
             Self::Running => send(to, b'R', "", &[]),
             Self::NoProgram(reason) => send(to, b'X', reason, &[]),
             Self::Failed(reason) => send(to, b'F', reason, &[]),
@@ -124,6 +140,7 @@ impl LauncherMessage {
         Ok(packet.map(|mut packet| match packet.letter {
             b'N' => Self::Network(packet.fds),
             b'C' if !packet.fds.is_empty() => Self::Changes(packet.fds.remove(0)),
+            b'S' => Self::Stale(packet.text),
             b'R' => Self::Running,
             b'X' => Self::NoProgram(packet.text),
             _ => Self::Failed(packet.text),
@@ -158,6 +175,14 @@ impl Packet {
             fds,
         }))
     }
+}
+
+/// Returns a file with the JSON of what is longer than a packet may be.
+fn file_of(value: &impl Serialize) -> io::Result<File> {
+    let mut file = File::from(memfd_create("message", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(value)?)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn send(to: impl AsFd, letter: u8, text: &str, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {

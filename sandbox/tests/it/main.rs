@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attacks;
+mod ready;
 mod tiers;

@@ -16,7 +16,7 @@ fn landlock() -> i64 {
 }
 
 /// Returns the strongest tier that can be built on a machine.
-fn strongest(machine: &str, user: u32) -> Option<String> {
+pub fn strongest(machine: &str, user: u32) -> Option<String> {
     let bait = Bait::lay(user);
     let output = bait.program(user).args(["on", machine, "tiers"]).output();
     let said = String::from_utf8(output.unwrap().stdout).unwrap();

@@ -1,0 +1,343 @@
+//! A launcher gets the sandbox ready before there is a command, which finds the project as it is by then.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ah_sandbox::{
+    Allowlist, Confinement, Invocation, Proxy, Sandbox, SetupError, Streams, Terminal,
+};
+use tempfile::TempDir;
+
+use crate::attacks::ordinary_user;
+use crate::tiers::strongest;
+
+/// Longest wait for a launcher.
+const HANG: Duration = Duration::from_secs(60);
+/// Protected files of the project: at its top, in a folder, and two that are missing.
+const TOP: &str = ".vscode/settings.json";
+const BELOW: &str = "sub/.vscode/settings.json";
+const MISSING: &str = ".mcp.json";
+const MISSING_BELOW: &str = "sub/.mcp.json";
+/// What a person wrote, and later wrote.
+const FIRST: &str = "first";
+const SECOND: &str = "second";
+
+/// A project with its sandbox.
+struct Project {
+    at: PathBuf,
+    sandbox: Sandbox,
+    /// Folder around it, which the sandbox does not show.
+    around: TempDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        let around = TempDir::with_prefix("ah-ready-").unwrap();
+        let root = fs::canonicalize(around.path()).unwrap();
+        let at = root.join("project");
+        for path in [TOP, BELOW] {
+            fs::create_dir_all(at.join(path).parent().unwrap()).unwrap();
+            fs::write(at.join(path), FIRST).unwrap();
+        }
+        for name in ["home", "kept"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        let mut confinement = Confinement::new(at.clone(), Some(root.join("home")));
+        confinement.protect_names([".vscode", ".mcp.json"], &at);
+        let launcher = env!("CARGO_BIN_EXE_attack").into();
+        let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), launcher);
+        let sandbox = sandbox.with_scratch(&root.join("kept"), ()).unwrap();
+        Self {
+            at,
+            sandbox,
+            around,
+        }
+    }
+
+    /// Runs a command, and returns what it wrote.
+    fn run(&self, command: &str) -> String {
+        self.try_to_run(command).unwrap()
+    }
+
+    /// Runs a command if the project holds still long enough.
+    fn try_to_run(&self, command: &str) -> Result<String, SetupError> {
+        let output = self.around.path().join("output");
+        let file = File::create(&output).unwrap();
+        let arguments = ["-c", command].map(OsString::from);
+        let streams = Streams {
+            stdin: OwnedFd::from(File::open("/dev/null").unwrap()),
+            stdout: file.try_clone().unwrap().into(),
+            stderr: file.into(),
+        };
+        let invocation = Invocation {
+            program: "sh".as_ref(),
+            arguments: &arguments,
+            cwd: &self.at,
+            environment: ah_sandbox::variables(std::env::vars(), &[], self.sandbox.proxy_port()),
+            streams,
+            terminal: Terminal::None,
+        };
+        let mut child = self.sandbox.spawn(invocation)?;
+        child.process.wait().unwrap();
+        child.guard.quarantine();
+        Ok(fs::read_to_string(output).unwrap())
+    }
+
+    /// Waits until a launcher of this process has everything ready: the process inside has its filter, which is last.
+    fn until_ready(&self) {
+        let filtered = |pid: &str| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.lines().any(|line| line == "Seccomp:\t2")
+        };
+        let workspace = self.at.to_str().unwrap();
+        let is_own = |pid: &String| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.contains(workspace)
+        };
+        let began = Instant::now();
+        let is_ready = || {
+            let launchers = children("self").into_iter().filter(is_own);
+            let inside = launchers.flat_map(|launcher| children(&launcher));
+            inside.into_iter().any(|pid| filtered(&pid))
+        };
+        while !is_ready() {
+            assert!(began.elapsed() < HANG, "no launcher is ready");
+            thread::yield_now();
+        }
+    }
+}
+
+/// Returns the child processes of all threads of a process.
+fn children(pid: &str) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
+    let lists = threads
+        .flatten()
+        .map(|thread| thread.path().join("children"));
+    let lists = lists.filter_map(|list| fs::read_to_string(list).ok());
+    lists
+        .flat_map(|list| {
+            list.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Returns whether this machine has no sandbox with mounts. CI has one.
+fn is_missing() -> bool {
+    let is_missing = strongest("this", ordinary_user()).as_deref() != Some("full");
+    let is_ci = std::env::var_os("CI").is_some();
+    assert!(!(is_missing && is_ci), "no sandbox, though CI is set");
+    is_missing
+}
+
+/// Replaces a file as editors do.
+fn replace(path: &Path, text: &str) {
+    let draft = path.with_extension("draft");
+    fs::write(&draft, text).unwrap();
+    fs::rename(draft, path).unwrap();
+}
+
+/// What somebody does between two commands; the files that are protected afterwards, each with its content, and `None`
+/// for a missing one.
+type Change = (
+    &'static str,
+    fn(&Path),
+    &'static [(&'static str, Option<&'static str>)],
+);
+
+const CHANGES: &[Change] = &[
+    ("nothing", |_| (), &[(TOP, Some(FIRST)), (MISSING, None)]),
+    (
+        "writes a protected file",
+        |at| fs::write(at.join(TOP), SECOND).unwrap(),
+        &[(TOP, Some(SECOND)), (BELOW, Some(FIRST))],
+    ),
+    (
+        "puts another in its place",
+        |at| replace(&at.join(TOP), SECOND),
+        &[(TOP, Some(SECOND))],
+    ),
+    (
+        "does so in a folder below, several times",
+        |at| (0..4).for_each(|_| replace(&at.join(BELOW), SECOND)),
+        &[(BELOW, Some(SECOND)), (TOP, Some(FIRST))],
+    ),
+    (
+        "puts another folder in the place of the one around it",
+        |at| {
+            fs::rename(at.join("sub"), at.join("away")).unwrap();
+            fs::create_dir_all(at.join("sub/.vscode")).unwrap();
+            fs::write(at.join(BELOW), SECOND).unwrap();
+        },
+        &[
+            (BELOW, Some(SECOND)),
+            ("away/.vscode/settings.json", Some(FIRST)),
+        ],
+    ),
+    (
+        "moves the folder around it away and back",
+        |at| {
+            fs::rename(at.join("sub"), at.join("away")).unwrap();
+            fs::create_dir_all(at.join("sub/.vscode")).unwrap();
+            fs::remove_dir_all(at.join("sub")).unwrap();
+            fs::rename(at.join("away"), at.join("sub")).unwrap();
+        },
+        &[(BELOW, Some(FIRST)), (MISSING_BELOW, None)],
+    ),
+    (
+        "removes it",
+        |at| fs::remove_dir_all(at.join(".vscode")).unwrap(),
+        &[(TOP, None), (BELOW, Some(FIRST))],
+    ),
+    (
+        "makes one that was missing",
+        |at| fs::write(at.join(MISSING), FIRST).unwrap(),
+        &[(MISSING, Some(FIRST)), (TOP, Some(FIRST))],
+    ),
+    (
+        "puts a link in its place",
+        |at| {
+            fs::remove_dir_all(at.join(".vscode")).unwrap();
+            symlink("sub/.vscode", at.join(".vscode")).unwrap();
+        },
+        &[(TOP, Some(FIRST)), (BELOW, Some(FIRST))],
+    ),
+    (
+        "puts another project in the place of this",
+        |at| {
+            fs::rename(at, at.with_file_name("old")).unwrap();
+            fs::create_dir_all(at.join(TOP).parent().unwrap()).unwrap();
+            fs::write(at.join(TOP), SECOND).unwrap();
+        },
+        &[(TOP, Some(SECOND)), (BELOW, None)],
+    ),
+];
+
+/// Makes a change between two commands, and lets the second one write all that is protected.
+fn play((what, change, expected): &Change, is_ready: bool) {
+    let project = Project::new();
+    assert_eq!(project.run("echo one"), "one\n");
+    if is_ready {
+        project.until_ready();
+    }
+    change(&project.at);
+    let what = format!("somebody {what}, ready: {is_ready}");
+    for (path, content) in *expected {
+        let seen = project.run(&format!("cat {path}"));
+        if let Some(content) = content {
+            assert_eq!(seen, *content, "{what}: {path} is seen");
+        }
+        project.run(&format!(
+            "mkdir -p $(dirname {path}); echo evil > {path}; echo evil >> {path}; \
+             echo evil > x; mv x {path}; rm -f {path}; ln x {path}"
+        ));
+        let found = fs::read_to_string(project.at.join(path)).ok();
+        assert_eq!(found.as_deref(), *content, "{what}: {path} is left alone");
+    }
+}
+
+#[test]
+fn what_changed_since_it_was_ready_is_protected() {
+    if is_missing() {
+        return;
+    }
+    for change in CHANGES {
+        for is_ready in [true, false] {
+            play(change, is_ready);
+        }
+    }
+}
+
+/// A command swaps a folder with a protected file for another one while the next launcher gets ready; the command after
+/// it must not find the file writable.
+#[test]
+fn a_command_that_swaps_folders_meanwhile_gains_nothing() {
+    if is_missing() {
+        return;
+    }
+    let project = Project::new();
+    let below = project.at.join(BELOW);
+    let mut original = File::open(&below).unwrap();
+    let number = original.metadata().unwrap().ino();
+    for _ in 0..20 {
+        project.run("mkdir -p other/.vscode; echo evil > other/.vscode/settings.json");
+        let swap = "mv -T sub away; mv -T other sub; mv -T sub other; mv -T away sub";
+        thread::scope(|scope| {
+            scope.spawn(|| project.run(&format!("for i in $(seq 30); do {swap}; done")));
+            let _ = project.try_to_run("true");
+        });
+        // The loop may have ended in between, and what it left may have been moved aside.
+        let moved = find(&project.at, number).expect("the file is in the project");
+        if moved != below {
+            let _ = fs::remove_file(&below);
+            fs::create_dir_all(below.parent().unwrap()).unwrap();
+            fs::rename(moved, &below).unwrap();
+        }
+        project.run(&format!("echo evil > {BELOW}"));
+        let mut found = String::new();
+        original.rewind().unwrap();
+        original.read_to_string(&mut found).unwrap();
+        assert_eq!(found, FIRST);
+    }
+}
+
+/// Returns the path below a folder of the file with this inode number.
+fn find(folder: &Path, number: u64) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    entries.map(|entry| entry.path()).find_map(|path| {
+        let found = fs::symlink_metadata(&path).ok()?;
+        if found.is_dir() {
+            return find(&path, number);
+        }
+        (found.ino() == number).then_some(path)
+    })
+}
+
+/// Set in the process that has mounts of its own.
+const INSIDE: &str = "AH_TEST_OWN_MOUNTS";
+
+#[test]
+fn the_next_command_sees_what_was_mounted_since() {
+    if std::env::var_os(INSIDE).is_none() {
+        if is_missing() {
+            return;
+        }
+        let name = "ready::the_next_command_sees_what_was_mounted_since";
+        let inner = Command::new("unshare")
+            .args(["-U", "-r", "-m"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&inner.stdout);
+        assert!(
+            said.contains("1 passed"),
+            "{said}\n{}",
+            String::from_utf8_lossy(&inner.stderr)
+        );
+        return;
+    }
+    let project = Project::new();
+    project.run("true");
+    project.until_ready();
+    let late = project.at.join("late");
+    fs::create_dir(&late).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "none"])
+        .arg(&late)
+        .status();
+    assert!(mounted.unwrap().success());
+    fs::write(late.join("file"), "mounted since").unwrap();
+    assert_eq!(project.run("cat late/file"), "mounted since");
+}
