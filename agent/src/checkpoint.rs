@@ -80,7 +80,12 @@ pub(crate) fn after(
 ) -> Vec<Record> {
     let seen = commands.map(CommandFiles::take).unwrap_or_default();
     let mut paths = seen.changed;
-    paths.extend(accesses.iter().filter_map(written).cloned());
+    for path in accesses.iter().filter_map(written) {
+        if let Some(commands) = commands {
+            commands.wrote(path);
+        }
+        paths.push(path.clone());
+    }
     let is_unseen = is_unseen(accesses, commands.is_some());
     let mut records = Vec::new();
     if !seen.before.is_empty() || !seen.unseen.is_empty() {

@@ -9,6 +9,7 @@ mod changes;
 pub mod checkpoint;
 pub mod commands;
 mod compaction;
+mod conflict;
 mod controls;
 mod finish;
 mod frontend;
@@ -39,6 +40,7 @@ pub mod tool_search;
 mod toolbox;
 mod truncate;
 
+pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
 pub use frontend::{Frontend, SessionUpdate};
 pub use outcome::{RunFailure, RunOutcome};

@@ -40,6 +40,9 @@ impl Session {
     /// Requests the next answer and stores it, complete or interrupted. If the server rejects the conversation as too
     /// long, requests a summary instead, unless there was one just before.
     pub(crate) async fn call_model(&mut self, stop: &Stop) -> Result<(), RunFailure> {
+        if let Some(files) = &self.ports.command_files {
+            files.told();
+        }
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
         let frontend = self.ports.frontend.clone();

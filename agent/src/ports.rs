@@ -1,12 +1,12 @@
 //! The ports through which a session reaches the outside.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{Clock, FileState, MessageId, Provider, Rulebook, Store};
 
-use crate::Frontend;
 use crate::hooks::Hooks;
+use crate::{Conflict, Frontend};
 
 /// Ports of a session to the outside.
 #[derive(Clone)]
@@ -41,6 +41,22 @@ pub trait CommandFiles: Send + Sync {
 
     /// Says that what was taken is stored.
     fn stored(&self);
+
+    /// Returns the files of a subagent's commands, which work at the same time. When it is dropped, the subagent has
+    /// ended. Its commands have the environment variable [`AGENT`](crate::AGENT).
+    fn of_agent(&self, id: &str) -> Arc<dyn CommandFiles>;
+
+    /// Says that this agent is told now of what its subagents did.
+    fn told(&self);
+
+    /// Says that a tool has written this file.
+    fn wrote(&self, path: &Path);
+
+    /// Returns what commands of this agent have overwritten without knowing it, since the last call of this.
+    fn conflicts(&self) -> Vec<Conflict>;
+
+    /// Returns all of [`Self::conflicts`] so far that still exist.
+    fn all_conflicts(&self) -> Vec<Conflict>;
 }
 
 /// Files that commands have changed.

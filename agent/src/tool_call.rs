@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use afterwards::FinishedCall;
 pub(crate) use prepared::{CallPlan, PreparedCall};
 
+use crate::conflict::told;
 use crate::hooks::HookVerdict;
 use crate::truncate::{cut_to_characters, truncate};
 use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
@@ -269,6 +270,13 @@ impl Session {
             commands.begin(&origin);
         }
         let mut records = std::mem::take(&mut batch.unstored);
+        // What commands of other agents have changed so far was there before what these calls find.
+        records.extend(checkpoint::after(
+            &[],
+            commands.as_deref(),
+            &origin,
+            &*self.ports.clock,
+        ));
         for PreparedCall { call, plan } in starting.iter().map(|at| &batch.calls[*at]) {
             let CallPlan::Run { accesses, .. } = plan else {
                 continue;
@@ -313,6 +321,7 @@ impl Session {
             None => truncate(&output.content, truncation, &call.id),
         };
         content.extend(self.refused_connections());
+        content.extend(self.overwritten());
         let result = ToolResult {
             tool_use_id: call.id.clone(),
             tool_name: call.name.clone(),
@@ -371,6 +380,15 @@ impl Session {
     /// error at best.
     fn refused_connections(&self) -> Option<ResultBlock> {
         let text = (self.ports.refusals)()?;
+        Some(ResultBlock::Text {
+            text: format!("\n[{text}]"),
+        })
+    }
+
+    /// Returns a text about what commands have overwritten of other agents.
+    fn overwritten(&self) -> Option<ResultBlock> {
+        let conflicts = self.ports.command_files.as_ref()?.conflicts();
+        let text = told(&conflicts)?;
         Some(ResultBlock::Text {
             text: format!("\n[{text}]"),
         })

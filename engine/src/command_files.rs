@@ -7,13 +7,15 @@
 //!
 //! Not kept: contents above the limits below, what rules hide from tools, and git's own files. All of them are named.
 
+mod agents;
+mod conflicts;
 mod entry;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
@@ -23,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use ah_agent::checkpoint::{Files, MAX_BYTES};
-use ah_agent::{CommandFiles, SeenFiles};
+use ah_agent::{AGENT, CommandFiles, Conflict, SeenFiles};
 use ah_config::Config;
 use ah_conversation::{
     FileCause, FileChange, FileState, FilesLeft, HiddenFiles, MessageId, Record, Store as _,
@@ -31,8 +33,10 @@ use ah_conversation::{
 };
 use ah_sandbox::{Recorder, UpcomingChange};
 use ah_store::{Paths, SessionStore, SystemClock};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags};
 
+use self::agents::Agents;
+use self::conflicts::Conflicts;
 use self::entry::State;
 
 /// Contents kept of one run, in bytes.
@@ -55,8 +59,10 @@ struct JournalState {
     run: Option<MessageId>,
     /// Paths whose states before the run are known.
     kept: HashSet<PathBuf>,
-    /// Paths that have changed since they were taken.
-    changed: HashSet<PathBuf>,
+    /// Paths that each command has changed, by its number.
+    changed: HashMap<u64, Changed>,
+    /// Number of the next command.
+    next_command: u64,
     /// Files of one name each that are known and changed. They stay so while no name comes or goes.
     settled: HashSet<PathBuf>,
     unseen: Vec<String>,
@@ -71,6 +77,30 @@ struct JournalState {
     taken: Vec<PathBuf>,
     /// Number of the next file.
     next: usize,
+    agents: Agents,
+    conflicts: Conflicts,
+}
+
+/// Paths that a command has changed.
+#[derive(Default)]
+struct Changed {
+    new: HashSet<PathBuf>,
+    /// Those that were taken while it ran: it may have written more since.
+    taken: HashSet<PathBuf>,
+    has_ended: bool,
+}
+
+/// The files of one agent's commands, of all that work on a project.
+pub struct AgentFiles {
+    journal: Arc<CommandJournal>,
+    agent: agents::Agent,
+}
+
+/// Told of the changes by a command.
+struct CommandRecorder {
+    journal: Arc<CommandJournal>,
+    agent: agents::Agent,
+    number: u64,
 }
 
 impl CommandJournal {
@@ -127,6 +157,24 @@ impl CommandJournal {
 }
 
 impl Recorder for CommandJournal {
+    fn of_command(self: Arc<Self>, environment: &[(String, String)]) -> Arc<dyn Recorder> {
+        let mut variables = environment.iter();
+        let agent = variables.find(|(name, _)| name == AGENT);
+        let agent = agent.map(|(_, id)| id.clone());
+        let number = {
+            let mut journal = self.lock();
+            journal.next_command += 1;
+            journal.next_command
+        };
+        Arc::new(CommandRecorder {
+            journal: self,
+            agent,
+            number,
+        })
+    }
+
+    fn ended(&self) {}
+
     fn covers(&self, path: &Path) -> bool {
         let mut roots = self.roots.iter();
         roots.any(|root| path != root && path.starts_with(root))
@@ -138,6 +186,39 @@ impl Recorder for CommandJournal {
     }
 
     fn before(&self, change: UpcomingChange<'_>) {
+        self.change(change, &None, 0);
+    }
+}
+
+impl Recorder for CommandRecorder {
+    fn of_command(self: Arc<Self>, _: &[(String, String)]) -> Arc<dyn Recorder> {
+        self
+    }
+
+    fn ended(&self) {
+        if let Some(changed) = self.journal.lock().changed.get_mut(&self.number) {
+            changed.has_ended = true;
+        }
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        self.journal.covers(path)
+    }
+
+    fn is_settled(&self, path: &Path) -> bool {
+        let journal = self.journal.lock();
+        journal.settled.contains(path) && journal.agents.is_last(path, &self.agent)
+    }
+
+    fn before(&self, change: UpcomingChange<'_>) {
+        self.journal.change(change, &self.agent, self.number);
+    }
+}
+
+impl CommandJournal {
+    /// Records the state before a change by the command with this number, of `agent`.
+    fn change(&self, change: UpcomingChange<'_>, agent: &agents::Agent, number: u64) {
+        let other = self.after_others(change.path, agent);
         let mut journal = self.lock();
         if journal.run.is_none() {
             return;
@@ -155,6 +236,12 @@ impl Recorder for CommandJournal {
             let state = self.state(path, change.found, left);
             journal.keep(&self.folder, path, &state);
         }
+        if let Some((other, found)) = other {
+            let state = self.state(path, Some(found.as_fd()), left);
+            journal.bytes += journal
+                .conflicts
+                .keep(&self.folder, path, other, agent, &state);
+        }
         let count = change.found.map_or(1, number_of_names);
         if change.is_in_place && count == 1 {
             journal.settled.insert(path.to_owned());
@@ -168,15 +255,98 @@ impl Recorder for CommandJournal {
                     let state = self.state(&other, change.found, left);
                     journal.keep(&self.folder, &other, &state);
                 }
-                journal.changed.insert(other);
+                journal.change(number, other);
             }
         }
-        journal.changed.insert(path.to_owned());
+        journal.change(number, path.to_owned());
+    }
+
+    /// Waits until what another agent is writing is whole, for a limited time, and notes that this one writes. Returns the
+    /// other one and the file as it has left it, if this one cannot know of it.
+    fn after_others(&self, path: &Path, agent: &agents::Agent) -> Option<(agents::Agent, OwnedFd)> {
+        if is_built(path) {
+            return None;
+        }
+        let mut waited_for = None;
+        loop {
+            let mut journal = self.lock();
+            let last = journal.agents.unknown(path, agent);
+            // Others may have waited too, and gone first.
+            if last == waited_for {
+                journal.agents.write(path, agent);
+                break;
+            }
+            drop(journal);
+            if let Some((_, written)) = &last {
+                conflicts::wait_for_writer(path, *written);
+            }
+            waited_for = last;
+        }
+        let (other, _) = waited_for?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+        Some((other, found))
+    }
+
+    /// Returns the files of the main agent's commands.
+    pub fn of_main(self: Arc<Self>) -> AgentFiles {
+        AgentFiles {
+            journal: self,
+            agent: None,
+        }
     }
 }
 
-impl CommandFiles for CommandJournal {
+impl CommandFiles for AgentFiles {
     fn begin(&self, run: &MessageId) {
+        self.journal.begin(run);
+    }
+
+    fn take(&self) -> SeenFiles {
+        self.journal.take()
+    }
+
+    fn stored(&self) {
+        self.journal.stored();
+    }
+
+    fn of_agent(&self, id: &str) -> Arc<dyn CommandFiles> {
+        let mut journal = self.journal.lock();
+        journal.agents.begin(id, self.agent.clone());
+        Arc::new(Self {
+            journal: self.journal.clone(),
+            agent: Some(id.to_owned()),
+        })
+    }
+
+    fn told(&self) {
+        self.journal.lock().agents.tell(&self.agent);
+    }
+
+    fn wrote(&self, path: &Path) {
+        self.journal.lock().agents.write(path, &self.agent);
+    }
+
+    fn conflicts(&self) -> Vec<Conflict> {
+        self.journal.lock().conflicts.news(&self.agent)
+    }
+
+    fn all_conflicts(&self) -> Vec<Conflict> {
+        self.journal.lock().conflicts.all(&self.agent)
+    }
+}
+
+impl Drop for AgentFiles {
+    fn drop(&mut self) {
+        if let Some(id) = &self.agent {
+            self.journal.lock().agents.end(id);
+        }
+    }
+}
+
+impl CommandJournal {
+    /// See [`CommandFiles::begin`].
+    pub fn begin(&self, run: &MessageId) {
         let mut journal = self.lock();
         if journal.run.as_ref() != Some(run) {
             // The rest of an earlier run is recovered with the next use of the session.
@@ -189,7 +359,8 @@ impl CommandFiles for CommandJournal {
         }
     }
 
-    fn take(&self) -> SeenFiles {
+    /// See [`CommandFiles::take`].
+    pub fn take(&self) -> SeenFiles {
         let mut journal = self.lock();
         journal.names = None;
         journal.settled.clear();
@@ -208,8 +379,9 @@ impl CommandFiles for CommandJournal {
                 .unseen
                 .push("git: commits, branches or stashes".to_owned());
         }
-        let mut changed: Vec<_> = journal.changed.drain().collect();
+        let mut changed: Vec<_> = journal.take_changed();
         changed.sort_unstable();
+        changed.dedup();
         SeenFiles {
             before,
             changed,
@@ -225,6 +397,24 @@ impl CommandFiles for CommandJournal {
 }
 
 impl JournalState {
+    fn change(&mut self, number: u64, path: PathBuf) {
+        self.changed.entry(number).or_default().new.insert(path);
+    }
+
+    /// Returns the paths that have changed since the last call of this, and all of those commands that have ended.
+    fn take_changed(&mut self) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        self.changed.retain(|_, changed| {
+            all.extend(changed.new.iter().cloned());
+            changed.taken.extend(changed.new.drain());
+            if changed.has_ended {
+                all.extend(changed.taken.drain());
+            }
+            !changed.has_ended
+        });
+        all
+    }
+
     /// Writes an entry, after which the change may happen.
     fn keep(&mut self, folder: &Path, path: &Path, state: &State) {
         if let FileState::File { content, .. } = state {
@@ -383,6 +573,21 @@ fn inside_git(path: &Path) -> Option<&Path> {
 /// Whether a file of git is about commits, branches or stashes. Its index is written by commands that change nothing.
 fn is_git_state(inside: &Path) -> bool {
     inside.starts_with("refs") || inside.starts_with("HEAD.lock") || inside.starts_with("HEAD")
+}
+
+/// Folders of what builds make, which several agents do at once without a conflict.
+const BUILT: [&str; 6] = [
+    "target",
+    "node_modules",
+    ".venv",
+    "__pycache__",
+    ".cache",
+    ".next",
+];
+
+fn is_built(path: &Path) -> bool {
+    path.iter()
+        .any(|part| BUILT.iter().any(|built| part == *built))
 }
 
 /// Returns the names of all files below `roots` that have several, by device and inode.

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A change that a command is about to make.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +18,12 @@ pub struct UpcomingChange<'a> {
 /// Records what confined commands are about to change. The command waits meanwhile, so it must be quick. It may be told
 /// of changes that fail afterwards.
 pub trait Recorder: Send + Sync {
+    /// Returns who is told of the changes by a command with these environment variables.
+    fn of_command(self: Arc<Self>, environment: &[(String, String)]) -> Arc<dyn Recorder>;
+
+    /// Says that a command has ended, with all that it had started: what it had open is written.
+    fn ended(&self);
+
     /// Returns whether changes at this path are of interest.
     fn covers(&self, path: &Path) -> bool;
 

@@ -19,6 +19,7 @@ use super::relay::{Relay, RelayState};
 use super::work::SubagentRun;
 use super::{DEFAULT, MAX_DEPTH, Parent, SubagentKinds, Subagents, is_allowed};
 use crate::agents::Agent;
+use crate::conflict::told;
 use crate::hooks::{HookEvent, HookMoment};
 use crate::prompt::{PromptPart, SystemPrompt};
 use crate::{Frontend, Ports, Session, SessionSettings, Toolbox};
@@ -72,6 +73,11 @@ impl Session {
             spent: (self.transcript.spent().total(), self.transcript.cost()),
             origin_prompt: self.origin_prompt(),
         }
+    }
+
+    /// Returns a text about all that commands of this session have overwritten of other agents.
+    pub(crate) fn conflicts(&self) -> Option<String> {
+        told(&self.ports.command_files.as_ref()?.all_conflicts())
     }
 
     /// Returns the top-level prompt that file changes are attributed to; a rewind to before it also undoes its
@@ -461,6 +467,7 @@ fn ports(
         store,
         frontend,
         hooks: from.hooks.of_agent(id, &agent.name, &agent.hooks),
+        command_files: from.command_files.as_ref().map(|files| files.of_agent(id)),
         ..from.clone()
     }
 }

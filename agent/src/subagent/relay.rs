@@ -12,7 +12,7 @@ use ah_conversation::{
 };
 use async_trait::async_trait;
 
-use crate::{Controls, Frontend, SessionChange, SessionUpdate};
+use crate::{AGENT, Controls, Frontend, SessionChange, SessionUpdate};
 
 /// Frontend that shows a subagent's session as part of the parent session.
 pub(super) struct Relay {
@@ -163,7 +163,11 @@ impl Frontend for Relay {
     }
 
     fn variables(&self, call: &ToolUse) -> Vec<(String, String)> {
-        self.outer.variables(call)
+        let mut variables = self.outer.variables(call);
+        // Of nested subagents, the innermost one.
+        variables.retain(|(name, _)| name != AGENT);
+        variables.push((AGENT.to_owned(), self.task.id.clone()));
+        variables
     }
 
     fn update(&self, update: SessionUpdate<'_>) {

@@ -125,7 +125,7 @@ impl SubagentRun {
         };
         let result = match ran {
             Ok(mut outcome) => {
-                if let Some(left) = left {
+                for left in left.into_iter().chain(session.conflicts()) {
                     outcome.answer = format!("{}\n\n{left}", outcome.answer.trim_end());
                 }
                 SubagentResult::of(&session, &outcome, &task, &name, &relay)

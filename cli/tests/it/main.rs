@@ -12,6 +12,7 @@ mod cases;
 mod checks;
 mod commands;
 mod confined;
+mod conflicts;
 mod damage;
 mod definitions;
 mod demo;

@@ -2,7 +2,7 @@
 //!
 //! A test has few rounds, to keep the suite fast; its variable sets more: `AH_TEST_KILLS`, `AH_TEST_WRITES`,
 //! `AH_TEST_CUTS`, `AH_TEST_GARBLED`, `AH_TEST_DAMAGED`, `AH_TEST_DENIED`, `AH_TEST_UNDO`,
-//! `AH_TEST_UNDO_KILLS`. `AH_TEST_OUTPUT_MB` sets the size of the very long output.
+//! `AH_TEST_UNDO_KILLS`, `AH_TEST_AGENTS`. `AH_TEST_OUTPUT_MB` sets the size of the very long output.
 
 use std::env;
 use std::time::SystemTime;

@@ -150,7 +150,7 @@ pub fn command_files(
         config,
     ));
     sandbox.record_changes(journal.clone());
-    Some(journal)
+    Some(Arc::new(journal.of_main()))
 }
 
 /// Lets the frontend decide whether commands may reach a host that is not allowed.

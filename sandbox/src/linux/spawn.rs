@@ -81,6 +81,7 @@ pub struct Child {
 pub struct ChildGuard {
     _socket: OwnedFd,
     watch: Watch,
+    recorder: Option<Arc<dyn Recorder>>,
     is_namespace: bool,
     next: Option<NextLauncher>,
 }
@@ -291,11 +292,14 @@ impl Sandbox {
         let mut attempts = 0;
         loop {
             let (ready, watch) = self.survey(journal, is_recorded)?;
-            let Some(reason) = self.give(&mut launcher, &ready, &order)? else {
+            let mut recorder = None;
+            let given = self.give(&mut launcher, &ready, &order, &mut recorder)?;
+            let Some(reason) = given else {
                 let (process, link) = launcher.0.into_running();
                 let guard = ChildGuard {
                     _socket: link,
                     watch,
+                    recorder,
                     is_namespace: self.confinement.tier.has_namespaces(),
                     next: None,
                 };
@@ -343,13 +347,14 @@ impl Sandbox {
         Ok((ready, watch))
     }
 
-    /// Gives a launcher its order, and waits until the command runs. If it cannot be used since the project has changed,
-    /// returns the reason.
+    /// Gives a launcher its order, and waits until the command runs; `told` is then who is told of its changes. If the
+    /// launcher cannot be used since the project has changed, returns the reason.
     fn give(
         &self,
         (launcher, first): &mut (WaitingLauncher, Option<NetworkLock<'_>>),
         ready: &Ready,
         order: &ParentMessage,
+        told: &mut Option<Arc<dyn Recorder>>,
     ) -> Result<Option<String>, SetupError> {
         let sent = match launcher.prepare(ready) {
             Ok(false) => return Ok(Some("the project has changed".to_owned())),
@@ -373,8 +378,12 @@ impl Sandbox {
                 }
                 Some(LauncherMessage::Changes(listener)) => {
                     self.is_watching.store(true, Ordering::Relaxed);
-                    if let Some(recorder) = self.recorder() {
-                        changes::serve(listener, recorder).map_err(SetupError::of)?;
+                    if let (Some(recorder), ParentMessage::Order(order, _)) =
+                        (self.recorder(), order)
+                    {
+                        let recorder = recorder.of_command(&order.environment);
+                        changes::serve(listener, recorder.clone()).map_err(SetupError::of)?;
+                        *told = Some(recorder);
                     }
                 }
                 Some(LauncherMessage::Stale(reason)) => return Ok(Some(reason)),
@@ -494,6 +503,9 @@ impl ChildGuard {
 
 impl Drop for ChildGuard {
     fn drop(&mut self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.ended();
+        }
         if let Some(NextLauncher {
             spare,
             start,

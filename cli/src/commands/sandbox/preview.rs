@@ -6,7 +6,6 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
 use ah::command_files::CommandJournal;
-use ah_agent::CommandFiles as _;
 use ah_agent::checkpoint::{Files, Rewind};
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
