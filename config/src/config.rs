@@ -57,6 +57,8 @@ pub struct Config {
     pub output_style: Option<Sourced<String>>,
     /// Context window that a conversation is kept in, in tokens, if that is less than the model's.
     pub auto_compact_window: Option<Sourced<u64>>,
+    /// What undo keeps for a project, all its sessions together, in MiB.
+    pub undo_megabytes: Sourced<u64>,
     /// When tools of MCP servers are searched.
     pub tool_search: Option<Sourced<ToolSearchMode>>,
     /// Concurrency of tool calls.

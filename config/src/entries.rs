@@ -29,6 +29,8 @@ impl Config {
         entries.extend(entry("outputStyle", self.output_style.as_ref()));
         let window = self.auto_compact_window.as_ref();
         entries.extend(entry("autoCompactWindow", window));
+        let megabytes = &self.undo_megabytes;
+        entries.push(("undoMegabytes", json!(megabytes.value), &megabytes.origin));
         let count = self.max_conversation_messages.as_ref();
         entries.extend(entry("maxConversationMessages", count));
         entries.extend(entry("toolSearch", self.tool_search.as_ref()));

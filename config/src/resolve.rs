@@ -141,6 +141,7 @@ impl Config {
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
             output_style: first.value(|settings| settings.output_style.clone()),
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
+            undo_megabytes: undo_megabytes(&first),
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
             tool_search: first.value(|settings| settings.tool_search),
             tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
@@ -345,6 +346,12 @@ fn max_tool_output_bytes(first: &First<'_>) -> Sourced<u64> {
     first
         .value(|settings| settings.max_tool_output_bytes)
         .unwrap_or_else(|| Sourced::built_in(MAX_TOOL_OUTPUT))
+}
+
+fn undo_megabytes(first: &First<'_>) -> Sourced<u64> {
+    const USUAL: u64 = 1024;
+    let set = first.value(|settings| settings.undo_megabytes);
+    set.unwrap_or_else(|| Sourced::built_in(USUAL))
 }
 
 fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Concurrency> {

@@ -38,6 +38,8 @@ pub struct Settings {
     pub output_style: Option<String>,
     /// Context window that a conversation is kept in, in tokens.
     pub auto_compact_window: Option<u64>,
+    /// What undo keeps for a project, in MiB.
+    pub undo_megabytes: Option<u64>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<usize>,
     /// When tools of MCP servers are searched.
@@ -145,6 +147,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
             "outputStyle" => settings.output_style = Some(file.value(value)?),
             "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
+            "undoMegabytes" => settings.undo_megabytes = Some(file.value(value)?),
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
             }
@@ -306,7 +309,7 @@ mod tests {
             "model": "haiku",
             "fallbackModel": "opus",
             "compactionModel": "sonnet", "outputStyle": "Concise",
-            "autoCompactWindow": 100000,
+            "autoCompactWindow": 100000, "undoMegabytes": 50,
             "maxConversationMessages": 40,
             "toolSearch": "on",
             "toolConcurrency": "serial",
@@ -373,6 +376,7 @@ mod tests {
             compaction_model: Some("sonnet".to_owned()),
             output_style: Some("Concise".to_owned()),
             auto_compact_window: Some(100_000),
+            undo_megabytes: Some(50),
             max_conversation_messages: Some(40),
             tool_search: Some(ToolSearchMode::On),
             tool_concurrency: Some(Concurrency::Serial),

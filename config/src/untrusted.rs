@@ -23,6 +23,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         // Files of an untrusted project are no styles, so it only chooses among the user's.
         output_style: _,
         auto_compact_window: _,
+        undo_megabytes,
         max_conversation_messages: _,
         tool_search: _,
         tool_concurrency: _,
@@ -74,6 +75,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     }
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     // It spends money while nobody is there.
+    take("undoMegabytes", undo_megabytes.take().is_some());
     take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());

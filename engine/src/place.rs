@@ -169,7 +169,12 @@ fn chosen(
     sessions: &Sessions,
     config: &Config,
 ) -> Result<(Paths, Option<Transcript>), Error> {
-    let fresh = || sessions.fresh();
+    let fresh = || {
+        if let Err(error) = sessions.shrink_undo(config.undo_megabytes.value << 20) {
+            tracing::warn!("cannot drop what undo keeps beyond `undoMegabytes`: {error}");
+        }
+        sessions.fresh()
+    };
     let mut transcript = None;
     let paths = match &plan.choice {
         SessionChoice::New => fresh()?,

@@ -62,6 +62,9 @@ impl Paths {
     /// Beginning of the names of journals of file changes, beside the outputs.
     pub const CHANGES: &str = "changes-";
 
+    /// Beginning of the names of versions of files that two agents have changed differently, beside the outputs.
+    pub const CONFLICTS: &str = "conflict-";
+
     /// Returns the path of the file that the process locks which has the session open.
     pub fn lock(&self) -> PathBuf {
         self.beside(".lock")

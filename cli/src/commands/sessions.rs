@@ -156,12 +156,16 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
             .unwrap_or_default();
         Time(i64::try_from(now.saturating_sub(age).as_millis()).unwrap_or(i64::MAX))
     });
-    let collected = sessions(config).collect(before)?;
+    let all = sessions(config);
+    let collected = all.collect(before)?;
+    let dropped = all.shrink_undo(config.undo_megabytes.value << 20)?;
+    let kept = all.kept_for_undo()?;
     if form.json {
         return print_json(&json!({
             "sessions": collected.sessions,
             "files": collected.files,
             "bytes": collected.bytes,
+            "undo": {"kept": kept, "dropped": dropped},
         }));
     }
     let sessions = collected
@@ -178,7 +182,16 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
             count(collected.bytes)
         ),
     };
-    print(&format!("{lines}{total}\n"))
+    let undo = match (kept, dropped) {
+        (0, 0) => String::new(),
+        (_, 0) => format!("kept for undo: {} bytes\n", count(kept)),
+        _ => format!(
+            "kept for undo: {} bytes ({} dropped)\n",
+            count(kept),
+            count(dropped)
+        ),
+    };
+    print(&format!("{lines}{total}\n{undo}"))
 }
 
 fn plural(count: usize, thing: &str) -> String {

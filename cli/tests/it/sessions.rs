@@ -368,7 +368,11 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 90112
+  "bytes": 90112,
+  "undo": {
+    "kept": 0,
+    "dropped": 0
+  }
 }
 exit code 0
 "#);

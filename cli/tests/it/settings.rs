@@ -119,6 +119,7 @@ fn the_users_folders_may_be_elsewhere() {
     insta::assert_snapshot!(shown(&world, &ended), @"
 stdout:
 model                    ours      <project>/ours/settings.json
+undoMegabytes            1024      built in
 toolConcurrency          auto      built in
 maxToolOutputBytes       67108864  built in
 temperature              0.25      <project>/theirs/settings.json

@@ -9,6 +9,7 @@ use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::binary::World;
+use crate::sandbox::is_missing;
 use crate::sdk::host::Host;
 use crate::shown::shown;
 
@@ -242,4 +243,47 @@ fn a_host_rewinds_to_a_prompt() {
     assert_eq!(nothing, "Nothing to undo.\n");
     world.ah(["redo"]).run().expect(0);
     assert_eq!(world.text("doc.txt"), "version 2\nand more\n");
+}
+
+#[test]
+fn all_sessions_of_a_project_keep_no_more_than_the_setting_says() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let settings = world.home().join(".ah/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, json!({"undoMegabytes": 5}).to_string()).unwrap();
+    let collected = || -> serde_json::Value {
+        let ended = world.ah(["gc", "--json"]).run().expect(0);
+        serde_json::from_str(&ended.stdout).unwrap()
+    };
+    for (number, kept) in [(1, 3), (2, 3)] {
+        let name = format!("big-{number}");
+        world.write(&name, vec![b'a' + number; kept << 20]);
+        let model = world.scenario(
+            "s",
+            [
+                uses("bash", json!({"command": format!("echo > {name}")})),
+                says("Done."),
+            ],
+        );
+        world
+            .ah(["-m", &model, "-n", "--sandbox", "go"])
+            .run()
+            .expect(0);
+    }
+    // The older one gives way.
+    assert_eq!(
+        collected()["undo"],
+        json!({"kept": 3 << 20, "dropped": 3 << 20})
+    );
+    assert_eq!(collected()["undo"], json!({"kept": 3 << 20, "dropped": 0}));
+    world.ah(["undo"]).run().expect(0);
+    assert_eq!(fs::metadata(world.file("big-2")).unwrap().len(), 3 << 20);
+    // A session that begins drops what is too much by then. What is left is what the undo took back.
+    fs::write(&settings, json!({"undoMegabytes": 1}).to_string()).unwrap();
+    let model = world.scenario("s", [says("Done.")]);
+    world.ah(["-m", &model, "-n", "go"]).run().expect(0);
+    assert_eq!(collected()["undo"], json!({"kept": 1, "dropped": 0}));
 }

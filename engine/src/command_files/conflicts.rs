@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use ah_agent::Conflict;
 use ah_conversation::FileState;
+use ah_store::Paths;
 
 use super::agents::Agent;
 use super::entry::State;
 
-/// Beginning of the names of files with versions.
-const VERSION: &str = "conflict-";
 /// Time that a command has to open a file and to write to it what it has ready.
 const SETTLING: Duration = Duration::from_millis(500);
 /// Longest wait for another agent's command to close a file.
@@ -131,7 +130,7 @@ fn write(folder: &Path, number: usize, path: &Path, content: &[u8]) -> io::Resul
     options.write(true).create_new(true).mode(0o600);
     // Names of earlier versions may be taken: by a former run, or since equal ones were forgotten.
     for number in number.. {
-        let version = folder.join(format!("{VERSION}{number}-{name}"));
+        let version = folder.join(format!("{}{number}-{name}", Paths::CONFLICTS));
         match options.open(&version) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => {

@@ -20,7 +20,7 @@ const LINK: &str = "link";
 const UNKEPT: &str = "unkept";
 
 /// Contents kept of one session, in bytes. Beyond it, those of the oldest steps go.
-const MAX_KEPT: i64 = 256 * 1024 * 1024;
+const MAX_KEPT: u64 = 256 * 1024 * 1024;
 /// Contents of a change that make it worth while to count all.
 const MUCH: usize = 1024 * 1024;
 
@@ -72,13 +72,16 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
     Ok(())
 }
 
+/// Returns how many bytes of contents are kept.
+pub(super) fn kept(connection: &Connection) -> Result<u64, Failure> {
+    let sum = "SELECT coalesce(sum(length(content)), 0) FROM file_states WHERE content NOT NULL";
+    let sum: i64 = connection.query_row(sum, [], |row| row.get(0))?;
+    Ok(sum.unsigned_abs())
+}
+
 /// Drops the oldest contents until no more than `most` bytes are kept. Their files count as not kept then.
-fn drop_oldest(connection: &Connection, most: i64) -> Result<(), Failure> {
-    let mut kept: i64 = connection.query_row(
-        "SELECT coalesce(sum(length(content)), 0) FROM file_states WHERE content NOT NULL",
-        [],
-        |row| row.get(0),
-    )?;
+pub(super) fn drop_oldest(connection: &Connection, most: u64) -> Result<(), Failure> {
+    let mut kept = kept(connection)?;
     while kept > most {
         let oldest: Option<(String, i64)> = connection
             .prepare_cached(
@@ -94,7 +97,7 @@ fn drop_oldest(connection: &Connection, most: i64) -> Result<(), Failure> {
                 "UPDATE file_states SET kind = ?, hash = NULL, content = NULL WHERE hash = ?",
             )?
             .execute([UNKEPT, &hash])?;
-        kept -= length;
+        kept -= length.unsigned_abs();
     }
     Ok(())
 }

@@ -12,12 +12,13 @@ use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
 use super::salvage::remove_if_exists;
 use super::tree::Tree;
-use super::{Failure, prune};
+use super::{Failure, files, prune};
 use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name};
 use ah_conversation::{SessionId, StoreError, Time};
+use rusqlite::Connection;
 
 /// Endings of files that only remain after a crash.
 const LEFTOVERS: [&str; 6] = [
@@ -211,6 +212,43 @@ impl Sessions {
         Ok(collected)
     }
 
+    /// Returns how many bytes of files' contents all sessions keep for undo, as far as they can be read.
+    pub fn kept_for_undo(&self) -> Result<u64, StoreError> {
+        let ids = self.ids()?;
+        let kept = ids.iter().filter_map(|id| {
+            let paths = Paths::in_folder(&self.folder, id);
+            Tree::open(&paths).ok()?.kept_for_undo().ok()
+        });
+        Ok(kept.sum())
+    }
+
+    /// Drops contents that are kept for undo until all sessions keep at most `most` bytes: those of the oldest sessions
+    /// first, and the oldest of a session first. Sessions that are open stay as they are. Returns the bytes dropped.
+    pub fn shrink_undo(&self, most: u64) -> Result<u64, StoreError> {
+        let ids = self.ids()?;
+        let all: Vec<_> = { ids.iter() }
+            .map(|id| Paths::in_folder(&self.folder, id))
+            .collect();
+        // Cheap, and it is called at the beginning of each session.
+        if all.iter().map(|paths| size(paths.database())).sum::<u64>() <= most {
+            return Ok(0);
+        }
+        let (mut left, mut dropped) = (most, 0);
+        for paths in all.iter().rev() {
+            // A session that cannot be read keeps what it has.
+            let Ok(kept) = Tree::open(paths).and_then(|tree| tree.kept_for_undo()) else {
+                continue;
+            };
+            let shrunk = (kept > left)
+                .then(|| shrink(paths, left).ok().flatten())
+                .flatten();
+            let kept_now = shrunk.unwrap_or(kept);
+            left = left.saturating_sub(kept_now);
+            dropped += kept - kept_now;
+        }
+        Ok(dropped)
+    }
+
     /// Removes unused files: files of sessions without a database, drafts left by a crash, and outputs that no message
     /// references.
     fn collect_files(&self, collected: &mut Collected) -> io::Result<()> {
@@ -299,6 +337,18 @@ impl Sessions {
     }
 }
 
+/// Drops the oldest contents of a session that undo keeps beyond `most` bytes, unless it is open. Returns how many bytes
+/// are kept then.
+fn shrink(paths: &Paths, most: u64) -> Result<Option<u64>, Failure> {
+    let LockAttempt::Held(_lock) = Lock::try_take(&paths.lock())? else {
+        return Ok(None);
+    };
+    let connection = super::configured(Connection::open(paths.database())?)?;
+    files::drop_oldest(&connection, most)?;
+    connection.execute_batch("VACUUM")?;
+    files::kept(&connection).map(Some)
+}
+
 /// Removes all files of a session, its lock last.
 fn remove_files(paths: &Paths) -> io::Result<()> {
     let database = file_name(paths.database());
@@ -334,7 +384,10 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
                 .into_iter()
                 .filter(|path| !referenced.contains(&file_name(path)))
                 // They are needed should the session be continued.
-                .filter(|path| !file_name(path).starts_with(Paths::CHANGES)),
+                .filter(|path| {
+                    let name = file_name(path);
+                    !name.starts_with(Paths::CHANGES) && !name.starts_with(Paths::CONFLICTS)
+                }),
         );
     }
     unused

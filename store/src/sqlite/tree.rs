@@ -13,7 +13,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::details::Details;
 use super::outputs::{self, FullOutput};
 use super::schema::CONVERSATION;
-use super::{Failure, blocks, calls, connect_to_read, context, events, messages, transcript};
+use super::{
+    Failure, blocks, calls, connect_to_read, context, events, files, messages, transcript,
+};
 use crate::id::uuid_of;
 use crate::paths::Paths;
 
@@ -113,6 +115,11 @@ impl Tree {
             outputs,
             path: path.to_owned(),
         }
+    }
+
+    /// Returns how many bytes of files' contents are kept for undo.
+    pub fn kept_for_undo(&self) -> Result<u64, StoreError> {
+        self.at_path(files::kept(&self.connection))
     }
 
     /// Returns the id of the current message.

@@ -1,11 +1,12 @@
 //! Checks of the machine: terminal, shell, sandbox, git.
 
 use ah::confinement::{self, SandboxGrants};
+use ah::place::sessions;
 use ah_config::Config;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;
-use ah_terminal::print::Look;
+use ah_terminal::print::{Look, count};
 use ah_tools::Shell;
 
 use super::check::Check;
@@ -67,7 +68,10 @@ pub fn command_changes(config: &Config) -> Option<Check> {
     Some(match sandbox.can_record_changes() {
         true => Check::fine(
             "undo",
-            "file changes by commands in the sandbox are recorded",
+            format!(
+                "file changes by commands in the sandbox are recorded; {} bytes are kept here",
+                count(sessions(config).kept_for_undo().unwrap_or(0))
+            ),
         ),
         false => Check::note(
             "undo",
