@@ -118,14 +118,13 @@ impl Config {
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
         warnings.extend(restrict(&mut overrides, &layers));
-        let servers = servers(&layers);
-        let process = environment.clone();
+        let (servers, process) = (servers(&layers), environment.clone());
         add_variables(&mut environment, &layers, &servers);
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = add_keys(&mut environment, &mut trust, &folders, &mut warnings);
         pass_variables(&mut environment, &layers, &overrides);
-        let permission_mode =
-            permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
+        let typed = overrides.permission_mode;
+        let permission_mode = permission_mode(typed, interface, &layers, &mut trust);
         refuse_bypass(&permission_mode, &layers)?;
         let first = First { layers: &layers };
         Ok(Self {

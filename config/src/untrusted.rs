@@ -65,17 +65,15 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     } = settings;
     let mut taken = Vec::new();
     for (key, model) in [("model", model), ("compactionModel", compaction_model)] {
-        if model.take_if(|name| is_file(name)).is_some() {
-            taken.push(key);
-        }
+        let file = model.take_if(|name| is_file(name));
+        taken.extend(file.map(|_| key));
     }
     let names_file = |names: &mut Vec<String>| names.iter().any(|name| is_file(name));
-    if fallback_models.take_if(names_file).is_some() {
-        taken.push("fallbackModel");
-    }
+    let files = fallback_models.take_if(names_file);
+    taken.extend(files.map(|_| "fallbackModel"));
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
-    // It spends money while nobody is there.
     take("undoMegabytes", undo_megabytes.take().is_some());
+    // It spends money while nobody is there.
     take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());

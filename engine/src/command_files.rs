@@ -7,6 +7,7 @@
 //!
 //! Not kept: contents above the limits below, what rules hide from tools, and git's own files. All of them are named.
 
+mod agent_files;
 mod agents;
 mod conflicts;
 mod entry;
@@ -24,17 +25,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use ah_agent::SeenFiles;
 use ah_agent::checkpoint::{Files, MAX_BYTES};
-use ah_agent::{AGENT, CommandFiles, Conflict, SeenFiles};
 use ah_config::Config;
 use ah_conversation::{
     FileCause, FileChange, FileState, FilesLeft, HiddenFiles, MessageId, Record, Store as _,
     StoreError, Time,
 };
-use ah_sandbox::{Recorder, UpcomingChange};
+use ah_sandbox::UpcomingChange;
 use ah_store::{Paths, SessionStore, SystemClock};
 use rustix::fs::{FileType, Mode, OFlags};
 
+pub use self::agent_files::AgentFiles;
 use self::agents::Agents;
 use self::conflicts::Conflicts;
 use self::entry::State;
@@ -90,19 +92,6 @@ struct Changed {
     has_ended: bool,
 }
 
-/// The files of one agent's commands, of all that work on a project.
-pub struct AgentFiles {
-    journal: Arc<CommandJournal>,
-    agent: agents::Agent,
-}
-
-/// Told of the changes by a command.
-struct CommandRecorder {
-    journal: Arc<CommandJournal>,
-    agent: agents::Agent,
-    number: u64,
-}
-
 impl CommandJournal {
     /// Creates a journal in `folder`, of changes below `roots`, which have no symbolic links. Of what rules hide from
     /// tools or settings from commands, no content is kept.
@@ -156,66 +145,14 @@ impl CommandJournal {
     }
 }
 
-impl Recorder for CommandJournal {
-    fn of_command(self: Arc<Self>, environment: &[(String, String)]) -> Arc<dyn Recorder> {
-        let mut variables = environment.iter();
-        let agent = variables.find(|(name, _)| name == AGENT);
-        let agent = agent.map(|(_, id)| id.clone());
-        let number = {
-            let mut journal = self.lock();
-            journal.next_command += 1;
-            journal.next_command
-        };
-        Arc::new(CommandRecorder {
-            journal: self,
-            agent,
-            number,
-        })
-    }
-
-    fn ended(&self) {}
-
+impl CommandJournal {
+    /// See [`ah_sandbox::Recorder::covers`].
     fn covers(&self, path: &Path) -> bool {
         let mut roots = self.roots.iter();
         roots.any(|root| path != root && path.starts_with(root))
             && inside_git(path).is_none_or(is_git_state)
     }
 
-    fn is_settled(&self, path: &Path) -> bool {
-        self.lock().settled.contains(path)
-    }
-
-    fn before(&self, change: UpcomingChange<'_>) {
-        self.change(change, &None, 0);
-    }
-}
-
-impl Recorder for CommandRecorder {
-    fn of_command(self: Arc<Self>, _: &[(String, String)]) -> Arc<dyn Recorder> {
-        self
-    }
-
-    fn ended(&self) {
-        if let Some(changed) = self.journal.lock().changed.get_mut(&self.number) {
-            changed.has_ended = true;
-        }
-    }
-
-    fn covers(&self, path: &Path) -> bool {
-        self.journal.covers(path)
-    }
-
-    fn is_settled(&self, path: &Path) -> bool {
-        let journal = self.journal.lock();
-        journal.settled.contains(path) && journal.agents.is_last(path, &self.agent)
-    }
-
-    fn before(&self, change: UpcomingChange<'_>) {
-        self.journal.change(change, &self.agent, self.number);
-    }
-}
-
-impl CommandJournal {
     /// Records the state before a change by the command with this number, of `agent`.
     fn change(&self, change: UpcomingChange<'_>, agent: &agents::Agent, number: u64) {
         let other = self.after_others(change.path, agent);
@@ -287,61 +224,6 @@ impl CommandJournal {
         let found = rustix::fs::open(path, flags, Mode::empty()).ok()?;
         Some((other, found))
     }
-
-    /// Returns the files of the main agent's commands.
-    pub fn of_main(self: Arc<Self>) -> AgentFiles {
-        AgentFiles {
-            journal: self,
-            agent: None,
-        }
-    }
-}
-
-impl CommandFiles for AgentFiles {
-    fn begin(&self, run: &MessageId) {
-        self.journal.begin(run);
-    }
-
-    fn take(&self) -> SeenFiles {
-        self.journal.take()
-    }
-
-    fn stored(&self) {
-        self.journal.stored();
-    }
-
-    fn of_agent(&self, id: &str) -> Arc<dyn CommandFiles> {
-        let mut journal = self.journal.lock();
-        journal.agents.begin(id, self.agent.clone());
-        Arc::new(Self {
-            journal: self.journal.clone(),
-            agent: Some(id.to_owned()),
-        })
-    }
-
-    fn told(&self) {
-        self.journal.lock().agents.tell(&self.agent);
-    }
-
-    fn wrote(&self, path: &Path) {
-        self.journal.lock().agents.write(path, &self.agent);
-    }
-
-    fn conflicts(&self) -> Vec<Conflict> {
-        self.journal.lock().conflicts.news(&self.agent)
-    }
-
-    fn all_conflicts(&self) -> Vec<Conflict> {
-        self.journal.lock().conflicts.all(&self.agent)
-    }
-}
-
-impl Drop for AgentFiles {
-    fn drop(&mut self) {
-        if let Some(id) = &self.agent {
-            self.journal.lock().agents.end(id);
-        }
-    }
 }
 
 impl CommandJournal {
@@ -397,6 +279,12 @@ impl CommandJournal {
 }
 
 impl JournalState {
+    /// Returns the number of a command that begins.
+    fn next_command(&mut self) -> u64 {
+        self.next_command += 1;
+        self.next_command
+    }
+
     fn change(&mut self, number: u64, path: PathBuf) {
         self.changed.entry(number).or_default().new.insert(path);
     }

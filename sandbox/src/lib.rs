@@ -62,7 +62,7 @@ pub use macos::{
     probe, remedy,
 };
 pub use proxy::Proxy;
-pub use recorder::{Recorder, UpcomingChange};
+pub use recorder::{Recorder, Recorders, UpcomingChange};
 #[cfg(not(all(any(target_os = "linux", target_os = "macos"), feature = "enforcement")))]
 pub use unsupported::{
     Child, ChildGuard, Guarantee, Sandbox, check, conceal, finish_journal, is_confined, launcher,

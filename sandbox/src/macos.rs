@@ -29,7 +29,7 @@ use crate::confinement::Confinement;
 use crate::plan::Layout;
 use crate::proxy::Proxy;
 use crate::proxy::thread::serve;
-use crate::recorder::Recorder;
+use crate::recorder::Recorders;
 use crate::seatbelt::profile;
 
 /// Program that starts another one under a profile.
@@ -149,7 +149,7 @@ impl Sandbox {
     }
 
     /// Does nothing, as [`Self::can_record_changes`] says.
-    pub fn record_changes(&self, _: Arc<dyn Recorder>) {}
+    pub fn record_changes(&self, _: Arc<dyn Recorders>) {}
 
     /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {

@@ -15,12 +15,15 @@ pub struct UpcomingChange<'a> {
     pub is_in_place: bool,
 }
 
+/// Gives each command its recorder.
+pub trait Recorders: Send + Sync {
+    /// Returns who is told of the changes by a command with these environment variables.
+    fn of_command(&self, environment: &[(String, String)]) -> Arc<dyn Recorder>;
+}
+
 /// Records what confined commands are about to change. The command waits meanwhile, so it must be quick. It may be told
 /// of changes that fail afterwards.
 pub trait Recorder: Send + Sync {
-    /// Returns who is told of the changes by a command with these environment variables.
-    fn of_command(self: Arc<Self>, environment: &[(String, String)]) -> Arc<dyn Recorder>;
-
     /// Says that a command has ended, with all that it had started: what it had open is written.
     fn ended(&self);
 

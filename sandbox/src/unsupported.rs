@@ -10,7 +10,7 @@ use crate::allowlist::Allowlist;
 use crate::command::{Invocation, SetupError};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
-use crate::recorder::Recorder;
+use crate::recorder::Recorders;
 
 /// Result of one check; never produced on this platform.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -113,7 +113,7 @@ impl Sandbox {
     }
 
     /// Does nothing, as [`Self::can_record_changes`] says.
-    pub fn record_changes(&self, _: Arc<dyn Recorder>) {}
+    pub fn record_changes(&self, _: Arc<dyn Recorders>) {}
 
     /// Returns the proxy.
     pub fn proxy(&self) -> &Proxy {

@@ -10,7 +10,7 @@ use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Ru
 use ah_sandbox::{Egress, HostDecision};
 use ah_store::SessionStore;
 
-use crate::command_files::{self, CommandJournal};
+use crate::command_files::{self, AgentFiles, CommandJournal};
 use crate::confinement::{Confined, Fallback, Obstacle, SandboxStatus};
 
 /// Returns the permissions. Unless a mode is set, confined commands need no question. Others, and those whose sandbox is
@@ -149,8 +149,9 @@ pub fn command_files(
         config.permissions().roots(),
         config,
     ));
-    sandbox.record_changes(journal.clone());
-    Some(Arc::new(journal.of_main()))
+    let files = Arc::new(AgentFiles::of_main(journal));
+    sandbox.record_changes(files.clone());
+    Some(files)
 }
 
 /// Lets the frontend decide whether commands may reach a host that is not allowed.

@@ -20,10 +20,10 @@ use rustix::io::Errno;
 
 pub(super) use self::call::watched;
 use self::view::View;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Recorders};
 
-/// The recorder of a sandbox, which may come after it.
-pub(super) type RecorderCell = Arc<Mutex<Option<Arc<dyn Recorder>>>>;
+/// The recorders of a sandbox, which may come after it.
+pub(super) type RecorderCell = Arc<Mutex<Option<Arc<dyn Recorders>>>>;
 
 /// Requests to the listener: `_IOWR('!', 0, struct seccomp_notif)` and its like.
 const RECEIVE: libc::c_ulong = request(3, 0, size_of::<libc::seccomp_notif>());

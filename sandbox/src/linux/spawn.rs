@@ -25,7 +25,7 @@ use crate::environment::PROXY_PORT;
 use crate::plan::{Layout, Order, Plan, ResourceLimits};
 use crate::proxy::Proxy;
 use crate::proxy::thread::serve;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Recorders};
 use crate::survey::Protected;
 
 /// Policy, and the resources shared by all commands under it.
@@ -40,7 +40,7 @@ pub struct Sandbox {
     /// Folder of the journal of running commands.
     journal: Option<PathBuf>,
     /// Who is told of file changes.
-    recorder: RecorderCell,
+    recorders: RecorderCell,
     /// Whether a command could be watched for file changes, as far as one was started.
     is_watching: Arc<AtomicBool>,
     /// Launcher for the next command; `None` if there are not to be many.
@@ -126,7 +126,7 @@ impl Sandbox {
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: None,
-            recorder: RecorderCell::default(),
+            recorders: RecorderCell::default(),
             is_watching: Arc::default(),
             spare: None,
             _keeper: None,
@@ -165,7 +165,7 @@ impl Sandbox {
             network: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: self.journal.clone(),
-            recorder: self.recorder.clone(),
+            recorders: self.recorders.clone(),
             is_watching: self.is_watching.clone(),
             spare: None,
             _keeper: Some(Box::new(self.clone())),
@@ -184,15 +184,21 @@ impl Sandbox {
         self.is_watching.load(Ordering::Relaxed)
     }
 
-    /// Tells `recorder`, instead of an earlier one, of file changes by commands before they happen: of those that are
+    /// Tells those of `recorders`, instead of earlier ones, of file changes by commands before they happen: of those that are
     /// started from now on.
-    pub fn record_changes(&self, recorder: Arc<dyn Recorder>) {
-        let mut cell = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        *cell = Some(recorder);
+    pub fn record_changes(&self, recorders: Arc<dyn Recorders>) {
+        let mut cell = self
+            .recorders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *cell = Some(recorders);
     }
 
-    fn recorder(&self) -> Option<Arc<dyn Recorder>> {
-        let cell = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+    fn recorders(&self) -> Option<Arc<dyn Recorders>> {
+        let cell = self
+            .recorders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         cell.clone()
     }
 
@@ -264,7 +270,7 @@ impl Sandbox {
     /// If the policy is invalid, the sandbox cannot be set up, or the program cannot be executed.
     pub fn spawn(&self, invocation: Invocation<'_>) -> Result<Child, SetupError> {
         let is_alone = invocation.terminal != Terminal::None;
-        let is_recorded = self.recorder().is_some();
+        let is_recorded = self.recorders().is_some();
         let (mut child, ready) = self.start(invocation, self.journal.as_deref(), is_recorded)?;
         if let (Some(spare), false) = (&self.spare, is_alone) {
             let namespaces = namespaces(&self.lock_network())?;
@@ -378,10 +384,10 @@ impl Sandbox {
                 }
                 Some(LauncherMessage::Changes(listener)) => {
                     self.is_watching.store(true, Ordering::Relaxed);
-                    if let (Some(recorder), ParentMessage::Order(order, _)) =
-                        (self.recorder(), order)
+                    if let (Some(recorders), ParentMessage::Order(order, _)) =
+                        (self.recorders(), order)
                     {
-                        let recorder = recorder.of_command(&order.environment);
+                        let recorder = recorders.of_command(&order.environment);
                         changes::serve(listener, recorder.clone()).map_err(SetupError::of)?;
                         *told = Some(recorder);
                     }

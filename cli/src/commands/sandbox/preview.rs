@@ -5,7 +5,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::Arc;
 
-use ah::command_files::CommandJournal;
+use ah::command_files::{AgentFiles, CommandJournal};
 use ah_agent::checkpoint::{Files, Rewind};
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
@@ -51,7 +51,7 @@ impl Preview {
         let place = folder.path().to_owned();
         let journal = Arc::new(CommandJournal::new(place, roots.clone(), config));
         journal.begin(&run());
-        sandbox.record_changes(journal.clone());
+        sandbox.record_changes(Arc::new(AgentFiles::of_main(journal.clone())));
         let clock = Arc::new(SystemClock::default());
         Ok(Self {
             files: Files::new(store.clone(), clock, roots),
