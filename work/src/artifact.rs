@@ -15,7 +15,7 @@ use crate::phase::Phase;
 pub const FOLDER: &str = "o/work";
 /// Largest file accepted from an agent, in bytes.
 const LONGEST: u64 = 1024 * 1024;
-const READABLE: [&str; 10] = [
+const READABLE: [&str; 11] = [
     "plan/issue.json",
     "plan/plan.md",
     "plan/update.md",
@@ -26,6 +26,7 @@ const READABLE: [&str; 10] = [
     "check/actions.json",
     "fix/do.md",
     "fix/branch.txt",
+    "merge/merge.md",
 ];
 
 /// Files that the program writes for itself.

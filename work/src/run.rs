@@ -3,6 +3,7 @@
 mod begin;
 mod conclude;
 mod give_back;
+mod merge;
 mod perform;
 mod push;
 mod record;

@@ -164,7 +164,7 @@ impl WorkSettings {
     pub fn budget(&self, phase: Phase) -> Budget {
         let (timeout, tokens) = match phase {
             Phase::Check => (180, 50_000),
-            Phase::Do | Phase::Fix => (300, 100_000),
+            Phase::Do | Phase::Fix | Phase::Merge => (300, 100_000),
             Phase::Plan | Phase::Push | Phase::Act => (180, 100_000),
         };
         let own = self.phases.get(&phase);

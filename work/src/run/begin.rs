@@ -245,6 +245,7 @@ impl Work {
             base,
             base_commit,
             start_commit: String::new(),
+            merged: Vec::new(),
             remote_commit: String::new(),
             holder: String::new(),
             claim: String::new(),

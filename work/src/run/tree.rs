@@ -23,7 +23,7 @@ impl Work {
             program: &self.git,
             variables: &self.agents.variables,
             base: &journal.base,
-            base_commit: &journal.base_commit,
+            base_commit: journal.merged_base(),
             start_commit: journal.pushed().unwrap_or(journal.start()),
             branch: &journal.branch,
         };
@@ -98,6 +98,7 @@ impl Work {
             // The base was rewritten.
             journal.base_commit = base;
             journal.start_commit.clear();
+            journal.merged.clear();
             return Ok(0);
         }
         let first_change = past.iter().position(|(phase, _)| *phase == Phase::Do);
