@@ -1,8 +1,11 @@
 //! GitHub on the loopback interface, as far as work on issues needs it: one repository whose branches are those of a
 //! bare repository on disk. It refuses what GitHub refuses, with the same messages. Its responses have the shape that
-//! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema.
+//! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema. It can
+//! speak as Forgejo and GitLab do, too.
 
 mod body;
+mod forgejo;
+mod gitlab;
 mod query;
 mod repository;
 
@@ -28,6 +31,29 @@ pub const TOKEN: &str = "ghp_token_of_a_test_0123456789";
 /// User who may push to the repository.
 pub const MAINTAINER: &str = "octo";
 
+/// Whose API the server has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// GitHub's.
+    #[default]
+    GitHub,
+    /// Forgejo's, which is Gitea's.
+    Forgejo,
+    /// GitLab's.
+    GitLab,
+}
+
+impl Dialect {
+    /// Returns the path of its API.
+    fn path(self) -> &'static str {
+        match self {
+            Self::GitHub => "",
+            Self::Forgejo => "/api/v1",
+            Self::GitLab => "/api/v4",
+        }
+    }
+}
+
 /// Server that runs until it is dropped.
 pub struct GitHub {
     address: SocketAddr,
@@ -38,6 +64,7 @@ struct Shared {
     state: Mutex<RepositoryState>,
     changed: Condvar,
     remote: PathBuf,
+    dialect: Dialect,
     bodies: Bodies,
     is_stopped: AtomicBool,
 }
@@ -49,6 +76,12 @@ struct RepositoryState {
     pulls: Vec<Pull>,
     /// Reviews of every pull request: user, text and commit.
     reviews: Vec<(String, String, String)>,
+    /// Rule for all branches, in the words of the dialect.
+    rule: Option<Value>,
+    /// Whether the owner of the token may bypass it.
+    is_exempt: bool,
+    /// User who opens pull requests.
+    author: String,
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
     /// Upper limit of the page size, whatever a client asks for.
@@ -128,6 +161,11 @@ impl Reply {
 impl GitHub {
     /// Starts a server with no issues, whose branches are those of the bare repository `remote`.
     pub fn new(remote: &Path) -> Self {
+        Self::speaking(Dialect::GitHub, remote)
+    }
+
+    /// Starts one that speaks as another hub.
+    pub fn speaking(dialect: Dialect, remote: &Path) -> Self {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap_or_else(|error| panic!("{error}"));
         let address = listener
@@ -136,10 +174,12 @@ impl GitHub {
         let shared = Arc::new(Shared {
             state: Mutex::new(RepositoryState {
                 page: 100,
+                author: MAINTAINER.to_owned(),
                 ..RepositoryState::default()
             }),
             changed: Condvar::new(),
             remote: remote.to_owned(),
+            dialect,
             bodies: Bodies::new(format!("http://{address}")),
             is_stopped: AtomicBool::new(false),
         });
@@ -150,7 +190,7 @@ impl GitHub {
 
     /// Returns the base URL, for `GITHUB_API_URL`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}{}", self.address, self.shared.dialect.path())
     }
 
     /// Opens an issue; those with higher numbers are younger.
@@ -161,7 +201,21 @@ impl GitHub {
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             ..Issue::default()
         };
-        self.shared.state().issues.insert(number, issue);
+        let mut state = self.shared.state();
+        if self.shared.dialect == Dialect::Forgejo {
+            // Its issues name labels by their number.
+            for label in &issue.labels {
+                if !state.labels.contains(label) {
+                    state.labels.push(label.clone());
+                }
+            }
+        }
+        state.issues.insert(number, issue);
+    }
+
+    /// Returns whose API it has.
+    pub fn dialect(&self) -> Dialect {
+        self.shared.dialect
     }
 
     /// Opens `count` pull requests of unrelated branches.
@@ -196,6 +250,18 @@ impl GitHub {
     /// Makes matching requests fail.
     pub fn fails(&self, fault: Fault) {
         self.shared.state().faults.push(fault);
+    }
+
+    /// Has this rule for all branches, in the words of the hub.
+    pub fn rules(&self, rule: Value, is_exempt: bool) {
+        let mut state = self.shared.state();
+        state.rule = Some(rule);
+        state.is_exempt = is_exempt;
+    }
+
+    /// Opens pull requests as another user.
+    pub fn is_used_by(&self, user: &str) {
+        self.shared.state().author = user.to_owned();
     }
 
     /// Limits pages of lists to `count` entries.
@@ -274,7 +340,10 @@ impl Shared {
             headers.extend(reply.headers);
             let wire = Wire::default();
             let mut answer = OutgoingResponse::new(stream, &wire, reply.status, &headers);
-            let body = reply.body.to_string();
+            let body = match reply.status {
+                204 => String::new(),
+                _ => reply.body.to_string(),
+            };
             if answer
                 .push(body.as_bytes())
                 .and_then(|()| answer.finish())
@@ -339,9 +408,20 @@ impl Shared {
         let parts: Vec<_> = path.split('/').skip(1).map(unescaped).collect();
         let parts: Vec<_> = parts.iter().map(String::as_str).collect();
         let repository: Vec<_> = REPOSITORY.split('/').collect();
-        match parts.as_slice() {
-            ["repos", owner, name, rest @ ..] if [*owner, *name] == *repository => {
-                self.in_repository(state, &asked.method, rest, query, sent)
+        let method = &asked.method;
+        match (self.dialect, parts.as_slice()) {
+            (Dialect::GitHub, ["repos", owner, name, rest @ ..])
+                if [*owner, *name] == *repository =>
+            {
+                self.in_repository(state, method, rest, query, sent)
+            }
+            (Dialect::Forgejo, ["api", "v1", "repos", owner, name, rest @ ..])
+                if [*owner, *name] == *repository =>
+            {
+                forgejo::answer(self, state, (method, rest), query, sent)
+            }
+            (Dialect::GitLab, ["api", "v4", "projects", REPOSITORY, rest @ ..]) => {
+                gitlab::answer(self, state, (method, rest), query, sent)
             }
             _ => Reply::new(404, refusal("Not Found")),
         }
@@ -410,6 +490,25 @@ impl Shared {
                     None => Reply::new(404, refusal("Not Found")),
                 }
             }
+            ("GET", ["rules", "branches", _]) => {
+                let rules = state.rule.clone().map(|mut rule| {
+                    rule["ruleset_source_type"] = "Repository".into();
+                    rule["ruleset_source"] = REPOSITORY.into();
+                    rule["ruleset_id"] = 1.into();
+                    rule
+                });
+                self.page(state.page, path, query, rules.into_iter().collect())
+            }
+            ("GET", ["rulesets", _]) => {
+                let bypass = if state.is_exempt { "always" } else { "never" };
+                Reply::new(
+                    200,
+                    json!({
+                        "id": 1, "name": "all branches", "source": REPOSITORY,
+                        "enforcement": "active", "current_user_can_bypass": bypass,
+                    }),
+                )
+            }
             (_, ["pulls" | "collaborators", ..]) => self.of_pulls(state, method, path, query, sent),
             _ => Reply::new(404, refusal("Not Found")),
         }
@@ -432,8 +531,10 @@ impl Shared {
                     let own = format!("{owner}:{}", pull.head);
                     head.as_ref().is_none_or(|head| *head == own)
                 });
+                let author = &state.author;
                 let pulls = pulls.map(|(number, pull)| {
                     let mut body = bodies.pull(number, pull, false);
+                    body["user"]["login"] = author.as_str().into();
                     body["head"]["sha"] = self.commit(&pull.head).into();
                     body
                 });
@@ -546,7 +647,8 @@ impl Shared {
             return reply;
         }
         let number = state.pulls.len() as u64 + 1;
-        let body = self.bodies.pull(number, &pull, true);
+        let mut body = self.bodies.pull(number, &pull, true);
+        body["user"]["login"] = state.author.as_str().into();
         state.pulls.push(pull);
         Reply::new(201, body)
     }
@@ -554,7 +656,8 @@ impl Shared {
     /// Returns one page of a list, with a link to the next.
     fn page(&self, most: usize, path: &[&str], query: &str, all: Vec<Value>) -> Reply {
         let number = |name| parameter(query, name).and_then(|text| text.parse::<usize>().ok());
-        let size = number("per_page").unwrap_or(30).clamp(1, most);
+        let size = number("per_page").or(number("limit"));
+        let size = size.unwrap_or(30).clamp(1, most);
         let page = number("page").unwrap_or(1).max(1);
         let has_more = all.len() > page * size;
         let items: Vec<_> = all.into_iter().skip((page - 1) * size).take(size).collect();
@@ -562,7 +665,12 @@ impl Shared {
         if has_more {
             let others = query.split('&').filter(|pair| !pair.starts_with("page="));
             let query: Vec<_> = others.collect();
-            let (base, path) = (self.bodies.repository_url(), path.join("/"));
+            let base = match self.dialect {
+                Dialect::GitHub => self.bodies.repository_url(),
+                Dialect::Forgejo => self.bodies.at(&format!("/api/v1/repos/{REPOSITORY}")),
+                Dialect::GitLab => self.bodies.at("/api/v4/projects/octo%2Fgreet"),
+            };
+            let path = path.join("/");
             let (query, next) = (query.join("&"), page + 1);
             let link = format!("<{base}/{path}?{query}&page={next}>; rel=\"next\"");
             reply.headers.push(("link", link));

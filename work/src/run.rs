@@ -225,11 +225,12 @@ impl Work {
                 .await
                 .map_err(io::Error::other)?;
         }
-        let end_at = Instant::now() + Duration::from_secs(self.settings.deadline());
         let mut journal = match self.begin(&artifacts, only).await? {
             Start::Work(journal) => *journal,
             Start::Nothing(status) => return Ok(WorkResult::Over(status)),
         };
+        // Waiting for the hub does not count.
+        let end_at = Instant::now() + Duration::from_secs(self.settings.deadline());
         let done = self.go_on(&artifacts, &mut journal, only, end_at).await;
         if let Err(error) = &done {
             self.give_back(&artifacts, &mut journal, error).await;

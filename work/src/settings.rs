@@ -16,6 +16,12 @@ pub struct WorkSettings {
     /// Number of seconds after which no further phase is started. Default: 1200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<u64>,
+    /// Longest wait for a limit of the hub, in seconds. Default: 3600.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub_wait: Option<u64>,
+    /// The hub, if the address of the remote does not say which one it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub: Option<HubSettings>,
     /// Rounds of `--converge`. Default: reviews are answered by the phase fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converge: Option<usize>,
@@ -31,6 +37,29 @@ pub struct WorkSettings {
     pub setup: SetupSettings,
     /// Overrides by phase.
     pub phases: BTreeMap<Phase, PhaseSettings>,
+}
+
+/// Kind of a hub, by its API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HubKind {
+    /// GitHub, or GitHub Enterprise.
+    GitHub,
+    /// GitLab.
+    GitLab,
+    /// Forgejo, or Gitea.
+    Forgejo,
+}
+
+/// Where issues and pull requests are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct HubSettings {
+    /// Kind.
+    pub kind: HubKind,
+    /// URL of its API. Default: the usual place on the host of the remote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
 }
 
 /// Preparation of the agents' repository, before the first phase.
@@ -148,6 +177,11 @@ impl WorkSettings {
     /// Returns the number of seconds after which no further phase is started.
     pub fn deadline(&self) -> u64 {
         self.deadline.unwrap_or(1200)
+    }
+
+    /// Returns the longest wait for a limit of the hub, in seconds.
+    pub fn hub_wait(&self) -> u64 {
+        self.hub_wait.unwrap_or(3600)
     }
 
     /// Returns the response to a review that asks for more.

@@ -3,6 +3,7 @@
 mod faults;
 mod given_back;
 mod hostile;
+mod hubs;
 mod kill;
 mod matrix;
 mod people;

@@ -85,6 +85,11 @@ impl Bodies {
         Self { base }
     }
 
+    /// Returns the URL of a place on the server.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
     /// Returns the API's URL of the repository.
     pub(super) fn repository_url(&self) -> String {
         format!("{}/repos/{REPOSITORY}", self.base)

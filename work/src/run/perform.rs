@@ -230,8 +230,10 @@ impl Work {
             return Err(fault.into());
         }
         let failed = done.iter().find(|done| !done.is_done);
+        let remarks = done.iter().filter_map(|done| done.remark.clone());
+        let remarks: Vec<_> = remarks.collect();
         Ok(match (is_success, failed) {
-            (true, _) => (PhaseOutcome::Done, String::new()),
+            (true, _) => (PhaseOutcome::Done, remarks.join("; ")),
             (false, Some(failed)) => (
                 PhaseOutcome::Failed,
                 format!("{}: {}", failed.action, failed.note),
