@@ -219,12 +219,7 @@ impl Work {
     async fn drive(&self, only: Option<Phase>) -> Result<WorkResult, WorkError> {
         let artifacts = Artifacts::of(&self.top);
         artifacts.prepare()?;
-        let lock = Lock::take(&artifacts.path("lock"))?;
-        if let Some(killed) = lock.killed {
-            tokio::task::spawn_blocking(move || ah_process::finish_orphans(killed))
-                .await
-                .map_err(io::Error::other)?;
-        }
+        let _lock = Lock::take_over(&artifacts.path("lock")).await?;
         let mut journal = match self.begin(&artifacts, only).await? {
             Start::Work(journal) => *journal,
             Start::Nothing(status) => return Ok(WorkResult::Over(status)),

@@ -69,6 +69,10 @@ pub struct SetupSettings {
     /// Commands, which run in the sandbox, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
+    /// Files that their result depends on. As long as these are the same, it is used again for other issues. Default: all
+    /// files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Hosts that they may reach through a tunnel, as `HOST:PORT`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<String>,
@@ -96,45 +100,7 @@ impl SetupSettings {
     pub fn timeout(&self) -> u64 {
         self.timeout.unwrap_or(600)
     }
-
-    /// Returns what a project with these files needs, as far as that is known. `has` tells whether a file exists.
-    pub fn proposed(has: impl Fn(&str) -> bool) -> Self {
-        let mut setup = Self {
-            submodules: has(".gitmodules"),
-            ..Self::default()
-        };
-        for (file, command, hosts) in TOOLS {
-            if has(file) {
-                setup.commands.push(command.to_owned());
-                let hosts = hosts.split(' ').map(|host| format!("{host}:443"));
-                setup.allow_hosts.extend(hosts);
-            }
-        }
-        setup
-    }
 }
-
-/// Files of build tools, the commands that fetch what the project depends on into its folder, and their hosts.
-const TOOLS: [(&str, &str, &str); 6] = [
-    ("package-lock.json", "npm ci", "registry.npmjs.org"),
-    (
-        "pnpm-lock.yaml",
-        "pnpm install --frozen-lockfile",
-        "registry.npmjs.org",
-    ),
-    ("uv.lock", "uv sync", "pypi.org files.pythonhosted.org"),
-    (
-        "requirements.txt",
-        "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
-        "pypi.org files.pythonhosted.org",
-    ),
-    ("go.sum", "go mod vendor", "proxy.golang.org sum.golang.org"),
-    (
-        "Cargo.lock",
-        "mkdir -p .cargo && cargo vendor --quiet >> .cargo/config.toml",
-        "index.crates.io static.crates.io",
-    ),
-];
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
@@ -205,25 +171,6 @@ impl WorkSettings {
         Budget {
             timeout: own.and_then(|own| own.timeout).unwrap_or(timeout),
             max_context_tokens: own.and_then(|own| own.max_context_tokens).unwrap_or(tokens),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_setup_is_proposed_from_what_the_project_has() {
-        for (files, commands, hosts) in [
-            ("README.md", "", 0),
-            ("package-lock.json", "npm ci", 1),
-            ("go.sum package-lock.json", "npm ci; go mod vendor", 3),
-        ] {
-            let setup = SetupSettings::proposed(|name| files.split(' ').any(|file| file == name));
-            assert_eq!(setup.commands.join("; "), commands);
-            assert_eq!(setup.allow_hosts.len(), hosts);
-            assert_eq!(setup.is_empty(), commands.is_empty());
         }
     }
 }

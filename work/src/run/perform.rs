@@ -171,6 +171,7 @@ impl Work {
         journal: &Journal,
     ) -> Result<PhaseResult, WorkError> {
         let repo = self.agent_repo(journal).await?;
+        self.renew(journal, &repo).await?;
         let end = self.agent(artifacts, journal, &repo, Phase::Check).await?;
         artifacts.collect(repo.path(), Phase::Check)?;
         let (verdict, note) = match artifacts.read("check/actions.json") {
@@ -274,10 +275,7 @@ impl Work {
                 AgentExit::Crashed if retries > 0 => {
                     retries -= 1;
                     is_resumed = false;
-                    AgentRepo::forget_sessions(
-                        &self.tree_folder(journal.issue.number),
-                        journal.runs.len(),
-                    )?;
+                    self.forget_sessions(journal.runs.len())?;
                     if matches!(phase, Phase::Do | Phase::Fix | Phase::Merge) {
                         self.clean(repo, journal).await?;
                     }

@@ -225,7 +225,7 @@ impl Work {
             journal.branch
         )));
         journal.start_commit = commit;
-        AgentRepo::discard(&self.tree_folder(journal.issue.number))?;
+        self.discard_tree()?;
         Ok(())
     }
 

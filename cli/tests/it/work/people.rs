@@ -144,7 +144,7 @@ fn conflict(site: &Site, github: &GitHub, server: &Server) {
 }
 
 /// The merging agent runs this command and says what it did.
-fn merges(command: &str) -> Vec<Turn> {
+pub fn merges(command: &str) -> Vec<Turn> {
     let mut turns = vec![uses("bash", json!({"command": command}))];
     turns.extend(writes("o/work/merge/merge.md", "## Status\nsuccess\n"));
     turns
