@@ -371,18 +371,10 @@ impl Bencher<'_> {
             let top = self.top.to_string_lossy();
             let unveil = format!("{folder}:r");
             arguments.extend(
-                [
-                    "sandbox",
-                    "exec",
-                    "--workspace",
-                    &top,
-                    "--unveil",
-                    &unveil,
-                    "--",
-                    "/bin/sh",
-                ]
-                .map(OsString::from),
+                ["sandbox", "exec", "--workspace", &top, "--unveil", &unveil].map(OsString::from),
             );
+            arguments.extend(self.agents.grants.iter().map(OsString::from));
+            arguments.extend(["--", "/bin/sh"].map(OsString::from));
             self.agents.program.clone()
         } else {
             PathBuf::from("/bin/sh")

@@ -132,6 +132,7 @@ impl Setup<'_> {
         let program = if self.agents.is_confined {
             arguments.extend(["sandbox", "exec", "--workspace"].map(OsString::from));
             arguments.push(top.into());
+            arguments.extend(self.agents.grants.iter().map(OsString::from));
             for (option, hosts) in [
                 ("--allow-host", &self.settings.allow_hosts),
                 ("--allow-http", &self.settings.allow_http),

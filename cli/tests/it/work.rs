@@ -7,6 +7,7 @@ mod hubs;
 mod kill;
 mod matrix;
 mod people;
+mod projects;
 mod setup;
 mod shape;
 mod shipped;

@@ -197,7 +197,9 @@ impl Bodies {
 
     /// Returns what a user may do.
     pub(super) fn permission(&self, user: &str, permission: &str) -> Value {
-        json!({ "permission": permission, "role_name": permission, "user": self.user(user) })
+        let mut user = self.user(user);
+        user["role_name"] = permission.into();
+        json!({ "permission": permission, "role_name": permission, "user": user })
     }
 
     /// Returns a pull request, in the short form of lists or with all fields.

@@ -115,6 +115,7 @@ impl Repository {
             program: program()?,
             variables: variables(config, main).await,
             arguments: words,
+            grants: grants(config),
             is_confined: !wanted.no_sandbox,
         })
     }
@@ -149,6 +150,15 @@ impl Repository {
             ),
         }
     }
+}
+
+/// Returns the options with what the settings let commands use in the sandbox.
+fn grants(config: &Config) -> Vec<String> {
+    let paths = config.sandbox.unveil.iter();
+    let paths = paths.map(|grant| format!("--unveil={}", grant.value));
+    let variables = config.sandbox.env.iter();
+    let variables = variables.map(|name| format!("--env={}", name.value));
+    paths.chain(variables).collect()
 }
 
 /// Returns the options with the hosts that the agents may reach: those of `work`, and no others.

@@ -20,7 +20,7 @@ fn commit_of(site: &Site, from: &str, file: &str) {
     let home = site.world.home();
     site.git(&home, &["clone", "-q", remote.to_str().unwrap(), &path]);
     site.git(&clone, &["checkout", "-q", "-B", "work/7", from]);
-    std::fs::write(clone.join(file), "seen\n").unwrap();
+    std::fs::write(clone.join(file), format!("seen on {from}\n")).unwrap();
     site.git(&clone, &["add", file]);
     site.git(&clone, &["commit", "-q", "-m", "a person's fix"]);
     site.git(&clone, &["push", "-q", "origin", "work/7"]);

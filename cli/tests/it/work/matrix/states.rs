@@ -162,7 +162,7 @@ pub(super) const STATES: [(&str, State); 30] = [
     }),
     ("everything ignored", |site| {
         site.world
-            .write(".gitignore", "*\n!greet.sh\n!.gitignore\n");
+            .write(".gitignore", "*\n!greet.sh\n!.gitignore\n!*.txt\n");
         push_all(site, "ignores everything");
     }),
     ("links and programs", |site| {
