@@ -8,6 +8,7 @@ mod kill;
 mod matrix;
 mod people;
 mod projects;
+mod recipes;
 mod setup;
 mod shape;
 mod shipped;

@@ -23,7 +23,8 @@ fn commit_of(site: &Site, from: &str, file: &str) {
     std::fs::write(clone.join(file), format!("seen on {from}\n")).unwrap();
     site.git(&clone, &["add", file]);
     site.git(&clone, &["commit", "-q", "-m", "a person's fix"]);
-    site.git(&clone, &["push", "-q", "origin", "work/7"]);
+    let pushes = ["push", "-q", "origin", "HEAD:refs/heads/work/7"];
+    site.git(&clone, &pushes);
 }
 
 #[test]

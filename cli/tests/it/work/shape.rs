@@ -77,11 +77,17 @@ fn every_exchange_has_the_shape_that_github_publishes() {
     insta::assert_snapshot!(kinds.join("\n"), @r"
     DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name} 200
     GET /repos/{owner}/{repo} 200
+    GET /repos/{owner}/{repo}/collaborators/{username}/permission 200
     GET /repos/{owner}/{repo}/issues 200
+    GET /repos/{owner}/{repo}/issues/{issue_number} 200
     GET /repos/{owner}/{repo}/issues/{issue_number}/comments 200
     GET /repos/{owner}/{repo}/labels/{name} 200
     GET /repos/{owner}/{repo}/labels/{name} 404
     GET /repos/{owner}/{repo}/pulls 200
+    GET /repos/{owner}/{repo}/pulls/{pull_number}/comments 200
+    GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews 200
+    GET /repos/{owner}/{repo}/rules/branches/{branch} 200
+    GET /repos/{owner}/{repo}/rulesets/{ruleset_id} 200
     PATCH /repos/{owner}/{repo}/issues/{issue_number} 200
     POST /repos/{owner}/{repo}/issues 201
     POST /repos/{owner}/{repo}/issues/{issue_number}/comments 201
@@ -110,6 +116,23 @@ fn every_exchange_has_the_shape_that_forgejo_publishes() {
     kinds.sort();
     kinds.dedup();
     insta::assert_snapshot!(kinds.join("\n"), @r"
+    DELETE /repos/{owner}/{repo}/issues/{index}/labels/{identifier} 204
+    GET /repos/{owner}/{repo} 200
+    GET /repos/{owner}/{repo}/branch_protections 200
+    GET /repos/{owner}/{repo}/collaborators/{collaborator}/permission 200
+    GET /repos/{owner}/{repo}/issues 200
+    GET /repos/{owner}/{repo}/issues/{index} 200
+    GET /repos/{owner}/{repo}/issues/{index}/comments 200
+    GET /repos/{owner}/{repo}/labels 200
+    GET /repos/{owner}/{repo}/pulls 200
+    GET /repos/{owner}/{repo}/pulls/{index}/reviews 200
+    GET /repos/{owner}/{repo}/pulls/{index}/reviews/{id}/comments 200
+    PATCH /repos/{owner}/{repo}/issues/{index} 201
+    POST /repos/{owner}/{repo}/issues 201
+    POST /repos/{owner}/{repo}/issues/{index}/comments 201
+    POST /repos/{owner}/{repo}/issues/{index}/labels 200
+    POST /repos/{owner}/{repo}/labels 201
+    POST /repos/{owner}/{repo}/pulls 201
     ");
 }
 
@@ -145,7 +168,8 @@ fn from_swagger(mut description: Value) -> Value {
         .as_object_mut()
         .unwrap();
     for schema in schemas.values_mut() {
-        let Some(fields) = schema["properties"].as_object_mut() else {
+        let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+        let Some(fields) = fields else {
             continue;
         };
         // There, every field may be null, without a word about it.
