@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::body::refusal;
 use super::query::parameter;
 use super::repository::{Issue, Pull, REPOSITORY};
-use super::{MAINTAINER, Reply, RepositoryState, Shared, refusal};
+use super::shared::{MAINTAINER, Reply, RepositoryState, Shared};
 
 const MOMENT: &str = "2026-01-02T03:04:05Z";
 /// Number of the first pull request: they are counted together with the issues.
@@ -68,6 +69,30 @@ pub(super) fn answer(
             let number = number.parse().unwrap_or(0);
             of_issue(shared, state, number, (method, rest), sent)
         }
+        (_, ["pulls", ..]) => of_pulls(shared, state, (method, path), query, sent),
+        ("GET", ["collaborators", name, "permission"]) => {
+            let permission = if *name == MAINTAINER { "write" } else { "read" };
+            let answer =
+                json!({ "permission": permission, "role_name": permission, "user": user(name) });
+            Reply::new(200, answer)
+        }
+        ("GET", ["branch_protections"]) => {
+            let rules: Vec<_> = state.rule.clone().into_iter().collect();
+            Reply::new(200, rules.into())
+        }
+        _ => Reply::new(404, refusal("The target couldn't be found.")),
+    }
+}
+
+fn of_pulls(
+    shared: &Shared,
+    state: &mut RepositoryState,
+    (method, path): (&str, &[&str]),
+    query: &str,
+    sent: &Value,
+) -> Reply {
+    let page = |state: &RepositoryState, all| shared.page(state.page, path, query, all);
+    match (method, path) {
         ("GET", ["pulls"]) => {
             let pulls = (PULLS..).zip(&state.pulls);
             let pulls = pulls.map(|(number, one)| pull(shared, number, one));
@@ -101,16 +126,6 @@ pub(super) fn answer(
                 "path": "greet.sh", "position": 1, "created_at": MOMENT,
             }]),
         ),
-        ("GET", ["collaborators", name, "permission"]) => {
-            let permission = if *name == MAINTAINER { "write" } else { "read" };
-            let answer =
-                json!({ "permission": permission, "role_name": permission, "user": user(name) });
-            Reply::new(200, answer)
-        }
-        ("GET", ["branch_protections"]) => {
-            let rules: Vec<_> = state.rule.clone().into_iter().collect();
-            Reply::new(200, rules.into())
-        }
         _ => Reply::new(404, refusal("The target couldn't be found.")),
     }
 }

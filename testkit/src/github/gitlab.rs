@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::query::parameter;
 use super::repository::{Issue, Pull, REPOSITORY};
-use super::{MAINTAINER, Reply, RepositoryState, Shared};
+use super::shared::{MAINTAINER, Reply, RepositoryState, Shared};
 
 const MOMENT: &str = "2026-01-02T03:04:05.000Z";
 
@@ -71,31 +71,72 @@ pub(super) fn answer(
             Reply::new(201, body)
         }
         (_, ["issues", number, rest @ ..]) => {
-            let number = number.parse().unwrap_or(0);
-            let size = state.page;
-            let Some(one) = state.issues.get_mut(&number) else {
-                return refused(404, "404 Issue Not Found");
-            };
-            match (method, rest) {
-                ("GET", ["notes"]) => {
-                    let notes = (1..).zip(&one.comments);
-                    let notes = notes.map(|(id, body)| note(id, MAINTAINER, body, false));
-                    shared.page(size, path, query, notes.collect())
-                }
-                ("POST", ["notes"]) => {
-                    let body = text(sent, "body");
-                    let reply = note(one.comments.len() as u64 + 1, MAINTAINER, &body, false);
-                    one.comments.push(body);
-                    Reply::new(201, reply)
-                }
-                ("GET", []) => Reply::new(200, issue(shared, number, one)),
-                ("PUT", []) => {
-                    change(one, sent);
-                    Reply::new(200, issue(shared, number, one))
-                }
-                _ => refused(404, "404 Not Found"),
-            }
+            of_issue(shared, state, number, (method, path, rest), query, sent)
         }
+        (_, ["merge_requests", ..]) => of_requests(shared, state, (method, path), query, sent),
+        ("GET", ["members", "all"]) => {
+            let asked = parameter(query, "query").unwrap_or_default();
+            let members = [(MAINTAINER, 40), ("stranger", 20)];
+            let found = members
+                .into_iter()
+                .filter(|(name, _)| name.contains(&asked));
+            let found = found.map(|(name, level)| {
+                json!({ "id": 1, "username": name, "name": name, "state": "active",
+                        "access_level": level, "web_url": "http://localhost/u" })
+            });
+            page(state, found.collect())
+        }
+        ("GET", ["protected_branches"]) => {
+            let rules = state.rule.clone().into_iter().collect();
+            page(state, rules)
+        }
+        _ => refused(404, "404 Not Found"),
+    }
+}
+
+fn of_issue(
+    shared: &Shared,
+    state: &mut RepositoryState,
+    number: &str,
+    (method, path, rest): (&str, &[&str], &[&str]),
+    query: &str,
+    sent: &Value,
+) -> Reply {
+    let number = number.parse().unwrap_or(0);
+    let size = state.page;
+    let Some(one) = state.issues.get_mut(&number) else {
+        return refused(404, "404 Issue Not Found");
+    };
+    match (method, rest) {
+        ("GET", ["notes"]) => {
+            let notes = (1..).zip(&one.comments);
+            let notes = notes.map(|(id, body)| note(id, MAINTAINER, body, false));
+            shared.page(size, path, query, notes.collect())
+        }
+        ("POST", ["notes"]) => {
+            let body = text(sent, "body");
+            let reply = note(one.comments.len() as u64 + 1, MAINTAINER, &body, false);
+            one.comments.push(body);
+            Reply::new(201, reply)
+        }
+        ("GET", []) => Reply::new(200, issue(shared, number, one)),
+        ("PUT", []) => {
+            change(one, sent);
+            Reply::new(200, issue(shared, number, one))
+        }
+        _ => refused(404, "404 Not Found"),
+    }
+}
+
+fn of_requests(
+    shared: &Shared,
+    state: &mut RepositoryState,
+    (method, path): (&str, &[&str]),
+    query: &str,
+    sent: &Value,
+) -> Reply {
+    let page = |state: &RepositoryState, all| shared.page(state.page, path, query, all);
+    match (method, path) {
         ("GET", ["merge_requests"]) => {
             let branch = parameter(query, "source_branch");
             let pulls = (1..)
@@ -119,22 +160,6 @@ pub(super) fn answer(
             }
         }
         ("GET", ["merge_requests", _, what]) => of_request(shared, state, what, path, query),
-        ("GET", ["members", "all"]) => {
-            let asked = parameter(query, "query").unwrap_or_default();
-            let members = [(MAINTAINER, 40), ("stranger", 20)];
-            let found = members
-                .into_iter()
-                .filter(|(name, _)| name.contains(&asked));
-            let found = found.map(|(name, level)| {
-                json!({ "id": 1, "username": name, "name": name, "state": "active",
-                        "access_level": level, "web_url": "http://localhost/u" })
-            });
-            page(state, found.collect())
-        }
-        ("GET", ["protected_branches"]) => {
-            let rules = state.rule.clone().into_iter().collect();
-            page(state, rules)
-        }
         _ => refused(404, "404 Not Found"),
     }
 }

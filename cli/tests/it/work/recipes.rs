@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ah_provider::script::format::Turn;
@@ -34,7 +34,7 @@ fn stand_in(site: &Site, answers: &[(&str, &str)]) -> PathBuf {
 }
 
 /// Runs a recipe twice; returns what `gh` was asked for.
-fn make(site: &Site, server: &Server, bin: &PathBuf, recipe: &str, words: &[&str]) -> String {
+fn make(site: &Site, server: &Server, bin: &Path, recipe: &str, words: &[&str]) -> String {
     let makefile = format!("{}/../contrib/{recipe}.mk", env!("CARGO_MANIFEST_DIR"));
     for _ in 0..2 {
         let path = std::env::var("PATH").unwrap();

@@ -70,7 +70,7 @@ fn every_exchange_has_the_shape_that_github_publishes() {
     };
     let mut kinds: Vec<_> = exchanges
         .iter()
-        .map(|exchange| check(&description, exchange.clone()))
+        .map(|exchange| check(&description, exchange))
         .collect();
     kinds.sort();
     kinds.dedup();
@@ -110,7 +110,7 @@ fn every_exchange_has_the_shape_that_forgejo_publishes() {
         .into_iter()
         .map(|mut exchange| {
             exchange.path = exchange.path.strip_prefix("/api/v1").unwrap().to_owned();
-            check(&description, exchange)
+            check(&description, &exchange)
         })
         .collect();
     kinds.sort();
@@ -223,8 +223,7 @@ fn every_request_is_one_that_gitlab_publishes() {
 }
 
 /// Fails if the exchange does not match the description; returns its kind.
-fn check(description: &Value, exchange: Exchange) -> String {
-    let exchange = &exchange;
+fn check(description: &Value, exchange: &Exchange) -> String {
     let paths = description["paths"].as_object().unwrap();
     let method = exchange.method.to_lowercase();
     let template = paths

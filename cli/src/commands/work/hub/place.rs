@@ -26,7 +26,7 @@ impl Place {
         variable: impl Fn(&str) -> Option<String>,
         host: Option<&str>,
     ) -> Result<Self, Error> {
-        let named = |kind: HubKind, api: String| {
+        let named = |kind: HubKind, api: &str| {
             // Both names are of the same CI.
             let server = match kind {
                 HubKind::GitLab => variable("CI_SERVER_URL"),
@@ -42,7 +42,7 @@ impl Place {
                     .hint("set `work.hub.api` to the URL of the hub's API")
             };
             let api = api.or_else(usual).ok_or_else(unknown)?;
-            return Ok(Self::at(settings.kind, api, None));
+            return Ok(Self::at(settings.kind, &api, None));
         }
         if let Some(api) = variable("GITHUB_API_URL") {
             // Forgejo's CI sets the variables of GitHub's.
@@ -52,17 +52,17 @@ impl Place {
             } else {
                 HubKind::GitHub
             };
-            return Ok(named(kind, api));
+            return Ok(named(kind, &api));
         }
         if let Some(api) = variable("CI_API_V4_URL") {
-            return Ok(named(HubKind::GitLab, api));
+            return Ok(named(HubKind::GitLab, &api));
         }
         let Some(host) = host else {
-            return Ok(Self::at(HubKind::GitHub, github::API.to_owned(), None));
+            return Ok(Self::at(HubKind::GitHub, github::API, None));
         };
         let is_enterprise = variable("GH_HOST").is_some_and(|name| name == host);
         match kind_of(host).or(is_enterprise.then_some(HubKind::GitHub)) {
-            Some(kind) => Ok(Self::at(kind, usual(kind, host), None)),
+            Some(kind) => Ok(Self::at(kind, &usual(kind, host), None)),
             None => Err(
                 Error::failure(format!("what kind of hub `{host}` is, is not known"))
                     .hint("set `work.hub.kind` to github, gitlab or forgejo"),
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    fn at(kind: HubKind, api: String, server: Option<String>) -> Self {
+    fn at(kind: HubKind, api: &str, server: Option<String>) -> Self {
         let api = api.trim_end_matches('/').to_owned();
         let server = server.unwrap_or_else(|| match api.as_str() {
             github::API => "https://github.com".to_owned(),

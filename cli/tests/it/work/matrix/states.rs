@@ -113,7 +113,7 @@ pub(super) const STATES: [(&str, State); 30] = [
         set(site, "gpg.program", "/bin/false");
     }),
     ("other ends of lines", |site| {
-        set(site, "core.autocrlf", "true")
+        set(site, "core.autocrlf", "true");
     }),
     ("a replaced commit", |site| {
         commit(site, "own.txt", "mine\n");
