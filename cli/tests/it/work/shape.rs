@@ -1,6 +1,7 @@
 //! Checks our requests to GitHub and Forgejo, and the responses of our fake ones, against their published API
 //! descriptions. `cargo xtask test` downloads those and passes their paths; without them, these tests pass without testing
-//! anything. GitLab's description is in no package registry: what of it counts here is in `shape/gitlab.txt`.
+//! anything. GitLab's description is in no package registry: `shape/gitlab.txt` lists what its documentation says of the
+//! operations that are used.
 
 use std::path::PathBuf;
 
@@ -182,7 +183,7 @@ fn from_swagger(mut description: Value) -> Value {
 }
 
 #[test]
-fn every_request_is_one_that_gitlab_publishes() {
+fn every_request_is_one_that_gitlab_documents() {
     let known = include_str!("shape/gitlab.txt");
     let Some(exchanges) = exchanges(Dialect::GitLab) else {
         return;
