@@ -6,7 +6,7 @@ use ah_agent::prompt::{CONDUCT, SYSTEM};
 use ah_conversation::{Embedded, EmbeddedFile};
 
 /// The built-in files, with their paths below the folder for them.
-const BUILT_IN: [(&str, &str); 20] = [
+const BUILT_IN: [(&str, &str); 21] = [
     ("system.md", SYSTEM),
     ("claude.md", CONDUCT),
     ("agents/explore.md", include_str!("sys/agents/explore.md")),
@@ -42,6 +42,7 @@ const BUILT_IN: [(&str, &str); 20] = [
     ("skills/do.md", include_str!("sys/skills/do.md")),
     ("skills/fix.md", include_str!("sys/skills/fix.md")),
     ("skills/improve.md", include_str!("sys/skills/improve.md")),
+    ("skills/merge.md", include_str!("sys/skills/merge.md")),
     ("skills/plan.md", include_str!("sys/skills/plan.md")),
     ("skills/pr.md", include_str!("sys/skills/pr.md")),
     ("skills/ah-tools.md", include_str!("sys/skills/ah-tools.md")),

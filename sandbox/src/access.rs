@@ -1,5 +1,6 @@
 //! File access rights, path grants and sandbox tiers.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -118,6 +119,21 @@ impl FromStr for Access {
             return Err("expected letters of rwxc".to_owned());
         }
         Ok(access)
+    }
+}
+
+impl fmt::Display for Grant {
+    /// Writes it as it is parsed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let access = self.access;
+        let letters = [
+            (access.read, "r"),
+            (access.write, "w"),
+            (access.execute, "x"),
+            (access.create, "c"),
+        ];
+        let letters = letters.map(|(is, letter)| if is { letter } else { "" });
+        write!(f, "{}:{}", self.path.display(), letters.concat())
     }
 }
 

@@ -1,32 +1,35 @@
 //! GitHub on the loopback interface, as far as work on issues needs it: one repository whose branches are those of a
 //! bare repository on disk. It refuses what GitHub refuses, with the same messages. Its responses have the shape that
-//! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema.
+//! GitHub publishes, and every exchange is recorded so that a test can check it against the published schema. It can
+//! speak as Forgejo and GitLab do, too.
 
 mod body;
+mod forgejo;
+mod gitlab;
 mod query;
 mod repository;
+mod shared;
+mod words;
 
-use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use ah_provider::script::format::Wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::body::{Bodies, refusal};
-use self::query::{parameter, unescaped};
+use self::query::unescaped;
 pub use self::repository::{Issue, Pull, REPOSITORY};
+pub use self::shared::{Dialect, Exchange, Fault, MAINTAINER};
+use self::shared::{Reply, RepositoryState, Shared};
 use crate::server::http::{self, IncomingRequest, OutgoingResponse};
 use crate::wait::HANG;
 
 /// Token that it accepts.
 pub const TOKEN: &str = "ghp_token_of_a_test_0123456789";
-
-/// User who may push to the repository.
-pub const MAINTAINER: &str = "octo";
 
 /// Server that runs until it is dropped.
 pub struct GitHub {
@@ -34,100 +37,14 @@ pub struct GitHub {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    state: Mutex<RepositoryState>,
-    changed: Condvar,
-    remote: PathBuf,
-    bodies: Bodies,
-    is_stopped: AtomicBool,
-}
-
-#[derive(Default)]
-struct RepositoryState {
-    issues: BTreeMap<u64, Issue>,
-    labels: Vec<String>,
-    pulls: Vec<Pull>,
-    /// Reviews of every pull request: user, text and commit.
-    reviews: Vec<(String, String, String)>,
-    faults: Vec<Fault>,
-    exchanges: Vec<Exchange>,
-    /// Upper limit of the page size, whatever a client asks for.
-    page: usize,
-}
-
-/// Error that the server returns on purpose.
-#[derive(Debug, Clone)]
-pub struct Fault {
-    /// Method of the requests that fail.
-    pub method: &'static str,
-    /// End of their path.
-    pub path: &'static str,
-    /// Status of the response.
-    pub status: u16,
-    /// Headers of the response.
-    pub headers: Vec<(&'static str, String)>,
-    /// Number of requests that fail.
-    pub times: usize,
-    /// Whether the request is carried out nevertheless.
-    pub is_done: bool,
-    /// Whether there is no response until the client disconnects.
-    pub is_held: bool,
-}
-
-impl Default for Fault {
-    fn default() -> Self {
-        Self {
-            method: "GET",
-            path: "",
-            status: 502,
-            headers: Vec::new(),
-            times: 1,
-            is_done: false,
-            is_held: false,
-        }
-    }
-}
-
-/// A request and its response.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Exchange {
-    /// Method, such as `POST`.
-    pub method: String,
-    /// Path without the query.
-    pub path: String,
-    /// Query.
-    pub query: String,
-    /// Body of the request; null if it is not JSON.
-    pub sent: Value,
-    /// Status of the response.
-    pub status: u16,
-    /// Body of the response.
-    pub answer: Value,
-    /// Whether it was a [`Fault`].
-    pub is_fault: bool,
-}
-
-struct Reply {
-    is_held: bool,
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Value,
-}
-
-impl Reply {
-    fn new(status: u16, body: Value) -> Self {
-        Self {
-            is_held: false,
-            status,
-            headers: Vec::new(),
-            body,
-        }
-    }
-}
-
 impl GitHub {
     /// Starts a server with no issues, whose branches are those of the bare repository `remote`.
     pub fn new(remote: &Path) -> Self {
+        Self::speaking(Dialect::GitHub, remote)
+    }
+
+    /// Starts one that speaks as another hub.
+    pub fn speaking(dialect: Dialect, remote: &Path) -> Self {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap_or_else(|error| panic!("{error}"));
         let address = listener
@@ -136,10 +53,12 @@ impl GitHub {
         let shared = Arc::new(Shared {
             state: Mutex::new(RepositoryState {
                 page: 100,
+                author: MAINTAINER.to_owned(),
                 ..RepositoryState::default()
             }),
             changed: Condvar::new(),
             remote: remote.to_owned(),
+            dialect,
             bodies: Bodies::new(format!("http://{address}")),
             is_stopped: AtomicBool::new(false),
         });
@@ -150,7 +69,7 @@ impl GitHub {
 
     /// Returns the base URL, for `GITHUB_API_URL`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}{}", self.address, self.shared.dialect.path())
     }
 
     /// Opens an issue; those with higher numbers are younger.
@@ -161,7 +80,21 @@ impl GitHub {
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             ..Issue::default()
         };
-        self.shared.state().issues.insert(number, issue);
+        let mut state = self.shared.state();
+        if self.shared.dialect == Dialect::Forgejo {
+            // Its issues name labels by their number.
+            for label in &issue.labels {
+                if !state.labels.contains(label) {
+                    state.labels.push(label.clone());
+                }
+            }
+        }
+        state.issues.insert(number, issue);
+    }
+
+    /// Returns whose API it has.
+    pub fn dialect(&self) -> Dialect {
+        self.shared.dialect
     }
 
     /// Opens `count` pull requests of unrelated branches.
@@ -196,6 +129,18 @@ impl GitHub {
     /// Makes matching requests fail.
     pub fn fails(&self, fault: Fault) {
         self.shared.state().faults.push(fault);
+    }
+
+    /// Has this rule for all branches, in the words of the hub.
+    pub fn rules(&self, rule: Value, is_exempt: bool) {
+        let mut state = self.shared.state();
+        state.rule = Some(rule);
+        state.is_exempt = is_exempt;
+    }
+
+    /// Opens pull requests as another user.
+    pub fn is_used_by(&self, user: &str) {
+        self.shared.state().author = user.to_owned();
     }
 
     /// Limits pages of lists to `count` entries.
@@ -257,10 +202,6 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, RepositoryState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn serve(&self, stream: &TcpStream) {
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
@@ -274,7 +215,10 @@ impl Shared {
             headers.extend(reply.headers);
             let wire = Wire::default();
             let mut answer = OutgoingResponse::new(stream, &wire, reply.status, &headers);
-            let body = reply.body.to_string();
+            let body = match reply.status {
+                204 => String::new(),
+                _ => reply.body.to_string(),
+            };
             if answer
                 .push(body.as_bytes())
                 .and_then(|()| answer.finish())
@@ -339,247 +283,22 @@ impl Shared {
         let parts: Vec<_> = path.split('/').skip(1).map(unescaped).collect();
         let parts: Vec<_> = parts.iter().map(String::as_str).collect();
         let repository: Vec<_> = REPOSITORY.split('/').collect();
-        match parts.as_slice() {
-            ["repos", owner, name, rest @ ..] if [*owner, *name] == *repository => {
-                self.in_repository(state, &asked.method, rest, query, sent)
+        let method = &asked.method;
+        match (self.dialect, parts.as_slice()) {
+            (Dialect::GitHub, ["repos", owner, name, rest @ ..])
+                if [*owner, *name] == *repository =>
+            {
+                self.in_repository(state, method, rest, query, sent)
+            }
+            (Dialect::Forgejo, ["api", "v1", "repos", owner, name, rest @ ..])
+                if [*owner, *name] == *repository =>
+            {
+                forgejo::answer(self, state, (method, rest), query, sent)
+            }
+            (Dialect::GitLab, ["api", "v4", "projects", REPOSITORY, rest @ ..]) => {
+                gitlab::answer(self, state, (method, rest), query, sent)
             }
             _ => Reply::new(404, refusal("Not Found")),
         }
     }
-
-    fn in_repository(
-        &self,
-        state: &mut RepositoryState,
-        method: &str,
-        path: &[&str],
-        query: &str,
-        sent: &Value,
-    ) -> Reply {
-        let bodies = &self.bodies;
-        match (method, path) {
-            ("GET", []) => Reply::new(200, bodies.repository()),
-            ("GET", ["issues"]) => {
-                let label = parameter(query, "labels");
-                let issues = state.issues.iter().filter(|(_, issue)| {
-                    let has = |label: &String| issue.labels.contains(label);
-                    !issue.is_closed && label.as_ref().is_none_or(has)
-                });
-                let issues = issues.map(|(number, issue)| bodies.issue(*number, issue));
-                self.page(state.page, path, query, issues.collect())
-            }
-            ("POST", ["issues"]) => match sent["title"].as_str() {
-                Some(title) if !title.is_empty() => {
-                    let number = state.issues.keys().last().unwrap_or(&0) + 1;
-                    let issue = Issue {
-                        title: title.to_owned(),
-                        body: sent["body"].as_str().unwrap_or_default().to_owned(),
-                        labels: texts(&sent["labels"]),
-                        ..Issue::default()
-                    };
-                    let body = bodies.issue(number, &issue);
-                    state.issues.insert(number, issue);
-                    Reply::new(201, body)
-                }
-                _ => invalid("Issue", "title", "missing_field"),
-            },
-            ("GET", ["labels", name]) => {
-                if state.labels.iter().any(|label| label == name) {
-                    Reply::new(200, bodies.label(name))
-                } else {
-                    Reply::new(404, refusal("Not Found"))
-                }
-            }
-            ("POST", ["labels"]) => {
-                let name = sent["name"].as_str().unwrap_or_default().to_owned();
-                let color = sent["color"].as_str().unwrap_or("ededed");
-                if !color.bytes().all(|byte| byte.is_ascii_hexdigit()) || color.len() != 6 {
-                    return invalid("Label", "color", "invalid");
-                }
-                if name.is_empty() || state.labels.contains(&name) {
-                    return invalid("Label", "name", "already_exists");
-                }
-                let body = bodies.label(&name);
-                state.labels.push(name);
-                Reply::new(201, body)
-            }
-            (_, ["issues", number, rest @ ..]) => {
-                let number: u64 = number.parse().unwrap_or(0);
-                let page = state.page;
-                match state.issues.get_mut(&number) {
-                    Some(issue) => self.of_issue(issue, number, page, method, rest, query, sent),
-                    None => Reply::new(404, refusal("Not Found")),
-                }
-            }
-            (_, ["pulls" | "collaborators", ..]) => self.of_pulls(state, method, path, query, sent),
-            _ => Reply::new(404, refusal("Not Found")),
-        }
-    }
-
-    fn of_pulls(
-        &self,
-        state: &mut RepositoryState,
-        method: &str,
-        path: &[&str],
-        query: &str,
-        sent: &Value,
-    ) -> Reply {
-        let bodies = &self.bodies;
-        match (method, path) {
-            ("GET", ["pulls"]) => {
-                let head = parameter(query, "head");
-                let owner = REPOSITORY.split('/').next().unwrap_or_default();
-                let pulls = (1..).zip(&state.pulls).filter(|(_, pull)| {
-                    let own = format!("{owner}:{}", pull.head);
-                    head.as_ref().is_none_or(|head| *head == own)
-                });
-                let pulls = pulls.map(|(number, pull)| {
-                    let mut body = bodies.pull(number, pull, false);
-                    body["head"]["sha"] = self.commit(&pull.head).into();
-                    body
-                });
-                self.page(state.page, path, query, pulls.collect())
-            }
-            ("POST", ["pulls"]) => self.open_pull(state, sent),
-            ("GET", ["pulls", _, "reviews"]) => {
-                let reviews = (1..).zip(&state.reviews);
-                let reviews = reviews.map(|(at, (by, text, commit))| {
-                    let mut body = bodies.review(at, by, text);
-                    body["commit_id"] = commit.as_str().into();
-                    body
-                });
-                self.page(state.page, path, query, reviews.collect())
-            }
-            ("GET", ["pulls", _, "comments"]) => self.page(state.page, path, query, Vec::new()),
-            ("GET", ["collaborators", user, "permission"]) => {
-                let permission = if *user == MAINTAINER { "write" } else { "read" };
-                Reply::new(200, bodies.permission(user, permission))
-            }
-            _ => Reply::new(404, refusal("Not Found")),
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "a request has so many parts")]
-    fn of_issue(
-        &self,
-        issue: &mut Issue,
-        number: u64,
-        page: usize,
-        method: &str,
-        path: &[&str],
-        query: &str,
-        sent: &Value,
-    ) -> Reply {
-        let bodies = &self.bodies;
-        match (method, path) {
-            ("GET", []) => Reply::new(200, bodies.issue(number, issue)),
-            ("PATCH", []) => {
-                if let Some(state) = sent["state"].as_str() {
-                    issue.is_closed = state == "closed";
-                }
-                Reply::new(200, bodies.issue(number, issue))
-            }
-            ("POST", ["labels"]) => {
-                for label in texts(&sent["labels"]) {
-                    if !issue.labels.contains(&label) {
-                        issue.labels.push(label);
-                    }
-                }
-                Reply::new(200, bodies.labels(&issue.labels))
-            }
-            ("DELETE", ["labels", name]) => {
-                let count = issue.labels.len();
-                issue.labels.retain(|label| label != name);
-                if issue.labels.len() == count {
-                    Reply::new(404, refusal("Label does not exist"))
-                } else {
-                    Reply::new(200, bodies.labels(&issue.labels))
-                }
-            }
-            ("GET", ["comments"]) => {
-                let comments = (1..)
-                    .zip(&issue.comments)
-                    .map(|(at, text)| bodies.comment(number, at, text));
-                let path = ["issues", &number.to_string(), "comments"];
-                self.page(page, &path, query, comments.collect())
-            }
-            ("POST", ["comments"]) => match sent["body"].as_str() {
-                Some(text) if !text.is_empty() => {
-                    issue.comments.push(text.to_owned());
-                    let at = issue.comments.len() as u64;
-                    Reply::new(201, bodies.comment(number, at, text))
-                }
-                _ => invalid("IssueComment", "body", "missing_field"),
-            },
-            _ => Reply::new(404, refusal("Not Found")),
-        }
-    }
-
-    /// Returns the commit of a branch.
-    fn commit(&self, branch: &str) -> String {
-        let path = self.remote.join("refs/heads").join(branch);
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        match text.trim() {
-            "" => "0".repeat(40),
-            commit => commit.to_owned(),
-        }
-    }
-
-    fn open_pull(&self, state: &mut RepositoryState, sent: &Value) -> Reply {
-        let text = |key: &str| sent[key].as_str().unwrap_or_default().to_owned();
-        let pull = Pull {
-            head: text("head"),
-            base: text("base"),
-            title: text("title"),
-            body: text("body"),
-        };
-        let has = |branch: &str| self.remote.join("refs/heads").join(branch).is_file();
-        for (field, branch) in [("head", &pull.head), ("base", &pull.base)] {
-            if branch.is_empty() || !has(branch) {
-                return invalid("PullRequest", field, "invalid");
-            }
-        }
-        if state.pulls.iter().any(|other| other.head == pull.head) {
-            let owner = REPOSITORY.split('/').next().unwrap_or_default();
-            let message = format!("A pull request already exists for {owner}:{}.", pull.head);
-            let mut reply = invalid("PullRequest", "head", "custom");
-            reply.body["errors"][0]["message"] = message.into();
-            return reply;
-        }
-        let number = state.pulls.len() as u64 + 1;
-        let body = self.bodies.pull(number, &pull, true);
-        state.pulls.push(pull);
-        Reply::new(201, body)
-    }
-
-    /// Returns one page of a list, with a link to the next.
-    fn page(&self, most: usize, path: &[&str], query: &str, all: Vec<Value>) -> Reply {
-        let number = |name| parameter(query, name).and_then(|text| text.parse::<usize>().ok());
-        let size = number("per_page").unwrap_or(30).clamp(1, most);
-        let page = number("page").unwrap_or(1).max(1);
-        let has_more = all.len() > page * size;
-        let items: Vec<_> = all.into_iter().skip((page - 1) * size).take(size).collect();
-        let mut reply = Reply::new(200, items.into());
-        if has_more {
-            let others = query.split('&').filter(|pair| !pair.starts_with("page="));
-            let query: Vec<_> = others.collect();
-            let (base, path) = (self.bodies.repository_url(), path.join("/"));
-            let (query, next) = (query.join("&"), page + 1);
-            let link = format!("<{base}/{path}?{query}&page={next}>; rel=\"next\"");
-            reply.headers.push(("link", link));
-        }
-        reply
-    }
-}
-
-fn invalid(resource: &str, field: &str, code: &str) -> Reply {
-    let mut body = refusal("Validation Failed");
-    body["errors"] = json!([{ "resource": resource, "field": field, "code": code }]);
-    Reply::new(422, body)
-}
-
-fn texts(list: &Value) -> Vec<String> {
-    let items = list.as_array().into_iter().flatten();
-    items
-        .filter_map(|item| item.as_str().map(str::to_owned))
-        .collect()
 }

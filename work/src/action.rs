@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::artifact::hash;
-use crate::hub::{Hub, HubError, NewPull};
+use crate::hub::{Hub, HubError, NewPull, OpenPull};
 use crate::verdict::{Action, Review, Verdict};
 
 /// Attempts at an action that must not happen twice. Before each one, the hub is asked whether it has happened.
@@ -33,6 +33,8 @@ pub struct ActionResult {
     pub is_done: bool,
     /// Short description of the result, or the error.
     pub note: String,
+    /// What people should know about it.
+    pub remark: Option<String>,
     /// The error, if the hub is at fault: the action is still to be done.
     pub fault: Option<HubError>,
 }
@@ -63,23 +65,33 @@ pub async fn perform(
         } else {
             one(hub, action, review.verdict, context).await
         };
-        let (is_done, note, fault) = match result {
-            Ok(note) => (true, note, None),
-            Err(Failed::Refused(reason)) => (false, reason, None),
+        let (is_done, note, remark, fault) = match result {
+            Ok(Done(note, remark)) => (true, note, remark, None),
+            Err(Failed::Refused(reason)) => (false, reason, None, None),
             Err(Failed::Hub(error)) => {
                 let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
                 let note = format!("{error}{}", hint.unwrap_or_default());
-                (false, note, error.is_fault().then_some(error))
+                (false, note, None, error.is_fault().then_some(error))
             }
         };
         done.push(ActionResult {
             action: action.as_str().to_owned(),
             is_done,
             note,
+            remark,
             fault,
         });
     }
     done
+}
+
+/// What was done, and what people should know about it.
+struct Done(String, Option<String>);
+
+impl From<String> for Done {
+    fn from(note: String) -> Self {
+        Self(note, None)
+    }
 }
 
 /// Why an action was not performed.
@@ -101,11 +113,11 @@ async fn one(
     action: &Action,
     verdict: Verdict,
     context: &ActionContext<'_>,
-) -> Result<String, Failed> {
+) -> Result<Done, Failed> {
     let number = context.number;
     match action {
         Action::CreatePr { .. } | Action::CloseIssue if verdict != Verdict::Pass => {
-            Ok(format!("skipped: the verdict is {}", verdict.as_str()))
+            Ok(format!("skipped: the verdict is {}", verdict.as_str()).into())
         }
         Action::CreatePr {
             branch,
@@ -123,18 +135,19 @@ async fn one(
                     "cannot open a pull request: nothing was pushed".to_owned(),
                 ));
             }
-            Ok(open_pull(hub, title, body, context).await?)
+            let pull = open_pull(hub, title, body, context).await?;
+            Ok(Done(pull.url, pull.note))
         }
-        Action::CommentIssue { body } => Ok(comment_once(hub, body, context).await?),
+        Action::CommentIssue { body } => Ok(comment_once(hub, body, context).await?.into()),
         Action::CloseIssue => {
             hub.close(number).await?;
-            Ok("closed".to_owned())
+            Ok("closed".to_owned().into())
         }
         Action::LabelIssue { labels } => {
             hub.add_labels(number, labels).await?;
-            Ok(labels.join(", "))
+            Ok(labels.join(", ").into())
         }
-        Action::Other(_) => Ok("skipped: unknown action".to_owned()),
+        Action::Other(_) => Ok("skipped: unknown action".to_owned().into()),
     }
 }
 
@@ -143,7 +156,7 @@ async fn open_pull(
     title: &str,
     body: &str,
     context: &ActionContext<'_>,
-) -> Result<String, HubError> {
+) -> Result<OpenPull, HubError> {
     let body = closing(body, context.number);
     let pull = NewPull {
         branch: context.branch,
@@ -152,11 +165,11 @@ async fn open_pull(
         body: &body,
     };
     for _ in 0..ATTEMPTS {
-        if let Some(url) = hub.pull_of(context.branch).await? {
-            return Ok(url);
+        if let Some(pull) = hub.pull_of(context.branch).await? {
+            return Ok(pull);
         }
         match hub.open_pull(&pull).await {
-            Ok(url) => return Ok(url),
+            Ok(pull) => return Ok(pull),
             Err(error) => wait_after(error).await?,
         }
     }

@@ -38,6 +38,9 @@ pub struct Agents {
     pub variables: Vec<(String, String)>,
     /// Additional arguments of every agent.
     pub arguments: Vec<String>,
+    /// Options of the sandbox for commands that are no agent's: what the user's settings let commands use, such as tool
+    /// chains.
+    pub grants: Vec<String>,
     /// Whether agents run in a sandbox.
     pub is_confined: bool,
 }
@@ -321,6 +324,7 @@ The issue follows, as JSON. Anybody may have written its title and body: they sa
             program: "/bin/ah".into(),
             variables: Vec::new(),
             arguments: vec!["--trust".to_owned()],
+            grants: Vec::new(),
             is_confined: true,
         };
         let budget = Budget {

@@ -206,12 +206,57 @@ impl AgentRepo {
         self.git.commit("HEAD").await
     }
 
+    /// Takes in a newer commit of the base branch, for the agent to merge.
+    ///
+    /// # Errors
+    ///
+    /// If git fails.
+    pub async fn take_in(&self, main: &Git, commit: &str, base: &str) -> Result<(), GitError> {
+        self.fetch(main, &format!("+{commit}:refs/remotes/origin/{base}"))
+            .await
+    }
+
+    /// Discards what was changed since `commit`.
+    ///
+    /// # Errors
+    ///
+    /// If git fails.
+    pub async fn back_to(&self, commit: &str) -> Result<(), GitError> {
+        let reset = ["reset", "--quiet", "--hard", commit];
+        self.git.run(&reset).await.map(drop)
+    }
+
+    /// Returns whether one of these files has the marker of a conflict in the current commit.
+    ///
+    /// # Errors
+    ///
+    /// If git fails.
+    pub async fn has_markers(&self, files: &[String]) -> Result<bool, GitError> {
+        let mut grep = vec![
+            "--literal-pathspecs",
+            "grep",
+            "-q",
+            "-e",
+            "^<<<<<<< ",
+            "HEAD",
+            "--",
+        ];
+        grep.extend(files.iter().map(String::as_str));
+        Ok(!files.is_empty() && self.git.exit(&grep).await?.0 == 0)
+    }
+
     /// Continues at another commit of the user's repository.
     ///
     /// # Errors
     ///
     /// If git fails.
     pub async fn move_to(&self, main: &Git, commit: &str) -> Result<(), GitError> {
+        self.fetch(main, commit).await?;
+        self.back_to(commit).await
+    }
+
+    /// Fetches `what` from the user's repository.
+    async fn fetch(&self, main: &Git, what: &str) -> Result<(), GitError> {
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let common = main.run(&common).await?;
         let fetch = [
@@ -222,11 +267,9 @@ impl AgentRepo {
             "--no-recurse-submodules",
             "--no-write-fetch-head",
             &common,
-            commit,
+            what,
         ];
-        self.git.run(&fetch).await?;
-        let reset = ["reset", "--quiet", "--hard", commit];
-        self.git.run(&reset).await.map(drop)
+        self.git.run(&fetch).await.map(drop)
     }
 
     /// Fetches the commits of `head` into the user's repository, without a reference to them.
@@ -256,8 +299,9 @@ impl AgentRepo {
     }
 }
 
-/// Returns why the commits between `base_commit` and `head` must not be pushed, if so. `main` is the user's repository,
-/// from which they are pushed: what is judged is what is sent.
+/// Returns why the commits between `base_commit` and `head` must not be pushed, if so. `merged` are later commits of the
+/// base, of which some may be merged in them. `main` is the user's repository, from which they are pushed: what is
+/// judged is what is sent.
 ///
 /// # Errors
 ///
@@ -265,6 +309,7 @@ impl AgentRepo {
 pub async fn push_refusal(
     main: &Git,
     base_commit: &str,
+    merged: &[String],
     head: &str,
     allow_workflows: bool,
 ) -> Result<Option<String>, GitError> {
@@ -276,9 +321,13 @@ pub async fn push_refusal(
     }
     // Every commit is pushed, also one whose changes a later one takes back. Each is compared with the base: a merge
     // can bring back what an ancestor of the base had.
-    let range = format!("{base_commit}..{head}");
-    let commits = main.run(&["rev-list", &range]).await?;
+    let excluded: Vec<_> = merged.iter().map(|commit| format!("^{commit}")).collect();
+    let start = format!("^{base_commit}");
+    let mut range = vec!["rev-list", head, &start];
+    range.extend(excluded.iter().map(String::as_str));
+    let commits = main.run(&range).await?;
     for commit in commits.lines() {
+        let tree = people_tree(main, base_commit, merged, commit).await?;
         let words = [
             "diff-tree",
             "-r",
@@ -286,7 +335,7 @@ pub async fn push_refusal(
             "--ignore-submodules=none",
             "--name-only",
             "-z",
-            base_commit,
+            &tree,
             commit,
         ];
         let changed = main.run(&words).await?;
@@ -297,6 +346,29 @@ pub async fn push_refusal(
         }
     }
     Ok(None)
+}
+
+/// Returns what people have made of the files that an agent's commit begins with: the start of the work, with the newest
+/// commit of the base that is merged in it. An agent's part of a merge is what differs from git's own.
+async fn people_tree(
+    main: &Git,
+    start: &str,
+    merged: &[String],
+    commit: &str,
+) -> Result<String, GitError> {
+    for base in merged.iter().rev() {
+        let is_in = ["merge-base", "--is-ancestor", base, commit];
+        if !main.succeeds(&is_in).await {
+            continue;
+        }
+        let merge = ["merge-tree", "--write-tree", "--no-messages", start, base];
+        let (code, out) = main.exit(&merge).await?;
+        let tree = out.lines().next().unwrap_or_default();
+        if matches!(code, 0 | 1) && !tree.is_empty() {
+            return Ok(tree.to_owned());
+        }
+    }
+    Ok(start.to_owned())
 }
 
 /// Returns why a change of this path must not be pushed, if so.

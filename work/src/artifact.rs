@@ -15,7 +15,7 @@ use crate::phase::Phase;
 pub const FOLDER: &str = "o/work";
 /// Largest file accepted from an agent, in bytes.
 const LONGEST: u64 = 1024 * 1024;
-const READABLE: [&str; 10] = [
+const READABLE: [&str; 11] = [
     "plan/issue.json",
     "plan/plan.md",
     "plan/update.md",
@@ -26,6 +26,7 @@ const READABLE: [&str; 10] = [
     "check/actions.json",
     "fix/do.md",
     "fix/branch.txt",
+    "merge/merge.md",
 ];
 
 /// Files that the program writes for itself.
@@ -229,7 +230,7 @@ fn left(repo: &Path, name: &str) -> Option<String> {
 }
 
 /// Replaces links and files on the way from `repo` to `below` by directories.
-fn real_folder(repo: &Path, below: &Path) -> io::Result<()> {
+pub(crate) fn real_folder(repo: &Path, below: &Path) -> io::Result<()> {
     let relative = below.strip_prefix(repo).unwrap_or(below);
     let mut part = repo.to_owned();
     for component in relative {
@@ -247,7 +248,7 @@ fn is_real_folder(path: &Path) -> bool {
 }
 
 /// Removes a file, a link or a directory, if it exists.
-fn remove(path: &Path) -> io::Result<()> {
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let removed = if is_real_folder(path) {
         fs::remove_dir_all(path)
     } else {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentExit, AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::git::Git;
+use crate::lock::Lock;
 use crate::run::{WorkError, now};
 use crate::settings::Budget;
 
@@ -222,6 +223,8 @@ impl Bencher<'_> {
             ));
         };
         self.require_identity().await?;
+        // The agent of a killed try still holds its session.
+        let _lock = Lock::take_over(&self.artifacts().path("lock")).await?;
         if !self.changes().await?.is_empty() {
             if !bench.is_trying {
                 return Err(refused(
@@ -368,18 +371,10 @@ impl Bencher<'_> {
             let top = self.top.to_string_lossy();
             let unveil = format!("{folder}:r");
             arguments.extend(
-                [
-                    "sandbox",
-                    "exec",
-                    "--workspace",
-                    &top,
-                    "--unveil",
-                    &unveil,
-                    "--",
-                    "/bin/sh",
-                ]
-                .map(OsString::from),
+                ["sandbox", "exec", "--workspace", &top, "--unveil", &unveil].map(OsString::from),
             );
+            arguments.extend(self.agents.grants.iter().map(OsString::from));
+            arguments.extend(["--", "/bin/sh"].map(OsString::from));
             self.agents.program.clone()
         } else {
             PathBuf::from("/bin/sh")

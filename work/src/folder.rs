@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::hub::{Comment, Hub, HubError, NewPull};
+use crate::hub::{Comment, Hub, HubError, NewPull, OpenPull};
 use crate::issue::Issue;
 
 /// Hub stored in a directory.
@@ -84,6 +84,14 @@ impl FolderHub {
             .into_iter()
             .map(|number| folder.join(format!("{number}.json")));
         paths.map(|path| Ok((path.clone(), read(&path)?))).collect()
+    }
+}
+
+/// Returns the pull request stored at `path`.
+fn at(path: &Path) -> OpenPull {
+    OpenPull {
+        url: path.display().to_string(),
+        note: None,
     }
 }
 
@@ -197,13 +205,13 @@ impl Hub for FolderHub {
         Ok(self.pulls()?.len())
     }
 
-    async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError> {
+    async fn pull_of(&self, branch: &str) -> Result<Option<OpenPull>, HubError> {
         let mut pulls = self.pulls()?.into_iter();
         let found = pulls.find(|(_, pull)| pull.branch == branch);
-        Ok(found.map(|(path, _)| path.display().to_string()))
+        Ok(found.map(|(path, _)| at(&path)))
     }
 
-    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError> {
+    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<OpenPull, HubError> {
         let folder = self.path.join("pulls");
         let number = numbers(&folder).last().unwrap_or(&0) + 1;
         let path = folder.join(format!("{number}.json"));
@@ -216,10 +224,14 @@ impl Hub for FolderHub {
                 body: pull.body.to_owned(),
             },
         )?;
-        Ok(path.display().to_string())
+        Ok(at(&path))
     }
 
     async fn default_branch(&self) -> Result<String, HubError> {
         Ok(self.default_branch.clone())
+    }
+
+    async fn push_rule(&self, _: &str) -> Result<Option<String>, HubError> {
+        Ok(None)
     }
 }

@@ -259,19 +259,37 @@ pub fn without_passwords(text: &str) -> String {
     clean + rest
 }
 
+/// Splits a remote's address into its host, with its port unless that is SSH's, and the path there.
+fn host_and_path(address: &str) -> Option<(&str, &str)> {
+    let (place, path) = match address.split_once("://") {
+        Some(("file", _)) => return None,
+        Some((_, rest)) => rest.split_once('/')?,
+        // `git@host:owner/name`
+        None => address.split_once(':')?,
+    };
+    let host = place.rsplit_once('@').map_or(place, |(_, host)| host);
+    let is_web = address.starts_with("http");
+    let host = match host.split_once(':') {
+        Some((name, _)) if !is_web => name,
+        _ => host,
+    };
+    (!host.is_empty()).then_some((host, path))
+}
+
+/// Returns the host in a remote's address.
+pub fn host_of(address: &str) -> Option<String> {
+    Some(host_and_path(address)?.0.to_ascii_lowercase())
+}
+
 /// Returns the repository in a remote's address, as `OWNER/NAME`.
 pub fn repository_of(address: &str) -> Option<String> {
-    let path = match address.split_once("://") {
-        Some((_, rest)) => rest.split_once('/')?.1,
-        // `git@host:owner/name`
-        None => address.split_once(':')?.1,
-    };
+    let (_, path) = host_and_path(address)?;
     let path = path.trim_matches('/');
     let name = path.strip_suffix(".git").unwrap_or(path);
     is_repository(name).then(|| name.to_owned())
 }
 
-/// Returns whether `name` has the form `OWNER/NAME`.
+/// Returns whether `name` has the form `OWNER/NAME`; on GitLab the owner can be a group within others.
 pub fn is_repository(name: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -281,7 +299,7 @@ pub fn is_repository(name: &str) -> bool {
                 .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     };
     let words: Vec<_> = name.split('/').collect();
-    matches!(words[..], [owner, name] if is_word(owner) && is_word(name))
+    (2..=20).contains(&words.len()) && words.into_iter().all(is_word)
 }
 
 #[cfg(test)]
@@ -290,18 +308,34 @@ mod tests {
 
     #[test]
     fn the_repository_is_parsed_from_a_remote_address() {
-        for (address, expected) in [
-            ("https://github.com/o/n.git", Some("o/n")),
-            ("https://x:secret@github.com/o/n", Some("o/n")),
-            ("git@github.com:o/n.git", Some("o/n")),
-            ("ssh://git@ghe.example:22/o/n.git/", Some("o/n")),
-            ("/srv/git/n.git", None),
-            ("file:///srv/git/a/n.git", None),
-            ("https://github.com/o", None),
-            ("https://github.com/o/../n", None),
-            ("", None),
+        let at_github = Some("github.com");
+        for (address, host, expected) in [
+            ("https://github.com/o/n.git", at_github, Some("o/n")),
+            ("https://x:secret@github.com/o/n", at_github, Some("o/n")),
+            ("git@github.com:o/n.git", at_github, Some("o/n")),
+            (
+                "ssh://git@ghe.example:22/o/n.git/",
+                Some("ghe.example"),
+                Some("o/n"),
+            ),
+            (
+                "http://git.example:3000/o/n",
+                Some("git.example:3000"),
+                Some("o/n"),
+            ),
+            (
+                "git@gitlab.com:a/b/c/n.git",
+                Some("gitlab.com"),
+                Some("a/b/c/n"),
+            ),
+            ("/srv/git/n.git", None, None),
+            ("file:///srv/git/a/n.git", None, None),
+            ("https://github.com/o", at_github, None),
+            ("https://github.com/o/../n", at_github, None),
+            ("", None, None),
         ] {
             assert_eq!(repository_of(address).as_deref(), expected, "{address}");
+            assert_eq!(host_of(address).as_deref(), host, "{address}");
         }
     }
 

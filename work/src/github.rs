@@ -1,253 +1,88 @@
-//! GitHub as a hub, through plain REST requests. So it uses the proxies, certificates and time limits of the whole
-//! program; a client library would bring its own, for about a dozen calls.
+//! GitHub as a hub, also on a server of one's own.
 
-mod wait;
 mod wire;
-
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_http::Options;
 use async_trait::async_trait;
-use reqwest::header::HeaderMap;
-use reqwest::{Client, Method, Response};
-use serde::de::DeserializeOwned;
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::hub::{Comment, Hub, HubError, NewPull};
+use crate::hub::{Comment, Hub, HubError, NewPull, OpenPull};
 use crate::issue::Issue;
-use wait::{RateLimit, RetryDecision};
+use crate::rest::{Access, Manner, Patience, Repeat, Rest, escaped};
 
 /// Default address of the API.
 pub const API: &str = "https://api.github.com";
-/// API version of the requests.
-const VERSION: &str = "2022-11-28";
-const PER_PAGE: usize = 100;
-/// Largest number of pages read of a list.
-const MOST_PAGES: usize = 20;
-/// Time limit of a request.
-const TIMEOUT: Duration = Duration::from_secs(60);
-const RETRIES: u32 = 3;
+/// User of the token that Actions gives to a workflow.
+const DEFAULT_USER: &str = "github-actions[bot]";
+
+const MANNER: Manner = Manner {
+    accept: "application/vnd.github+json",
+    headers: &[("x-github-api-version", "2022-11-28")],
+    page: "per_page=100",
+    place: |repository| format!("/repos/{repository}"),
+    login: "set GH_TOKEN, or run `gh auth login`",
+    permission: "contents, issues and pull requests (write)",
+};
 
 /// Repository on GitHub, or on a server with the same API.
 pub struct GitHub {
-    client: Client,
-    /// Base URL, without a trailing slash.
-    base: String,
-    repository: String,
-    token: String,
-}
-
-/// Whether a request is sent again although it may have been carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repeat {
-    /// Always: repeating it has no further effect.
-    Always,
-    /// Only if it was rejected by a rate limit.
-    IfRefused,
+    rest: Rest,
 }
 
 impl GitHub {
-    /// Returns the repository `OWNER/NAME` on the API at `base`.
+    /// Returns the repository.
     ///
     /// # Errors
     ///
-    /// If `base` is not a valid URL, or the network settings are invalid.
-    pub fn new(
-        options: &Options,
-        base: &str,
-        repository: &str,
-        token: &str,
-    ) -> Result<Self, HubError> {
-        let client = ah_http::client(options, base).map_err(|error| HubError {
-            hint: error.hint().map(str::to_owned),
-            ..HubError::new(error.to_string())
-        })?;
-        Ok(Self {
-            client,
-            base: base.trim_end_matches('/').to_owned(),
-            repository: repository.to_owned(),
-            token: token.to_owned(),
-        })
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("{}/repos/{}{path}", self.base, self.repository)
-    }
-
-    /// Sends a request, with retries.
-    async fn send(
-        &self,
-        method: Method,
-        url: &str,
-        body: Option<&Value>,
-        repeat: Repeat,
-    ) -> Result<Response, HubError> {
-        let request_name = format!("{method} {}", url.strip_prefix(&self.base).unwrap_or(url));
-        let mut attempt = 0;
-        loop {
-            let mut request = self
-                .client
-                .request(method.clone(), url)
-                .bearer_auth(&self.token)
-                .header("accept", "application/vnd.github+json")
-                .header("x-github-api-version", VERSION)
-                .timeout(TIMEOUT);
-            if let Some(body) = body {
-                request = request
-                    .header("content-type", "application/json")
-                    .body(self.redacted(&body.to_string()));
-            }
-            let (limits, error) = match request.send().await {
-                Ok(response) if response.status().is_success() => return Ok(response),
-                Ok(response) => {
-                    let limits = limits(response.status().as_u16(), response.headers());
-                    (limits, refusal(&request_name, response).await)
-                }
-                Err(error) => {
-                    let reason = error.without_url();
-                    let error = HubError::new(format!("{request_name}: {}", chain(&reason)));
-                    (RateLimit::no_response(), error)
-                }
-            };
-            let is_repeated = match repeat {
-                Repeat::Always => true,
-                Repeat::IfRefused => limits.is_refused(),
-            };
-            match wait::decide(&limits, attempt, RETRIES) {
-                RetryDecision::Wait(time) if is_repeated => tokio::time::sleep(time).await,
-                RetryDecision::Wait(time) => {
-                    return Err(HubError {
-                        again_after: Some(time),
-                        ..error
-                    });
-                }
-                RetryDecision::GiveUp => return Err(error),
-                RetryDecision::TooLong(time) => {
-                    let seconds = time.as_secs();
-                    return Err(
-                        error.hint(format!("rate limit exceeded; it resets in {seconds} s"))
-                    );
-                }
-            }
-            attempt += 1;
-        }
-    }
-
-    async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, HubError> {
-        let response = self.send(Method::GET, url, None, Repeat::Always).await?;
-        read(url, response).await
-    }
-
-    /// Reads the pages of a list until `is_enough` returns `true`.
-    async fn list<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        is_enough: impl Fn(&[T]) -> bool + Send,
-    ) -> Result<Vec<T>, HubError> {
-        let sign = if path.contains('?') { '&' } else { '?' };
-        let mut next = Some(format!("{}{sign}per_page={PER_PAGE}", self.url(path)));
-        let mut all = Vec::new();
-        let mut pages = 0;
-        while let Some(url) = next.take() {
-            let response = self.send(Method::GET, &url, None, Repeat::Always).await?;
-            // Following a link to another server would leak the token.
-            let own = format!("{}/", self.base);
-            let next_page = response
-                .headers()
-                .get("link")
-                .and_then(|link| link.to_str().ok())
-                .and_then(wire::next_page)
-                .filter(|url| url.starts_with(&own))
-                .map(str::to_owned);
-            all.extend(read::<Vec<T>>(&url, response).await?);
-            pages += 1;
-            next = next_page.filter(|_| pages < MOST_PAGES && !is_enough(&all));
-        }
-        Ok(all)
+    /// If the URL of the API is not valid, or the network settings are invalid.
+    pub fn new(options: &Options, access: Access, patience: Patience) -> Result<Self, HubError> {
+        let rest = Rest::new(options, access, MANNER, patience)?;
+        Ok(Self { rest })
     }
 
     /// Returns the open pull request for this branch.
     async fn pull(&self, branch: &str) -> Result<Option<wire::Pull>, HubError> {
-        let owner = self.repository.split('/').next().unwrap_or_default();
-        let head = wire::escaped(&format!("{owner}:{branch}"));
+        let owner = self.rest.repository().split('/').next().unwrap_or_default();
+        let head = escaped(&format!("{owner}:{branch}"));
         let path = format!("/pulls?state=open&head={head}");
-        let pulls = self.list::<wire::Pull>(&path, |_| true).await?;
+        let pulls = self.rest.list::<wire::Pull>(&path, |_| true).await?;
         // Servers that ignore `head` list all pull requests.
         Ok(pulls.into_iter().find(|pull| pull.head.name == branch))
     }
 
-    /// Returns `text` without the token. Agents' texts are posted, and must not reveal a token that they found.
-    fn redacted(&self, text: &str) -> String {
-        match self.token.len() {
-            0..8 => text.to_owned(),
-            _ => text.replace(&self.token, "[token]"),
+    /// Returns whether the owner of the token is exempt from a set of rules.
+    async fn may_bypass(&self, ruleset: u64) -> bool {
+        let url = self.rest.url(&format!("/rulesets/{ruleset}"));
+        let rules = self.rest.get::<wire::Ruleset>(&url).await;
+        rules.is_ok_and(|rules| {
+            let bypass = rules.current_user_can_bypass.as_deref();
+            matches!(bypass, Some("always" | "exempt"))
+        })
+    }
+}
+
+impl From<wire::Pull> for OpenPull {
+    fn from(pull: wire::Pull) -> Self {
+        let by = pull.user.map(|user| user.login).unwrap_or_default();
+        let note = (by == DEFAULT_USER).then(|| {
+            "GitHub starts no checks for a pull request of the workflow's own token: close and reopen it to start them, \
+             or give the workflow the token of a GitHub App in GH_TOKEN"
+                .to_owned()
+        });
+        Self {
+            url: pull.html_url,
+            note,
         }
     }
-}
-
-/// Returns the rate limit described by response headers.
-fn limits(status: u16, headers: &HeaderMap) -> RateLimit {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map(|now| now.as_secs())
-        .unwrap_or_default();
-    let reset = number("x-ratelimit-reset");
-    RateLimit {
-        status: Some(status),
-        retry_after: number("retry-after"),
-        remaining: number("x-ratelimit-remaining"),
-        reset_in: reset.map(|reset| reset.saturating_sub(now)),
-    }
-}
-
-/// Returns the error for a response with an error status.
-async fn refusal(request_name: &str, response: Response) -> HubError {
-    let status = response.status();
-    let text = response.text().await.unwrap_or_default();
-    let reason = wire::reason(&text);
-    let error = HubError {
-        status: Some(status.as_u16()),
-        ..HubError::new(format!("{request_name}: {status}: {reason}"))
-    };
-    match status.as_u16() {
-        401 => error.hint("the token is not valid: set GH_TOKEN, or run `gh auth login`"),
-        403 => {
-            error.hint("the token may lack permissions: contents, issues and pull requests (write)")
-        }
-        404 => error
-            .hint("check the repository (`-r OWNER/NAME`) and whether the token has access to it"),
-        301 | 307 | 308 => error.hint("the repository has moved; name it with `-r OWNER/NAME`"),
-        _ => error,
-    }
-}
-
-async fn read<T: DeserializeOwned>(url: &str, response: Response) -> Result<T, HubError> {
-    let bytes = response
-        .bytes()
-        .await
-        .map_err(|error| HubError::new(error.without_url().to_string()))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| HubError::new(format!("cannot parse the response of {url}: {error}")))
-}
-
-/// Formats an error with its sources.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 #[async_trait]
 impl Hub for GitHub {
     async fn issues(&self, label: &str) -> Result<Vec<Issue>, HubError> {
-        let label = wire::escaped(label);
+        let label = escaped(label);
         let path = format!("/issues?state=open&labels={label}&sort=created&direction=asc");
-        let found = self.list::<wire::Issue>(&path, |_| false).await?;
+        let found = self.rest.list::<wire::Issue>(&path, |_| false).await?;
         let issues = found
             .into_iter()
             .filter(|issue| issue.pull_request.is_none());
@@ -255,8 +90,8 @@ impl Hub for GitHub {
     }
 
     async fn issue(&self, number: u64) -> Result<Issue, HubError> {
-        let url = self.url(&format!("/issues/{number}"));
-        let issue: wire::Issue = self.get(&url).await?;
+        let url = self.rest.url(&format!("/issues/{number}"));
+        let issue: wire::Issue = self.rest.get(&url).await?;
         match issue.pull_request {
             None => Ok(issue.into()),
             Some(_) => Err(HubError::new(format!("#{number} is a pull request"))),
@@ -265,52 +100,45 @@ impl Hub for GitHub {
 
     async fn open_issue(&self, title: &str, body: &str, label: &str) -> Result<Issue, HubError> {
         let body = json!({ "title": title, "body": body, "labels": [label] });
-        let url = self.url("/issues");
-        let response = self
-            .send(Method::POST, &url, Some(&body), Repeat::IfRefused)
-            .await?;
-        read::<wire::Issue>(&url, response).await.map(Issue::from)
+        let url = self.rest.url("/issues");
+        let issue: wire::Issue = self.rest.post(&url, &body, Repeat::IfRefused).await?;
+        Ok(issue.into())
     }
 
     async fn ensure_label(&self, name: &str, colour: &str, meaning: &str) -> Result<(), HubError> {
-        let url = self.url(&format!("/labels/{}", wire::escaped(name)));
-        match self.get::<Value>(&url).await {
+        let url = self.rest.url(&format!("/labels/{}", escaped(name)));
+        match self.rest.get::<Value>(&url).await {
             Ok(_) => return Ok(()),
             Err(error) if error.status == Some(404) => {}
             Err(error) => return Err(error),
         }
         let body = json!({ "name": name, "color": colour, "description": meaning });
-        let url = self.url("/labels");
-        let made = self
-            .send(Method::POST, &url, Some(&body), Repeat::Always)
-            .await;
-        match made {
+        let url = self.rest.url("/labels");
+        match self.rest.make(Method::POST, &url, Some(&body)).await {
             // Created by someone else, or by our first request whose response was lost.
             Err(error) if error.status == Some(422) => Ok(()),
-            made => made.map(drop),
+            made => made,
         }
     }
 
     async fn add_labels(&self, number: u64, labels: &[String]) -> Result<(), HubError> {
-        let url = self.url(&format!("/issues/{number}/labels"));
+        let url = self.rest.url(&format!("/issues/{number}/labels"));
         let body = json!({ "labels": labels });
-        self.send(Method::POST, &url, Some(&body), Repeat::Always)
-            .await
-            .map(drop)
+        self.rest.make(Method::POST, &url, Some(&body)).await
     }
 
     async fn remove_label(&self, number: u64, label: &str) -> Result<(), HubError> {
-        let label = wire::escaped(label);
-        let url = self.url(&format!("/issues/{number}/labels/{label}"));
-        match self.send(Method::DELETE, &url, None, Repeat::Always).await {
+        let label = escaped(label);
+        let url = self.rest.url(&format!("/issues/{number}/labels/{label}"));
+        match self.rest.make(Method::DELETE, &url, None).await {
             Err(error) if error.status == Some(404) => Ok(()),
-            removed => removed.map(drop),
+            removed => removed,
         }
     }
 
     async fn comments(&self, number: u64) -> Result<Vec<Comment>, HubError> {
         let path = format!("/issues/{number}/comments");
-        let comments = self.list::<wire::Comment>(&path, |_| false).await?;
+        let comments = self.rest.list::<wire::Comment>(&path, |_| false).await?;
         Ok(comments.into_iter().map(Comment::from).collect())
     }
 
@@ -321,7 +149,7 @@ impl Hub for GitHub {
         let mut all = Vec::new();
         for kind in ["reviews", "comments"] {
             let path = format!("/pulls/{}/{kind}", pull.number);
-            let some = self.list::<wire::Comment>(&path, |_| false).await?;
+            let some = self.rest.list::<wire::Comment>(&path, |_| false).await?;
             all.extend(some.into_iter().map(Comment::from));
         }
         all.sort_by(|one, other| one.at.cmp(&other.at));
@@ -333,7 +161,7 @@ impl Hub for GitHub {
             return Ok(false);
         };
         let path = format!("/pulls/{}/reviews", pull.number);
-        let reviews = self.list::<wire::Comment>(&path, |_| false).await?;
+        let reviews = self.rest.list::<wire::Comment>(&path, |_| false).await?;
         for user in wire::asking(&reviews, &pull.head.sha) {
             if self.may_push(&user).await? {
                 return Ok(true);
@@ -343,9 +171,9 @@ impl Hub for GitHub {
     }
 
     async fn may_push(&self, user: &str) -> Result<bool, HubError> {
-        let user = wire::escaped(user);
-        let url = self.url(&format!("/collaborators/{user}/permission"));
-        match self.get::<wire::Permission>(&url).await {
+        let user = escaped(user);
+        let url = self.rest.url(&format!("/collaborators/{user}/permission"));
+        match self.rest.get::<wire::Permission>(&url).await {
             Ok(given) => Ok(matches!(given.permission.as_str(), "admin" | "write")),
             Err(error) if matches!(error.status, Some(403 | 404)) => Ok(false),
             Err(error) => Err(error),
@@ -353,45 +181,64 @@ impl Hub for GitHub {
     }
 
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {
-        let url = self.url(&format!("/issues/{number}/comments"));
+        let url = self.rest.url(&format!("/issues/{number}/comments"));
         let body = json!({ "body": body });
-        self.send(Method::POST, &url, Some(&body), Repeat::IfRefused)
-            .await
-            .map(drop)
+        let made = self.rest.post::<Value>(&url, &body, Repeat::IfRefused);
+        made.await.map(drop)
     }
 
     async fn close(&self, number: u64) -> Result<(), HubError> {
-        let url = self.url(&format!("/issues/{number}"));
+        let url = self.rest.url(&format!("/issues/{number}"));
         let body = json!({ "state": "closed", "state_reason": "completed" });
-        self.send(Method::PATCH, &url, Some(&body), Repeat::Always)
-            .await
-            .map(drop)
+        self.rest.make(Method::PATCH, &url, Some(&body)).await
     }
 
     async fn open_pulls(&self, enough: usize) -> Result<usize, HubError> {
         let is_enough = |found: &[Value]| found.len() >= enough;
-        let pulls = self.list::<Value>("/pulls?state=open", is_enough).await?;
+        let pulls = self
+            .rest
+            .list::<Value>("/pulls?state=open", is_enough)
+            .await?;
         Ok(pulls.len())
     }
 
-    async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError> {
-        Ok(self.pull(branch).await?.map(|pull| pull.html_url))
+    async fn pull_of(&self, branch: &str) -> Result<Option<OpenPull>, HubError> {
+        Ok(self.pull(branch).await?.map(OpenPull::from))
     }
 
-    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError> {
-        let url = self.url("/pulls");
+    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<OpenPull, HubError> {
+        let url = self.rest.url("/pulls");
         let body = json!({
             "head": pull.branch, "base": pull.base, "title": pull.title, "body": pull.body,
         });
-        let response = self
-            .send(Method::POST, &url, Some(&body), Repeat::IfRefused)
-            .await?;
-        let pull: wire::Pull = read(&url, response).await?;
-        Ok(pull.html_url)
+        let pull: wire::Pull = self.rest.post(&url, &body, Repeat::IfRefused).await?;
+        Ok(pull.into())
     }
 
     async fn default_branch(&self) -> Result<String, HubError> {
-        let repository: wire::Repository = self.get(&self.url("")).await?;
+        let repository: wire::Repository = self.rest.get(&self.rest.url("")).await?;
         Ok(repository.default_branch)
+    }
+
+    async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError> {
+        let path = format!("/rules/branches/{}", escaped(branch));
+        let rules = match self.rest.list::<wire::Rule>(&path, |_| false).await {
+            // Servers without rules, and tokens that may not read them.
+            Err(error) if matches!(error.status, Some(403 | 404)) => return Ok(None),
+            rules => rules?,
+        };
+        for rule in rules {
+            let Some(reason) = rule.refusal(branch) else {
+                continue;
+            };
+            let is_exempt = match rule.ruleset_id {
+                Some(ruleset) => self.may_bypass(ruleset).await,
+                None => false,
+            };
+            if !is_exempt {
+                return Ok(Some(reason));
+            }
+        }
+        Ok(None)
     }
 }

@@ -1,4 +1,4 @@
-//! Interface to the service that hosts issues and pull requests: GitHub, or a directory.
+//! Interface to the service that hosts issues and pull requests: GitHub, GitLab, Forgejo, or a directory.
 
 use std::time::Duration;
 
@@ -36,12 +36,15 @@ pub trait Hub: Send + Sync {
     async fn close(&self, number: u64) -> Result<(), HubError>;
     /// Returns the number of open pull requests. Counting may stop at `enough`.
     async fn open_pulls(&self, enough: usize) -> Result<usize, HubError>;
-    /// Returns the URL of the open pull request for this branch.
-    async fn pull_of(&self, branch: &str) -> Result<Option<String>, HubError>;
-    /// Opens a pull request and returns its URL.
-    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<String, HubError>;
+    /// Returns the open pull request for this branch.
+    async fn pull_of(&self, branch: &str) -> Result<Option<OpenPull>, HubError>;
+    /// Opens a pull request.
+    async fn open_pull(&self, pull: &NewPull<'_>) -> Result<OpenPull, HubError>;
     /// Returns the default branch of the repository.
     async fn default_branch(&self) -> Result<String, HubError>;
+    /// Returns why the rules of the repository refuse pushes to this branch by the owner of the token, as far as the hub
+    /// tells; the branch need not exist.
+    async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError>;
 }
 
 /// What somebody has said about an issue or a pull request. Untrusted.
@@ -68,6 +71,15 @@ pub struct NewPull<'a> {
     pub title: &'a str,
     /// Description.
     pub body: &'a str,
+}
+
+/// Open pull request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenPull {
+    /// Its address.
+    pub url: String,
+    /// What people should know about it, such as that no checks start for it.
+    pub note: Option<String>,
 }
 
 /// Error of a hub.

@@ -21,6 +21,9 @@ pub struct Journal {
     /// Commit of the branch on the remote when the work began, if there was one: the work goes on from there.
     #[serde(default)]
     pub start_commit: String,
+    /// Later commits of the base that were merged into the branch, oldest first.
+    #[serde(default)]
+    pub merged: Vec<String>,
     /// Branch with the commits.
     pub branch: String,
     /// Last known commit of the branch on the remote; empty if there is none.
@@ -98,6 +101,14 @@ impl PhaseUsage {
     }
 }
 
+impl PhaseRun {
+    /// Returns whether it has pushed the agents' commits.
+    pub fn is_pushed(&self) -> bool {
+        let is_there = matches!(self.outcome, PhaseOutcome::Done | PhaseOutcome::Conflicts);
+        self.phase == Phase::Push && is_there
+    }
+}
+
 /// SHA-256 hashes of files, by path below `o/work`.
 pub type Hashes = BTreeMap<String, String>;
 
@@ -118,6 +129,11 @@ impl Journal {
         }
     }
 
+    /// Returns the newest commit of the base that the branch has: the one that the work began with, or a later one.
+    pub fn merged_base(&self) -> &str {
+        self.merged.last().unwrap_or(&self.base_commit)
+    }
+
     /// Returns whether the names in it are commits and a branch. A journal from the remote may have been written by
     /// anybody who can push, and git would take other names for options.
     pub fn has_plain_names(&self) -> bool {
@@ -132,6 +148,7 @@ impl Journal {
         };
         let optional = [&self.start_commit, &self.remote_commit];
         is_commit(&self.base_commit)
+            && self.merged.iter().all(|name| is_commit(name))
             && optional
                 .iter()
                 .all(|name| name.is_empty() || is_commit(name))
@@ -140,11 +157,13 @@ impl Journal {
 
     /// Returns the commit at the remote, if nothing was changed since it was pushed.
     pub fn pushed(&self) -> Option<&str> {
-        let last = self
-            .runs
-            .iter()
-            .rfind(|run| matches!(run.phase, Phase::Do | Phase::Fix | Phase::Push))?;
-        let is_pushed = last.phase == Phase::Push && last.outcome == PhaseOutcome::Done;
+        let last = self.runs.iter().rfind(|run| {
+            matches!(
+                run.phase,
+                Phase::Do | Phase::Fix | Phase::Merge | Phase::Push
+            )
+        })?;
+        let is_pushed = last.is_pushed();
         (is_pushed && !self.remote_commit.is_empty()).then_some(self.remote_commit.as_str())
     }
 
@@ -224,6 +243,7 @@ mod tests {
                 base: base.to_owned(),
                 base_commit: base_commit.to_owned(),
                 start_commit: start_commit.to_owned(),
+                merged: Vec::new(),
                 branch: "work/7".to_owned(),
                 remote_commit: String::new(),
                 holder: String::new(),

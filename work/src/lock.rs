@@ -43,6 +43,20 @@ impl Lock {
         Self::take_pausing(path, || thread::sleep(PAUSE))
     }
 
+    /// Takes the lock, and ends what its killed holder has left running.
+    ///
+    /// # Errors
+    ///
+    /// If another process holds it.
+    pub async fn take_over(path: &Path) -> Result<Self, LockError> {
+        let lock = Self::take(path)?;
+        if let Some(killed) = lock.killed {
+            let ended = tokio::task::spawn_blocking(move || ah_process::finish_orphans(killed));
+            ended.await.map_err(std::io::Error::other)?;
+        }
+        Ok(lock)
+    }
+
     fn take_pausing(path: &Path, mut pause: impl FnMut()) -> Result<Self, LockError> {
         let mut file = OpenOptions::new()
             .read(true)

@@ -18,6 +18,8 @@ pub enum Phase {
     Push,
     /// An agent reviews the commits against the plan, and gives a verdict.
     Check,
+    /// An agent merges the base into the branch, which conflicts with it.
+    Merge,
     /// An agent fixes what the review found.
     Fix,
     /// The actions requested by the review are performed: pull request, comments, labels.
@@ -26,10 +28,11 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Plan,
         Self::Do,
         Self::Push,
+        Self::Merge,
         Self::Check,
         Self::Fix,
         Self::Act,
@@ -41,6 +44,7 @@ impl Phase {
             Self::Plan => "plan",
             Self::Do => "do",
             Self::Push => "push",
+            Self::Merge => "merge",
             Self::Check => "check",
             Self::Fix => "fix",
             Self::Act => "act",
@@ -49,7 +53,7 @@ impl Phase {
 
     /// Returns whether the phase is done by an agent.
     pub fn has_agent(self) -> bool {
-        matches!(self, Self::Plan | Self::Do | Self::Check | Self::Fix)
+        !matches!(self, Self::Push | Self::Act)
     }
 
     /// Returns the earlier phases whose files are visible, read-only, in this phase.
@@ -57,9 +61,10 @@ impl Phase {
         match self {
             Self::Plan => &[],
             Self::Do => &[Self::Plan],
-            Self::Push | Self::Check => &[Self::Plan, Self::Do, Self::Fix],
+            Self::Push | Self::Check => &[Self::Plan, Self::Do, Self::Fix, Self::Merge],
+            Self::Merge => &[Self::Plan, Self::Do, Self::Fix],
             Self::Fix => &[Self::Plan, Self::Do, Self::Check],
-            Self::Act => &[Self::Plan, Self::Do, Self::Check, Self::Fix],
+            Self::Act => &[Self::Plan, Self::Do, Self::Check, Self::Fix, Self::Merge],
         }
     }
 
@@ -68,6 +73,7 @@ impl Phase {
         match self {
             Self::Plan => &["plan.md", "update.md"],
             Self::Do | Self::Fix => &["do.md", "update.md"],
+            Self::Merge => &["merge.md"],
             Self::Check => &["actions.json", "check.md", "update.md"],
             Self::Push | Self::Act => &[],
         }
@@ -88,6 +94,8 @@ pub enum PhaseOutcome {
     Done,
     /// Stopped early, but with usable commits.
     Partial,
+    /// Pushed, and conflicts with the base.
+    Conflicts,
     /// Nothing to do.
     Skipped,
     /// The agent found that the issue cannot be planned, or a push conflicts with what others have pushed.
@@ -103,6 +111,7 @@ impl fmt::Display for PhaseOutcome {
         f.write_str(match self {
             Self::Done => "done",
             Self::Partial => "partial",
+            Self::Conflicts => "conflicts",
             Self::Skipped => "skipped",
             Self::Bailed => "bailed",
             Self::Failed => "failed",
@@ -189,6 +198,19 @@ pub fn kept(history: &[(Phase, PhaseOutcome)], wanted: Option<Phase>) -> usize {
     repeated.unwrap_or(history.len())
 }
 
+/// Largest number of merges of the base, if it goes on while the issue is worked on.
+const MERGES: usize = 2;
+
+/// Returns whether a conflict with the base is still to be resolved, and not only to be said.
+pub fn may_merge(history: &[(Phase, PhaseOutcome)]) -> bool {
+    let merges = history.iter().filter(|(phase, _)| *phase == Phase::Merge);
+    let mut merges = merges.map(|(_, outcome)| *outcome).collect::<Vec<_>>();
+    merges.len() < MERGES
+        && merges
+            .pop()
+            .is_none_or(|outcome| outcome != PhaseOutcome::Failed)
+}
+
 /// Returns the step that follows the phases so far.
 pub fn next(history: &[(Phase, PhaseOutcome)], rework: Rework) -> WorkStep {
     let count = |phase| history.iter().filter(|(known, _)| *known == phase).count();
@@ -205,6 +227,13 @@ pub fn next(history: &[(Phase, PhaseOutcome)], rework: Rework) -> WorkStep {
         (Phase::Plan, PhaseOutcome::Done) => WorkStep::Perform(Phase::Do),
         (Phase::Plan, _) => WorkStep::Finish(WorkStatus::PlanFailed),
         (Phase::Do | Phase::Fix, outcome) if is_usable(outcome) => WorkStep::Perform(Phase::Push),
+        (Phase::Push, PhaseOutcome::Conflicts) => WorkStep::Perform(if may_merge(history) {
+            Phase::Merge
+        } else {
+            Phase::Check
+        }),
+        // Without a merge, the push says the conflict.
+        (Phase::Merge, _) => WorkStep::Perform(Phase::Push),
         (Phase::Push, outcome) if is_usable(outcome) => WorkStep::Perform(Phase::Check),
         (Phase::Check, PhaseOutcome::Judged(Verdict::NeedsFixes)) => match rework {
             Rework::Fix(rounds) if count(Phase::Fix) < rounds => WorkStep::Perform(Phase::Fix),
@@ -231,6 +260,7 @@ mod tests {
                 "done" => PhaseOutcome::Done,
                 "partial" => PhaseOutcome::Partial,
                 "skipped" => PhaseOutcome::Skipped,
+                "conflicts" => PhaseOutcome::Conflicts,
                 "bailed" => PhaseOutcome::Bailed,
                 "failed" => PhaseOutcome::Failed,
                 verdict => PhaseOutcome::Judged(Verdict::of(verdict)),
@@ -263,6 +293,18 @@ mod tests {
             ("plan do push", "check"),
             ("plan do push:skipped", "check"),
             ("plan do push:failed", "act"),
+            ("plan do push:conflicts", "merge"),
+            ("plan do push:conflicts merge", "push"),
+            ("plan do push:conflicts merge:failed", "push"),
+            (
+                "plan do push:conflicts merge:failed push:conflicts",
+                "check",
+            ),
+            ("plan do push:conflicts merge push:conflicts", "merge"),
+            (
+                "plan do push:conflicts merge push:conflicts merge push:conflicts",
+                "check",
+            ),
             ("plan do push check:pass", "act"),
             ("plan do push check:fail", "act"),
             ("plan do push check:unknown", "act"),
@@ -322,6 +364,7 @@ mod tests {
         let outcomes = [
             "done",
             "partial",
+            "conflicts",
             "skipped",
             "bailed",
             "failed",

@@ -3,6 +3,7 @@
 mod begin;
 mod conclude;
 mod give_back;
+mod merge;
 mod perform;
 mod push;
 mod record;
@@ -218,17 +219,13 @@ impl Work {
     async fn drive(&self, only: Option<Phase>) -> Result<WorkResult, WorkError> {
         let artifacts = Artifacts::of(&self.top);
         artifacts.prepare()?;
-        let lock = Lock::take(&artifacts.path("lock"))?;
-        if let Some(killed) = lock.killed {
-            tokio::task::spawn_blocking(move || ah_process::finish_orphans(killed))
-                .await
-                .map_err(io::Error::other)?;
-        }
-        let end_at = Instant::now() + Duration::from_secs(self.settings.deadline());
+        let _lock = Lock::take_over(&artifacts.path("lock")).await?;
         let mut journal = match self.begin(&artifacts, only).await? {
             Start::Work(journal) => *journal,
             Start::Nothing(status) => return Ok(WorkResult::Over(status)),
         };
+        // Waiting for the hub does not count.
+        let end_at = Instant::now() + Duration::from_secs(self.settings.deadline());
         let done = self.go_on(&artifacts, &mut journal, only, end_at).await;
         if let Err(error) = &done {
             self.give_back(&artifacts, &mut journal, error).await;

@@ -16,6 +16,12 @@ pub struct WorkSettings {
     /// Number of seconds after which no further phase is started. Default: 1200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<u64>,
+    /// Longest wait for a limit of the hub, in seconds. Default: 3600.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub_wait: Option<u64>,
+    /// The hub, if the address of the remote does not say which one it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hub: Option<HubSettings>,
     /// Rounds of `--converge`. Default: reviews are answered by the phase fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converge: Option<usize>,
@@ -33,6 +39,29 @@ pub struct WorkSettings {
     pub phases: BTreeMap<Phase, PhaseSettings>,
 }
 
+/// Kind of a hub, by its API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HubKind {
+    /// GitHub, or GitHub Enterprise.
+    GitHub,
+    /// GitLab.
+    GitLab,
+    /// Forgejo, or Gitea.
+    Forgejo,
+}
+
+/// Where issues and pull requests are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct HubSettings {
+    /// Kind.
+    pub kind: HubKind,
+    /// URL of its API. Default: the usual place on the host of the remote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+}
+
 /// Preparation of the agents' repository, before the first phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -40,6 +69,10 @@ pub struct SetupSettings {
     /// Commands, which run in the sandbox, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
+    /// Files that their result depends on. As long as these are the same, it is used again for other issues. Default: all
+    /// files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Hosts that they may reach through a tunnel, as `HOST:PORT`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_hosts: Vec<String>,
@@ -67,45 +100,7 @@ impl SetupSettings {
     pub fn timeout(&self) -> u64 {
         self.timeout.unwrap_or(600)
     }
-
-    /// Returns what a project with these files needs, as far as that is known. `has` tells whether a file exists.
-    pub fn proposed(has: impl Fn(&str) -> bool) -> Self {
-        let mut setup = Self {
-            submodules: has(".gitmodules"),
-            ..Self::default()
-        };
-        for (file, command, hosts) in TOOLS {
-            if has(file) {
-                setup.commands.push(command.to_owned());
-                let hosts = hosts.split(' ').map(|host| format!("{host}:443"));
-                setup.allow_hosts.extend(hosts);
-            }
-        }
-        setup
-    }
 }
-
-/// Files of build tools, the commands that fetch what the project depends on into its folder, and their hosts.
-const TOOLS: [(&str, &str, &str); 6] = [
-    ("package-lock.json", "npm ci", "registry.npmjs.org"),
-    (
-        "pnpm-lock.yaml",
-        "pnpm install --frozen-lockfile",
-        "registry.npmjs.org",
-    ),
-    ("uv.lock", "uv sync", "pypi.org files.pythonhosted.org"),
-    (
-        "requirements.txt",
-        "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
-        "pypi.org files.pythonhosted.org",
-    ),
-    ("go.sum", "go mod vendor", "proxy.golang.org sum.golang.org"),
-    (
-        "Cargo.lock",
-        "mkdir -p .cargo && cargo vendor --quiet >> .cargo/config.toml",
-        "index.crates.io static.crates.io",
-    ),
-];
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
@@ -150,6 +145,11 @@ impl WorkSettings {
         self.deadline.unwrap_or(1200)
     }
 
+    /// Returns the longest wait for a limit of the hub, in seconds.
+    pub fn hub_wait(&self) -> u64 {
+        self.hub_wait.unwrap_or(3600)
+    }
+
     /// Returns the response to a review that asks for more.
     pub fn rework(&self) -> Rework {
         self.converge.map_or_else(Rework::default, Rework::Converge)
@@ -164,32 +164,13 @@ impl WorkSettings {
     pub fn budget(&self, phase: Phase) -> Budget {
         let (timeout, tokens) = match phase {
             Phase::Check => (180, 50_000),
-            Phase::Do | Phase::Fix => (300, 100_000),
+            Phase::Do | Phase::Fix | Phase::Merge => (300, 100_000),
             Phase::Plan | Phase::Push | Phase::Act => (180, 100_000),
         };
         let own = self.phases.get(&phase);
         Budget {
             timeout: own.and_then(|own| own.timeout).unwrap_or(timeout),
             max_context_tokens: own.and_then(|own| own.max_context_tokens).unwrap_or(tokens),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_setup_is_proposed_from_what_the_project_has() {
-        for (files, commands, hosts) in [
-            ("README.md", "", 0),
-            ("package-lock.json", "npm ci", 1),
-            ("go.sum package-lock.json", "npm ci; go mod vendor", 3),
-        ] {
-            let setup = SetupSettings::proposed(|name| files.split(' ').any(|file| file == name));
-            assert_eq!(setup.commands.join("; "), commands);
-            assert_eq!(setup.allow_hosts.len(), hosts);
-            assert_eq!(setup.is_empty(), commands.is_empty());
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Prepares the agents' repository, so that the work can be done in it: submodules and large files are filled in, and the
 //! commands of the setting `work.setup` run, once, before any agent, at the base. Only they have the hosts of the setup:
-//! later the tree has changes by agents, and nothing of it runs with a network.
+//! later the tree has changes by agents, and nothing of it runs with a network. What they make is kept for other issues.
+
+mod layer;
+pub mod proposal;
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,8 +17,9 @@ use crate::artifact::Artifacts;
 use crate::git::{Git, GitError};
 use crate::run::WorkError;
 use crate::settings::SetupSettings;
+use layer::{Layer, untracked};
 
-/// File beside the repository that says that the setup is done.
+/// File beside the repository that says that the setup is done, and names its layer.
 const DONE: &str = "set-up";
 /// Log of the setup, relative to `o/work`.
 const LOG: &str = "setup/setup.log";
@@ -28,6 +32,8 @@ pub struct Setup<'a> {
     pub settings: &'a SetupSettings,
     /// Folder with the repository.
     pub folder: &'a Path,
+    /// Folder with what setups have made.
+    pub layers: &'a Path,
     /// Git in the repository, with the user's access to remotes.
     pub git: &'a Git,
     /// Address of the user's `origin`, which addresses of submodules may be relative to.
@@ -63,13 +69,37 @@ impl Setup<'_> {
         ];
         self.git.run(&checkout).await?;
         self.fill_in().await?;
-        for command in &self.settings.commands {
-            self.command(command).await?;
+        let layer = Layer::of(self.layers, self.settings, self.git, self.base_commit).await?;
+        if layer.exists() {
+            layer.lay(self.git.folder())?;
+        } else {
+            for command in &self.settings.commands {
+                self.command(command).await?;
+            }
+            // What was made within submodules is not among the untracked files.
+            if !self.settings.submodules && !self.settings.commands.is_empty() {
+                let made = untracked(self.git).await?;
+                layer.store(self.git.folder(), &made)?;
+            }
         }
         let checkout = ["checkout", "--quiet", "--force", self.branch];
         self.git.run(&checkout).await?;
         self.exclude().await?;
-        Ok(fs::write(done, "")?)
+        Ok(fs::write(done, layer.name())?)
+    }
+
+    /// Puts what the setup has made back as it was.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written.
+    pub fn renew(&self) -> Result<(), WorkError> {
+        let name = fs::read_to_string(self.folder.join(DONE)).unwrap_or_default();
+        let layer = Layer::named(self.layers, &name);
+        if !name.is_empty() && layer.exists() {
+            layer.lay(self.git.folder())?;
+        }
+        Ok(())
     }
 
     /// Fetches submodules and large files.
@@ -102,6 +132,7 @@ impl Setup<'_> {
         let program = if self.agents.is_confined {
             arguments.extend(["sandbox", "exec", "--workspace"].map(OsString::from));
             arguments.push(top.into());
+            arguments.extend(self.agents.grants.iter().map(OsString::from));
             for (option, hosts) in [
                 ("--allow-host", &self.settings.allow_hosts),
                 ("--allow-http", &self.settings.allow_http),

@@ -6,12 +6,14 @@ pub mod cache;
 pub mod conformance;
 pub mod differential;
 mod features;
-pub mod github;
+pub mod hubs;
 pub mod library;
 pub mod litellm;
 pub mod mcp;
 pub mod packages;
 pub mod programs;
+pub mod projects;
+mod registry;
 pub mod sdk;
 
 use anyhow::{Result, bail};
@@ -59,9 +61,13 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Ok(folder) => mcp::test(&folder)?,
     }
     left_out.extend(packages::test(None)?);
-    match github::install() {
-        Err(missing) => left_out.push(format!("github ({missing:#})")),
-        Ok(folder) => github::test(&folder)?,
+    match hubs::install() {
+        Err(missing) => left_out.push(format!("hubs ({missing:#})")),
+        Ok(hubs) => hubs::test(&hubs)?,
+    }
+    match projects::install() {
+        Err(missing) => left_out.push(format!("projects ({missing:#})")),
+        Ok(folder) => projects::test(&folder)?,
     }
     match cache::node_version() {
         Err(missing) => left_out.push(format!("differential ({missing:#})")),

@@ -55,6 +55,8 @@ pub enum WorkAction {
     Do,
     /// Push the commits
     Push,
+    /// Merge the base, if the commits conflict with it
+    Merge,
     /// Review the commits
     Check,
     /// Fix the problems found by the review
@@ -88,6 +90,7 @@ impl WorkAction {
             Self::Plan => Phase::Plan,
             Self::Do => Phase::Do,
             Self::Push => Phase::Push,
+            Self::Merge => Phase::Merge,
             Self::Check => Phase::Check,
             Self::Fix => Phase::Fix,
             Self::Act => Phase::Act,

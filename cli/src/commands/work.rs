@@ -118,6 +118,7 @@ async fn perform(
             Ok(match outcome {
                 PhaseOutcome::Done
                 | PhaseOutcome::Partial
+                | PhaseOutcome::Conflicts
                 | PhaseOutcome::Skipped
                 | PhaseOutcome::Judged(_) => 0,
                 PhaseOutcome::Bailed | PhaseOutcome::Failed => FAILURE,

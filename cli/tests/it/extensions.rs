@@ -332,7 +332,7 @@ fn skills_are_listed_called_and_taken_up() {
     insta::assert_snapshot!(shown(&world, &ended), @"
         stderr:
         error: there is no skill `none`
-        hint: the skills are ah-skills, ah-tools, check, do, fix, improve, plan, pr
+        hint: the skills are ah-skills, ah-tools, check, do, fix, improve, merge, plan, pr
         exit code 2
         ");
     let server = Server::new([uses("skill", json!({"name": "ah-tools"})), says("Done.")]);

@@ -3,9 +3,13 @@
 mod faults;
 mod given_back;
 mod hostile;
+mod hubs;
 mod kill;
 mod matrix;
 mod people;
+mod projects;
+mod recipes;
+mod setup;
 mod shape;
 mod shipped;
 mod site;

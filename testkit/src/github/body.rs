@@ -85,6 +85,11 @@ impl Bodies {
         Self { base }
     }
 
+    /// Returns the URL of a place on the server.
+    pub(super) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
     /// Returns the API's URL of the repository.
     pub(super) fn repository_url(&self) -> String {
         format!("{}/repos/{REPOSITORY}", self.base)
@@ -192,7 +197,9 @@ impl Bodies {
 
     /// Returns what a user may do.
     pub(super) fn permission(&self, user: &str, permission: &str) -> Value {
-        json!({ "permission": permission, "role_name": permission, "user": self.user(user) })
+        let mut user = self.user(user);
+        user["role_name"] = permission.into();
+        json!({ "permission": permission, "role_name": permission, "user": user })
     }
 
     /// Returns a pull request, in the short form of lists or with all fields.

@@ -63,8 +63,8 @@ pub(super) struct Comment {
 }
 
 #[derive(Debug, Deserialize)]
-struct User {
-    login: String,
+pub(super) struct User {
+    pub login: String,
 }
 
 impl From<Comment> for crate::hub::Comment {
@@ -94,6 +94,7 @@ pub(super) struct Pull {
     pub number: u64,
     pub html_url: String,
     pub head: Head,
+    pub user: Option<User>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,47 +123,53 @@ pub(super) fn asking(reviews: &[Comment], commit: &str) -> Vec<String> {
     asking.map(|(user, _)| user.to_owned()).collect()
 }
 
+/// Rule for a branch.
+#[derive(Debug, Deserialize)]
+pub(super) struct Rule {
+    #[serde(rename = "type")]
+    kind: String,
+    pub ruleset_id: Option<u64>,
+    #[serde(default)]
+    parameters: Value,
+}
+
+/// Set of rules.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ruleset {
+    pub current_user_can_bypass: Option<String>,
+}
+
+impl Rule {
+    /// Returns why it refuses pushes of unsigned commits to a new branch of this name, if it does.
+    pub(super) fn refusal(&self, branch: &str) -> Option<String> {
+        let reason = match self.kind.as_str() {
+            "creation" => "it may not be created",
+            "update" => "it may not be updated",
+            "pull_request" => "it changes by pull requests only",
+            "required_signatures" => "its commits must be signed",
+            "branch_name_pattern" if !self.fits(branch) => "its name does not fit the pattern",
+            _ => return None,
+        };
+        Some(reason.to_owned())
+    }
+
+    /// Returns whether the branch fits the pattern for names; regular expressions are left to the hub.
+    fn fits(&self, branch: &str) -> bool {
+        let text = |name: &str| self.parameters[name].as_str().unwrap_or_default();
+        let pattern = text("pattern");
+        let fits = match text("operator") {
+            "starts_with" => branch.starts_with(pattern),
+            "ends_with" => branch.ends_with(pattern),
+            "contains" => branch.contains(pattern),
+            _ => return true,
+        };
+        fits != self.parameters["negate"].as_bool().unwrap_or_default()
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Repository {
     pub default_branch: String,
-}
-
-/// Returns the URL with `rel="next"` in a `Link` header.
-pub(super) fn next_page(link: &str) -> Option<&str> {
-    let mut links = link.split(',');
-    let address = links.find_map(|link| {
-        let (address, parameters) = link.split_once(';')?;
-        let is_next = parameters
-            .split(';')
-            .any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
-        is_next.then_some(address)
-    })?;
-    address.trim().strip_prefix('<')?.strip_suffix('>')
-}
-
-/// Returns the reason in an error response, in one line.
-pub(super) fn reason(text: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(text) else {
-        return text.chars().take(200).collect();
-    };
-    let mut parts: Vec<_> = value["message"].as_str().into_iter().collect();
-    let errors = value["errors"].as_array().into_iter().flatten();
-    parts.extend(errors.filter_map(|error| {
-        let said = error["message"].as_str().or(error.as_str());
-        said.or(error["code"].as_str())
-    }));
-    parts.join(": ")
-}
-
-/// Percent-encodes `text` for a URL.
-pub(super) fn escaped(text: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-            char::from(byte).to_string()
-        }
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(escape).collect()
 }
 
 #[cfg(test)]
@@ -170,21 +177,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_page_is_found_in_a_link_header() {
-        for (link, expected) in [
-            (
-                r#"<https://a/b?page=2>; rel="next", <https://a/b?page=9>; rel="last""#,
-                Some("https://a/b?page=2"),
-            ),
-            (
-                r#"<https://a/b?page=1>; rel="prev", <https://a/b?page=3>; rel="next""#,
-                Some("https://a/b?page=3"),
-            ),
-            (r#"<https://a/b?page=1>; rel="last""#, None),
-            ("", None),
-            ("nonsense; rel=next", None),
+    fn rules_refuse_what_the_hub_would_refuse() {
+        let rule = |kind: &str, parameters: Value| Rule {
+            kind: kind.to_owned(),
+            ruleset_id: None,
+            parameters,
+        };
+        let named = |operator: &str, pattern: &str, negate: bool| {
+            let parameters =
+                serde_json::json!({"operator": operator, "pattern": pattern, "negate": negate});
+            rule("branch_name_pattern", parameters)
+        };
+        for (rule, expected) in [
+            (rule("creation", Value::Null), true),
+            (rule("pull_request", Value::Null), true),
+            (rule("required_signatures", Value::Null), true),
+            (rule("non_fast_forward", Value::Null), false),
+            (rule("something_new", Value::Null), false),
+            (named("starts_with", "work/", false), false),
+            (named("starts_with", "feature/", false), true),
+            (named("contains", "work", true), true),
+            (named("regex", "^x", false), false),
         ] {
-            assert_eq!(next_page(link), expected, "{link}");
+            assert_eq!(rule.refusal("work/7").is_some(), expected, "{rule:?}");
         }
     }
 
@@ -209,18 +224,5 @@ mod tests {
             let reviews: Vec<Comment> = reviews.collect();
             assert_eq!(asking(&reviews, "2").join(" "), expected);
         }
-    }
-
-    #[test]
-    fn the_reason_is_read_from_an_error_response() {
-        let whole = r#"{"message": "Validation Failed", "errors": [{"code": "invalid", "field": "head"}, {"message": "m"}]}"#;
-        for (text, expected) in [
-            (whole, "Validation Failed: invalid: m"),
-            (r#"{"message": "Not Found"}"#, "Not Found"),
-            ("<html>", "<html>"),
-        ] {
-            assert_eq!(reason(text), expected);
-        }
-        assert_eq!(escaped("good first/issue"), "good%20first%2Fissue");
     }
 }

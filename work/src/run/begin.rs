@@ -245,6 +245,7 @@ impl Work {
             base,
             base_commit,
             start_commit: String::new(),
+            merged: Vec::new(),
             remote_commit: String::new(),
             holder: String::new(),
             claim: String::new(),
@@ -270,6 +271,7 @@ impl Work {
             WorkStep::Finish(_) | WorkStep::Perform(Phase::Act)
         ) {
             self.try_models().await?;
+            self.try_rules(&journal.branch).await?;
         }
         self.listen(artifacts, journal).await?;
         self.claim(artifacts, journal, seen).await?;
@@ -282,6 +284,17 @@ impl Work {
             }
         }
         Ok(self.mark(&journal.issue).await?)
+    }
+
+    /// Asks for the rules for the branch: what they refuse is not worked on.
+    async fn try_rules(&self, branch: &str) -> Result<(), WorkError> {
+        match self.hub.push_rule(branch).await? {
+            None => Ok(()),
+            Some(reason) => Err(WorkError::Refused {
+                message: format!("the rules of the repository refuse a push to `{branch}`: {reason}"),
+                hint: "except branches `work/**` from the rule, or let the owner of the token bypass it".to_owned(),
+            }),
+        }
     }
 
     /// Tries the models of the phases: a bad key would fail one issue after the other.

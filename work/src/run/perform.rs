@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::action::{self, ActionContext};
 use crate::agent::{AgentExit, AgentJob, prompt, resume_prompt};
-use crate::agent_repo::{AgentRepo, push_refusal};
+use crate::agent_repo::AgentRepo;
 use crate::artifact::{Artifacts, FOLDER};
 use crate::journal::{Hashes, Journal, PhaseRun};
 use crate::phase::{Phase, PhaseOutcome, Rework};
@@ -38,6 +38,7 @@ impl Work {
             Phase::Plan => self.plan(artifacts, journal).await?,
             Phase::Do | Phase::Fix => self.change(artifacts, journal, phase).await?,
             Phase::Push => self.push(artifacts, journal).await?,
+            Phase::Merge => self.merge(artifacts, journal).await?,
             Phase::Check => self.check(artifacts, journal).await?,
             Phase::Act => self.act(artifacts, journal).await?,
         };
@@ -76,7 +77,8 @@ impl Work {
             Phase::Plan => &["plan/issue.json"],
             Phase::Do => &["plan/plan.md", "do/feedback.md"],
             Phase::Push => &[],
-            Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md"],
+            Phase::Merge => &["plan/plan.md", "do/do.md"],
+            Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md", "merge/merge.md"],
             Phase::Fix => &["plan/plan.md", "check/check.md"],
             Phase::Act => &["check/actions.json"],
         };
@@ -169,6 +171,7 @@ impl Work {
         journal: &Journal,
     ) -> Result<PhaseResult, WorkError> {
         let repo = self.agent_repo(journal).await?;
+        self.renew(journal, &repo).await?;
         let end = self.agent(artifacts, journal, &repo, Phase::Check).await?;
         artifacts.collect(repo.path(), Phase::Check)?;
         let (verdict, note) = match artifacts.read("check/actions.json") {
@@ -194,9 +197,7 @@ impl Work {
         journal: &Journal,
     ) -> Result<PhaseResult, WorkError> {
         let review = review_of(artifacts, journal);
-        let is_pushed = journal
-            .last(Phase::Push)
-            .is_some_and(|run| run.outcome == PhaseOutcome::Done);
+        let is_pushed = journal.last(Phase::Push).is_some_and(PhaseRun::is_pushed);
         let context = ActionContext {
             number: journal.issue.number,
             branch: &journal.branch,
@@ -230,8 +231,10 @@ impl Work {
             return Err(fault.into());
         }
         let failed = done.iter().find(|done| !done.is_done);
+        let remarks = done.iter().filter_map(|done| done.remark.clone());
+        let remarks: Vec<_> = remarks.collect();
         Ok(match (is_success, failed) {
-            (true, _) => (PhaseOutcome::Done, String::new()),
+            (true, _) => (PhaseOutcome::Done, remarks.join("; ")),
             (false, Some(failed)) => (
                 PhaseOutcome::Failed,
                 format!("{}: {}", failed.action, failed.note),
@@ -245,7 +248,7 @@ impl Work {
 
     /// Runs the agent of a phase. After a crash, the phase is retried from the start; a session that was killed
     /// together with this process is resumed.
-    async fn agent(
+    pub(super) async fn agent(
         &self,
         artifacts: &Artifacts,
         journal: &Journal,
@@ -272,11 +275,8 @@ impl Work {
                 AgentExit::Crashed if retries > 0 => {
                     retries -= 1;
                     is_resumed = false;
-                    AgentRepo::forget_sessions(
-                        &self.tree_folder(journal.issue.number),
-                        journal.runs.len(),
-                    )?;
-                    if matches!(phase, Phase::Do | Phase::Fix) {
+                    self.forget_sessions(journal.runs.len())?;
+                    if matches!(phase, Phase::Do | Phase::Fix | Phase::Merge) {
                         self.clean(repo, journal).await?;
                     }
                     (self.on_event)(&WorkEvent::Warning(format!("{phase} crashed; retrying")));
@@ -289,13 +289,9 @@ impl Work {
     /// Resets uncommitted changes, and also the commits if they must not be pushed.
     async fn clean(&self, repo: &AgentRepo, journal: &Journal) -> Result<(), WorkError> {
         let head = repo.head().await?;
-        let base = journal.start();
-        let allow_workflows = self.options.allow_workflows;
         let is_pushable = repo.hand_over(&self.main, &head).await.is_ok()
-            && push_refusal(&self.main, base, &head, allow_workflows)
-                .await?
-                .is_none();
-        let target = if is_pushable { &head } else { base };
+            && self.push_refusal(journal, &head).await?.is_none();
+        let target = if is_pushable { &head } else { journal.start() };
         repo.git()
             .run(&["reset", "--quiet", "--hard", target])
             .await?;
@@ -313,7 +309,8 @@ impl Work {
     ) -> AgentJob<'a> {
         let names: &[&str] = match phase {
             Phase::Do => &["plan/plan.md", "do/feedback.md"],
-            Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md"],
+            Phase::Merge => &["plan/plan.md", "do/do.md"],
+            Phase::Check => &["plan/plan.md", "do/do.md", "fix/do.md", "merge/merge.md"],
             Phase::Fix => &["plan/plan.md", "check/check.md"],
             Phase::Plan | Phase::Push | Phase::Act => &[],
         };
@@ -332,6 +329,12 @@ impl Work {
             );
         }
         text = format!("{}{text}", talk::prompt(artifacts));
+        if let (Phase::Merge, Some(commit)) = (phase, journal.merged.last()) {
+            text = format!(
+                "Merge this commit, the newest of `origin/{}`: {commit}\n{text}",
+                journal.base
+            );
+        }
         if is_resumed {
             text = format!("{}\n{text}", resume_prompt(phase));
         }
@@ -341,7 +344,8 @@ impl Work {
             .iter()
             .map(|earlier| below.join(earlier.as_str()))
             .collect();
-        if !self.options.allow_workflows {
+        // A merge brings what people have changed there; what the agent changes is not pushed.
+        if !self.options.allow_workflows && phase != Phase::Merge {
             read_only.extend(repo.workflows());
         }
         let settings = &self.settings;

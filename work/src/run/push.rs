@@ -5,7 +5,7 @@ use crate::agent_repo::{AgentRepo, push_refusal};
 use crate::artifact::Artifacts;
 use crate::git::{Git, GitError, Owner};
 use crate::journal::Journal;
-use crate::phase::PhaseOutcome;
+use crate::phase::{self, PhaseOutcome};
 use crate::run::perform::PhaseResult;
 use crate::run::{Work, WorkError, WorkEvent, save};
 
@@ -38,7 +38,14 @@ impl Work {
                 Pushed::Done => {
                     journal.remote_commit = head;
                     save(artifacts, journal)?;
-                    return Ok((PhaseOutcome::Done, self.conflicts(journal).await));
+                    let conflicts = self.conflicts(journal).await;
+                    let is_resolved = !conflicts.is_empty() && phase::may_merge(&journal.history());
+                    let outcome = if is_resolved {
+                        PhaseOutcome::Conflicts
+                    } else {
+                        PhaseOutcome::Done
+                    };
+                    return Ok((outcome, conflicts));
                 }
                 Pushed::Refused(reason) => return Ok((PhaseOutcome::Failed, reason)),
                 // It was deleted, and begins again.
@@ -77,9 +84,20 @@ impl Work {
         // change.
         let refusal = match repo.hand_over(&self.main, head).await {
             Err(error) => Some(error.to_string()),
-            Ok(()) => push_refusal(&self.main, base, head, self.options.allow_workflows).await?,
+            Ok(()) => self.push_refusal(journal, head).await?,
         };
         Ok(refusal.map(|reason| (PhaseOutcome::Failed, format!("not pushed: {reason}"))))
+    }
+
+    /// Returns why the commits up to `head` must not be pushed, if so.
+    pub(super) async fn push_refusal(
+        &self,
+        journal: &Journal,
+        head: &str,
+    ) -> Result<Option<String>, GitError> {
+        let allow_workflows = self.options.allow_workflows;
+        let (start, merged) = (journal.start(), &journal.merged);
+        push_refusal(&self.main, start, merged, head, allow_workflows).await
     }
 
     async fn push_commit(&self, journal: &Journal, head: &str) -> Result<Pushed, GitError> {
@@ -160,20 +178,32 @@ impl Work {
         let Ok(base) = self.fetch(&journal.base).await else {
             return String::new();
         };
+        let files = self.conflicting(&base, &journal.remote_commit).await;
+        match files.get(..files.len().min(5)) {
+            Some(some) if !some.is_empty() => {
+                format!("conflicts with `{}`: {}", journal.base, some.join(", "))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the files in which two commits conflict.
+    pub(super) async fn conflicting(&self, one: &str, other: &str) -> Vec<String> {
         let merge = [
             "merge-tree",
             "--write-tree",
             "--name-only",
             "--no-messages",
-            &base,
-            &journal.remote_commit,
+            "-z",
+            one,
+            other,
         ];
         match self.main.exit(&merge).await {
             Ok((1, out)) => {
-                let files: Vec<_> = out.lines().skip(1).take(5).collect();
-                format!("conflicts with `{}`: {}", journal.base, files.join(", "))
+                let names = out.split('\0').skip(1).filter(|name| !name.is_empty());
+                names.map(str::to_owned).collect()
             }
-            _ => String::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -195,7 +225,7 @@ impl Work {
             journal.branch
         )));
         journal.start_commit = commit;
-        AgentRepo::discard(&self.tree_folder(journal.issue.number))?;
+        self.discard_tree()?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The agents' repository of an issue, and which phases are still valid: those whose input files are as they were, and
 //! whose commits are there.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::agent_repo::{AgentRepo, AgentRepoSource};
@@ -12,38 +13,57 @@ use crate::run::{Work, WorkError, save};
 use crate::setup::Setup;
 
 impl Work {
-    pub(super) fn tree_folder(&self, number: u64) -> PathBuf {
-        self.agent_repos.join(number.to_string())
+    /// Returns the folder of the agents' repository. Its path is the same for all issues: what a setup makes may name it.
+    fn tree_folder(&self) -> PathBuf {
+        self.agent_repos.join("issue")
+    }
+
+    /// Removes the agents' repository.
+    pub(super) fn discard_tree(&self) -> io::Result<()> {
+        AgentRepo::discard(&self.tree_folder())
+    }
+
+    /// Removes the sessions of the phases from number `first` on.
+    pub(super) fn forget_sessions(&self, first: usize) -> io::Result<()> {
+        AgentRepo::forget_sessions(&self.tree_folder(), first)
     }
 
     pub(super) async fn agent_repo(&self, journal: &Journal) -> Result<AgentRepo, WorkError> {
-        let folder = self.tree_folder(journal.issue.number);
         let origin = AgentRepoSource {
             main: &self.main,
             program: &self.git,
             variables: &self.agents.variables,
             base: &journal.base,
-            base_commit: &journal.base_commit,
+            base_commit: journal.merged_base(),
             start_commit: journal.pushed().unwrap_or(journal.start()),
             branch: &journal.branch,
         };
-        let repo = AgentRepo::of(&folder, &origin).await?;
-        if !self.settings.setup.is_empty() {
-            self.set_up(journal, &folder, &repo).await?;
-        }
+        let repo = AgentRepo::of(&self.tree_folder(), &origin).await?;
+        self.set_up(journal, &repo, false).await?;
         Ok(repo)
+    }
+
+    /// Puts what the setup has made back as it was: the agents before this one could write it.
+    pub(super) async fn renew(&self, journal: &Journal, repo: &AgentRepo) -> Result<(), WorkError> {
+        self.set_up(journal, repo, true).await
     }
 
     async fn set_up(
         &self,
         journal: &Journal,
-        folder: &Path,
         repo: &AgentRepo,
+        is_renewed: bool,
     ) -> Result<(), WorkError> {
+        if self.settings.setup.is_empty() {
+            return Ok(());
+        }
         let variables = self.main.variables();
+        let mut layers = self.agent_repos.clone().into_os_string();
+        layers.push(".setup");
         let setup = Setup {
             settings: &self.settings.setup,
-            folder,
+            folder: &self.tree_folder(),
+            layers: Path::new(&layers),
             git: &Git::new(self.git.clone(), repo.path(), Owner::User, variables),
             origin: &self.main.run(&["remote", "get-url", "origin"]).await?,
             base_commit: &journal.base_commit,
@@ -51,7 +71,11 @@ impl Work {
             agents: &self.agents,
             artifacts: &Artifacts::of(&self.top),
         };
-        setup.run().await
+        if is_renewed {
+            setup.renew()
+        } else {
+            setup.run().await
+        }
     }
 
     /// Discards phases whose input files have changed since, together with their sessions, and the agents' repository
@@ -61,9 +85,8 @@ impl Work {
         artifacts: &Artifacts,
         journal: &mut Journal,
     ) -> Result<(), WorkError> {
-        let folder = self.tree_folder(journal.issue.number);
         let mut valid = still_valid(&journal.runs, &artifacts.hashes());
-        if !AgentRepo::is_at(&folder) {
+        if !AgentRepo::is_at(&self.tree_folder()) {
             valid = self.valid_without_tree(journal, valid).await?;
         }
         if valid == journal.runs.len() {
@@ -71,8 +94,8 @@ impl Work {
         }
         journal.runs.truncate(valid);
         match journal.last(Phase::Do) {
-            None => AgentRepo::discard(&folder)?,
-            Some(_) => AgentRepo::forget_sessions(&folder, valid)?,
+            None => self.discard_tree()?,
+            Some(_) => self.forget_sessions(valid)?,
         }
         journal.concluded = None;
         save(artifacts, journal)
@@ -98,6 +121,7 @@ impl Work {
             // The base was rewritten.
             journal.base_commit = base;
             journal.start_commit.clear();
+            journal.merged.clear();
             return Ok(0);
         }
         let first_change = past.iter().position(|(phase, _)| *phase == Phase::Do);

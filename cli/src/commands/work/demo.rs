@@ -73,6 +73,7 @@ async fn play(config: &Config) -> Result<u8, Error> {
         program: program()?,
         variables: seen,
         arguments: vec!["--setting-sources=".to_owned()],
+        grants: Vec::new(),
         is_confined: true,
     };
     let can_be_confined = agents

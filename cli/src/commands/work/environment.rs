@@ -18,11 +18,15 @@ const KEYS: [&str; 6] = [
     "OLLAMA_API_KEY",
 ];
 /// Tokens of the hub; never passed to a phase, whatever the settings say.
-pub const TOKENS: [&str; 4] = [
+const TOKENS: [&str; 8] = [
     "GH_TOKEN",
     "GITHUB_TOKEN",
     "GH_ENTERPRISE_TOKEN",
     "GITHUB_ENTERPRISE_TOKEN",
+    "GITLAB_TOKEN",
+    "CI_JOB_TOKEN",
+    "FORGEJO_TOKEN",
+    "GITEA_TOKEN",
 ];
 
 pub fn all(environment: &Environment) -> Vec<(String, String)> {

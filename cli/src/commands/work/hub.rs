@@ -1,4 +1,6 @@
-//! The source of issues and pull requests: GitHub, or a folder.
+//! The source of issues and pull requests: GitHub, GitLab, Forgejo, or a folder.
+
+mod place;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,17 +9,22 @@ use ah_config::Error;
 use ah_conversation::{Content, Environment};
 use ah_process::{Command, Keep};
 use ah_work::folder::FolderHub;
-use ah_work::git::Git;
-use ah_work::github::{self, GitHub};
+use ah_work::forgejo::Forgejo;
+use ah_work::git::{Git, host_of};
+use ah_work::github::GitHub;
+use ah_work::gitlab::GitLab;
 use ah_work::hub::Hub;
+use ah_work::rest::{Access, Patience};
+use ah_work::settings::{HubKind, WorkSettings};
 
-use super::environment::{TOKENS, all};
+use super::environment::all;
 use crate::args::work::WorkOptions;
 use crate::commands::doctor::find;
+use place::Place;
 
 /// Variable with the token that is lent to git.
 const LENT: &str = "AH_WORK_TOKEN";
-/// Git's command for a login that it does not have.
+/// Git's command for a login that it does not have. The hubs look at the password alone.
 const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=x-access-token\\npassword=%s\\n' \"$AH_WORK_TOKEN\"; }; f";
 
 /// Returns the hub, and the variables that lend its token to git, for the hub's own server.
@@ -26,45 +33,56 @@ pub async fn hub(
     environment: &Environment,
     main: &Git,
     repository: &str,
+    settings: &WorkSettings,
 ) -> Result<(Box<dyn Hub>, Vec<(String, String)>), Error> {
-    match &wanted.hub {
-        Some(folder) => {
-            let head = main
-                .run(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"])
-                .await;
-            let head = head
-                .ok()
-                .and_then(|head| Some(head.strip_prefix("origin/")?.to_owned()));
-            let branch = head.unwrap_or_else(|| "main".to_owned());
-            Ok((Box::new(FolderHub::new(folder.clone(), branch)), Vec::new()))
-        }
-        None => {
-            let options = ah_http::Options::from_variables(|name| environment.get(name));
-            let base = environment.get("GITHUB_API_URL").unwrap_or(github::API);
-            let token = token(environment).await?;
-            let hub = GitHub::new(&options, base, repository, &token);
-            let hub =
-                hub.map_err(|error| Error::failure(error.to_string()).maybe_hint(error.hint))?;
-            Ok((Box::new(hub), lent(environment, base, &token)))
-        }
+    if let Some(folder) = &wanted.hub {
+        let head = main
+            .run(&["symbolic-ref", "--short", "refs/remotes/origin/HEAD"])
+            .await;
+        let head = head
+            .ok()
+            .and_then(|head| Some(head.strip_prefix("origin/")?.to_owned()));
+        let branch = head.unwrap_or_else(|| "main".to_owned());
+        return Ok((Box::new(FolderHub::new(folder.clone(), branch)), Vec::new()));
     }
+    let address = main.run(&["remote", "get-url", "origin"]).await;
+    let host = address.ok().and_then(|address| host_of(&address));
+    let variable = |name: &str| environment.get(name).map(str::to_owned);
+    let place = Place::of(settings.hub.as_ref(), variable, host.as_deref())?;
+    let token = token(environment, &place).await?;
+    let lent = lent(environment, &place.server, &token);
+    let access = Access {
+        api: place.api,
+        repository: repository.to_owned(),
+        token,
+    };
+    let options = ah_http::Options::from_variables(|name| environment.get(name));
+    let longest = Duration::from_secs(settings.hub_wait());
+    let patience = Patience::new(longest, |time| {
+        ah_terminal::warn(&format!(
+            "the hub's limit of requests is reached: waiting {} s",
+            time.as_secs()
+        ));
+    });
+    let hub: Result<Box<dyn Hub>, _> = match place.kind {
+        HubKind::GitHub => GitHub::new(&options, access, patience).map(|hub| Box::new(hub) as _),
+        HubKind::GitLab => GitLab::new(&options, access, patience).map(|hub| Box::new(hub) as _),
+        HubKind::Forgejo => Forgejo::new(&options, access, patience).map(|hub| Box::new(hub) as _),
+    };
+    let hub = hub.map_err(|error| Error::failure(error.to_string()).maybe_hint(error.hint))?;
+    Ok((hub, lent))
 }
 
 /// Returns the variables that lend the token to git. Git asks for it only if the server wants a login and no helper of
 /// the user has one.
-fn lent(environment: &Environment, api: &str, token: &str) -> Vec<(String, String)> {
-    let server = environment.get("GITHUB_SERVER_URL").map(str::to_owned);
-    let server = server.unwrap_or_else(|| match api.trim_end_matches('/') {
-        github::API => "https://github.com".to_owned(),
-        other => other.trim_end_matches("/api/v3").to_owned(),
-    });
+fn lent(environment: &Environment, server: &str, token: &str) -> Vec<(String, String)> {
     let count = environment.get("GIT_CONFIG_COUNT");
     let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
     let pairs = [
         ("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string()),
         (
             format!("GIT_CONFIG_KEY_{count}"),
-            format!("credential.{}.helper", server.trim_end_matches('/')),
+            format!("credential.{server}.helper"),
         ),
         (format!("GIT_CONFIG_VALUE_{count}"), HELPER.to_owned()),
         (LENT.to_owned(), token.to_owned()),
@@ -72,20 +90,31 @@ fn lent(environment: &Environment, api: &str, token: &str) -> Vec<(String, Strin
     pairs.to_vec()
 }
 
-/// Returns the token: of a variable, else that of the program `gh`.
-async fn token(environment: &Environment) -> Result<String, Error> {
-    let named = TOKENS[..2].iter().find_map(|name| environment.get(name));
-    if let Some(token) = named {
+/// Returns the token: of a variable, else for GitHub that of the program `gh`.
+async fn token(environment: &Environment, place: &Place) -> Result<String, Error> {
+    let named = place.tokens().iter();
+    if let Some(token) = named.copied().find_map(|name| environment.get(name)) {
         return Ok(token.trim().to_owned());
     }
     let none = || {
-        Error::failure("no token for GitHub")
-            .hint("set GH_TOKEN, or log in with `gh auth login`; `--hub DIR` needs none")
+        let name = place.name();
+        Error::failure(format!("no token for {name}")).hint(match place.kind {
+            HubKind::GitHub => {
+                "set GH_TOKEN, or log in with `gh auth login`; `--hub DIR` needs none".to_owned()
+            }
+            _ => format!("set {}; `--hub DIR` needs none", place.tokens()[0]),
+        })
     };
+    if place.kind != HubKind::GitHub {
+        return Err(none());
+    }
     let program = find(environment, "gh").ok_or_else(none)?;
+    let host = place.server.split("://").last().unwrap_or_default();
     let command = Command {
         program,
-        arguments: ["auth", "token"].map(Into::into).to_vec(),
+        arguments: ["auth", "token", "--hostname", host]
+            .map(Into::into)
+            .to_vec(),
         cwd: environment.cwd().to_owned(),
         environment: all(environment),
         stdin: Vec::new(),
@@ -102,5 +131,55 @@ async fn token(environment: &Environment) -> Result<String, Error> {
             is_token.then_some(said).ok_or_else(none)
         }
         _ => Err(none()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// Asks git for the login at this address.
+    fn login(variables: &[(String, String)], address: &str) -> Option<String> {
+        let mut git = Command::new("git")
+            .args(["credential", "fill"])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH")?)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .envs(variables.iter().cloned())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut pipe = git.stdin.take()?;
+        pipe.write_all(format!("url={address}\n\n").as_bytes())
+            .ok()?;
+        drop(pipe);
+        let said = String::from_utf8(git.wait_with_output().ok()?.stdout).ok()?;
+        let password = said.lines().find_map(|line| line.strip_prefix("password="));
+        password.map(str::to_owned)
+    }
+
+    #[test]
+    fn the_token_is_lent_to_the_hub_and_to_nobody_else() {
+        let environment = Environment::new(Vec::new(), "/".into());
+        let lent = lent(&environment, "https://git.example", "token-of-a-test");
+        for (address, expected) in [
+            ("https://git.example/o/n.git", true),
+            ("https://git.example/x/other.git", true),
+            ("http://git.example/o/n.git", false),
+            ("https://git.example:8443/o/n.git", false),
+            ("https://git.example.evil.example/o/n.git", false),
+            ("https://evil.example/git.example/n.git", false),
+            ("https://sub.git.example/o/n.git", false),
+        ] {
+            let password = login(&lent, address);
+            let expected = expected.then_some("token-of-a-test");
+            assert_eq!(password.as_deref(), expected, "{address}");
+        }
     }
 }

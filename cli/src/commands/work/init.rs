@@ -5,9 +5,10 @@ use std::path::Path;
 
 use ah_work::issue::LABELS;
 use ah_work::run::Work;
-use ah_work::settings::SetupSettings;
+use ah_work::setup::proposal::{Proposal, proposed};
 
 use ah_config::Error;
+use ah_terminal::line::preview;
 
 /// The workflow that works on issues every three hours.
 pub const WORKFLOW: &str = include_str!("../../sys/work.yml");
@@ -43,11 +44,27 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
 
 /// Proposes the setup that the project needs, unless there is one.
 fn propose(work: &Work) {
-    let setup = SetupSettings::proposed(|name| work.top.join(name).exists());
-    if work.settings.setup.is_empty() && !setup.is_empty() {
-        let settings = serde_json::json!({ "work": { "setup": setup } });
+    let Proposal {
+        setup,
+        source,
+        left_out,
+    } = proposed(|name| fs::read_to_string(work.top.join(name)).ok());
+    if !work.settings.setup.is_empty() || setup.is_empty() {
+        return;
+    }
+    let settings = serde_json::json!({ "work": { "setup": setup } });
+    let from = match source.as_str() {
+        "" => String::new(),
+        file => format!(", as `{file}` says"),
+    };
+    ah_terminal::note(&format!(
+        "The agents have no network. To give them what the project depends on{from}, add to your settings, or to those of a trusted project:\n{settings:#}"
+    ));
+    if !left_out.is_empty() {
+        let lines: Vec<_> = left_out.iter().map(|line| preview(line, 100)).collect();
         ah_terminal::note(&format!(
-            "The agents have no network. To give them what the project depends on, add to your settings, or to those of a trusted project:\n{settings:#}"
+            "Left out, since the sandbox cannot run it: {}",
+            lines.join("; ")
         ));
     }
 }

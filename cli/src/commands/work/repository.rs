@@ -61,7 +61,6 @@ impl Repository {
         let environment = &config.environment;
         let main = self.main(environment);
         let repository = self.repository(&main, wanted).await?;
-        let (hub, lent) = hub(wanted, &config.environment, &main, &repository).await?;
         let name = self.top.file_name().unwrap_or_default().to_string_lossy();
         let id = artifact::hash(self.top.as_os_str().as_encoded_bytes());
         let trees = state_folder(environment)?.join(format!("work/{name}-{}", &id[..8]));
@@ -73,6 +72,7 @@ impl Repository {
         settings.max_prs = wanted.max_prs.or(settings.max_prs);
         settings.converge = wanted.converge.or(settings.converge);
         refuse_trust(config, &trees)?;
+        let (hub, lent) = hub(wanted, &config.environment, &main, &repository, &settings).await?;
         Ok(Work {
             top: self.top.clone(),
             agent_repos: trees,
@@ -115,6 +115,7 @@ impl Repository {
             program: program()?,
             variables: variables(config, main).await,
             arguments: words,
+            grants: grants(config),
             is_confined: !wanted.no_sandbox,
         })
     }
@@ -144,11 +145,20 @@ impl Repository {
             (Some(name), _) => Ok(name),
             (None, Some(_)) => Ok("local".to_owned()),
             (None, None) => Err(
-                Error::failure("the remote `origin` is not a GitHub repository")
+                Error::failure("the remote `origin` is not a repository of a hub")
                     .hint("`-r OWNER/NAME` does"),
             ),
         }
     }
+}
+
+/// Returns the options with what the settings let commands use in the sandbox.
+fn grants(config: &Config) -> Vec<String> {
+    let paths = config.sandbox.unveil.iter();
+    let paths = paths.map(|grant| format!("--unveil={}", grant.value));
+    let variables = config.sandbox.env.iter();
+    let variables = variables.map(|name| format!("--env={}", name.value));
+    paths.chain(variables).collect()
 }
 
 /// Returns the options with the hosts that the agents may reach: those of `work`, and no others.

@@ -191,7 +191,9 @@ fn a_limit_that_lasts_is_said_and_the_work_goes_on_later() {
     });
     let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
     let server = Server::new(turns.concat());
-    let ended = site.on(&github, &server, []).run().expect(1);
+    let settings = r#"{"work": {"hubWait": 1800}}"#;
+    let words = ["--settings", settings];
+    let ended = site.on(&github, &server, words).run().expect(1);
     assert!(
         ended.stderr.contains("hint: rate limit exceeded"),
         "{}",

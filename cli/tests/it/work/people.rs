@@ -1,10 +1,12 @@
 //! What people did stays: their commits on a branch, issues that they closed, issues whose pull request is missing.
 
-use ah_testkit::script::says;
+use ah_provider::script::format::Turn;
+use ah_testkit::github::GitHub;
+use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
-use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
+use super::site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans, writes};
 
 /// A person commits to `work/7` of the remote, a file of their own.
 pub fn commit_of_a_person(site: &Site, from: &str) {
@@ -18,10 +20,11 @@ fn commit_of(site: &Site, from: &str, file: &str) {
     let home = site.world.home();
     site.git(&home, &["clone", "-q", remote.to_str().unwrap(), &path]);
     site.git(&clone, &["checkout", "-q", "-B", "work/7", from]);
-    std::fs::write(clone.join(file), "seen\n").unwrap();
+    std::fs::write(clone.join(file), format!("seen on {from}\n")).unwrap();
     site.git(&clone, &["add", file]);
     site.git(&clone, &["commit", "-q", "-m", "a person's fix"]);
-    site.git(&clone, &["push", "-q", "origin", "work/7"]);
+    let pushes = ["push", "-q", "origin", "HEAD:refs/heads/work/7"];
+    site.git(&clone, &pushes);
 }
 
 #[test]
@@ -121,24 +124,119 @@ fn a_commit_that_conflicts_is_not_overwritten() {
     );
 }
 
-#[test]
-fn a_branch_that_conflicts_with_its_base_is_said() {
-    let Some(site) = Site::new() else { return };
-    let github = site.github();
+/// The base changes what the agent has changed, and a workflow, after the first two phases of an issue.
+fn conflict(site: &Site, github: &GitHub, server: &Server) {
+    let project = site.world.project();
+    let push = |subject: &str| {
+        site.git(&project, &["add", "greet.sh", ".github"]);
+        site.git(&project, &["commit", "-qm", subject]);
+        site.git(&project, &["push", "-q", "origin", "main"]);
+    };
+    site.world
+        .write(".github/workflows/ci.yml", "on: pull_request\n");
+    push("ci: runs");
     github.open(7, "Greet in Latin", "", &["todo"]);
-    let turns = [plans(), does("salve", "greet: speaks Latin"), checks(PASS)];
-    let server = Server::new(turns.concat());
     for phase in ["plan", "do"] {
-        site.on(&github, &server, [phase]).run().expect(0);
+        site.on(github, server, [phase]).run().expect(0);
     }
     site.world.write("greet.sh", "echo hi\n");
-    let project = site.world.project();
-    site.git(&project, &["commit", "-qam", "greet: shorter"]);
-    site.git(&project, &["push", "-q", "origin", "main"]);
-    site.on(&github, &server, []).run().expect(0);
-    let comments = github.issue(7).comments.join("\n");
-    let told = "- push: conflicts with `main`: greet.sh";
-    assert!(comments.contains(told), "{comments}");
+    site.world.write(".github/workflows/ci.yml", "on: push\n");
+    push("greet: shorter");
+}
+
+/// The merging agent runs this command and says what it did.
+pub fn merges(command: &str) -> Vec<Turn> {
+    let mut turns = vec![uses("bash", json!({"command": command}))];
+    turns.extend(writes("o/work/merge/merge.md", "## Status\nsuccess\n"));
+    turns
+}
+
+#[test]
+fn a_conflict_with_the_base_is_resolved_by_an_agent() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    let resolve = "git merge --no-ff origin/main; echo 'echo salve, hi' > greet.sh && \
+        git add greet.sh && git commit -q --no-edit";
+    let turns = [
+        plans(),
+        does("salve", "greet: speaks Latin"),
+        merges(resolve),
+        checks(PASS),
+    ];
+    let server = Server::new(turns.concat());
+    conflict(&site, &github, &server);
+    let ended = site.on(&github, &server, []).run().expect(0);
+    insta::assert_snapshot!(ended.stderr, @r"
+    Continuing with #7: Greet in Latin
+    push ...
+    push: conflicts (conflicts with `main`: greet.sh)
+    merge ...
+    merge: done
+    push ...
+    push: done
+    check ...
+    check: pass
+    act ...
+    act: done
+    success: see o/work/ for details
+    ");
+    let remote = site.remote();
+    let show = |what: &str| site.git(&remote, &["show", what]);
+    assert_eq!(show("work/7:greet.sh"), "echo salve, hi");
+    assert_eq!(show("work/7:.github/workflows/ci.yml"), "on: push");
+    let behind = ["log", "--format=%s", "main", "--not", "work/7"];
+    assert_eq!(site.git(&remote, &behind), "");
+    // The review sees what the agents did, and not what the base did.
+    let asked = server.requests();
+    let told = asked.iter().any(|request| {
+        let body = request.body.to_string();
+        body.contains("Merge this commit, the newest of `origin/main`")
+    });
+    assert!(told);
+}
+
+#[test]
+fn a_conflict_that_is_not_resolved_is_said() {
+    for leave in [
+        "git merge -q origin/main || true",
+        "git merge -q origin/main; git add greet.sh && git commit -q --no-edit",
+    ] {
+        let Some(site) = Site::new() else { return };
+        let github = site.github();
+        let turns = [
+            plans(),
+            does("salve", "greet: speaks Latin"),
+            merges(leave),
+            checks(PASS),
+        ];
+        let server = Server::new(turns.concat());
+        conflict(&site, &github, &server);
+        site.on(&github, &server, []).run().expect(0);
+        let comments = github.issue(7).comments.join("\n");
+        let told = "- push: conflicts with `main`: greet.sh";
+        assert!(comments.contains(told), "{comments}");
+        assert!(comments.contains("merge failed"), "{comments}");
+        let log = site.git(&site.remote(), &["log", "--format=%s", "work/7"]);
+        assert_eq!(log, "greet: speaks Latin\nci: runs\ngreet: the first words");
+    }
+}
+
+#[test]
+fn a_merge_changes_nothing_that_runs_elsewhere() {
+    let Some(site) = Site::new() else { return };
+    let github = site.github();
+    let resolve = "git merge -q origin/main; echo 'echo salve' > greet.sh && \
+        rm .github/workflows/ci.yml && git add -A . && git commit -q --no-edit";
+    let turns = [
+        plans(),
+        does("salve", "greet: speaks Latin"),
+        merges(resolve),
+    ];
+    let server = Server::new(turns.concat());
+    conflict(&site, &github, &server);
+    let ended = site.on(&github, &server, []).run().expect(1);
+    let told = "not pushed: it changes `.github/workflows/ci.yml`";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
 }
 
 #[test]

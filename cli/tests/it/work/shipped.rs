@@ -26,6 +26,7 @@ fn the_words_of_the_phases_are_those_that_are_promised() {
         ("do", "Changes, Commit, Status, Notes"),
         ("check", "Plan compliance, Validation, Issues, Verdict"),
         ("fix", "Changes, Commit, Status, Notes"),
+        ("merge", "Conflicts, Validation, Status"),
         ("pr", "URL, Conflicts, Checks, Notes"),
     ] {
         let skill = world.text(&format!("out/skills/{phase}.md"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ah_provider::script::format::Turn;
-use ah_testkit::github::{GitHub, REPOSITORY, TOKEN};
+use ah_testkit::github::{Dialect, GitHub, REPOSITORY, TOKEN};
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -90,6 +90,11 @@ impl Site {
             .argument(self.hub())
     }
 
+    /// A fake hub with the remote's branches.
+    pub fn speaking(&self, dialect: Dialect) -> GitHub {
+        GitHub::speaking(dialect, &self.remote())
+    }
+
     /// A fake GitHub with the remote's branches.
     pub fn github(&self) -> GitHub {
         GitHub::new(&self.remote())
@@ -103,10 +108,15 @@ impl Site {
         words: impl IntoIterator<Item = &'a str>,
     ) -> Ah {
         let words = ["work", "-r", REPOSITORY].into_iter().chain(words);
+        let (api, token) = match github.dialect() {
+            Dialect::GitHub => ("GITHUB_API_URL", "GH_TOKEN"),
+            Dialect::Forgejo => ("GITHUB_API_URL", "FORGEJO_TOKEN"),
+            Dialect::GitLab => ("CI_API_V4_URL", "GITLAB_TOKEN"),
+        };
         self.world
             .asking(server, words)
-            .env("GITHUB_API_URL", github.url())
-            .env("GH_TOKEN", TOKEN)
+            .env(api, github.url())
+            .env(token, TOKEN)
     }
 
     /// A file that `ah work` left behind, such as `plan/plan.md`.

@@ -1,8 +1,8 @@
-//! Decides whether and when a failed request is retried, according to GitHub's rate limits. Pure.
+//! Decides whether and when a failed request is retried, according to the rate limits of the hub. Pure.
 
 use std::time::Duration;
 
-/// Longest wait, in seconds.
+/// Longest wait after a fault, in seconds.
 const LONGEST: u64 = 60;
 
 /// Status and rate limit of a response.
@@ -47,8 +47,14 @@ pub(super) enum RetryDecision {
     GiveUp,
 }
 
-/// Decides about a retry after attempt number `attempt`, counted from 0, with at most `retries` retries.
-pub(super) fn decide(limits: &RateLimit, attempt: u32, retries: u32) -> RetryDecision {
+/// Decides about a retry after attempt number `attempt`, counted from 0, with at most `retries` retries. A limit is waited
+/// for as long as `patience`, and a fault not so long.
+pub(super) fn decide(
+    limits: &RateLimit,
+    attempt: u32,
+    retries: u32,
+    patience: Duration,
+) -> RetryDecision {
     let is_transient = matches!(limits.status, None | Some(408 | 500 | 502 | 503 | 504));
     if !is_transient && !limits.is_refused() {
         return RetryDecision::GiveUp;
@@ -60,7 +66,12 @@ pub(super) fn decide(limits: &RateLimit, attempt: u32, retries: u32) -> RetryDec
         _ => backoff,
     };
     let time = Duration::from_secs(seconds);
-    match (attempt < retries, seconds <= LONGEST) {
+    let longest = if limits.is_refused() {
+        patience
+    } else {
+        Duration::from_secs(LONGEST)
+    };
+    match (attempt < retries, time <= longest) {
         (true, true) => RetryDecision::Wait(time),
         (_, false) => RetryDecision::TooLong(time),
         (false, true) => RetryDecision::GiveUp,
@@ -78,10 +89,13 @@ mod tests {
             (Some(403), None, Some(4999), Some(10), 0, "give up"),
             (Some(403), Some(5), None, None, 0, "5"),
             (Some(403), None, Some(0), Some(10), 0, "11"),
-            (Some(403), None, Some(0), Some(1800), 0, "too long"),
+            (Some(403), None, Some(0), Some(1800), 0, "1801"),
+            (Some(403), None, Some(0), Some(3600), 0, "too long"),
             (Some(429), None, None, None, 0, "1"),
             (Some(429), Some(0), None, None, 2, "0"),
-            (Some(429), Some(61), None, None, 0, "too long"),
+            (Some(429), Some(61), None, None, 0, "61"),
+            (Some(429), Some(3601), None, None, 0, "too long"),
+            (Some(503), Some(61), None, None, 0, "too long"),
             (Some(502), None, Some(4999), Some(10), 1, "2"),
             (Some(503), None, None, None, 3, "give up"),
             (None, None, None, None, 2, "4"),
@@ -94,7 +108,7 @@ mod tests {
                 remaining,
                 reset_in,
             };
-            let verdict = match decide(&limits, attempt, 3) {
+            let verdict = match decide(&limits, attempt, 3, Duration::from_secs(3600)) {
                 RetryDecision::Wait(time) => time.as_secs().to_string(),
                 RetryDecision::TooLong(_) => "too long".to_owned(),
                 RetryDecision::GiveUp => "give up".to_owned(),
