@@ -5,6 +5,7 @@ mod at_hand;
 mod installed;
 mod outside;
 mod real;
+mod serve;
 mod sign_in;
 
 use ah_provider::script::format::Turn;

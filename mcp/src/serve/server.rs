@@ -253,7 +253,9 @@ impl ServerHandler for AgentServer {
                 let message = tools::text(&arguments, "message")?;
                 let steered = self.runner.steer(&session, &message);
                 return Ok(match steered {
-                    Ok(()) => said("queued").into(),
+                    Ok(()) => {
+                        said("queued: it is told before the next step, or with the next run").into()
+                    }
                     Err(reason) => failed(reason).into(),
                 });
             }
