@@ -23,5 +23,5 @@ pub use needs::Needs;
 pub use options::{Asked, Confined, Granted, Options};
 pub use remote::RemoteServers;
 #[cfg(feature = "client")]
-pub use remote::{SignIn, SignInPlace, SignedIn};
+pub use remote::{SignIn, SignInPlace, SignedIn, SignedOut};
 pub use sdk::{SdkHost, SdkPipe};

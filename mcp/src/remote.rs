@@ -20,6 +20,7 @@ mod redirect;
 mod resources;
 mod result;
 mod revision;
+mod revoke;
 mod rounds;
 mod sdk_messages;
 mod server;
@@ -31,4 +32,4 @@ mod task;
 mod tool;
 
 pub use servers::RemoteServers;
-pub use sign_in::{SignIn, SignInPlace, SignedIn};
+pub use sign_in::{SignIn, SignInPlace, SignedIn, SignedOut};

@@ -1,6 +1,5 @@
 //! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
-use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -84,6 +83,8 @@ pub(crate) struct Server {
     cell: Option<Arc<ServerCell>>,
     state: watch::Sender<LinkState>,
     offer: Mutex<Offer>,
+    /// Its prompts; `None` until they were asked for.
+    prompts: watch::Sender<Option<Vec<ServerPrompt>>>,
     /// Whether its tools are hidden from the model.
     is_off: AtomicBool,
 }
@@ -96,7 +97,6 @@ struct Offer {
     software: Option<Software>,
     instructions: String,
     has_resources: bool,
-    prompts: Vec<ServerPrompt>,
 }
 
 /// Waits until each server is connected or has failed.
@@ -145,6 +145,7 @@ impl Server {
             beginning: Mutex::new(None),
             state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
+            prompts: watch::Sender::new(None),
             is_off: AtomicBool::new(false),
         }
     }
@@ -166,6 +167,7 @@ impl Server {
     /// Marks the server as failed and withdraws its tools.
     pub(crate) fn give_up(&self, error: ServerError, shared: &Shared) {
         *self.offer() = Offer::default();
+        self.prompts.send_replace(None);
         self.state.send_replace(LinkState::Failed(error));
         shared.mark_changed();
     }
@@ -196,7 +198,15 @@ impl Server {
     }
 
     pub(crate) fn prompts(&self) -> Vec<ServerPrompt> {
-        self.offer().prompts.clone()
+        self.prompts.borrow().clone().unwrap_or_default()
+    }
+
+    /// Waits until its prompts are known, or it is not connected.
+    pub(crate) async fn prompts_known(&self) {
+        if self.link().settled().await.is_ok() {
+            // The sender is here.
+            let _ = self.prompts.subscribe().wait_for(Option::is_some).await;
+        }
     }
 
     pub(crate) fn tools(&self) -> Vec<Arc<RemoteTool>> {
@@ -276,8 +286,6 @@ impl Server {
         check_version(peer.peer_info().as_deref())?;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
         self.publish(peer.peer_info().as_deref(), listing, shared);
-        let prompts = prompts::list(peer, &self.name, PROMPTS_PATIENCE).await;
-        self.offer().prompts = prompts;
         self.state
             .send_replace(LinkState::Connected(ConnectedServer {
                 peer: peer.clone(),
@@ -314,12 +322,22 @@ impl Server {
         tokio::pin!(closed);
         let listening = revision::listen(&peer, &notifications);
         tokio::pin!(listening);
+        // Tools count for the first request; prompts are for people, who can wait for them.
+        let prompts = prompts::list(&peer, &self.name, PROMPTS_PATIENCE);
+        tokio::pin!(prompts);
+        let mut has_prompts = false;
         let mut earliest = Instant::now();
         loop {
             tokio::select! {
                 _ = &mut closed => {
                     self.set_connecting();
                     return exit.cause().await;
+                }
+                listed = &mut prompts, if !has_prompts => {
+                    has_prompts = true;
+                    self.prompts.send_replace(Some(listed));
+                    shared.mark_changed();
+                    continue;
                 }
                 () = &mut listening => {}
                 () = change(&notifications.tools_changed, earliest) => {}
@@ -359,9 +377,7 @@ impl Server {
                     cell: self.cell.clone(),
                 })
             });
-            let prompts = mem::take(&mut offer.prompts);
             *offer = Offer {
-                prompts,
                 tools: tools.collect(),
                 listing,
                 software,

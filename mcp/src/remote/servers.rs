@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ah_conversation::{ServerPrompt, ServerStatus, Servers, ServersChange, Tool};
+use ah_conversation::{Completion, ServerPrompt, ServerStatus, Servers, ServersChange, Tool};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -20,6 +20,9 @@ use crate::remote::overview::{PendingTool, ServersTool};
 use crate::remote::prompts;
 use crate::remote::resources::{self, Resources, resource_tools};
 use crate::remote::server::{Server, Shared, settled, supervise};
+
+/// Time for the values of an argument: somebody is typing.
+const COMPLETION_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The servers of a session. Dropping it ends them.
 pub struct RemoteServers {
@@ -340,6 +343,24 @@ impl Servers for RemoteServers {
         let servers = self.all();
         let prompts = servers.iter().filter(|server| server.is_on());
         prompts.flat_map(|server| server.prompts()).collect()
+    }
+
+    async fn prompts_known(&self, patience: Duration) {
+        let servers = self.all();
+        let all = servers.iter().filter(|server| server.is_on());
+        let known = futures_util::future::join_all(all.map(|server| server.prompts_known()));
+        // Those of a server that is late come with the next list.
+        let _ = tokio::time::timeout(patience, known).await;
+    }
+
+    async fn complete(&self, wish: &Completion) -> Vec<String> {
+        let Ok(server) = self.one(&wish.server) else {
+            return Vec::new();
+        };
+        match server.link().connected().await {
+            Ok(server) => prompts::complete(&server.peer, wish, COMPLETION_PATIENCE).await,
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn prompt(

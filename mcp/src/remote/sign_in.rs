@@ -20,8 +20,9 @@ use crate::config::{Address, SignInSettings};
 use crate::remote::credentials::{Credentials, Entry};
 use crate::remote::name::clean_line;
 use crate::remote::oauth;
-use crate::remote::redirect::{Redirect, code, value};
+use crate::remote::redirect::{Redirect, code, is_safe, value};
 use crate::remote::revision::Beginning;
+use crate::remote::revoke::{Ended, revoke};
 
 /// Time for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,6 +63,15 @@ pub struct SignedIn {
     pub is_renewed: bool,
 }
 
+/// End of a sign-in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedOut {
+    /// Whether there was one.
+    pub was_there: bool,
+    /// Why its tokens are still valid, if they may be.
+    pub left: Option<String>,
+}
+
 impl SignInPlace {
     /// Returns what is known of the user's sign-in; `None` without one.
     ///
@@ -73,13 +83,28 @@ impl SignInPlace {
         Ok(entry.and_then(|entry| SignedIn::of(&entry)))
     }
 
-    /// Forgets the user's sign-in; returns whether there was one.
+    /// Forgets the user's sign-in and has its issuer end the tokens, if it can (RFC 7009).
     ///
     /// # Errors
     ///
     /// If the file cannot be read or written.
-    pub fn sign_out(&self) -> std::io::Result<bool> {
-        self.credentials().remove()
+    pub async fn sign_out(&self) -> std::io::Result<SignedOut> {
+        let credentials = self.credentials();
+        let entry = credentials.read()?;
+        // Nothing that the issuer says keeps them here.
+        let was_there = credentials.remove()?;
+        let revoked = match entry.and_then(Ended::of) {
+            Some(ended) => {
+                let revoked = revoke(&self.address, &self.http, &credentials, &ended);
+                timeout(PATIENCE, revoked).await
+            }
+            None => Ok(Ok(())),
+        };
+        let left = match revoked {
+            Ok(revoked) => revoked.err(),
+            Err(_) => Some("the issuer does not answer".to_owned()),
+        };
+        Ok(SignedOut { was_there, left })
     }
 
     fn credentials(&self) -> Credentials {
@@ -272,10 +297,7 @@ fn known_client(
 /// Returns the state in an address for the browser, if the browser may be sent there. Anything but a web page could start
 /// a program or run a script.
 fn checked(url: &str) -> Result<String, String> {
-    let parsed = Url::parse(url).ok().filter(|url| {
-        let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
-        url.scheme() == "https" || (url.scheme() == "http" && is_here)
-    });
+    let parsed = Url::parse(url).ok().filter(is_safe);
     parsed
         .and_then(|_| value(url, "state"))
         .ok_or_else(|| "the server's sign-in page is not at an https address".to_owned())

@@ -135,8 +135,8 @@ async fn a_sign_in_goes_from_the_refusal_to_calls_with_a_token() {
     let output = world.call("mcp__s__look", json!({})).await;
     assert_eq!(show(&output), "seen");
 
-    assert!(case.place().sign_out().unwrap());
-    assert!(!case.place().sign_out().unwrap());
+    assert!(case.place().sign_out().await.unwrap().was_there);
+    assert!(!case.place().sign_out().await.unwrap().was_there);
     assert_eq!(case.place().signed_in().unwrap(), None);
 }
 
@@ -301,24 +301,88 @@ async fn tokens_do_not_follow_to_another_issuer() {
     assert_eq!(case.place().signed_in().unwrap(), None);
 }
 
+/// What a server or an issuer says of itself, each with the words of the refusal: a sign-in that fails for another reason
+/// would prove nothing. Without the lie, the same sign-in begins.
 #[tokio::test]
 async fn descriptions_that_name_others_are_refused() {
-    for (key, value) in [
+    let bank = json!("https://bank.example");
+    for (key, value, expected) in [
         // An issuer that describes itself as another.
-        ("named", json!("https://bank.example")),
+        ("named", bank, "issuer mismatch"),
         // Metadata of another server's.
-        ("resource", json!("https://bank.example/mcp")),
+        ("resource", json!("https://bank.example/mcp"), "resource"),
         // What a browser must not be sent to.
-        ("authorize", json!("javascript:alert(1)//")),
-        ("authorize", json!("file:///etc/passwd")),
-        ("authorize", json!("http://attacker.example/authorize")),
+        (
+            "authorize",
+            json!("javascript:alert(1)//"),
+            "not at an https address",
+        ),
+        (
+            "authorize",
+            json!("file:///etc/passwd"),
+            "not at an https address",
+        ),
+        (
+            "authorize",
+            json!("http://attacker.example/authorize"),
+            "not at an https address",
+        ),
         // No proof that the code is ours.
-        ("challenges", json!(["plain"])),
+        ("challenges", json!(["plain"]), "S256"),
     ] {
         let case = Case::new();
         case.site.set(key, value.clone());
-        assert!(case.begin().await.is_err(), "{key}: {value}");
-        assert!(case.site.seen("/token").is_empty());
+        let refusal = case.begin().await.err().unwrap_or_default();
+        assert!(refusal.contains(expected), "{key} {value}: {refusal}");
+        // The browser was sent nowhere and nothing was exchanged or stored.
+        for path in ["/authorize", "/token"] {
+            assert!(case.site.seen(path).is_empty(), "{key} {value}: {path}");
+        }
+        assert!(!case.file().exists(), "{key} {value}");
+        case.site.set(key, Value::Null);
+        case.begin().await.unwrap();
+    }
+}
+
+/// A sign-out ends the tokens at their issuer, and nowhere else; whatever the issuer says, they are gone from here.
+#[tokio::test]
+async fn a_sign_out_ends_the_tokens_at_their_issuer() {
+    let case = Case::new();
+    case.sign_in().await;
+    let ended = case.place().sign_out().await.unwrap();
+    assert_eq!((ended.was_there, ended.left), (true, None));
+    let told = case.site.seen("/revoke");
+    let told: Vec<_> = told.iter().map(|request| &*request.body).collect();
+    assert_eq!(
+        told,
+        [
+            "token=refresh-1&token_type_hint=refresh_token&client_id=registered",
+            "token=token-1&token_type_hint=access_token&client_id=registered",
+        ]
+    );
+    let ended = case.place().sign_out().await.unwrap();
+    assert_eq!((ended.was_there, ended.left), (false, None));
+
+    let other = Site::start();
+    for (key, value, expected) in [
+        (
+            "revocation",
+            json!("http://attacker.example/revoke"),
+            "names no address",
+        ),
+        ("revocation", json!(7), "names no address"),
+        ("redirect /revoke", json!(other.url("/revoke")), "307"),
+        ("issuer", json!(other.url("")), "another issuer"),
+    ] {
+        let case = Case::new();
+        case.sign_in().await;
+        case.site.set(key, value.clone());
+        let ended = case.place().sign_out().await.unwrap();
+        let left = ended.left.unwrap_or_default();
+        assert!(left.contains(expected), "{key} {value}: {left}");
+        assert_eq!(case.stored(), Value::Null);
+        let posted = other.all().iter().any(|request| !request.body.is_empty());
+        assert!(!posted, "{key} {value}: {:?}", other.all());
     }
 }
 

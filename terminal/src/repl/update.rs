@@ -69,7 +69,8 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Background(report) => background(app, &report, now),
-        Input::Prompts(prompts) => return key::know_prompts(app, prompts),
+        Input::Prompts(prompts, servers) => return key::know_prompts(app, prompts, servers),
+        Input::Completions(before, items) => key::propose(app, &before, items),
         Input::Files(files) => {
             palette::add_files(app, &files);
             app.suggestions.files = Some(files);

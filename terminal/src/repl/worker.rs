@@ -199,7 +199,8 @@ impl SessionWorker {
         };
         let (version, prompts) = (servers.version(), servers.prompts());
         if std::mem::replace(&mut self.served, version) != version {
-            self.tell(Input::Prompts(prompts));
+            let names = servers.status().into_iter().map(|it| it.name).collect();
+            self.tell(Input::Prompts(prompts, names));
         }
     }
 
@@ -572,6 +573,7 @@ impl SessionWorker {
             config: self.factory.config.clone(),
             inputs: self.factory.link.inputs.clone(),
             models: self.factory.models.clone(),
+            servers: self.session.tools().servers().cloned(),
             tasks: self.session.tools().tasks(),
             run,
         }

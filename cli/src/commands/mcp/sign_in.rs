@@ -48,8 +48,16 @@ pub fn login(config: &Config, name: &str, scopes: &[String], is_closed: bool) ->
 
 /// Forgets a sign-in.
 pub fn logout(config: &Config, name: &str) -> Result<u8, Error> {
-    let was_there = place(config, name)?.sign_out();
-    let word = match was_there.map_err(|error| unusable(&error))? {
+    let place = place(config, name)?;
+    let ended = runtime()?.block_on(place.sign_out());
+    let ended = ended.map_err(|error| unusable(&error))?;
+    if let Some(reason) = &ended.left {
+        let reason = neutralise(reason);
+        ah_terminal::note(&format!(
+            "the tokens are gone from here, but not ended: {reason}"
+        ));
+    }
+    let word = match ended.was_there {
         true => "signed out of",
         false => "not signed in to",
     };

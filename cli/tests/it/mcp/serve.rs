@@ -161,7 +161,7 @@ fn colour() -> Turn {
 }
 
 fn writes() -> Turn {
-    uses("Write", json!({"file_path": "FILE", "content": "x"}))
+    uses("Bash", json!({"command": "echo x >out"}))
 }
 
 #[test]
@@ -178,10 +178,6 @@ fn the_user_of_a_client_is_asked_in_the_way_that_it_knows() {
         let world = World::new();
         let scenario = world.scenario("ask.json", [colour(), writes(), says("Done.")]);
         let path = world.project().join("out");
-        let text = world
-            .text("ask.json")
-            .replace("FILE", path.to_str().unwrap());
-        world.write("ask.json", text);
         let mut client = Client::new(&world, &scenario, is_new, &capabilities);
         let mut result = client.call("run", &json!({"prompt": "go"}));
         let told = &result["structuredContent"];
@@ -208,7 +204,7 @@ fn the_user_of_a_client_is_asked_in_the_way_that_it_knows() {
         let about_file = client
             .asked
             .iter()
-            .any(|it| it.to_string().contains("use Write"));
+            .any(|it| it.to_string().contains("use Bash"));
         assert_eq!(about_file, is_asked, "{what}: {:?}", client.asked);
         client.end();
         world.assert_nothing_runs();
@@ -218,7 +214,7 @@ fn the_user_of_a_client_is_asked_in_the_way_that_it_knows() {
 #[test]
 fn a_session_is_listed_continued_steered_and_stopped() {
     let world = World::new();
-    let scenario = world.scenario("two.json", [says("One."), says("Two."), hangs()]);
+    let scenario = world.scenario("two.json", [says("One."), says("Two."), hangs("I")]);
     let mut client = Client::new(&world, &scenario, false, &json!({}));
     let first = client.call("run", &json!({"prompt": "first words"}));
     let session = first["structuredContent"]["session"].clone();
