@@ -8,6 +8,7 @@
 mod config;
 mod home;
 mod import;
+mod key_store;
 mod needs;
 mod options;
 #[cfg_attr(not(feature = "client"), path = "absent.rs")]
@@ -19,6 +20,7 @@ pub mod serve;
 pub use config::{Address, Program, ServerConfig, ServerEntry, SignInSettings, Transport};
 pub use home::folder_name;
 pub use import::imported;
+pub use key_store::{CredentialPlace, KeyStore};
 pub use needs::Needs;
 pub use options::{Asked, Confined, Granted, Options};
 pub use remote::RemoteServers;

@@ -30,6 +30,8 @@ mod sse;
 mod stdio;
 mod task;
 mod tool;
+mod unfinished;
+mod vault;
 
 pub use servers::RemoteServers;
 pub use sign_in::{SignIn, SignInPlace, SignedIn, SignedOut};

@@ -2,6 +2,7 @@
 
 mod added;
 mod at_hand;
+mod fast;
 mod installed;
 mod outside;
 mod real;

@@ -1,5 +1,6 @@
 //! Tokens that a user no longer wants: their issuer is told to end them (RFC 7009).
 
+use http::StatusCode;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -36,12 +37,12 @@ impl Ended {
         })
     }
 
-    fn form(&self, token: &str, kind: &str) -> String {
+    fn form(&self, token: &str, kind: &str, secret: Option<&str>) -> String {
         let pairs = [
             ("token", Some(token)),
             ("token_type_hint", Some(kind)),
             ("client_id", Some(&*self.client_id)),
-            ("client_secret", self.client_secret.as_deref()),
+            ("client_secret", secret),
         ];
         let pairs = pairs
             .into_iter()
@@ -81,12 +82,19 @@ pub(crate) async fn revoke(
     let url = url.ok_or("the issuer names no address for it")?;
     let client = ah_http::client(http, url.as_str()).map_err(|error| error.to_string())?;
     for (token, kind) in &ended.tokens {
-        let request = client
-            .post(url.clone())
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(ended.form(token, kind));
-        let response = request.send().await;
-        let response = response.map_err(|error| clean_line(&error.to_string(), 300))?;
+        let send = async |secret| {
+            let request = client
+                .post(url.clone())
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(ended.form(token, kind, secret));
+            let response = request.send().await;
+            response.map_err(|error| clean_line(&error.to_string(), 300))
+        };
+        let mut response = send(ended.client_secret.as_deref()).await?;
+        // Issuers on the Python SDK want the field of clients that have no secret, too.
+        if response.status() == StatusCode::BAD_REQUEST && ended.client_secret.is_none() {
+            response = send(Some("")).await?;
+        }
         if !response.status().is_success() {
             return Err(format!("the issuer answers {}", response.status()));
         }

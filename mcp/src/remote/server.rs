@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ah_conversation::{ServerPrompt, ServerState, ServerStatus, Software};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
+use rmcp::service::ClientCacheConfig;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -263,7 +264,7 @@ impl Server {
             Ok(connection) => connection,
             Err(error) => {
                 if let ServerError::NeedsAuth { scope } = &error {
-                    self.note(scope.as_deref(), shared);
+                    self.note(scope.as_deref(), shared).await;
                 }
                 return (None, error);
             }
@@ -284,6 +285,10 @@ impl Server {
         *lock(&self.beginning) = Some(connection.beginning);
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
+        // What a server lets be kept is kept as long as it says, and no longer: the end of a resource is no reason to show
+        // what it was.
+        let cache = ClientCacheConfig::default().with_serve_stale_on_error(false);
+        peer.set_response_cache_config(cache).await;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
         self.publish(peer.peer_info().as_deref(), listing, shared);
         self.state
@@ -298,14 +303,14 @@ impl Server {
     }
 
     /// Notes the scopes that the server wants.
-    fn note(&self, scope: Option<&str>, shared: &Shared) {
-        let file = shared.options.credentials.as_deref();
+    async fn note(&self, scope: Option<&str>, shared: &Shared) {
+        let file = shared.options.credentials.as_ref();
         let credentials = match &self.config.transport {
             Transport::Http(address) | Transport::Sse(address) => oauth::credentials(address, file),
             Transport::Stdio(_) | Transport::Sdk => None,
         };
         if let Some(credentials) = credentials {
-            oauth::note(scope, &self.name, &credentials);
+            oauth::note(scope, &self.name, &credentials).await;
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::remote::overview::{PendingTool, ServersTool};
 use crate::remote::prompts;
 use crate::remote::resources::{self, Resources, resource_tools};
 use crate::remote::server::{Server, Shared, settled, supervise};
+use crate::remote::unfinished::{Record, TasksTool, noted};
 
 /// Time for the values of an argument: somebody is typing.
 const COMPLETION_PATIENCE: Duration = Duration::from_secs(3);
@@ -28,6 +30,8 @@ const COMPLETION_PATIENCE: Duration = Duration::from_secs(3);
 pub struct RemoteServers {
     servers: Mutex<BTreeMap<String, SupervisedServer>>,
     shared: Arc<Shared>,
+    /// Tasks that an earlier process has left, with their files.
+    unfinished: Vec<(PathBuf, Record)>,
 }
 
 /// A server and the task that supervises it.
@@ -76,7 +80,9 @@ fn is_same_connection(one: &ServerConfig, other: &ServerConfig) -> bool {
 impl RemoteServers {
     /// Starts all servers without waiting for them. Must be called within a runtime.
     pub fn start(servers: BTreeMap<String, ServerConfig>, options: Options) -> Self {
+        let folder = options.outputs.as_deref();
         let started = Self {
+            unfinished: folder.map(noted).unwrap_or_default(),
             servers: Mutex::default(),
             shared: Arc::new(Shared::new(options)),
         };
@@ -212,6 +218,8 @@ impl Servers for RemoteServers {
             let resources = Resources::new(servers.clone(), self.shared.clone());
             tools.extend(resource_tools(&resources, interface));
         }
+        let unfinished = TasksTool::new(&self.unfinished, servers.clone(), self.shared.clone());
+        tools.extend(unfinished.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         for server in servers.iter().filter(|server| server.is_on()) {
             tools.extend(server.tools().into_iter().map(|tool| tool as Arc<dyn Tool>));
         }

@@ -3,7 +3,6 @@
 //! The protocol is the SDK's (discovery, registration, PKCE, the check of the issuer). What is decided here: which name
 //! this program goes by, which scopes are asked for, and which addresses a browser is sent to.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -17,6 +16,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::config::{Address, SignInSettings};
+use crate::key_store::CredentialPlace;
 use crate::remote::credentials::{Credentials, Entry};
 use crate::remote::name::clean_line;
 use crate::remote::oauth;
@@ -42,8 +42,8 @@ pub struct SignIn {
 pub struct SignInPlace {
     /// The server.
     pub address: Address,
-    /// File of credentials.
-    pub file: PathBuf,
+    /// Where the credentials are.
+    pub kept: CredentialPlace,
     /// Options of connections.
     pub http: ah_http::Options,
 }
@@ -78,8 +78,8 @@ impl SignInPlace {
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn signed_in(&self) -> std::io::Result<Option<SignedIn>> {
-        let entry = self.credentials().read()?;
+    pub async fn signed_in(&self) -> std::io::Result<Option<SignedIn>> {
+        let entry = self.credentials().read().await?;
         Ok(entry.and_then(|entry| SignedIn::of(&entry)))
     }
 
@@ -90,9 +90,9 @@ impl SignInPlace {
     /// If the file cannot be read or written.
     pub async fn sign_out(&self) -> std::io::Result<SignedOut> {
         let credentials = self.credentials();
-        let entry = credentials.read()?;
+        let entry = credentials.read().await?;
         // Nothing that the issuer says keeps them here.
-        let was_there = credentials.remove()?;
+        let was_there = credentials.remove().await?;
         let revoked = match entry.and_then(Ended::of) {
             Some(ended) => {
                 let revoked = revoke(&self.address, &self.http, &credentials, &ended);
@@ -108,7 +108,7 @@ impl SignInPlace {
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials::new(&self.file, &self.address.url)
+        Credentials::new(&self.kept, &self.address.url)
     }
 
     /// Begins a sign-in with the scopes that the server wants, or with `scopes` if there are any. What was granted before
@@ -119,8 +119,9 @@ impl SignInPlace {
     /// If the server or its issuer cannot be reached, offers no sign-in, or says something that is not allowed.
     pub async fn begin(&self, scopes: &[String]) -> Result<SignIn, String> {
         let credentials = self.credentials();
-        let before = { credentials.read() }
-            .map_err(|error| format!("cannot read `{}`: {error}", self.file.display()))?;
+        let before = credentials.read().await;
+        let before = before
+            .map_err(|error| format!("cannot read `{}`: {error}", self.kept.file.display()))?;
         let challenge = self.challenge().await?;
         let mut manager = { oauth::manager(&self.address, &self.http, &credentials).await }
             .map_err(|error| error.to_string())?;
@@ -228,8 +229,9 @@ impl SignIn {
             entry.client_secret.clone_from(&self.client.client_secret);
             entry.wanted.clear();
         });
+        let stored = stored.await;
         stored.map_err(|error| format!("cannot store the credentials: {error}"))?;
-        let entry = self.credentials.read().ok().flatten();
+        let entry = self.credentials.read().await.ok().flatten();
         let known = entry.and_then(|entry| SignedIn::of(&entry));
         known.ok_or_else(|| "the credentials are gone".to_owned())
     }

@@ -66,7 +66,8 @@ pub fn logout(config: &Config, name: &str) -> Result<u8, Error> {
 
 /// Prints what is known of a sign-in. The exit code tells whether there is one.
 pub fn status(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
-    let known = place(config, name)?.signed_in();
+    let place = place(config, name)?;
+    let known = runtime()?.block_on(place.signed_in());
     let known = known.map_err(|error| unusable(&error))?;
     if form.json {
         let value = known.as_ref().map(|known| {
@@ -129,7 +130,7 @@ fn place(config: &Config, name: &str) -> Result<SignInPlace, Error> {
     let no_home = || Error::failure("there is no home directory for credentials");
     Ok(SignInPlace {
         address,
-        file: config.server_credentials().ok_or_else(no_home)?,
+        kept: config.server_credentials().ok_or_else(no_home)?,
         http: ah_http::Options::from_variables(|name| config.environment.get(name)),
     })
 }
