@@ -187,7 +187,8 @@ impl ServerPrompt {
         {
             known.insert(argument.name.clone(), word.clone());
         }
-        for (name, value) in words.iter().filter_map(|word| word.split_once('=')) {
+        let named = words.iter().filter(|word| is_named(word));
+        for (name, value) in named.filter_map(|word| word.split_once('=')) {
             known.insert(name.to_owned(), value.to_owned());
         }
         known.remove(&argument.name);
@@ -370,6 +371,48 @@ impl ServerScope {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_argument_at_the_end_is_completed_with_those_before_it() {
+        let argument = |name: &str| PromptArgument {
+            name: name.to_owned(),
+            description: String::new(),
+            is_required: false,
+        };
+        let prompt = ServerPrompt {
+            server: "s".to_owned(),
+            name: "plan".to_owned(),
+            description: String::new(),
+            arguments: vec![argument("city"), argument("days")],
+        };
+        for (typed, expected) in [
+            ("", Some(("city", "", vec![]))),
+            ("Ro", Some(("city", "Ro", vec![]))),
+            ("Rome ", Some(("days", "", vec![("city", "Rome")]))),
+            (
+                "'New York' 3",
+                Some(("days", "3", vec![("city", "New York")])),
+            ),
+            ("days=3 Ro", Some(("city", "Ro", vec![("days", "3")]))),
+            ("Rome days=", Some(("days", "", vec![("city", "Rome")]))),
+            ("x=1", Some(("city", "x=1", vec![]))),
+            ("Rome 3 by", None),
+        ] {
+            let found = prompt.completion(typed);
+            let expected = expected.map(|(argument, value, before)| Completion {
+                server: "s".to_owned(),
+                prompt: "plan".to_owned(),
+                argument: argument.to_owned(),
+                value: value.to_owned(),
+                before: { before.into_iter() }
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
+            });
+            assert_eq!(found, expected, "{typed}");
+        }
+        assert!(prompt.is_called("s:plan") && prompt.is_called("mcp__s__plan"));
+        assert!(!prompt.is_called("plan"));
+    }
 
     #[test]
     fn typed_words_are_the_arguments_of_a_prompt() {

@@ -4,6 +4,7 @@
 //! library would bring some sixty crates for three calls.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ah_conversation::Environment;
 
@@ -18,7 +19,7 @@ pub struct CredentialPlace {
     /// The file, for what is not in the key store.
     pub file: PathBuf,
     /// The key store, if there is one.
-    pub key_store: Option<KeyStore>,
+    pub key_store: Option<Arc<KeyStore>>,
 }
 
 /// The system's key store.
@@ -33,7 +34,7 @@ impl CredentialPlace {
     pub fn of(file: PathBuf, environment: &Environment) -> Self {
         Self {
             file,
-            key_store: KeyStore::of(environment),
+            key_store: KeyStore::of(environment).map(Arc::new),
         }
     }
 

@@ -496,7 +496,7 @@ async fn a_token_goes_to_its_server_alone() {
     let file = case.file();
     let servers = json!({"s": {"url": other.url("/mcp")}, "t": {"url": case.site.url("/other")}});
     let world = World::with(&servers, |options| {
-        options.credentials = Some(CredentialPlace::file(file))
+        options.credentials = Some(CredentialPlace::file(file));
     });
     world.servers.settled().await;
     let is_mine = |path: &str| path == "/mcp" || path == "/token" || path == "/register";
