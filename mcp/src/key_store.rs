@@ -1,9 +1,11 @@
 //! Where sign-ins to servers are kept: the system's key store, reached by its own program, else a file of the user's.
 //!
-//! On Linux it is the Secret Service of the desktop, reached by `secret-tool`; on macOS the keychain, by `security`. A D-Bus
-//! library would bring some sixty crates for three calls.
+//! On Linux it is the Secret Service of the desktop, reached by `secret-tool`; on macOS the keychain, by `security`. A
+//! client of D-Bus would be much for three calls.
 
-use std::path::{Path, PathBuf};
+#[cfg(feature = "client")]
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::Environment;
@@ -24,6 +26,10 @@ pub struct CredentialPlace {
 
 /// The system's key store.
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "client"),
+    expect(dead_code, reason = "nothing signs in without a client")
+)]
 pub struct KeyStore {
     pub(crate) program: PathBuf,
     pub(crate) environment: Environment,
@@ -68,7 +74,8 @@ impl KeyStore {
     }
 
     /// Whether it is the keychain of macOS.
+    #[cfg(feature = "client")]
     pub(crate) fn is_keychain(&self) -> bool {
-        self.program.file_name() == Some(Path::new("security").as_os_str())
+        self.program.file_name() == Some(OsStr::new("security"))
     }
 }

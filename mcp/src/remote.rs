@@ -29,6 +29,7 @@ mod sign_in;
 mod sse;
 mod stdio;
 mod task;
+mod tasks_tool;
 mod tool;
 mod unfinished;
 mod vault;

@@ -55,91 +55,25 @@ fn given<'a>(responses: &'a InputResponses, key: &str) -> Option<&'a Value> {
     responses.get(key).filter(|value| value.is_object())
 }
 
+/// Answer to a round: a result, or further questions.
+type Round = Result<Option<CallToolResponse>, ErrorData>;
+
+fn done(text: impl Into<String>) -> Round {
+    Ok(Some(
+        CallToolResult::success(vec![ContentBlock::text(text)]).into(),
+    ))
+}
+
+fn asks(requests: Value, state: Option<&str>) -> Round {
+    required(requests, state).map(|it| Some(it.into()))
+}
+
 /// Returns the answer to a round; `None` if the tool has no rounds.
-pub fn called(
-    request: &CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
-) -> Result<Option<CallToolResponse>, ErrorData> {
+pub fn called(request: &CallToolRequestParams, context: &RequestContext<RoleServer>) -> Round {
     let none = InputResponses::new();
     let responses = request.input_responses.as_ref().unwrap_or(&none);
-    let state = request.request_state.as_deref();
-    let has = |key: &str| given(responses, key).is_some();
-    let done = |text: String| {
-        Ok(Some(
-            CallToolResult::success(vec![ContentBlock::text(text)]).into(),
-        ))
-    };
-    let asks =
-        |requests: Value, state: Option<&str>| required(requests, state).map(|it| Some(it.into()));
-    let confirm = json!({"confirm": elicits("Please confirm", "ok", "boolean")});
-    match &*request.name {
-        "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
-            match given(responses, "user_name") {
-                Some(answer) => {
-                    let name = answer["content"]["name"].as_str().unwrap_or_default();
-                    done(format!("Hello, {name}!"))
-                }
-                None => asks(
-                    json!({"user_name": elicits("What is your name?", "name", "string")}),
-                    None,
-                ),
-            }
-        }
-        "test_input_required_result_sampling" => match given(responses, "capital_question") {
-            Some(answer) => done(
-                answer["content"]["text"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-            ),
-            None => asks(
-                json!({"capital_question": samples("What is the capital of France?", 100)}),
-                None,
-            ),
-        },
-        "test_input_required_result_list_roots" => match given(responses, "client_roots") {
-            Some(answer) => done(format!("roots: {}", answer["roots"])),
-            None => asks(json!({"client_roots": roots()}), None),
-        },
-        "test_input_required_result_request_state" => match (state, has("confirm")) {
-            (Some(STATE), true) => done("state-ok".to_owned()),
-            _ => asks(confirm, Some(STATE)),
-        },
-        "test_input_required_result_multiple_inputs" => {
-            let all = ["user_name", "greeting", "client_roots"]
-                .iter()
-                .all(|key| has(key));
-            let questions = json!({
-                "user_name": elicits("What is your name?", "name", "string"),
-                "greeting": samples("Generate a greeting", 50),
-                "client_roots": roots(),
-            });
-            if all {
-                done("all".to_owned())
-            } else {
-                asks(questions, Some(STATE))
-            }
-        }
-        "test_input_required_result_multi_round" => match state {
-            Some(LATER_STATE) if has("step2") => done("done".to_owned()),
-            Some(STATE) if has("step1") => {
-                let step = elicits("Step 2: What is your favorite color?", "color", "string");
-                asks(json!({"step2": step}), Some(LATER_STATE))
-            }
-            _ => asks(
-                json!({"step1": elicits("Step 1: What is your name?", "name", "string")}),
-                Some(STATE),
-            ),
-        },
-        "test_input_required_result_tampered_state" => match state {
-            None => asks(confirm, Some(STATE)),
-            Some(STATE) => done("state-ok".to_owned()),
-            Some(_) => Err(ErrorData::invalid_params(
-                "the request state is not ours",
-                None,
-            )),
-        },
-        "test_input_required_result_capabilities" => {
+    match request.name.strip_prefix("test_input_required_result_") {
+        Some("capabilities") => {
             let known = context.client_capabilities().unwrap_or_default();
             let mut questions = json!({});
             if known.sampling.is_some() {
@@ -150,6 +84,76 @@ pub fn called(
             }
             asks(questions, None)
         }
+        Some(kind @ ("elicitation" | "sampling" | "list_roots")) => one(kind, responses),
+        Some(kind) => with_state(kind, responses, request.request_state.as_deref()),
+        None if request.name == "test_streaming_elicitation" => one("elicitation", responses),
+        None => Ok(None),
+    }
+}
+
+/// Tools with one question.
+fn one(kind: &str, responses: &InputResponses) -> Round {
+    let (key, question) = match kind {
+        "elicitation" => ("user_name", elicits("What is your name?", "name", "string")),
+        "sampling" => (
+            "capital_question",
+            samples("What is the capital of France?", 100),
+        ),
+        _ => ("client_roots", roots()),
+    };
+    let Some(answer) = given(responses, key) else {
+        return asks(json!({key: question}), None);
+    };
+    match kind {
+        "elicitation" => {
+            let name = answer["content"]["name"].as_str().unwrap_or_default();
+            done(format!("Hello, {name}!"))
+        }
+        "sampling" => done(answer["content"]["text"].as_str().unwrap_or_default()),
+        _ => done(format!("roots: {}", answer["roots"])),
+    }
+}
+
+/// Tools that carry a state from round to round.
+fn with_state(kind: &str, responses: &InputResponses, state: Option<&str>) -> Round {
+    let has = |key: &str| given(responses, key).is_some();
+    let confirm = json!({"confirm": elicits("Please confirm", "ok", "boolean")});
+    match kind {
+        "request_state" => match (state, has("confirm")) {
+            (Some(STATE), true) => done("state-ok"),
+            _ => asks(confirm, Some(STATE)),
+        },
+        "multiple_inputs" => {
+            let all = ["user_name", "greeting", "client_roots"];
+            let questions = json!({
+                "user_name": elicits("What is your name?", "name", "string"),
+                "greeting": samples("Generate a greeting", 50),
+                "client_roots": roots(),
+            });
+            match all.iter().all(|key| has(key)) {
+                true => done("all"),
+                false => asks(questions, Some(STATE)),
+            }
+        }
+        "multi_round" => match state {
+            Some(LATER_STATE) if has("step2") => done("done"),
+            Some(STATE) if has("step1") => {
+                let step = elicits("Step 2: What is your favorite color?", "color", "string");
+                asks(json!({"step2": step}), Some(LATER_STATE))
+            }
+            _ => {
+                let step = elicits("Step 1: What is your name?", "name", "string");
+                asks(json!({"step1": step}), Some(STATE))
+            }
+        },
+        "tampered_state" => match state {
+            None => asks(confirm, Some(STATE)),
+            Some(STATE) => done("state-ok"),
+            Some(_) => Err(ErrorData::invalid_params(
+                "the request state is not ours",
+                None,
+            )),
+        },
         _ => Ok(None),
     }
 }

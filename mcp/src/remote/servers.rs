@@ -21,7 +21,8 @@ use crate::remote::overview::{PendingTool, ServersTool};
 use crate::remote::prompts;
 use crate::remote::resources::{self, Resources, resource_tools};
 use crate::remote::server::{Server, Shared, settled, supervise};
-use crate::remote::unfinished::{Record, TasksTool, noted};
+use crate::remote::tasks_tool::TasksTool;
+use crate::remote::unfinished::{Record, noted};
 
 /// Time for the values of an argument: somebody is typing.
 const COMPLETION_PATIENCE: Duration = Duration::from_secs(3);

@@ -4,9 +4,16 @@ use ah_conversation::{Servers, neutralise};
 use serde_json::Value;
 
 use super::effect::Wish;
+use super::input::Input;
 
 /// Most resources that are proposed.
 const RESOURCES: usize = 50;
+
+/// Returns what the terminal has to know of the servers.
+pub fn news(servers: &dyn Servers) -> Input {
+    let names = servers.status().into_iter().map(|it| it.name);
+    Input::Prompts(servers.prompts(), names.collect())
+}
 
 /// Returns what a server proposes for the word at the end of `before`, each with a description.
 pub async fn proposed(servers: &dyn Servers, before: &str, wish: Wish) -> Vec<(String, String)> {

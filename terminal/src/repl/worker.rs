@@ -23,7 +23,7 @@ use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{bang, choices, intro, report, rewind};
+use super::{bang, choices, intro, proposals, report, rewind};
 use crate::undo::Direction;
 use ah::Opened;
 use ah::expand::{Expanded, expand};
@@ -197,10 +197,9 @@ impl SessionWorker {
         let Some(servers) = self.session.tools().servers() else {
             return;
         };
-        let (version, prompts) = (servers.version(), servers.prompts());
+        let version = servers.version();
         if std::mem::replace(&mut self.served, version) != version {
-            let names = servers.status().into_iter().map(|it| it.name).collect();
-            self.tell(Input::Prompts(prompts, names));
+            self.tell(proposals::news(&**servers));
         }
     }
 
