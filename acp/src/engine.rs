@@ -80,6 +80,9 @@ pub trait Project: Send + Sync {
     /// If it cannot be stored.
     async fn keep_model(&self, name: &str) -> Result<(), Refusal>;
 
+    /// Returns commands that are known only some time after the session was opened: prompts of its servers.
+    async fn more_commands(&self) -> Vec<Command>;
+
     /// Gives the stored session up. One without messages is removed.
     async fn leave(&self);
 }

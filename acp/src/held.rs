@@ -38,6 +38,8 @@ pub(crate) struct Held {
     pub(crate) folder: PathBuf,
     /// Ends the prompts that run or wait; those after them have another one.
     stop: Mutex<CancellationToken>,
+    /// Cancelled once it is closed.
+    over: CancellationToken,
 }
 
 impl Held {
@@ -75,6 +77,7 @@ impl Held {
             commands,
             folder,
             stop: Mutex::default(),
+            over: CancellationToken::new(),
         }
     }
 
@@ -90,9 +93,20 @@ impl Held {
         (modes, options.unwrap_or_default())
     }
 
-    /// Tells which commands there are.
-    pub(crate) fn tell_commands(&self) {
-        let commands = self.commands.iter().map(|command| {
+    /// Tells which commands there are, and again once more are known.
+    pub(crate) async fn tell_commands(&self) {
+        self.tell_with(&[]);
+        let more = tokio::select! {
+            more = self.project.more_commands() => more,
+            () = self.over.cancelled() => return,
+        };
+        if !more.is_empty() {
+            self.tell_with(&more);
+        }
+    }
+
+    fn tell_with(&self, more: &[Command]) {
+        let commands = self.commands.iter().chain(more).map(|command| {
             let input = command.hint.clone().map(|hint| {
                 AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
             });
@@ -223,6 +237,7 @@ impl Held {
 
     /// Ends its prompts and closes it; the conversation stays.
     pub(crate) async fn close(&self) {
+        self.over.cancel();
         self.cancel();
         let session = self.session.lock().await.take();
         if let Some(session) = session

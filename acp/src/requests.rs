@@ -447,7 +447,9 @@ fn answer_opened<T: JsonRpcResponse + Send + 'static>(
         let held = opening.await;
         let response = held.as_ref().map(|held| respond(held));
         reply(to, response.map_err(Clone::clone));
-        held.iter().for_each(|held| held.tell_commands());
+        if let Ok(held) = held {
+            held.tell_commands().await;
+        }
     })
 }
 

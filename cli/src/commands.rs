@@ -110,7 +110,7 @@ pub fn perform(
                 false => prompt::run(config, has_person, form),
             }
         }
-        Subcommands::Mcp { action } => mcp::run(config, &action),
+        Subcommands::Mcp { action } => mcp::run(config, options, &action),
         Subcommands::Auth { action } => auth::run(config, &action),
         Subcommands::Plugin { action } => plugin::run(config, &action),
         Subcommands::Shim(options) => shim::run(config, &options),

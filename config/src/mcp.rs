@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::ServerScope;
-use ah_mcp::{ServerConfig, ServerEntry};
+use ah_mcp::{CredentialPlace, ServerConfig, ServerEntry};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind};
@@ -219,9 +219,10 @@ impl Config {
         Some(self.home.as_ref()?.join("servers"))
     }
 
-    /// Returns the file with the credentials of servers that the user has signed in to; `None` without a home.
-    pub fn server_credentials(&self) -> Option<PathBuf> {
-        Some(self.home.as_ref()?.join("server-credentials.json"))
+    /// Returns where the credentials of servers are that the user has signed in to; `None` without a home.
+    pub fn server_credentials(&self) -> Option<CredentialPlace> {
+        let file = self.home.as_ref()?.join("server-credentials.json");
+        Some(CredentialPlace::of(file, &self.environment))
     }
 
     /// Returns the servers of the project that need hosts of which the user has not yet been asked. Servers outside the

@@ -39,6 +39,13 @@ pub fn add(file: &Path, name: &str, entry: &Value) -> io::Result<bool> {
     Ok(!is_new)
 }
 
+/// Returns whether a file has a server of this name.
+pub fn has(file: &Path, name: &str) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    value[KEY].get(name).is_some()
+}
+
 /// Removes a server from a file.
 ///
 /// # Errors

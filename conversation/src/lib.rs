@@ -88,8 +88,8 @@ pub use provider::{
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, repetition, signature};
 pub use servers::{
-    PromptArgument, ServerPrompt, ServerScope, ServerState, ServerStatus, ServerTool, Servers,
-    ServersChange, Software,
+    Completion, PromptArgument, ServerPrompt, ServerScope, ServerState, ServerStatus, ServerTool,
+    Servers, ServersChange, Software,
 };
 pub use steering::{Steered, steered_by, steering_names};
 pub use store::{

@@ -71,6 +71,17 @@ pub trait Servers: Send + Sync {
         Vec::new()
     }
 
+    /// Waits until the prompts of all connected servers are known, but not longer than `patience`.
+    async fn prompts_known(&self, patience: Duration) {
+        let _ = patience;
+    }
+
+    /// Returns values that a server proposes for an argument, the best first; none if it does not answer.
+    async fn complete(&self, wish: &Completion) -> Vec<String> {
+        let _ = wish;
+        Vec::new()
+    }
+
     /// Returns the text of a prompt with these arguments.
     ///
     /// # Errors
@@ -85,6 +96,21 @@ pub trait Servers: Send + Sync {
         let _ = (name, arguments);
         Err(format!("there is no MCP server `{server}`"))
     }
+}
+
+/// An argument of a prompt that is being typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Name of the server.
+    pub server: String,
+    /// Name of the prompt.
+    pub prompt: String,
+    /// Name of the argument.
+    pub argument: String,
+    /// What was typed of its value.
+    pub value: String,
+    /// The arguments before it.
+    pub before: BTreeMap<String, String>,
 }
 
 /// A prompt of a server. Its names are the server's own; other texts are short and free of control characters.
@@ -120,6 +146,59 @@ impl ServerPrompt {
             name.replace(|c: char| !is_plain(c), "_")
         };
         format!("{}:{}", plain(&self.server), plain(&self.name))
+    }
+
+    /// Returns whether a user calls it by `name`: its command, or `mcp__SERVER__PROMPT` as hosts of the Agent SDK do.
+    pub fn is_called(&self, name: &str) -> bool {
+        let command = self.command();
+        let other = command
+            .split_once(':')
+            .map(|(server, prompt)| format!("mcp__{server}__{prompt}"));
+        name == command || other.as_deref() == Some(name)
+    }
+
+    /// Returns the argument that is typed at the end of `typed`, and its value so far; `None` if there is none, or if it
+    /// is the rest of the last one.
+    pub fn completion(&self, typed: &str) -> Option<Completion> {
+        let begin = typed.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let (before, word) = typed.split_at(begin);
+        let words = split_words(before);
+        let named = word.split_once('=');
+        let named = named.and_then(|(name, value)| {
+            let argument = self.arguments.iter().find(|it| it.name == name)?;
+            Some((argument, value))
+        });
+        let is_named = |word: &str| {
+            let name = word.split_once('=').map(|(name, _)| name);
+            self.arguments.iter().any(|it| Some(&*it.name) == name)
+        };
+        let (argument, value) = match named {
+            Some(named) => named,
+            None => {
+                let at = words.iter().filter(|word| !is_named(word)).count();
+                (self.arguments.get(at)?, word)
+            }
+        };
+        let mut known = BTreeMap::new();
+        for (argument, word) in self
+            .arguments
+            .iter()
+            .zip(words.iter().filter(|word| !is_named(word)))
+        {
+            known.insert(argument.name.clone(), word.clone());
+        }
+        let named = words.iter().filter(|word| is_named(word));
+        for (name, value) in named.filter_map(|word| word.split_once('=')) {
+            known.insert(name.to_owned(), value.to_owned());
+        }
+        known.remove(&argument.name);
+        Some(Completion {
+            server: self.server.clone(),
+            prompt: self.name.clone(),
+            argument: argument.name.clone(),
+            value: value.to_owned(),
+            before: known,
+        })
     }
 
     /// Returns what was typed after its name as its arguments: `NAME=VALUE`, and the others in order. The last one takes
@@ -292,6 +371,48 @@ impl ServerScope {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_argument_at_the_end_is_completed_with_those_before_it() {
+        let argument = |name: &str| PromptArgument {
+            name: name.to_owned(),
+            description: String::new(),
+            is_required: false,
+        };
+        let prompt = ServerPrompt {
+            server: "s".to_owned(),
+            name: "plan".to_owned(),
+            description: String::new(),
+            arguments: vec![argument("city"), argument("days")],
+        };
+        for (typed, expected) in [
+            ("", Some(("city", "", vec![]))),
+            ("Ro", Some(("city", "Ro", vec![]))),
+            ("Rome ", Some(("days", "", vec![("city", "Rome")]))),
+            (
+                "'New York' 3",
+                Some(("days", "3", vec![("city", "New York")])),
+            ),
+            ("days=3 Ro", Some(("city", "Ro", vec![("days", "3")]))),
+            ("Rome days=", Some(("days", "", vec![("city", "Rome")]))),
+            ("x=1", Some(("city", "x=1", vec![]))),
+            ("Rome 3 by", None),
+        ] {
+            let found = prompt.completion(typed);
+            let expected = expected.map(|(argument, value, before)| Completion {
+                server: "s".to_owned(),
+                prompt: "plan".to_owned(),
+                argument: argument.to_owned(),
+                value: value.to_owned(),
+                before: { before.into_iter() }
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
+            });
+            assert_eq!(found, expected, "{typed}");
+        }
+        assert!(prompt.is_called("s:plan") && prompt.is_called("mcp__s__plan"));
+        assert!(!prompt.is_called("plan"));
+    }
 
     #[test]
     fn typed_words_are_the_arguments_of_a_prompt() {

@@ -12,7 +12,7 @@ use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
 use ah_config::overrides::McpSource;
 use ah_config::{Config, Error, ErrorKind, Overrides, extensions};
-use ah_conversation::{ContentBlock, Environment, Image, Interface};
+use ah_conversation::{ContentBlock, Environment, Image, Interface, Servers};
 use ah_store::{Paths, SessionHead, SessionStore};
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -28,6 +28,7 @@ use crate::model::{self, Catalogued};
 use crate::open::{self, open};
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::serve::models;
+use crate::served;
 use crate::session_folders::{directory, everywhere, sessions};
 use crate::warn::Warn;
 
@@ -146,6 +147,7 @@ impl EditorSessions {
                 wanted.stored.as_deref().unwrap_or_default()
             )));
         }
+        let servers = session.tools().servers().cloned();
         Ok(Opened {
             session,
             id,
@@ -155,6 +157,7 @@ impl EditorSessions {
             commands: commands(&config, &skills),
             project: Box::new(EditorProject {
                 store: Mutex::new(Some(store)),
+                servers,
                 skills,
                 config,
                 probe,
@@ -205,6 +208,8 @@ impl Engine for EditorSessions {
 struct EditorProject {
     /// `None` once it was given up.
     store: Mutex<Option<Arc<SessionStore>>>,
+    /// The MCP servers, until the session is given up.
+    servers: Option<Arc<dyn Servers>>,
     skills: Arc<Skills>,
     config: Config,
     probe: SandboxProbe,
@@ -223,7 +228,8 @@ impl EditorProject {
         let before = first_words.map_or_else(String::new, |words| format!("{words}\n\n"));
         let pictures = prompt.pictures.iter().map(|data| picture(data));
         let pictures = pictures.collect::<Result<_, _>>()?;
-        let mut blocks = mentions::blocks(&expanded, &before, pictures, config)?;
+        let blocks = mentions::blocks(&expanded, &before, pictures, config)?;
+        let mut blocks = served::with(self.servers.as_ref(), &expanded, blocks, config).await?;
         let attached = prompt.attached.into_iter().map(ContentBlock::text);
         // The words stay behind what they are about.
         let at = blocks.len().saturating_sub(1);
@@ -248,6 +254,20 @@ impl Project for EditorProject {
         let Some(store) = store else { return Ok(()) };
         let kept = store.set_model(name.to_owned()).await;
         kept.map_err(|error| refusal(error.into()))
+    }
+
+    async fn more_commands(&self) -> Vec<Command> {
+        let Some(servers) = &self.servers else {
+            return Vec::new();
+        };
+        servers.ready(assemble::PATIENCE).await;
+        servers.prompts_known(assemble::PATIENCE).await;
+        let prompts = servers.prompts().into_iter().map(|prompt| Command {
+            name: prompt.command(),
+            hint: Some(prompt.hint()).filter(|hint| !hint.is_empty()),
+            description: prompt.description,
+        });
+        prompts.collect()
     }
 
     async fn leave(&self) {

@@ -158,7 +158,10 @@ pub async fn session(
     let given = inputs.hooks;
     let hooks = hooks::of(store, transcript, config, inputs.sandbox, &frontend, given);
     let asked = (inputs.host, inputs.has_person);
-    let options = server_options(asked, &hooks, &frontend, config, inputs.sandbox);
+    let options = ah_mcp::Options {
+        outputs: Some(store.outputs().to_owned()),
+        ..server_options(asked, &hooks, &frontend, config, inputs.sandbox)
+    };
     let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
     #[cfg(feature = "otel")]

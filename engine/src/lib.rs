@@ -33,6 +33,8 @@ pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]
 mod log;
+#[cfg(feature = "mcp-server")]
+pub mod mcp_server;
 #[cfg(feature = "sqlite")]
 pub mod mentions;
 pub mod model;

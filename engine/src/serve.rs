@@ -10,6 +10,7 @@ use ah_agent::skills::Skills;
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
+use ah_conversation::Servers;
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
@@ -23,12 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::assemble::{self, HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
-use crate::expand::expand;
+use crate::expand::{Expanded, expand};
 use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::model::{self, Catalogued};
 use crate::open::{Opened, open};
 use crate::place::{sessions, transcript};
 use crate::plan::{SessionChoice, SessionPlan};
+use crate::served;
 use crate::warn::Warn;
 
 /// Server of models that no server's list names.
@@ -126,6 +128,8 @@ struct SessionOpener {
     first_words: Mutex<Option<String>>,
     /// The configuration with the host's options applied.
     held: OnceLock<Config>,
+    /// The servers of the session that is open.
+    servers: Mutex<Option<Arc<dyn Servers>>>,
     /// The stores of new sessions.
     begun: Mutex<Vec<Arc<SessionStore>>>,
 }
@@ -146,6 +150,7 @@ impl SessionOpener {
             refusal: OnceLock::new(),
             first_words: Mutex::new(None),
             held: OnceLock::new(),
+            servers: Mutex::new(None),
             begun: Mutex::default(),
         }))
     }
@@ -173,6 +178,17 @@ impl SessionOpener {
                 let _ = sessions(&self.config).remove(&paths);
             }
         }
+    }
+
+    /// Returns the text of the server's prompt that `typed` calls; `None` if it calls none.
+    async fn served(&self, typed: &str, config: &Config) -> Result<Option<Expanded>, Error> {
+        let servers = lock(&self.servers).clone();
+        let Some(servers) = servers.filter(|_| served::is_meant(typed, config)) else {
+            return Ok(None);
+        };
+        servers.ready(assemble::PATIENCE).await;
+        servers.prompts_known(assemble::PATIENCE).await;
+        served::expand(typed, Some(&servers)).await
     }
 
     fn refusal(&self) -> Error {
@@ -261,6 +277,7 @@ impl SessionOpener {
         skills: &Skills,
         config: Config,
     ) -> Engaged {
+        *lock(&self.servers) = session.tools().servers().cloned();
         let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
         let agents = subagents
@@ -342,7 +359,11 @@ impl Engine for SessionOpener {
         let config = self.config();
         let (skills, _) = extensions::skills(config);
         let given = self.config.run.prompt.skill.as_deref();
-        let expanded = expand(prompt, given, &skills, config, &self.probe).await;
+        let expanded = match self.served(prompt, config).await {
+            Ok(Some(served)) => Ok(served),
+            Ok(None) => expand(prompt, given, &skills, config, &self.probe).await,
+            Err(error) => Err(error),
+        };
         match expanded {
             Ok(expanded) => Ok(match lock(&self.first_words).take() {
                 Some(words) => format!("{words}\n\n{}", expanded.text),

@@ -30,7 +30,7 @@ pub async fn expand(
         return Ok(None);
     };
     let mut prompts = servers.prompts().into_iter();
-    let Some(prompt) = prompts.find(|prompt| prompt.command() == name) else {
+    let Some(prompt) = prompts.find(|prompt| prompt.is_called(name)) else {
         return Ok(None);
     };
     let failed = |reason: String| Error::failure(format!("/{name}: {reason}"));
@@ -59,8 +59,12 @@ pub async fn with(
     let Some(known) = servers.filter(|_| prompt.is_as_typed) else {
         return Ok(blocks);
     };
-    if is_meant(&prompt.text, config) || prompt.text.contains('@') {
+    let is_meant = is_meant(&prompt.text, config);
+    if is_meant || prompt.text.contains('@') {
         known.ready(PATIENCE).await;
+    }
+    if is_meant {
+        known.prompts_known(PATIENCE).await;
     }
     if let Some(called) = expand(&prompt.text, servers).await? {
         return mentions::blocks(&called, "", Vec::new(), config);
@@ -72,8 +76,16 @@ pub async fn with(
 
 /// Returns whether `typed` is called like a prompt of a configured server, which may still be starting.
 pub fn is_meant(typed: &str, config: &Config) -> bool {
-    let server = call(typed).and_then(|(name, _)| name.split_once(':'));
-    server.is_some_and(|(server, _)| config.mcp_servers.contains_key(server))
+    let Some((name, _)) = call(typed) else {
+        return false;
+    };
+    let server = match name.strip_prefix("mcp__") {
+        Some(rest) => rest.split_once("__"),
+        None => name.split_once(':'),
+    };
+    let plain = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+    let mut known = config.mcp_servers.keys();
+    server.is_some_and(|(server, _)| known.any(|known| plain(known) == plain(server)))
 }
 
 /// Returns the resources of servers that a prompt names, one block each. Words with the name of no server stay words.

@@ -8,18 +8,22 @@
 mod config;
 mod home;
 mod import;
+mod key_store;
 mod needs;
 mod options;
 #[cfg_attr(not(feature = "client"), path = "absent.rs")]
 mod remote;
 mod sdk;
+#[cfg(feature = "server")]
+pub mod serve;
 
 pub use config::{Address, Program, ServerConfig, ServerEntry, SignInSettings, Transport};
 pub use home::folder_name;
 pub use import::imported;
+pub use key_store::{CredentialPlace, KeyStore};
 pub use needs::Needs;
 pub use options::{Asked, Confined, Granted, Options};
 pub use remote::RemoteServers;
 #[cfg(feature = "client")]
-pub use remote::{SignIn, SignInPlace, SignedIn};
+pub use remote::{SignIn, SignInPlace, SignedIn, SignedOut};
 pub use sdk::{SdkHost, SdkPipe};

@@ -9,6 +9,7 @@ use ah_conversation::{Environment, Host, Interface, Rule};
 use ah_process::Sandbox;
 use serde_json::Value;
 
+use crate::key_store::CredentialPlace;
 use crate::sdk::SdkHost;
 
 /// Options shared by all servers of a session.
@@ -18,8 +19,10 @@ pub struct Options {
     pub environment: Environment,
     /// HTTP client options for servers with a URL.
     pub http: ah_http::Options,
-    /// File with the credentials of servers that the user has signed in to; without it no one has.
-    pub credentials: Option<PathBuf>,
+    /// Where the credentials of servers are that the user has signed in to; without it no one has.
+    pub credentials: Option<CredentialPlace>,
+    /// Folder of the session's outputs, in which tasks of servers are noted; without it none is found again.
+    pub outputs: Option<PathBuf>,
     /// Host of the servers of type `sdk`; `None` without a host program.
     pub host: Option<SdkHost>,
     /// Sandbox for child processes; `None` runs them with the user's permissions.

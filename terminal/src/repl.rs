@@ -32,6 +32,7 @@ mod painter;
 mod paste;
 mod picker;
 mod plain;
+mod proposals;
 mod question;
 mod recall;
 mod report;

@@ -184,6 +184,7 @@ impl State {
                 "authorization_endpoint": self.said("authorize", json!(format!("{base}/authorize"))),
                 "token_endpoint": format!("{base}/token"),
                 "registration_endpoint": format!("{base}/register"),
+                "revocation_endpoint": self.said("revocation", json!(format!("{base}/revoke"))),
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": self.said("challenges", json!(["S256"])),
                 "authorization_response_iss_parameter_supported": true,
@@ -195,6 +196,7 @@ impl State {
                 json(json!({"client_id": "registered", "redirect_uris": redirects}))
             }
             "/token" => json(self.token(request)),
+            "/revoke" => json(Value::Null),
             "/mcp" if is_post => self.server(request, base),
             "/mcp" => (405, String::new(), Value::Null),
             _ => (404, String::new(), Value::Null),

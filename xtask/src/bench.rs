@@ -13,6 +13,7 @@ mod rows;
 mod server;
 mod statistics;
 mod table;
+mod tools;
 mod typing;
 
 use anyhow::{Context, Result, bail};

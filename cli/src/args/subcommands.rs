@@ -420,6 +420,8 @@ pub enum McpAction {
         #[arg(long, value_enum, value_name = "SCOPE")]
         scope: Option<Scope>,
     },
+    /// Serve another agent over standard input and output: as an MCP server that runs this one
+    Serve,
     /// Sign in to a server with a URL
     Login {
         /// Its name

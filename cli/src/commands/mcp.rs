@@ -4,6 +4,7 @@ mod add;
 mod ask;
 mod list;
 mod seen;
+mod serve;
 mod sign_in;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
 use crate::args::json::Json;
+use crate::args::options::Options;
 use crate::args::subcommands::McpAction;
 use crate::commands::output::{print, print_json};
 use add::{add, import, remove};
@@ -25,7 +27,7 @@ use seen::{describe, status_json};
 pub use seen::{look, summary};
 
 /// Runs a subcommand of `ah mcp`.
-pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
+pub fn run(config: &Config, options: &Options, action: &McpAction) -> Result<u8, Error> {
     match action {
         McpAction::List(form) => list(config, *form),
         McpAction::Get { name, json } => get(config, name, *json),
@@ -37,6 +39,7 @@ pub fn run(config: &Config, action: &McpAction) -> Result<u8, Error> {
         } => add(config, name, target, options),
         McpAction::Import { file, scope } => import(config, file, *scope),
         McpAction::Remove { name, scope } => remove(config, name, *scope),
+        McpAction::Serve => serve::run(config, options),
         McpAction::Login {
             name,
             scopes,

@@ -636,3 +636,34 @@ fn broken_lines_are_answered_by_errors() {
     }
     assert!(ended.stdout.lines().count() >= 7, "{}", ended.stdout);
 }
+
+#[test]
+fn prompts_of_servers_are_commands() {
+    let world = World::new();
+    let server = Server::new([says("Here it is.")]);
+    let prompts = json!({"prompts": [{"name": "plan", "arguments": [{"name": "city"}]}]});
+    let message = json!({"role": "user", "content": {"type": "text", "text": "Plan a trip."}});
+    let guide = McpScript::new()
+        .initialize(&json!({"capabilities": {"prompts": {}}}))
+        .on("prompts/list", &format!("answer '{prompts}'"))
+        .on(
+            "prompts/get",
+            &format!("answer '{}'", json!({"messages": [message]})),
+        );
+    let config = json!({"mcpServers": {"s": guide.config()}}).to_string();
+    let ah = served(&world, &server, &["--mcp-config", &config]);
+    edit(ah, None, async |cx, seen| {
+        let (id, _) = begun(&cx, &world).await?;
+        let told = |seen: &Seen| seen.of("available_commands_update");
+        seen.wait(|seen| told(seen).len() == 2).await;
+        let commands = told(&seen).pop().unwrap()["availableCommands"].to_string();
+        assert!(commands.contains("\"s:plan\""), "{commands}");
+        assert_eq!(
+            prompted(&cx, &id, "/s:plan Rome").await?,
+            StopReason::EndTurn
+        );
+        Ok(())
+    });
+    let request = server.requests().remove(0).body.to_string();
+    assert!(request.contains("Plan a trip."), "{request}");
+}

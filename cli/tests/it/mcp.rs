@@ -2,9 +2,11 @@
 
 mod added;
 mod at_hand;
+mod fast;
 mod installed;
 mod outside;
 mod real;
+mod serve;
 mod sign_in;
 
 use ah_provider::script::format::Turn;

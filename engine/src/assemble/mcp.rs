@@ -15,6 +15,7 @@ pub fn mcp_options(config: &Config, sandbox_status: &SandboxStatus) -> ah_mcp::O
         environment: environment.clone(),
         http: ah_http::Options::from_variables(|name| environment.get(name)),
         credentials: config.server_credentials(),
+        outputs: None,
         host: None,
         // Without a network, few servers do anything. Outside, their calls are asked about.
         confined: sandbox_status

@@ -1,6 +1,6 @@
 //! Connects to a server according to its configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::Environment;
@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use tokio::time::timeout;
 
 use crate::config::{Address, ServerConfig, Transport};
+use crate::key_store::CredentialPlace;
 use crate::options::Asked;
 use crate::remote::answers::Answers;
 use crate::remote::cell::ServerCell;
@@ -36,7 +37,7 @@ use crate::sdk::SdkHost;
 pub(crate) struct ConnectOptions {
     pub(crate) environment: Environment,
     pub(crate) http: ah_http::Options,
-    pub(crate) credentials: Option<PathBuf>,
+    pub(crate) credentials: Option<CredentialPlace>,
     pub(crate) host: Option<SdkHost>,
     pub(crate) asked: Option<Asked>,
 }
@@ -139,7 +140,7 @@ impl Connection {
         let (mut process, mode) = (None, beginning.mode());
         let credentials = match &config.transport {
             Transport::Http(address) | Transport::Sse(address) => {
-                oauth::credentials(address, options.credentials.as_deref())
+                oauth::credentials(address, options.credentials.as_ref())
             }
             Transport::Stdio(_) | Transport::Sdk => None,
         };

@@ -1,6 +1,5 @@
 //! Tokens for requests to servers: the SDK's OAuth client, on connections and credentials of ours.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use rmcp::transport::auth::{
 };
 
 use crate::config::Address;
+use crate::key_store::CredentialPlace;
 use crate::remote::credentials::Credentials;
 use crate::remote::error::ServerError;
 use crate::remote::name::clean_line;
@@ -61,11 +61,14 @@ pub(crate) async fn manager(
 }
 
 /// Returns the credentials of a server whose configuration has none of its own.
-pub(crate) fn credentials(address: &Address, file: Option<&Path>) -> Option<Credentials> {
+pub(crate) fn credentials(
+    address: &Address,
+    place: Option<&CredentialPlace>,
+) -> Option<Credentials> {
     let mut names = address.headers.keys();
     let has_own = names.any(|name| name.eq_ignore_ascii_case("authorization"));
-    let file = file.filter(|_| !has_own)?;
-    Some(Credentials::new(file, &address.url))
+    let place = place.filter(|_| !has_own)?;
+    Some(Credentials::new(place, &address.url))
 }
 
 /// Returns what adds tokens to the requests; `None` if the user has not signed in.
@@ -78,8 +81,8 @@ pub(crate) async fn tokens(
     http: &ah_http::Options,
     credentials: &Credentials,
 ) -> Result<Option<AuthorizationManager>, ServerError> {
-    let entry = credentials
-        .read()
+    let entry = credentials.read().await;
+    let entry = entry
         .map_err(|error| ServerError::permanent(format!("cannot read the credentials: {error}")))?;
     let Some(entry) = entry.filter(|entry| entry.tokens.is_some()) else {
         return Ok(None);
@@ -98,7 +101,7 @@ pub(crate) async fn tokens(
 }
 
 /// Explains to the model why a server has refused a request, and notes which scopes it wants for it.
-pub(crate) fn refused(
+pub(crate) async fn refused(
     scope: Option<&str>,
     server: &str,
     credentials: Option<&Credentials>,
@@ -106,7 +109,7 @@ pub(crate) fn refused(
     let Some(credentials) = credentials else {
         return "the server refuses the credentials of its configuration".to_owned();
     };
-    note(scope, server, credentials);
+    note(scope, server, credentials).await;
     let sign_in = format!("the user can sign in with `ah mcp login {server}`");
     match scope {
         Some(scope) => {
@@ -118,12 +121,13 @@ pub(crate) fn refused(
 }
 
 /// Notes the scopes that a server wants of a user who has signed in. Before that, the sign-in itself asks for them.
-pub(crate) fn note(scope: Option<&str>, server: &str, credentials: &Credentials) {
-    let is_signed_in = { credentials.read().ok().flatten() }.is_some_and(|it| it.tokens.is_some());
+pub(crate) async fn note(scope: Option<&str>, server: &str, credentials: &Credentials) {
+    let entry = credentials.read().await.ok().flatten();
+    let is_signed_in = entry.is_some_and(|it| it.tokens.is_some());
     let Some(scope) = scope.filter(|_| is_signed_in) else {
         return;
     };
-    if let Err(error) = credentials.want(scope) {
+    if let Err(error) = credentials.want(scope).await {
         tracing::warn!(server, "cannot note the scopes that it wants: {error}");
     }
 }

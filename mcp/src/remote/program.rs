@@ -77,7 +77,12 @@ pub(crate) async fn start(
         sandbox: cell.map(|cell| cell.sandbox.clone()),
         note: |_| None,
     };
-    command.converse().await.map_err(ServerError::permanent)
+    let started = command.converse().await;
+    started.map_err(|error| match cell {
+        // What is there outside may not be there inside.
+        Some(cell) => ServerError::permanent(error).because(cell.hint()),
+        None => ServerError::permanent(error),
+    })
 }
 
 /// Finds the program `name`: a path if it contains a slash, else a file in an absolute folder of `PATH`.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ah_conversation::{PromptArgument, ServerPrompt};
+use ah_conversation::{Completion, PromptArgument, ServerPrompt};
 use rmcp::RoleClient;
 use rmcp::model::{
-    ContentBlock, GetPromptRequestParams, PaginatedRequestParams, ResourceContents, Role,
+    ArgumentInfo, CompleteRequestParams, CompletionContext, ContentBlock, GetPromptRequestParams,
+    PaginatedRequestParams, Reference, ResourceContents, Role,
 };
 use rmcp::service::Peer;
 use serde_json::{Map, Value};
@@ -18,6 +19,9 @@ use crate::remote::name::{clean, clean_line};
 const MOST_PAGES: usize = 16;
 const MOST_PROMPTS: usize = 200;
 const MOST_ARGUMENTS: usize = 32;
+/// Most values that are proposed for an argument, and the longest, in characters.
+const MOST_VALUES: usize = 20;
+const LONGEST_VALUE: usize = 200;
 
 /// Lists the prompts of a server. One that does not answer in time has none: they are no reason to wait.
 pub(crate) async fn list(
@@ -68,6 +72,31 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Vec<ServerPrompt> {
     }
     prompts.truncate(MOST_PROMPTS);
     prompts
+}
+
+/// Returns values for an argument.
+pub(crate) async fn complete(
+    peer: &Peer<RoleClient>,
+    wish: &Completion,
+    time_limit: Duration,
+) -> Vec<String> {
+    let info = peer.peer_info();
+    if info.is_none_or(|info| info.capabilities.completions.is_none()) {
+        return Vec::new();
+    }
+    let params = CompleteRequestParams::new(
+        Reference::for_prompt(&*wish.prompt),
+        ArgumentInfo::new(&*wish.argument, &*wish.value),
+    );
+    let before = wish.before.clone().into_iter().collect();
+    let params = params.with_context(CompletionContext::with_arguments(before));
+    let answer = timeout(time_limit, peer.complete(params)).await;
+    let Ok(Ok(answer)) = answer else {
+        return Vec::new();
+    };
+    let values = answer.completion.values.into_iter().take(MOST_VALUES);
+    let values = values.map(|value| clean_line(&value, LONGEST_VALUE));
+    values.filter(|value| !value.is_empty()).collect()
 }
 
 /// Returns the text of a prompt.

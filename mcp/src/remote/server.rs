@@ -1,12 +1,12 @@
 //! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
-use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ah_conversation::{ServerPrompt, ServerState, ServerStatus, Software};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
+use rmcp::service::ClientCacheConfig;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -84,6 +84,8 @@ pub(crate) struct Server {
     cell: Option<Arc<ServerCell>>,
     state: watch::Sender<LinkState>,
     offer: Mutex<Offer>,
+    /// Its prompts; `None` until they were asked for.
+    prompts: watch::Sender<Option<Vec<ServerPrompt>>>,
     /// Whether its tools are hidden from the model.
     is_off: AtomicBool,
 }
@@ -96,7 +98,6 @@ struct Offer {
     software: Option<Software>,
     instructions: String,
     has_resources: bool,
-    prompts: Vec<ServerPrompt>,
 }
 
 /// Waits until each server is connected or has failed.
@@ -145,6 +146,7 @@ impl Server {
             beginning: Mutex::new(None),
             state: watch::Sender::new(LinkState::Connecting),
             offer: Mutex::default(),
+            prompts: watch::Sender::new(None),
             is_off: AtomicBool::new(false),
         }
     }
@@ -166,6 +168,7 @@ impl Server {
     /// Marks the server as failed and withdraws its tools.
     pub(crate) fn give_up(&self, error: ServerError, shared: &Shared) {
         *self.offer() = Offer::default();
+        self.prompts.send_replace(None);
         self.state.send_replace(LinkState::Failed(error));
         shared.mark_changed();
     }
@@ -196,7 +199,15 @@ impl Server {
     }
 
     pub(crate) fn prompts(&self) -> Vec<ServerPrompt> {
-        self.offer().prompts.clone()
+        self.prompts.borrow().clone().unwrap_or_default()
+    }
+
+    /// Waits until its prompts are known, or it is not connected.
+    pub(crate) async fn prompts_known(&self) {
+        if self.link().settled().await.is_ok() {
+            // The sender is here.
+            let _ = self.prompts.subscribe().wait_for(Option::is_some).await;
+        }
     }
 
     pub(crate) fn tools(&self) -> Vec<Arc<RemoteTool>> {
@@ -253,7 +264,7 @@ impl Server {
             Ok(connection) => connection,
             Err(error) => {
                 if let ServerError::NeedsAuth { scope } = &error {
-                    self.note(scope.as_deref(), shared);
+                    self.note(scope.as_deref(), shared).await;
                 }
                 return (None, error);
             }
@@ -274,10 +285,12 @@ impl Server {
         *lock(&self.beginning) = Some(connection.beginning);
         let peer = connection.service.peer();
         check_version(peer.peer_info().as_deref())?;
+        // What a server lets be kept is kept as long as it says, and no longer: the end of a resource is no reason to show
+        // what it was.
+        let cache = ClientCacheConfig::default().with_serve_stale_on_error(false);
+        peer.set_response_cache_config(cache).await;
         let listing = listing::request(peer, &self.name, shared.options.start_timeout).await?;
         self.publish(peer.peer_info().as_deref(), listing, shared);
-        let prompts = prompts::list(peer, &self.name, PROMPTS_PATIENCE).await;
-        self.offer().prompts = prompts;
         self.state
             .send_replace(LinkState::Connected(ConnectedServer {
                 peer: peer.clone(),
@@ -290,14 +303,14 @@ impl Server {
     }
 
     /// Notes the scopes that the server wants.
-    fn note(&self, scope: Option<&str>, shared: &Shared) {
-        let file = shared.options.credentials.as_deref();
+    async fn note(&self, scope: Option<&str>, shared: &Shared) {
+        let file = shared.options.credentials.as_ref();
         let credentials = match &self.config.transport {
             Transport::Http(address) | Transport::Sse(address) => oauth::credentials(address, file),
             Transport::Stdio(_) | Transport::Sdk => None,
         };
         if let Some(credentials) = credentials {
-            oauth::note(scope, &self.name, &credentials);
+            oauth::note(scope, &self.name, &credentials).await;
         }
     }
 
@@ -314,12 +327,22 @@ impl Server {
         tokio::pin!(closed);
         let listening = revision::listen(&peer, &notifications);
         tokio::pin!(listening);
+        // Tools count for the first request; prompts are for people, who can wait for them.
+        let prompts = prompts::list(&peer, &self.name, PROMPTS_PATIENCE);
+        tokio::pin!(prompts);
+        let mut has_prompts = false;
         let mut earliest = Instant::now();
         loop {
             tokio::select! {
                 _ = &mut closed => {
                     self.set_connecting();
                     return exit.cause().await;
+                }
+                listed = &mut prompts, if !has_prompts => {
+                    has_prompts = true;
+                    self.prompts.send_replace(Some(listed));
+                    shared.mark_changed();
+                    continue;
                 }
                 () = &mut listening => {}
                 () = change(&notifications.tools_changed, earliest) => {}
@@ -359,9 +382,7 @@ impl Server {
                     cell: self.cell.clone(),
                 })
             });
-            let prompts = mem::take(&mut offer.prompts);
             *offer = Offer {
-                prompts,
                 tools: tools.collect(),
                 listing,
                 software,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use ah_conversation::{ServerPrompt, ServerStatus, Servers, ServersChange, Tool};
+use ah_conversation::{Completion, ServerPrompt, ServerStatus, Servers, ServersChange, Tool};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -20,11 +21,18 @@ use crate::remote::overview::{PendingTool, ServersTool};
 use crate::remote::prompts;
 use crate::remote::resources::{self, Resources, resource_tools};
 use crate::remote::server::{Server, Shared, settled, supervise};
+use crate::remote::tasks_tool::TasksTool;
+use crate::remote::unfinished::{Record, noted};
+
+/// Time for the values of an argument: somebody is typing.
+const COMPLETION_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The servers of a session. Dropping it ends them.
 pub struct RemoteServers {
     servers: Mutex<BTreeMap<String, SupervisedServer>>,
     shared: Arc<Shared>,
+    /// Tasks that an earlier process has left, with their files.
+    unfinished: Vec<(PathBuf, Record)>,
 }
 
 /// A server and the task that supervises it.
@@ -73,7 +81,9 @@ fn is_same_connection(one: &ServerConfig, other: &ServerConfig) -> bool {
 impl RemoteServers {
     /// Starts all servers without waiting for them. Must be called within a runtime.
     pub fn start(servers: BTreeMap<String, ServerConfig>, options: Options) -> Self {
+        let folder = options.outputs.as_deref();
         let started = Self {
+            unfinished: folder.map(noted).unwrap_or_default(),
             servers: Mutex::default(),
             shared: Arc::new(Shared::new(options)),
         };
@@ -209,6 +219,8 @@ impl Servers for RemoteServers {
             let resources = Resources::new(servers.clone(), self.shared.clone());
             tools.extend(resource_tools(&resources, interface));
         }
+        let unfinished = TasksTool::new(&self.unfinished, servers.clone(), self.shared.clone());
+        tools.extend(unfinished.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         for server in servers.iter().filter(|server| server.is_on()) {
             tools.extend(server.tools().into_iter().map(|tool| tool as Arc<dyn Tool>));
         }
@@ -340,6 +352,24 @@ impl Servers for RemoteServers {
         let servers = self.all();
         let prompts = servers.iter().filter(|server| server.is_on());
         prompts.flat_map(|server| server.prompts()).collect()
+    }
+
+    async fn prompts_known(&self, patience: Duration) {
+        let servers = self.all();
+        let all = servers.iter().filter(|server| server.is_on());
+        let known = futures_util::future::join_all(all.map(|server| server.prompts_known()));
+        // Those of a server that is late come with the next list.
+        let _ = tokio::time::timeout(patience, known).await;
+    }
+
+    async fn complete(&self, wish: &Completion) -> Vec<String> {
+        let Ok(server) = self.one(&wish.server) else {
+            return Vec::new();
+        };
+        match server.link().connected().await {
+            Ok(server) => prompts::complete(&server.peer, wish, COMPLETION_PATIENCE).await,
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn prompt(

@@ -3,7 +3,6 @@
 //! The protocol is the SDK's (discovery, registration, PKCE, the check of the issuer). What is decided here: which name
 //! this program goes by, which scopes are asked for, and which addresses a browser is sent to.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -17,11 +16,13 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::config::{Address, SignInSettings};
+use crate::key_store::CredentialPlace;
 use crate::remote::credentials::{Credentials, Entry};
 use crate::remote::name::clean_line;
 use crate::remote::oauth;
-use crate::remote::redirect::{Redirect, code, value};
+use crate::remote::redirect::{Redirect, code, is_safe, value};
 use crate::remote::revision::Beginning;
+use crate::remote::revoke::{Ended, revoke};
 
 /// Time for an answer of the server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,8 +42,8 @@ pub struct SignIn {
 pub struct SignInPlace {
     /// The server.
     pub address: Address,
-    /// File of credentials.
-    pub file: PathBuf,
+    /// Where the credentials are.
+    pub kept: CredentialPlace,
     /// Options of connections.
     pub http: ah_http::Options,
 }
@@ -62,28 +63,52 @@ pub struct SignedIn {
     pub is_renewed: bool,
 }
 
+/// End of a sign-in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedOut {
+    /// Whether there was one.
+    pub was_there: bool,
+    /// Why its tokens are still valid, if they may be.
+    pub left: Option<String>,
+}
+
 impl SignInPlace {
     /// Returns what is known of the user's sign-in; `None` without one.
     ///
     /// # Errors
     ///
     /// If the file cannot be read.
-    pub fn signed_in(&self) -> std::io::Result<Option<SignedIn>> {
-        let entry = self.credentials().read()?;
+    pub async fn signed_in(&self) -> std::io::Result<Option<SignedIn>> {
+        let entry = self.credentials().read().await?;
         Ok(entry.and_then(|entry| SignedIn::of(&entry)))
     }
 
-    /// Forgets the user's sign-in; returns whether there was one.
+    /// Forgets the user's sign-in and has its issuer end the tokens, if it can (RFC 7009).
     ///
     /// # Errors
     ///
     /// If the file cannot be read or written.
-    pub fn sign_out(&self) -> std::io::Result<bool> {
-        self.credentials().remove()
+    pub async fn sign_out(&self) -> std::io::Result<SignedOut> {
+        let credentials = self.credentials();
+        let entry = credentials.read().await?;
+        // Nothing that the issuer says keeps them here.
+        let was_there = credentials.remove().await?;
+        let revoked = match entry.and_then(Ended::of) {
+            Some(ended) => {
+                let revoked = revoke(&self.address, &self.http, &credentials, &ended);
+                timeout(PATIENCE, revoked).await
+            }
+            None => Ok(Ok(())),
+        };
+        let left = match revoked {
+            Ok(revoked) => revoked.err(),
+            Err(_) => Some("the issuer does not answer".to_owned()),
+        };
+        Ok(SignedOut { was_there, left })
     }
 
     fn credentials(&self) -> Credentials {
-        Credentials::new(&self.file, &self.address.url)
+        Credentials::new(&self.kept, &self.address.url)
     }
 
     /// Begins a sign-in with the scopes that the server wants, or with `scopes` if there are any. What was granted before
@@ -94,8 +119,9 @@ impl SignInPlace {
     /// If the server or its issuer cannot be reached, offers no sign-in, or says something that is not allowed.
     pub async fn begin(&self, scopes: &[String]) -> Result<SignIn, String> {
         let credentials = self.credentials();
-        let before = { credentials.read() }
-            .map_err(|error| format!("cannot read `{}`: {error}", self.file.display()))?;
+        let before = credentials.read().await;
+        let before = before
+            .map_err(|error| format!("cannot read `{}`: {error}", self.kept.file.display()))?;
         let challenge = self.challenge().await?;
         let mut manager = { oauth::manager(&self.address, &self.http, &credentials).await }
             .map_err(|error| error.to_string())?;
@@ -203,8 +229,9 @@ impl SignIn {
             entry.client_secret.clone_from(&self.client.client_secret);
             entry.wanted.clear();
         });
+        let stored = stored.await;
         stored.map_err(|error| format!("cannot store the credentials: {error}"))?;
-        let entry = self.credentials.read().ok().flatten();
+        let entry = self.credentials.read().await.ok().flatten();
         let known = entry.and_then(|entry| SignedIn::of(&entry));
         known.ok_or_else(|| "the credentials are gone".to_owned())
     }
@@ -272,10 +299,7 @@ fn known_client(
 /// Returns the state in an address for the browser, if the browser may be sent there. Anything but a web page could start
 /// a program or run a script.
 fn checked(url: &str) -> Result<String, String> {
-    let parsed = Url::parse(url).ok().filter(|url| {
-        let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
-        url.scheme() == "https" || (url.scheme() == "http" && is_here)
-    });
+    let parsed = Url::parse(url).ok().filter(is_safe);
     parsed
         .and_then(|_| value(url, "state"))
         .ok_or_else(|| "the server's sign-in page is not at an https address".to_owned())

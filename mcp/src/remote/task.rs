@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::remote::explain::explain;
-use crate::remote::link::ConnectedServer;
+use crate::remote::link::ServerLink;
 use crate::remote::name::clean_line;
 use crate::remote::rounds;
 
@@ -30,12 +30,13 @@ const MOST_FAILURES: u32 = 3;
 ///
 /// If it failed, or its server no longer answers within `patience`; the text is for the model.
 pub(crate) async fn follow(
-    server: &ConnectedServer,
+    link: &ServerLink,
     mut task: Task,
     progress: &ProgressSink,
     patience: Duration,
 ) -> Result<CallToolResult, String> {
     let (started, mut failures) = (Instant::now(), 0);
+    let mut server = link.connected().await?;
     let mut cancel = CancelOnDrop(Some((server.peer.clone(), task.task_id.clone())));
     loop {
         let message = task.status_message.as_deref().unwrap_or("task");
@@ -58,6 +59,9 @@ pub(crate) async fn follow(
             }
             Ok(Err(_)) | Err(_) => {
                 failures += 1;
+                // The task may outlive the connection.
+                server = link.connected().await?;
+                cancel.0 = Some((server.peer.clone(), task.task_id.clone()));
                 continue;
             }
         };

@@ -23,6 +23,7 @@ use crate::remote::oauth;
 use crate::remote::result;
 use crate::remote::rounds::{self, MOST_ROUNDS};
 use crate::remote::task;
+use crate::remote::unfinished::{Noted, Record};
 
 /// Metadata key of the model's tool use id; hosts of the Agent SDK look for it.
 const CALL_ID: &str = "claudecode/toolUseId";
@@ -89,11 +90,11 @@ impl RemoteTool {
     }
 
     /// Explains to the model why a call failed.
-    fn refusal(&self, server: &ConnectedServer, error: &ServiceError) -> String {
+    async fn refusal(&self, server: &ConnectedServer, error: &ServiceError) -> String {
         match ServerError::of_request(error) {
             ServerError::NeedsAuth { scope } => {
                 let credentials = server.credentials.as_ref();
-                oauth::refused(scope.as_deref(), self.link.server(), credentials)
+                oauth::refused(scope.as_deref(), self.link.server(), credentials).await
             }
             ServerError::Permanent(_) | ServerError::Transient(_) => explain(error),
         }
@@ -123,11 +124,19 @@ impl RemoteTool {
                 Ok(ServerResult::CustomResult(result)) => return result::unknown(&result.0),
                 Ok(ServerResult::InputRequiredResult(required)) => required,
                 Ok(ServerResult::CreateTaskResult(created)) => {
-                    let end = task::follow(server, created.task, progress, self.call_timeout).await;
-                    return end.map_or_else(Output::error, |result| self.output(result));
+                    let record = Record {
+                        server: self.link.server().to_owned(),
+                        tool: self.definition.status.own_name.clone(),
+                        task_id: created.task.task_id.clone(),
+                    };
+                    let _noted = Noted::new(&context.spool, &record);
+                    let end = task::follow(&self.link, created.task, progress, self.call_timeout);
+                    return end
+                        .await
+                        .map_or_else(Output::error, |result| self.output(result));
                 }
                 Ok(_) => return Output::error("the server's response is not a tool result"),
-                Err(error) => return Output::error(self.refusal(server, &error)),
+                Err(error) => return Output::error(self.refusal(server, &error).await),
             };
             params = match rounds::next(params, required, &server.answers).await {
                 Ok(params) => params,

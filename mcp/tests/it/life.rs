@@ -7,7 +7,7 @@ use ah_conversation::{Access, Input, ServerState, Servers};
 use ah_testkit::mcp::McpScript;
 use serde_json::json;
 
-use crate::world::{World, eventually, names, run, show};
+use crate::world::{HANG, World, eventually, names, run, show};
 
 fn greeter() -> McpScript {
     McpScript::new()
@@ -351,4 +351,32 @@ async fn a_server_that_is_too_slow_fails() {
         show(&world.call_early("mcp__s__greet").await),
         "failed: the MCP server `s` is not available: it did not start within 0.3 s"
     );
+}
+
+/// The server answers about its prompts only after a call.
+#[tokio::test]
+async fn tools_do_not_wait_for_prompts() {
+    let list = r#"answer '{"prompts":[{"name":"plan","arguments":[{"name":"city"}]}]}'"#;
+    let server = McpScript::new()
+        .initialize(&json!({"capabilities": {"tools": {}, "prompts": {}, "completions": {}}}))
+        .on(
+            "prompts/list",
+            &format!("if [ -n \"$called\" ]; then {list}; else listing=$id; fi"),
+        )
+        .on(
+            "completion/complete",
+            "answer '{\"completion\":{\"values\":[\"Rome\"]}}'",
+        )
+        .tool("greet")
+        .on_call(
+            "greet",
+            &format!("text hello; called=1; if [ -n \"$listing\" ]; then id=$listing; {list}; fi"),
+        );
+    let world = World::new(&server);
+    assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
+    world.servers.prompts_known(HANG).await;
+    let prompts = world.servers.prompts();
+    assert_eq!(prompts[0].command(), "s:plan");
+    let wish = prompts[0].completion("Ro").unwrap();
+    assert_eq!(world.servers.complete(&wish).await, ["Rome"]);
 }

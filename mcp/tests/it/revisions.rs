@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use ah_conversation::{Context, ProgressSink, ServerState};
+use ah_conversation::{Context, ProgressSink, ServerState, Servers as _};
 use ah_testkit::mcp::McpScript;
 use serde_json::{Value, json};
 
@@ -172,6 +172,97 @@ async fn a_task_is_followed_to_its_end_and_cancelled_with_the_call() {
             .then_some(())
     };
     eventually("cancellation", is_cancelled).await;
+}
+
+/// A process that is killed leaves a note of each task; the next one follows it to its end.
+#[tokio::test]
+async fn a_task_is_followed_on_by_the_next_process() {
+    let task = |status: &str, more: &str| {
+        format!(
+            r#"answer '{{"resultType":"complete","taskId":"t1","status":"{status}","createdAt":"x","lastUpdatedAt":"x","ttlMs":null,"pollIntervalMs":1{more}}}'"#
+        )
+    };
+    let done =
+        r#","result":{"resultType":"complete","content":[{"type":"text","text":"long work"}]}"#;
+    let created = task("working", "").replace("complete", "task");
+    let server = |answer: &str| {
+        modern()
+            .on(
+                "\"method\":\"tasks/get\"",
+                &format!("echo x >>polls; {answer}"),
+            )
+            .tool("work")
+            .on_call("work", &created)
+    };
+    let outputs = tempfile::tempdir().unwrap();
+    let note = outputs.path().join("call.task");
+    let world = World::new(&server(&task("working", "")));
+    let tool = world.tool("mcp__s__work").await;
+    let context = || Context::new(outputs.path().join("call"));
+    let is_followed = || world.text("polls").contains('x').then_some(());
+    tokio::select! {
+        _ = run_with(&tool, json!({}), context()) => panic!("it never ends"),
+        () = eventually("poll", is_followed) => {}
+    }
+    assert!(
+        !note.exists(),
+        "a call that was dropped has cancelled its task"
+    );
+    // What a kill leaves behind.
+    let left = json!({"server": "s", "tool": "work", "taskId": "t1"});
+    let of_another = json!({"server": "gone", "tool": "work", "taskId": "t2"});
+    for (name, text) in [
+        ("call.task", left),
+        ("b.task", of_another),
+        ("c.task", json!(7)),
+    ] {
+        std::fs::write(outputs.path().join(name), text.to_string()).unwrap();
+    }
+
+    let servers = json!({"s": server(&task("completed", done)).config()});
+    let folder = outputs.path().to_owned();
+    let world = World::with(&servers, |options| options.outputs = Some(folder));
+    let tool = world.tool("mcp_tasks").await;
+    let about = &tool.spec().description;
+    assert!(
+        about.contains("`t1` (work of s)") && !about.contains("t2"),
+        "{about}"
+    );
+    let output = run_with(&tool, json!({"task": "t2"}), context()).await;
+    assert_eq!(show(&output), "failed: there is no such task");
+    let output = run_with(&tool, json!({"task": "t1"}), context()).await;
+    assert_eq!(show(&output), "long work");
+    assert!(!note.exists());
+    let tools = world.servers.tools();
+    assert!(tools.iter().all(|tool| tool.spec().name != "mcp_tasks"));
+}
+
+/// A list that the server lets be kept is not asked for again before its time, and one that it does not is.
+#[tokio::test]
+async fn what_may_be_kept_is_kept() {
+    for (hint, asked) in [
+        ("\"ttlMs\":600000,\"cacheScope\":\"private\",", 1),
+        ("\"ttlMs\":0,", 2),
+        ("", 2),
+    ] {
+        let list = format!(
+            r#"echo x >>lists; answer '{{"resultType":"complete",{hint}"resources":[{{"uri":"a:b","name":"n"}}]}}'"#
+        );
+        let server = modern()
+            .initialize(&json!({"capabilities": {"resources": {}}}))
+            .on("\"method\":\"resources/list\"", &list)
+            .on(
+                "\"method\":\"resources/templates/list\"",
+                "answer '{\"resultType\":\"complete\",\"resourceTemplates\":[]}'",
+            );
+        let world = World::new(&server);
+        world.servers.settled().await;
+        for _ in 0..2 {
+            let listed = world.servers.resources("s").await.unwrap();
+            assert_eq!(listed[0]["uri"], "a:b", "{hint}");
+        }
+        assert_eq!(world.text("lists").lines().count(), asked, "{hint}");
+    }
 }
 
 #[tokio::test]

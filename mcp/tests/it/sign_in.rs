@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use ah_conversation::ServerState;
-use ah_mcp::{Address, SignIn, SignInPlace, SignInSettings, SignedIn};
+use ah_conversation::{Environment, ServerState};
+use ah_mcp::{Address, CredentialPlace, SignIn, SignInPlace, SignInSettings, SignedIn};
 use ah_testkit::issuer::Site;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -50,6 +50,29 @@ impl Case {
         self.folder.path().join("ah/credentials.json")
     }
 
+    /// Gives the user a key store: a program in the place of `secret-tool`.
+    fn with_key_store(self, program: &str) -> Self {
+        let tool = self.folder.path().join("bin/secret-tool");
+        std::fs::create_dir(tool.parent().unwrap()).unwrap();
+        std::fs::write(&tool, program).unwrap();
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn kept(&self) -> CredentialPlace {
+        let folder = self.folder.path();
+        let path = format!("{}:/usr/bin:/bin", folder.join("bin").display());
+        let secrets = folder.join("secrets").display().to_string();
+        let bus = "unix:path=/nowhere".to_owned();
+        let variables = [
+            ("PATH", path),
+            ("SECRETS", secrets),
+            ("DBUS_SESSION_BUS_ADDRESS", bus),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value));
+        CredentialPlace::of(self.file(), &Environment::new(variables, folder.to_owned()))
+    }
+
     fn place(&self) -> SignInPlace {
         SignInPlace {
             address: Address {
@@ -57,7 +80,7 @@ impl Case {
                 sign_in: self.settings.clone(),
                 ..Address::default()
             },
-            file: self.file(),
+            kept: self.kept(),
             http: ah_http::Options::default(),
         }
     }
@@ -83,9 +106,9 @@ impl Case {
 
     /// Starts the server with what is signed in.
     async fn connect(&self) -> World {
-        let file = self.file();
+        let kept = self.kept();
         let servers = json!({"s": {"url": self.site.url("/mcp")}});
-        let world = World::with(&servers, |options| options.credentials = Some(file));
+        let world = World::with(&servers, |options| options.credentials = Some(kept));
         world.servers.settled().await;
         world
     }
@@ -118,7 +141,7 @@ async fn a_sign_in_goes_from_the_refusal_to_calls_with_a_token() {
     let known = known.unwrap();
     assert_eq!(known.issuer, Some(case.site.url("")));
     assert_eq!(known.scopes, ["read"]);
-    assert_eq!(case.place().signed_in().unwrap(), Some(known));
+    assert_eq!(case.place().signed_in().await.unwrap(), Some(known));
 
     let exchange = case.site.last("/token").body;
     let exchanged = |name: &str| parameter(&format!("http://x/?{exchange}"), name);
@@ -135,9 +158,9 @@ async fn a_sign_in_goes_from_the_refusal_to_calls_with_a_token() {
     let output = world.call("mcp__s__look", json!({})).await;
     assert_eq!(show(&output), "seen");
 
-    assert!(case.place().sign_out().unwrap());
-    assert!(!case.place().sign_out().unwrap());
-    assert_eq!(case.place().signed_in().unwrap(), None);
+    assert!(case.place().sign_out().await.unwrap().was_there);
+    assert!(!case.place().sign_out().await.unwrap().was_there);
+    assert_eq!(case.place().signed_in().await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -169,7 +192,7 @@ async fn a_call_that_needs_more_rights_says_so_and_the_next_sign_in_asks_for_the
         output,
         "failed: the server wants a sign-in with the rights `write`; the user can sign in with `ah mcp login s`"
     );
-    let known = case.place().signed_in().unwrap().unwrap();
+    let known = case.place().signed_in().await.unwrap().unwrap();
     assert_eq!(
         (known.scopes, known.wanted),
         (vec!["read".to_owned()], vec!["write".to_owned()])
@@ -298,27 +321,153 @@ async fn tokens_do_not_follow_to_another_issuer() {
         assert_eq!(request.body, "", "{}", request.path);
         assert_eq!(request.header("authorization"), None);
     }
-    assert_eq!(case.place().signed_in().unwrap(), None);
+    assert_eq!(case.place().signed_in().await.unwrap(), None);
 }
 
+/// What a server or an issuer says of itself, each with the words of the refusal: a sign-in that fails for another reason
+/// would prove nothing. Without the lie, the same sign-in begins.
 #[tokio::test]
 async fn descriptions_that_name_others_are_refused() {
-    for (key, value) in [
+    let bank = json!("https://bank.example");
+    for (key, value, expected) in [
         // An issuer that describes itself as another.
-        ("named", json!("https://bank.example")),
+        ("named", bank, "issuer mismatch"),
         // Metadata of another server's.
-        ("resource", json!("https://bank.example/mcp")),
+        ("resource", json!("https://bank.example/mcp"), "resource"),
         // What a browser must not be sent to.
-        ("authorize", json!("javascript:alert(1)//")),
-        ("authorize", json!("file:///etc/passwd")),
-        ("authorize", json!("http://attacker.example/authorize")),
+        (
+            "authorize",
+            json!("javascript:alert(1)//"),
+            "not at an https address",
+        ),
+        (
+            "authorize",
+            json!("file:///etc/passwd"),
+            "not at an https address",
+        ),
+        (
+            "authorize",
+            json!("http://attacker.example/authorize"),
+            "not at an https address",
+        ),
         // No proof that the code is ours.
-        ("challenges", json!(["plain"])),
+        ("challenges", json!(["plain"]), "S256"),
     ] {
         let case = Case::new();
         case.site.set(key, value.clone());
-        assert!(case.begin().await.is_err(), "{key}: {value}");
-        assert!(case.site.seen("/token").is_empty());
+        let refusal = case.begin().await.err().unwrap_or_default();
+        assert!(refusal.contains(expected), "{key} {value}: {refusal}");
+        // The browser was sent nowhere and nothing was exchanged or stored.
+        for path in ["/authorize", "/token"] {
+            assert!(case.site.seen(path).is_empty(), "{key} {value}: {path}");
+        }
+        assert!(!case.file().exists(), "{key} {value}");
+        case.site.set(key, Value::Null);
+        case.begin().await.unwrap();
+    }
+}
+
+/// A key store with a file for each secret, which it reads from its input alone.
+const SECRET_TOOL: &str = r#"#!/bin/sh
+for last; do :; done
+file=$SECRETS/$(printf %s "$last" | tr / _)
+case $1 in
+store) mkdir -p "$SECRETS"; cat >"$file" ;;
+lookup) cat "$file" ;;
+clear) rm "$file" ;;
+esac
+"#;
+
+#[tokio::test]
+async fn a_sign_in_is_kept_in_the_key_store_where_there_is_one() {
+    let case = Case::new().with_key_store(SECRET_TOOL);
+    case.sign_in().await;
+    assert!(!case.file().exists());
+    let secrets = || {
+        std::fs::read_dir(case.folder.path().join("secrets"))
+            .unwrap()
+            .count()
+    };
+    assert_eq!(secrets(), 1);
+    let world = case.connect().await;
+    assert_eq!(world.status().state, ServerState::Connected);
+    // What a call wants is noted there as well.
+    let output = world.call("mcp__s__change", json!({})).await;
+    assert!(
+        show(&output).contains("`ah mcp login s`"),
+        "{}",
+        show(&output)
+    );
+    let known = case.place().signed_in().await.unwrap().unwrap();
+    assert_eq!(known.wanted, ["write"]);
+    assert!(!case.file().exists());
+    assert!(case.place().sign_out().await.unwrap().was_there);
+    assert_eq!(secrets(), 0);
+    assert_eq!(case.place().signed_in().await.unwrap(), None);
+
+    // What was kept in the file before moves there with its first change.
+    let case = Case::new();
+    case.sign_in().await;
+    let case = case.with_key_store(SECRET_TOOL);
+    assert!(case.place().signed_in().await.unwrap().is_some());
+    case.sign_in().await;
+    assert_eq!(case.stored(), Value::Null);
+    assert!(case.place().signed_in().await.unwrap().is_some());
+
+    // A store that does not take it, or gives back something else, leaves the file.
+    for program in [
+        "#!/bin/sh\nexit 1\n",
+        "#!/bin/sh\necho other\n",
+        "#!/bin/sh\nkill -9 $$\n",
+    ] {
+        let case = Case::new().with_key_store(program);
+        case.sign_in().await;
+        assert_eq!(case.stored()["clientId"], "registered", "{program}");
+        assert!(case.place().signed_in().await.unwrap().is_some());
+        assert!(case.place().sign_out().await.unwrap().was_there);
+        assert_eq!(case.stored(), Value::Null);
+    }
+}
+
+/// A sign-out ends the tokens at their issuer, and nowhere else; whatever the issuer says, they are gone from here.
+#[tokio::test]
+async fn a_sign_out_ends_the_tokens_at_their_issuer() {
+    let case = Case::new();
+    case.sign_in().await;
+    let ended = case.place().sign_out().await.unwrap();
+    assert_eq!((ended.was_there, ended.left), (true, None));
+    let told = case.site.seen("/revoke");
+    let told: Vec<_> = told.iter().map(|request| &*request.body).collect();
+    assert_eq!(
+        told,
+        [
+            "token=refresh-1&token_type_hint=refresh_token&client_id=registered",
+            "token=token-1&token_type_hint=access_token&client_id=registered",
+        ]
+    );
+    let ended = case.place().sign_out().await.unwrap();
+    assert_eq!((ended.was_there, ended.left), (false, None));
+
+    let other = Site::start();
+    for (key, value, expected) in [
+        (
+            "revocation",
+            json!("http://attacker.example/revoke"),
+            "names no address",
+        ),
+        ("revocation", json!(7), "names no address"),
+        ("redirect /revoke", json!(other.url("/revoke")), "307"),
+        ("issuer", json!(other.url("")), "another issuer"),
+    ] {
+        let case = Case::new();
+        case.sign_in().await;
+        case.site.set(key, value.clone());
+        let ended = case.place().sign_out().await.unwrap();
+        let left = ended.left.unwrap_or_default();
+        assert!(left.contains(expected), "{key} {value}: {left}");
+        assert_eq!(case.stored(), Value::Null);
+        let posted = other.all().iter().any(|request| !request.body.is_empty());
+        assert!(!posted, "{key} {value}: {:?}", other.all());
     }
 }
 
@@ -346,7 +495,9 @@ async fn a_token_goes_to_its_server_alone() {
     let other = Site::start();
     let file = case.file();
     let servers = json!({"s": {"url": other.url("/mcp")}, "t": {"url": case.site.url("/other")}});
-    let world = World::with(&servers, |options| options.credentials = Some(file));
+    let world = World::with(&servers, |options| {
+        options.credentials = Some(CredentialPlace::file(file));
+    });
     world.servers.settled().await;
     let is_mine = |path: &str| path == "/mcp" || path == "/token" || path == "/register";
     for request in other.all().iter().chain(&case.site.all()) {

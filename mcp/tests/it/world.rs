@@ -44,6 +44,7 @@ impl World {
             environment: environment.clone(),
             http: ah_http::Options::default(),
             credentials: None,
+            outputs: None,
             host: None,
             start_timeout: HANG,
             call_timeout: HANG,

@@ -1,6 +1,6 @@
 //! Effects that the terminal's state asks for; the driver carries them out.
 
-use ah_conversation::{Image, MailKind, PermissionMode, SkipDelay};
+use ah_conversation::{Completion, Image, MailKind, PermissionMode, SkipDelay};
 
 use super::attach;
 use super::input::{Queued, Then};
@@ -43,7 +43,10 @@ impl Effect {
     pub fn prints(&self) -> bool {
         match self {
             Self::Print(_) | Self::Output(_) => true,
-            Self::Task(task) => !matches!(task, Task::List(_) | Task::Send(..) | Task::End(_)),
+            Self::Task(task) => !matches!(
+                task,
+                Task::List(_) | Task::Send(..) | Task::End(_) | Task::Complete(..)
+            ),
             Self::ScrollAway
             | Self::OpenEditor
             | Self::ListFiles
@@ -62,6 +65,15 @@ impl Effect {
     }
 }
 
+/// A word that a server completes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// The value of a prompt's argument.
+    Argument(Completion),
+    /// A resource of this server.
+    Resource(String),
+}
+
 /// A task of the session.
 #[derive(Debug, PartialEq)]
 pub enum Task {
@@ -75,6 +87,8 @@ pub enum Task {
     Attach(attach::Source),
     /// Queues a message for the current run.
     Send(MailKind, String),
+    /// Completes a word by what a server knows; the text is what stands before the cursor.
+    Complete(String, Wish),
     /// Takes messages from the queue.
     Withdraw(Vec<Queued>, Then),
     /// Stops the current task.
@@ -141,6 +155,7 @@ impl Task {
                 | Self::List(Subject::Model | Subject::All | Subject::Output)
                 | Self::Look(..)
                 | Self::End(_)
+                | Self::Complete(..)
         )
     }
 }

@@ -44,8 +44,10 @@ pub enum Input {
     Background(Box<(Task, TaskUpdate)>),
     /// Files of the project.
     Files(Vec<String>),
-    /// Prompts of MCP servers.
-    Prompts(Vec<ServerPrompt>),
+    /// Prompts of MCP servers, and the names of the servers.
+    Prompts(Vec<ServerPrompt>, Vec<String>),
+    /// Completions of a word, and the text before the cursor for which they were asked.
+    Completions(String, Vec<(String, String)>),
     /// List to choose from.
     Pick(Picker),
     /// More entries for the open list of this subject; the flag says whether they replace those it has.

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use ah_conversation::ServerPrompt;
+
 use super::editor::Editor;
-use super::effect::Effect;
+use super::effect::{Effect, Task, Wish};
 use super::{picker, slash};
 
 /// Number of completions shown.
@@ -33,6 +35,10 @@ pub struct Suggestions {
     pub named: Vec<(String, String)>,
     /// Prompts of MCP servers, likewise.
     pub served: Vec<(String, String)>,
+    /// The prompts themselves.
+    pub prompts: Vec<ServerPrompt>,
+    /// Names of the MCP servers.
+    pub servers: Vec<String>,
 }
 
 impl Suggestions {
@@ -49,6 +55,8 @@ impl Suggestions {
         let word = &before[from..];
         let items = if let Some(name) = word.strip_prefix('/').filter(|_| from == 0) {
             self.commands(name)
+        } else if let Some(wish) = self.wish(before, word) {
+            return vec![Effect::Task(Task::Complete(before.to_owned(), wish))];
         } else if let Some(path) = word.strip_prefix('@') {
             match &self.files {
                 Some(files) => paths(files, path),
@@ -64,6 +72,34 @@ impl Suggestions {
             self.menu = Some(Menu { from, items, at: 0 });
         }
         Vec::new()
+    }
+
+    /// Returns what a server completes: the argument of a prompt, or a resource.
+    fn wish(&self, before: &str, word: &str) -> Option<Wish> {
+        let named = word.strip_prefix('@').and_then(|word| word.split_once(':'));
+        if let Some((server, _)) = named {
+            let is_known = self.servers.iter().any(|known| known == server);
+            return is_known.then(|| Wish::Resource(server.to_owned()));
+        }
+        let (name, typed) = before.strip_prefix('/')?.split_once(' ')?;
+        let prompt = self
+            .prompts
+            .iter()
+            .find(|prompt| prompt.command() == name)?;
+        prompt.completion(typed).map(Wish::Argument)
+    }
+
+    /// Opens the menu with what a server proposes, if that is still what is being typed.
+    pub fn propose(&mut self, editor: &Editor, before: &str, items: Vec<(String, String)>) {
+        if !editor.takes_text() || &editor.text()[..editor.cursor()] != before {
+            return;
+        }
+        let from = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let new = items
+            .into_iter()
+            .filter(|(text, _)| *text != before[from..]);
+        let items: Vec<_> = new.take(SHOWN).collect();
+        self.menu = (!items.is_empty()).then_some(Menu { from, items, at: 0 });
     }
 
     fn commands(&self, name: &str) -> Vec<(String, String)> {

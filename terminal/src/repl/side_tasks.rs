@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use ah_agent::{Controls, SessionChange};
-use ah_conversation::{Clock as _, Content, Models, Tasks};
+use ah_conversation::{Clock as _, Content, Models, Servers, Tasks};
 use ah_store::SystemClock;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -18,7 +18,7 @@ use super::input::{Input, Queued};
 use super::notify::NotificationKind;
 use super::output::Wanted;
 use super::picker::{Picker, Subject};
-use super::{attach, bang, choices, models, output};
+use super::{attach, bang, choices, models, output, proposals};
 use crate::message::Keys;
 use ah_config::Config;
 use ah_config::Error;
@@ -38,6 +38,8 @@ pub struct SideTasks {
     pub inputs: Sender<Input>,
     /// Available models.
     pub models: Arc<dyn Models>,
+    /// MCP servers.
+    pub servers: Option<Arc<dyn Servers>>,
     /// Tasks beside the conversation.
     pub tasks: Vec<Arc<dyn Tasks>>,
     /// Stops the current run.
@@ -69,6 +71,15 @@ impl SideTasks {
                     }
                 }
                 self.tell(Input::Withdrawn(taken, then));
+            }
+            Task::Complete(before, wish) => {
+                if let Some(servers) = self.servers.clone() {
+                    let inputs = self.inputs.clone();
+                    tokio::spawn(async move {
+                        let items = proposals::proposed(&*servers, &before, wish).await;
+                        let _ = inputs.send(Input::Completions(before, items));
+                    });
+                }
             }
             Task::Attach(source) => {
                 let (config, inputs) = (self.config.clone(), self.inputs.clone());

@@ -69,7 +69,8 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Background(report) => background(app, &report, now),
-        Input::Prompts(prompts) => return key::know_prompts(app, prompts),
+        Input::Prompts(prompts, servers) => return key::know_prompts(app, prompts, servers),
+        Input::Completions(before, items) => key::propose(app, &before, items),
         Input::Files(files) => {
             palette::add_files(app, &files);
             app.suggestions.files = Some(files);
@@ -99,7 +100,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Mail => {}
+        Input::Mail | Input::Done => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
@@ -110,7 +111,6 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             return vec![Effect::Ring(sequence)];
         }
         Input::Status(said) => app.status.said = Some(said),
-        Input::Done => {}
     }
     Vec::new()
 }

@@ -23,7 +23,7 @@ use super::recall::{self, Layout};
 use super::session_factory::SessionFactory;
 use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
-use super::{bang, choices, intro, report, rewind};
+use super::{bang, choices, intro, proposals, report, rewind};
 use crate::undo::Direction;
 use ah::Opened;
 use ah::expand::{Expanded, expand};
@@ -197,9 +197,9 @@ impl SessionWorker {
         let Some(servers) = self.session.tools().servers() else {
             return;
         };
-        let (version, prompts) = (servers.version(), servers.prompts());
+        let version = servers.version();
         if std::mem::replace(&mut self.served, version) != version {
-            self.tell(Input::Prompts(prompts));
+            self.tell(proposals::news(&**servers));
         }
     }
 
@@ -572,6 +572,7 @@ impl SessionWorker {
             config: self.factory.config.clone(),
             inputs: self.factory.link.inputs.clone(),
             models: self.factory.models.clone(),
+            servers: self.session.tools().servers().cloned(),
             tasks: self.session.tools().tasks(),
             run,
         }

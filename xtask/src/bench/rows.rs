@@ -18,13 +18,14 @@ use super::process::{Agent, Run, time};
 use super::server::Script;
 use super::statistics::{median, percentile_99};
 use super::table::{Figure, Row};
+use super::tools::tools;
 use super::typing::Typed;
 
 /// Measures the rows that come from the same runs.
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 13] = [
+pub const GROUPS: [(&str, Measure); 14] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -37,6 +38,7 @@ pub const GROUPS: [(&str, Measure); 13] = [
     ("fleet", fleet),
     ("sandbox", sandbox),
     ("cost", cost),
+    ("tools", tools),
     ("size", size),
 ];
 

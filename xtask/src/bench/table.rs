@@ -37,6 +37,7 @@ enum Unit {
     Seconds,
     Megabytes,
     Bytes,
+    Tokens,
     Times,
     PerSecond,
 }
@@ -58,6 +59,11 @@ impl Figure {
     #[expect(clippy::cast_precision_loss, reason = "requests are small")]
     pub fn bytes(bytes: usize, budget: f64) -> Self {
         Self::new(bytes as f64, budget, Unit::Bytes)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "requests are small")]
+    pub fn tokens(tokens: usize, budget: f64) -> Self {
+        Self::new(tokens as f64, budget, Unit::Tokens)
     }
 
     pub fn times(value: f64, budget: f64) -> Self {
@@ -90,7 +96,7 @@ impl Figure {
             Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
                 format!("{:.1} {}", self.value, self.unit)
             }
-            Unit::Bytes => format!("{:.0} {}", self.value, self.unit),
+            Unit::Bytes | Unit::Tokens => format!("{:.0} {}", self.value, self.unit),
             Unit::Seconds | Unit::Times => format!("{:.2} {}", self.value, self.unit),
         }
     }
@@ -103,7 +109,10 @@ impl Figure {
                 let share = 100.0 * least / self.value;
                 format!("{least} {} ({share:.0} %)", self.unit)
             }
-            (Some(least), Unit::Megabytes | Unit::Bytes | Unit::Times | Unit::PerSecond) => {
+            (
+                Some(least),
+                Unit::Megabytes | Unit::Bytes | Unit::Tokens | Unit::Times | Unit::PerSecond,
+            ) => {
                 format!("{least} {}", self.unit)
             }
         }
@@ -117,6 +126,7 @@ impl fmt::Display for Unit {
             Self::Seconds => "s",
             Self::Megabytes => "MB",
             Self::Bytes => "bytes",
+            Self::Tokens => "tokens",
             Self::Times => "×",
             Self::PerSecond => "a second",
         })

@@ -1,15 +1,18 @@
-//! The conformance suite of the Model Context Protocol, for clients: servers and issuers that watch what `ah` sends.
+//! The conformance suite of the Model Context Protocol, for clients and servers.
 //!
-//! `interop/conformance/client.mjs` uses the binary as its user would. The suite is pinned, and so is the Node that it runs
-//! on, since it needs one that is newer than many systems have.
+//! For clients, it is servers and issuers that watch what `ah` sends: `interop/conformance/client.mjs` uses the binary as its
+//! user would. For servers, it asks over HTTP for tools and prompts by names of its own, which `ah mcp serve` does not have; so it
+//! asks `mcp/examples/everything`, the same server with these beside its own. The suite is pinned, and so is the Node that it
+//! runs on, since it needs one that is newer than many systems have.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use super::cache;
-use crate::workspace::{COMMAND_LINE, built, root, run};
+use crate::workspace::{COMMAND_LINE, built, cargo, root, run};
 
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
@@ -28,20 +31,61 @@ pub fn install() -> Result<PathBuf> {
     })
 }
 
-/// Runs the scenarios for clients that each revision requires.
+/// Runs the scenarios that each revision requires, of clients and of servers.
 pub fn test(folder: &Path) -> Result<()> {
-    let binary = built(COMMAND_LINE, "ah", "dev")?;
     let node = node(folder)?;
+    test_server(folder, &node)?;
+    test_client(folder, &node)
+}
+
+fn test_server(folder: &Path, node: &Path) -> Result<()> {
+    run(cargo().args(["build", "--workspace", "--example", "everything"]))?;
+    let program = root().join("target/debug/examples/everything");
+    let child = Command::new(program).stdout(Stdio::piped()).spawn()?;
+    let mut server = Server(child);
+    let output = server.0.stdout.take().context("it has no output")?;
+    let mut url = String::new();
+    BufReader::new(output).read_line(&mut url)?;
+    for revision in REVISIONS {
+        let mut suite = Command::new(node);
+        suite
+            .arg(folder.join(SUITE))
+            .args(["server", "--requirements", revision])
+            .args(["--url", url.trim()])
+            .arg("--output-dir")
+            .arg(results(&format!("server-{revision}")));
+        run(&mut suite)?;
+    }
+    Ok(())
+}
+
+/// A server that ends with its value.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended is none to end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn results(name: &str) -> PathBuf {
+    root().join("target/conformance-results").join(name)
+}
+
+fn test_client(folder: &Path, node: &Path) -> Result<()> {
+    let binary = built(COMMAND_LINE, "ah", "dev")?;
     let client = root().join("interop/conformance/client.mjs");
     let command = format!("{} {}", node.display(), client.display());
     for revision in REVISIONS {
-        let mut suite = Command::new(&node);
+        let mut suite = Command::new(node);
         suite
             .arg(folder.join(SUITE))
             .args(["client", "--requirements", revision, "--timeout", "120000"])
             .args(["--command", &command])
             .arg("--output-dir")
-            .arg(root().join("target/conformance-results").join(revision))
+            .arg(results(revision))
             .env("AH", &binary);
         let failures = root()
             .join("interop/conformance")

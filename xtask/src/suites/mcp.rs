@@ -1,7 +1,7 @@
 //! Runs with the reference MCP servers: installs them once for each set of pinned versions, and runs the tests that start
 //! them.
 //!
-//! The tests are in `cli/tests/it/mcp/real.rs`; a variable names the servers' folder, and without it they do nothing.
+//! The tests are in `cli/tests/it/mcp/real.rs` and `fast.rs`; a variable names the servers' folder, and without it they do nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub fn test(folder: &Path) -> Result<()> {
     tests
         .args(["test", "--offline", "--workspace"])
         .args(["--test", "it"])
-        .args(["--", "mcp::real::"])
+        .args(["--", "mcp::real::", "mcp::fast::"])
         .env(VARIABLE, folder);
     run(&mut tests)
 }

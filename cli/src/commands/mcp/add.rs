@@ -55,12 +55,20 @@ pub fn import(config: &Config, file: &Path, scope: Scope) -> Result<u8, Error> {
 pub fn remove(config: &Config, name: &str, scope: Option<Scope>) -> Result<u8, Error> {
     let file = match scope {
         Some(scope) => path(config, scope)?,
-        None => match &find(config, name)?.origin {
-            Origin::File(path) => path.clone(),
-            origin => {
+        None => match config.mcp_servers.get(name).map(|it| &it.origin) {
+            Some(Origin::File(path)) => path.clone(),
+            Some(origin) => {
                 return Err(Error::failure(format!(
                     "the server `{name}` is set in {origin}, not in a file"
                 )));
+            }
+            // A project's file does not count without trust, but may be changed.
+            None => {
+                let file = server_files::path(config, ServerScope::Project);
+                match file.filter(|file| server_files::has(file, name)) {
+                    Some(file) => file,
+                    None => return find(config, name).map(|_| 0),
+                }
             }
         },
     };
@@ -150,7 +158,8 @@ fn store(config: &Config, servers: &BTreeMap<String, Value>, scope: Scope) -> Re
         print(&format!("{word} `{}` in {}\n", plain(name), file.display()))?;
         code = code.max(try_out(config, name, &parsed, scope)?);
     }
-    if scope != Scope::User && !config.trust.is_given() {
+    // What is the user's own for a folder counts without trust.
+    if scope == Scope::Project && !config.trust.is_given() {
         ah_terminal::note("it is used once the folder is trusted");
     }
     Ok(code)

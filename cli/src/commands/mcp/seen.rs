@@ -64,13 +64,8 @@ pub fn summary(status: &ServerStatus) -> String {
 
 /// Describes a server with its tools.
 pub fn describe(status: &ServerStatus) -> String {
-    let software = software(status).unwrap_or_else(|| "no name".to_owned());
-    let mut text = format!(
-        "{}: {} ({})\n",
-        status.name,
-        status.state.as_str(),
-        software
-    );
+    let software = software(status).map_or_else(String::new, |it| format!(" ({it})"));
+    let mut text = format!("{}: {}{software}\n", status.name, status.state.as_str());
     for tool in &status.tools {
         text.push_str(&format!("  {}\n", tool.name));
     }

@@ -48,8 +48,16 @@ pub fn login(config: &Config, name: &str, scopes: &[String], is_closed: bool) ->
 
 /// Forgets a sign-in.
 pub fn logout(config: &Config, name: &str) -> Result<u8, Error> {
-    let was_there = place(config, name)?.sign_out();
-    let word = match was_there.map_err(|error| unusable(&error))? {
+    let place = place(config, name)?;
+    let ended = runtime()?.block_on(place.sign_out());
+    let ended = ended.map_err(|error| unusable(&error))?;
+    if let Some(reason) = &ended.left {
+        let reason = neutralise(reason);
+        ah_terminal::note(&format!(
+            "the tokens are gone from here, but not ended: {reason}"
+        ));
+    }
+    let word = match ended.was_there {
         true => "signed out of",
         false => "not signed in to",
     };
@@ -58,7 +66,8 @@ pub fn logout(config: &Config, name: &str) -> Result<u8, Error> {
 
 /// Prints what is known of a sign-in. The exit code tells whether there is one.
 pub fn status(config: &Config, name: &str, form: Json) -> Result<u8, Error> {
-    let known = place(config, name)?.signed_in();
+    let place = place(config, name)?;
+    let known = runtime()?.block_on(place.signed_in());
     let known = known.map_err(|error| unusable(&error))?;
     if form.json {
         let value = known.as_ref().map(|known| {
@@ -121,7 +130,7 @@ fn place(config: &Config, name: &str) -> Result<SignInPlace, Error> {
     let no_home = || Error::failure("there is no home directory for credentials");
     Ok(SignInPlace {
         address,
-        file: config.server_credentials().ok_or_else(no_home)?,
+        kept: config.server_credentials().ok_or_else(no_home)?,
         http: ah_http::Options::from_variables(|name| config.environment.get(name)),
     })
 }

@@ -97,6 +97,29 @@ fn a_server_is_added_to_the_file_of_a_scope_and_tried() {
     }
 }
 
+/// The file does not count without trust, but it can be changed.
+#[test]
+fn a_server_of_a_project_is_removed_without_trust() {
+    let world = World::new();
+    let add = ["mcp", "add", "--scope", "project", "s", "--", "false"];
+    let ended = world.ah(add).run().expect(1);
+    assert!(
+        ended.stderr.contains("once the folder is trusted"),
+        "{}",
+        ended.stderr
+    );
+    let file = world.file(".mcp.json");
+    assert!(read(&file)["mcpServers"].get("s").is_some());
+    world.ah(["mcp", "remove", "s"]).run().expect(0);
+    assert_eq!(read(&file)["mcpServers"], json!({}));
+    let ended = world.ah(["mcp", "remove", "s"]).run().expect(1);
+    assert!(
+        ended.stderr.contains("there is no MCP server `s`"),
+        "{}",
+        ended.stderr
+    );
+}
+
 #[test]
 fn what_does_not_work_is_kept_and_said() {
     let world = World::new();

@@ -23,8 +23,14 @@ fn guide() -> McpScript {
             "seat": {"type": "string", "enum": ["window", "aisle"]},
         }},
     }});
+    let listed = json!({"resources": [
+        {"uri": "map://rome", "name": "Rome"}, {"uri": "map://oslo", "name": "Oslo"},
+    ]});
+    let proposed = json!({"completion": {"values": ["Rome", "Roskilde by the sea"]}});
     McpScript::new()
-        .initialize(&json!({"capabilities": {"tools": {}, "prompts": {}, "resources": {}}}))
+        .initialize(&json!({"capabilities": {
+            "tools": {}, "prompts": {}, "resources": {}, "completions": {},
+        }}))
         .on("prompts/list", &format!("answer '{prompts}'"))
         .on(
             "prompts/get",
@@ -34,6 +40,15 @@ fn guide() -> McpScript {
             ),
         )
         .on("resources/read", &format!("answer '{contents}'"))
+        .on("resources/list", &format!("answer '{listed}'"))
+        .on(
+            "resources/templates/list",
+            "answer '{\"resourceTemplates\":[]}'",
+        )
+        .on(
+            "completion/complete",
+            &format!("echo \"$line\" >>completed; answer '{proposed}'"),
+        )
         .tool("book")
         .on_call("book", &format!("call=$id; printf '%s\\n' '{question}'"))
         .on(
@@ -90,6 +105,56 @@ fn a_resource_of_a_server_is_named_like_a_file() {
         assert!(request.contains(part), "{part}: {request}");
     }
     assert_eq!(request.matches("The map of Rome.").count(), 1);
+}
+
+#[test]
+fn a_program_calls_prompts_of_servers_as_a_person_does() {
+    for called in ["/s:trip_plan Rome 3", "/mcp__s__trip_plan Rome 3"] {
+        let world = World::new();
+        let server = Server::new([says("Here it is.")]);
+        let line = ["-p", "--mcp-config", &config(&guide()), called];
+        let ended = world.asking(&server, line).run().expect(0);
+        assert_eq!(ended.stdout, "Here it is.\n");
+        let request = server.requests().remove(0).body.to_string();
+        assert!(
+            request.contains("Plan a trip, please."),
+            "{called}: {request}"
+        );
+        assert!(
+            world.text("asked").contains("\"city\":\"Rome\""),
+            "{called}"
+        );
+    }
+}
+
+#[test]
+fn what_a_server_knows_is_completed_while_one_types() {
+    let world = World::new();
+    let server = Server::new([says("Here it is.")]);
+    let config = config(&guide());
+    let line = ["-m", "sonnet", "--mcp-config", &config];
+    let mut seat = Seat::take(world.asking(&server, line));
+    seat.types("/s:trip_plan Ro");
+    seat.sees("Roskilde by the sea");
+    seat.types("\t");
+    seat.sees("/s:trip_plan Rome");
+    let completed = world.text("completed");
+    let parts = [
+        "\"name\":\"city\"",
+        "\"value\":\"Ro\"",
+        "\"name\":\"trip plan\"",
+    ];
+    let mut asked = completed.lines();
+    let is_asked = asked.any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(is_asked, "{completed}");
+    seat.types("\x15");
+    seat.types("look at @s:map://o");
+    seat.sees("@s:map://oslo");
+    seat.types("\t");
+    seat.types("\r");
+    seat.sees("Here it is.");
+    let request = server.requests().remove(0).body.to_string();
+    assert!(request.contains("look at @s:map://oslo"), "{request}");
 }
 
 #[test]

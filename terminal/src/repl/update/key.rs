@@ -163,15 +163,28 @@ pub fn suggest(app: &mut App) -> Vec<Effect> {
 }
 
 /// Learns which prompts MCP servers offer, and suggests them where one is being typed.
-pub fn know_prompts(app: &mut App, prompts: Vec<ServerPrompt>) -> Vec<Effect> {
+pub fn know_prompts(
+    app: &mut App,
+    prompts: Vec<ServerPrompt>,
+    servers: Vec<String>,
+) -> Vec<Effect> {
+    app.suggestions.servers = servers;
     let about = |prompt: ServerPrompt| {
         let text = format!("{} {}", prompt.hint(), prompt.description);
         (prompt.command(), text.trim().to_owned())
     };
+    app.suggestions.prompts.clone_from(&prompts);
     app.suggestions.served = prompts.into_iter().map(about).collect();
     match app.editor.text().starts_with('/') {
         true => suggest(app),
         false => Vec::new(),
+    }
+}
+
+/// Shows what a server proposes for the word at the cursor.
+pub fn propose(app: &mut App, before: &str, items: Vec<(String, String)>) {
+    if !app.questions.is_answering() && app.picker.is_none() {
+        app.suggestions.propose(&app.editor, before, items);
     }
 }
 

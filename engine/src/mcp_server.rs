@@ -1,0 +1,495 @@
+//! Runs for other agents, which use this engine as an MCP server. Each run is that of `-p`: a session of the folder, with the
+//! same rules and the same sandbox; its questions go to the client.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error, Overrides};
+use ah_conversation::{
+    Choice, ChoiceOption, ContentBlock, Destination, Environment, ExitReason, Host, HostPermission,
+    Input, Interaction, Interface, MailKind, Message as StoredMessage, PermissionAnswer,
+    PermissionMode, PermissionRequest, PermissionUpdate, neutralise,
+};
+use ah_mcp::serve::{Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve};
+use ah_protocol::stream_json::{Messages, Program, Requests, Served};
+use ah_protocol::{Message, ResultMessage};
+use ah_store::{Paths, Queue, SessionHead, Tree};
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::assemble::HostExtensions;
+use crate::plan::{SessionChoice, SessionPlan};
+use crate::serve::{ServeRequest, serve_program};
+use crate::session_folders::sessions;
+use crate::warn::Warn;
+
+const ALLOW: &str = "Allow";
+const DENY: &str = "Deny";
+/// Longest input of a call in a question, and longest step, in characters.
+const SHOWN_INPUT: usize = 2_000;
+const SHOWN_STEP: usize = 200;
+
+/// A client to serve, and what its runs start with.
+pub struct ClientRequest<'a> {
+    /// The choices of the command line.
+    pub overrides: Overrides,
+    /// The configuration of the folder that the program was started in.
+    pub config: &'a Config,
+    /// The files in the executable.
+    pub overlay: Overlay,
+    /// Ends all runs when cancelled.
+    pub stop: &'a CancellationToken,
+    /// Callback for warnings.
+    pub warn: Warn,
+    /// Writes a conversation, given its name, as Markdown.
+    pub written: fn(&str, &[StoredMessage]) -> String,
+}
+
+/// Serves the client at the other end of `streams` until it is gone.
+///
+/// # Errors
+///
+/// If the settings are not valid for its runs, or the connection fails.
+pub async fn serve_client(
+    streams: (
+        impl AsyncRead + Send + Unpin + 'static,
+        impl AsyncWrite + Send + Unpin + 'static,
+    ),
+    request: ClientRequest<'_>,
+) -> Result<(), Error> {
+    let variables = request.config.environment.all();
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = Environment::new(variables, request.config.environment.cwd().to_owned());
+    let mut overrides = request.overrides;
+    overrides.run.host.answers_questions = true;
+    let config = Config::resolve(
+        overrides.clone(),
+        Interface::AgentSdk,
+        environment,
+        &request.overlay,
+    )?;
+    let runs = Arc::new(ClientRuns {
+        starts: Arc::new(Starts {
+            overrides,
+            config: Config {
+                unpacked: request.config.unpacked.clone(),
+                ..config
+            },
+            overlay: request.overlay,
+            warn: request.warn,
+        }),
+        stop: request.stop.child_token(),
+        written: request.written,
+    });
+    let served = serve(runs.clone(), streams, request.stop).await;
+    // Runs whose client is gone end, with all messages stored.
+    runs.stop.cancel();
+    served.map_err(|text| Error::failure(format!("the connection failed: {text}")))
+}
+
+/// What every run starts with.
+struct Starts {
+    overrides: Overrides,
+    config: Config,
+    overlay: Overlay,
+    warn: Warn,
+}
+
+/// The runs of a client.
+struct ClientRuns {
+    starts: Arc<Starts>,
+    stop: CancellationToken,
+    written: fn(&str, &[StoredMessage]) -> String,
+}
+
+impl Runner for ClientRuns {
+    fn begin(&self, wanted: Wanted) -> Running {
+        let stop = self.stop.child_token();
+        let (events, receiver) = mpsc::unbounded_channel();
+        let run = ClientRun {
+            starts: self.starts.clone(),
+            stop: stop.clone(),
+            events: events.clone(),
+        };
+        let spawned = thread::Builder::new()
+            .name("run".to_owned())
+            .spawn(move || run.perform(wanted));
+        if let Err(error) = spawned {
+            let failed = failed(&Error::failure(format!("cannot start: {error}")));
+            // The receiver is ours.
+            let _ = events.send(RunEvent::Ended(failed));
+        }
+        Running {
+            events: receiver,
+            stop,
+        }
+    }
+
+    fn steer(&self, session: &str, message: &str) -> Result<(), String> {
+        let paths = self.paths(session)?;
+        let paths = paths.ok_or_else(|| format!("there is no session `{session}`"))?;
+        let queued = Queue::open(&paths).and_then(|queue| queue.send(MailKind::Steer, message));
+        queued.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn sessions(&self) -> Result<Vec<Listed>, String> {
+        let heads = sessions(&self.starts.config).list();
+        let mut heads = heads.map_err(|error| error.to_string())?;
+        heads.retain(|head| head.problem.is_none() && head.messages > 0);
+        heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
+        Ok(heads.iter().map(listed).collect())
+    }
+
+    fn read(&self, session: &str) -> Result<Option<Opened>, String> {
+        let Some(paths) = self.paths(session)? else {
+            return Ok(None);
+        };
+        let read = || {
+            let tree = Tree::open(&paths)?;
+            let messages = match tree.current()? {
+                Some(current) => tree.branch(&current)?,
+                None => Vec::new(),
+            };
+            let name = tree.name()?.unwrap_or_else(|| format!("Session {session}"));
+            Ok((name, messages))
+        };
+        let read: Result<_, ah_conversation::StoreError> = read();
+        let (name, messages) = read.map_err(|error| error.to_string())?;
+        let markdown = (self.written)(&name, &messages);
+        Ok(Some(Opened {
+            markdown: self
+                .starts
+                .config
+                .environment
+                .redact(&markdown)
+                .into_owned(),
+        }))
+    }
+}
+
+impl ClientRuns {
+    /// Returns the paths of the session with exactly this id; `None` if the folder has none.
+    fn paths(&self, session: &str) -> Result<Option<Paths>, String> {
+        let heads = sessions(&self.starts.config).list();
+        let heads = heads.map_err(|error| error.to_string())?;
+        let head = heads.into_iter().find(|head| head.id.as_str() == session);
+        Ok(head.map(|head| head.paths))
+    }
+}
+
+fn listed(head: &SessionHead) -> Listed {
+    let title = match &head.name {
+        Some(name) => name.as_str(),
+        None => head.first_text.lines().next().unwrap_or_default(),
+    };
+    Listed {
+        id: head.id.to_string(),
+        title: neutralise(title).into_owned(),
+        updated: Timestamp::from_millisecond(head.last_written.0)
+            .unwrap_or_default()
+            .to_string(),
+    }
+}
+
+impl Starts {
+    /// Returns the configuration of a run. It is read anew, since settings may have changed.
+    fn of_run(&self, model: Option<String>) -> Result<Config, Error> {
+        let variables = self.config.environment.all();
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let environment = Environment::new(variables, self.config.environment.cwd().to_owned());
+        let mut overrides = self.overrides.clone();
+        overrides.model = model.or(overrides.model);
+        let config = Config::resolve(overrides, Interface::AgentSdk, environment, &self.overlay)?;
+        Ok(Config {
+            unpacked: self.config.unpacked.clone(),
+            ..config
+        })
+    }
+}
+
+/// Returns the id of the session with this UUID, which is unchanged if there is none.
+fn session_id(uuid: &str, config: &Config) -> String {
+    let found = sessions(config).find(uuid).ok();
+    let id = found.and_then(|paths| paths.id());
+    id.map_or_else(|| uuid.to_owned(), |id| id.to_string())
+}
+
+/// A run, on its thread.
+struct ClientRun {
+    starts: Arc<Starts>,
+    stop: CancellationToken,
+    events: mpsc::UnboundedSender<RunEvent>,
+}
+
+impl ClientRun {
+    fn perform(self, wanted: Wanted) {
+        let events = self.events.clone();
+        let ended = self.run(wanted).unwrap_or_else(|error| failed(&error));
+        // The client may be gone.
+        let _ = events.send(RunEvent::Ended(ended));
+    }
+
+    fn run(self, wanted: Wanted) -> Result<Ended, Error> {
+        let Wanted {
+            prompt,
+            session,
+            model,
+        } = wanted;
+        let config = self.starts.of_run(model)?;
+        let plan = SessionPlan {
+            choice: session.map_or(SessionChoice::New, SessionChoice::Find),
+            ..SessionPlan::default()
+        };
+        let (mut program, requests, messages) = Program::new();
+        program.host = Some(Arc::new(ClientHost(self.events.clone())));
+        requests.prompt(vec![ContentBlock::text(prompt)]);
+        let ends = CancellationToken::new();
+        let request = ServeRequest {
+            plan: plan.checked()?,
+            fork_at: None,
+            config: &config,
+            stop: &ends,
+            extensions: HostExtensions::default(),
+            warn: self.starts.warn.clone(),
+        };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+        let (served, ended) = runtime.block_on(async {
+            let told = told(&config, messages, requests, (&self.events, &self.stop));
+            tokio::join!(serve_program(program, request), told)
+        });
+        let (served, refusal) = served?;
+        match (served, ended) {
+            (_, Some(ended)) => Ok(ended),
+            (Served::Lost(error), None) => Err(error.into()),
+            (_, None) => Err(refusal),
+        }
+    }
+}
+
+/// Passes on what happens in a run; returns its end. When `stop` is cancelled, or nobody listens, the run is interrupted.
+async fn told(
+    config: &Config,
+    mut messages: Messages,
+    requests: Requests,
+    (events, stop): (&mpsc::UnboundedSender<RunEvent>, &CancellationToken),
+) -> Option<Ended> {
+    let (mut ended, mut has_begun, mut is_stopped) = (None, false, false);
+    // The session ends once there are no requests to come.
+    let mut requests = Some(requests);
+    loop {
+        let message = tokio::select! {
+            message = messages.next() => message?,
+            () = interrupted(stop, events), if !is_stopped => {
+                is_stopped = true;
+                if let Some(requests) = &requests {
+                    drop(requests.interrupt());
+                }
+                continue;
+            }
+        };
+        let event = match &message {
+            Message::System(system) if system.subtype == "init" && !has_begun => {
+                has_begun = true;
+                let id = system.data.get("session_id").and_then(Value::as_str);
+                id.map(|uuid| RunEvent::Began(session_id(uuid, config)))
+            }
+            Message::Assistant(said) => step(&said.message).map(RunEvent::Step),
+            Message::Result(result) => {
+                ended = Some(end(result, is_stopped));
+                requests = None;
+                None
+            }
+            _ => None,
+        };
+        if let Some(event) = event {
+            // Checked above.
+            let _ = events.send(event);
+        }
+        if requests.is_none() {
+            while messages.next().await.is_some() {}
+            return ended;
+        }
+    }
+}
+
+async fn interrupted(stop: &CancellationToken, events: &mpsc::UnboundedSender<RunEvent>) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = events.closed() => {}
+    }
+}
+
+/// Returns the call in a message of the model, on one line.
+fn step(message: &Map<String, Value>) -> Option<String> {
+    let blocks = message.get("content")?.as_array()?;
+    let call = blocks.iter().find(|block| block["type"] == "tool_use")?;
+    let input = call["input"].as_object();
+    let about = input.and_then(|input| input.values().find_map(Value::as_str));
+    let line = format!("{} {}", call["name"].as_str()?, about.unwrap_or_default());
+    Some(cut(
+        line.lines().next().unwrap_or_default().trim(),
+        SHOWN_STEP,
+    ))
+}
+
+/// Returns text without control characters and of limited length.
+fn cut(text: &str, most: usize) -> String {
+    let text = neutralise(text);
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}
+
+fn end(result: &ResultMessage, was_stopped: bool) -> Ended {
+    let text = match result.result.as_deref() {
+        Some(text) if !text.is_empty() => text.to_owned(),
+        _ => result.errors.join("\n"),
+    };
+    let reason = result.exit_reason.as_ref();
+    Ended {
+        text,
+        is_error: result.is_error,
+        is_stopped: was_stopped
+            || matches!(reason, Some(ExitReason::Interrupted | ExitReason::Aborted)),
+        turns: result.num_turns,
+        cost_usd: result.total_cost_usd,
+    }
+}
+
+fn failed(error: &Error) -> Ended {
+    let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+    Ended {
+        text: format!("{}{}", error.message, hint.unwrap_or_default()),
+        is_error: true,
+        ..Ended::default()
+    }
+}
+
+/// Asks the client, by its run.
+struct ClientHost(mpsc::UnboundedSender<RunEvent>);
+
+#[async_trait]
+impl Host for ClientHost {
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        let call = &request.call;
+        let allowed = |updates: Vec<PermissionUpdate>| PermissionAnswer::Allow {
+            input: None,
+            updates,
+        };
+        match &request.inquiry.interaction {
+            Some(Interaction::Choices(choices)) => {
+                let question = Question {
+                    about: String::new(),
+                    choices: choices.clone(),
+                    needs_person: false,
+                };
+                let Some(answers) = self.ask(question).await else {
+                    return PermissionAnswer::nobody(request);
+                };
+                let mut input = match &call.input {
+                    Input::Object(input) => input.clone(),
+                    Input::Malformed(_) => Map::new(),
+                };
+                let answers = answers.into_iter().map(|(name, text)| (name, text.into()));
+                input.insert("answers".to_owned(), Value::Object(answers.collect()));
+                PermissionAnswer::Allow {
+                    input: Some(Input::Object(input)),
+                    updates: Vec::new(),
+                }
+            }
+            Some(Interaction::Plan(plan)) => {
+                let plan = plan.as_deref().unwrap_or("(its last answer)");
+                let about = format!(
+                    "The agent asks to carry out its plan:\n{}",
+                    cut(plan, SHOWN_INPUT)
+                );
+                match self.allow(about).await {
+                    Some(true) => allowed(vec![PermissionUpdate::SetMode {
+                        mode: PermissionMode::Default,
+                        destination: Destination::Session,
+                    }]),
+                    Some(false) => denied(),
+                    None => PermissionAnswer::nobody(request),
+                }
+            }
+            other => {
+                let input = call.input.to_value().to_string();
+                let reason = request.inquiry.reason.as_deref();
+                let reason = reason.map_or_else(String::new, |it| format!("\nReason: {it}."));
+                let about = match other {
+                    Some(_) => "The agent asks to plan first.".to_owned(),
+                    None => format!(
+                        "The agent wants to use {}: {}{}",
+                        neutralise(&call.name),
+                        cut(&input, SHOWN_INPUT),
+                        neutralise(&reason)
+                    ),
+                };
+                match self.allow(about).await {
+                    Some(true) => allowed(Vec::new()),
+                    Some(false) => denied(),
+                    None => PermissionAnswer::nobody(request),
+                }
+            }
+        }
+    }
+
+    async fn new_host(&self, host: &str) -> HostPermission {
+        let about = format!("The agent wants to connect to {}.", neutralise(host));
+        match self.allow(about).await {
+            Some(true) => HostPermission::Session,
+            Some(false) | None => HostPermission::No,
+        }
+    }
+}
+
+impl ClientHost {
+    /// Asks; `None` if nobody answers.
+    async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>> {
+        let (answer, answered) = oneshot::channel();
+        self.0.send(RunEvent::Asked(question, answer)).ok()?;
+        answered.await.ok().flatten()
+    }
+
+    /// Asks whether something is allowed.
+    async fn allow(&self, about: String) -> Option<bool> {
+        let option = |label: &str| ChoiceOption {
+            label: label.to_owned(),
+            description: String::new(),
+        };
+        let choice = Choice {
+            question: "Allow it?".to_owned(),
+            header: "Permission".to_owned(),
+            options: vec![option(ALLOW), option(DENY)],
+            is_multiple: false,
+        };
+        let question = Question {
+            about,
+            choices: vec![choice],
+            needs_person: true,
+        };
+        let answers = self.ask(question).await?;
+        Some(answers.into_values().all(|answer| answer == ALLOW))
+    }
+}
+
+/// The answer of a person who says no.
+fn denied() -> PermissionAnswer {
+    PermissionAnswer::Deny {
+        message:
+            "The user does not want this call to happen. Go on without it, or say what you need."
+                .to_owned(),
+        interrupt: false,
+    }
+}

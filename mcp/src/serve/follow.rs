@@ -1,0 +1,187 @@
+//! A run, followed until it ends or waits for an answer that this call cannot get.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::task_manager::TaskContext;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::serve::caller::{Caller, Way};
+use crate::serve::question::{filled_in, listed};
+use crate::serve::runner::{Ended, Question, RunEvent, Running};
+
+/// A run that waits for an answer.
+pub(crate) struct Waiting {
+    run: Run,
+    pub(crate) question: Question,
+    answer: oneshot::Sender<Option<BTreeMap<String, String>>>,
+}
+
+impl Waiting {
+    /// Answers the question, with `None` if nobody does; the run goes on.
+    pub(crate) fn answer(self, answers: Option<BTreeMap<String, String>>) -> Run {
+        // A run that was stopped takes no answer; its end comes.
+        let _ = self.answer.send(answers);
+        self.run
+    }
+
+    /// Returns the id of the session.
+    pub(crate) fn session(&self) -> &str {
+        &self.run.session
+    }
+}
+
+/// A run in progress.
+pub(crate) struct Run {
+    running: Running,
+    session: String,
+    /// Number of questions so far.
+    questions: u32,
+    stops: Arc<Stops>,
+}
+
+/// What follows from a run.
+pub(crate) enum Outcome {
+    /// It has ended.
+    Ended(CallToolResult),
+    /// It waits.
+    Waiting(Box<Waiting>),
+}
+
+/// The ends of all runs, by session.
+#[derive(Default)]
+pub(crate) struct Stops(Mutex<BTreeMap<String, CancellationToken>>);
+
+impl Stops {
+    /// Interrupts the run of a session; returns whether there is one.
+    pub(crate) fn stop(&self, session: &str) -> bool {
+        let stops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stop = stops.get(session);
+        stop.inspect(|stop| stop.cancel()).is_some()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let mut stops = self.stops.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.remove(&self.session);
+    }
+}
+
+impl Run {
+    /// Begins to follow a run.
+    pub(crate) fn new(running: Running, stops: Arc<Stops>) -> Self {
+        Self {
+            running,
+            session: String::new(),
+            questions: 0,
+            stops,
+        }
+    }
+
+    /// Returns what interrupts the run; its end still comes.
+    pub(crate) fn stopper(&self) -> CancellationToken {
+        self.running.stop.clone()
+    }
+
+    /// Follows the run until it ends, or asks what `caller` cannot be asked now.
+    pub(crate) async fn follow(mut self, caller: &Caller, task: Option<&TaskContext>) -> Outcome {
+        loop {
+            match self.running.events.recv().await {
+                Some(RunEvent::Began(session)) => self.begun(session),
+                Some(RunEvent::Step(step)) => caller.tell(&step, task).await,
+                Some(RunEvent::Asked(question, answer)) => {
+                    self.questions += 1;
+                    let is_kept = match caller.way {
+                        Way::Rounds => true,
+                        Way::No => !question.needs_person,
+                        Way::Request(_) | Way::Task(_) => false,
+                    };
+                    if is_kept {
+                        return Outcome::Waiting(Box::new(Waiting {
+                            run: self,
+                            question,
+                            answer,
+                        }));
+                    }
+                    let stop = self.running.stop.clone();
+                    let filled = tokio::select! {
+                        filled = caller.ask(&question, self.questions) => filled,
+                        () = stop.cancelled() => None,
+                    };
+                    let answers = filled.and_then(|filled| filled_in(&question, &filled));
+                    // A run that was stopped takes no answer.
+                    let _ = answer.send(answers);
+                }
+                Some(RunEvent::Ended(ended)) => {
+                    return Outcome::Ended(result(&self.session, &ended));
+                }
+                None => {
+                    let ended = Ended {
+                        text: "the run broke off".to_owned(),
+                        is_error: true,
+                        ..Ended::default()
+                    };
+                    return Outcome::Ended(result(&self.session, &ended));
+                }
+            }
+        }
+    }
+
+    fn begun(&mut self, session: String) {
+        let mut stops = self.stops.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.insert(session.clone(), self.running.stop.clone());
+        drop(stops);
+        self.session = session;
+    }
+}
+
+/// Returns the result of a run that has ended.
+fn result(session: &str, ended: &Ended) -> CallToolResult {
+    let status = match (ended.is_stopped, ended.is_error) {
+        (true, _) => "stopped",
+        (false, true) => "failed",
+        (false, false) => "completed",
+    };
+    let mut told = json!({
+        "session": session,
+        "status": status,
+        "answer": ended.text,
+        "turns": ended.turns,
+    });
+    if let Some(cost) = ended.cost_usd {
+        told["costUsd"] = cost.into();
+    }
+    let note = match session {
+        "" => String::new(),
+        session => format!("\n\n[session {session}: {status}]"),
+    };
+    let content = vec![ContentBlock::text(format!("{}{note}", ended.text))];
+    let mut result = match ended.is_error && !ended.is_stopped {
+        true => CallToolResult::error(content),
+        false => CallToolResult::success(content),
+    };
+    result.structured_content = Some(told);
+    result
+}
+
+/// Returns the result of a run that waits for an answer by the calling agent.
+pub(crate) fn waiting(session: &str, question: &Question) -> CallToolResult {
+    let told = json!({"session": session, "status": "waiting", "questions": listed(question)});
+    let mut text = String::from("The agent asks:\n");
+    for choice in &question.choices {
+        text.push_str(&format!("- {}\n", choice.question));
+        for option in &choice.options {
+            text.push_str(&format!("  - {}: {}\n", option.label, option.description));
+        }
+    }
+    text.push_str(&format!(
+        "\n[session {session}: waiting; answer with `answer`]"
+    ));
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(told);
+    result
+}

@@ -1,0 +1,326 @@
+//! The requests of a client.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+    CreateTaskResult, ElicitRequest, ElicitResult, GetTaskParams, GetTaskResult, Implementation,
+    InputRequest, InputRequests, InputRequiredResult, InputResponses, JsonObject,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::serve::caller::{Caller, Way};
+use crate::serve::follow::{Outcome, Run, Stops, Waiting, waiting};
+use crate::serve::question;
+use crate::serve::runner::Runner;
+use crate::serve::{sessions, tools};
+
+/// Largest message of a client, in bytes.
+const LARGEST_MESSAGE: usize = 32 * 1024 * 1024;
+/// Key of the question in a request of several rounds.
+const QUESTION: &str = "question";
+/// Milliseconds that a client may wait between two questions about a task.
+const POLL_INTERVAL: u64 = 1_000;
+
+/// Serves the client at the other end of `read` and `write` until it is gone, or `stop` is cancelled. Its runs end then.
+///
+/// # Errors
+///
+/// If the connection fails before it is set up; the text says why.
+pub async fn serve(
+    runner: Arc<dyn Runner>,
+    (read, write): (
+        impl AsyncRead + Send + Unpin + 'static,
+        impl AsyncWrite + Send + Unpin + 'static,
+    ),
+    stop: &CancellationToken,
+) -> Result<(), String> {
+    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LARGEST_MESSAGE);
+    let server = AgentServer::new(runner);
+    let tasks = server.tasks.clone();
+    let served = rmcp::service::serve_server_with_ct(server, transport, stop.clone()).await;
+    let served = match served {
+        Ok(running) => running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(|error| error.to_string()),
+        // A client that leaves without a word has nothing to be told.
+        Err(
+            rmcp::service::ServerInitializeError::ConnectionClosed(_)
+            | rmcp::service::ServerInitializeError::Cancelled,
+        ) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    tasks.shutdown();
+    served
+}
+
+/// The engine as a server. Clones share their runs.
+#[derive(Clone)]
+pub struct AgentServer {
+    runner: Arc<dyn Runner>,
+    tasks: TaskManager,
+    /// Runs that wait for an answer, by session.
+    waiting: Arc<Mutex<BTreeMap<String, Waiting>>>,
+    stops: Arc<Stops>,
+}
+
+impl AgentServer {
+    /// Creates the server of a runner.
+    pub fn new(runner: Arc<dyn Runner>) -> Self {
+        Self {
+            runner,
+            tasks: TaskManager::new(),
+            waiting: Arc::default(),
+            stops: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows a run to what its call answers with.
+    async fn driven(&self, run: Run, context: &RequestContext<RoleServer>) -> CallToolResponse {
+        let caller = Caller::of_call(context);
+        let stop = run.stopper();
+        let follow = run.follow(&caller, None);
+        tokio::pin!(follow);
+        let outcome = tokio::select! {
+            outcome = &mut follow => outcome,
+            () = context.ct.cancelled() => {
+                stop.cancel();
+                follow.await
+            }
+        };
+        let waiting_run = match outcome {
+            Outcome::Ended(result) => return result.into(),
+            Outcome::Waiting(waiting) => *waiting,
+        };
+        let session = waiting_run.session().to_owned();
+        let response = match (&caller.way, question::form(&waiting_run.question)) {
+            (Way::Rounds, Some(form)) => {
+                let request = InputRequest::Elicitation(ElicitRequest::new(form));
+                let requests = InputRequests::from([(QUESTION.to_owned(), request)]);
+                InputRequiredResult::new(Some(requests), Some(session.clone())).into()
+            }
+            _ => waiting(&session, &waiting_run.question).into(),
+        };
+        self.lock().insert(session, waiting_run);
+        response
+    }
+
+    /// Turns a run into a task.
+    fn as_task(&self, run: Run, context: RequestContext<RoleServer>) -> CallToolResponse {
+        let options = TaskOptions::new()
+            .with_ttl_ms(None)
+            .with_poll_interval_ms(POLL_INTERVAL);
+        let kept = self.waiting.clone();
+        let task = self.tasks.spawn(options, |task| {
+            Box::pin(async move {
+                let caller = Caller::of_task(&context, task.clone());
+                let stop = run.stopper();
+                let follow = run.follow(&caller, Some(&task));
+                tokio::pin!(follow);
+                let outcome = tokio::select! {
+                    outcome = &mut follow => outcome,
+                    () = task.cancelled() => {
+                        stop.cancel();
+                        follow.await;
+                        return Err(TaskExit::Cancelled);
+                    }
+                };
+                Ok(match outcome {
+                    Outcome::Ended(result) => result,
+                    Outcome::Waiting(run) => {
+                        let result = waiting(run.session(), &run.question);
+                        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                        kept.insert(run.session().to_owned(), *run);
+                        result
+                    }
+                })
+            })
+        });
+        CallToolResponse::Task(CreateTaskResult::new(task))
+    }
+
+    fn begin(&self, arguments: &JsonObject) -> Result<Run, ErrorData> {
+        let wanted = tools::wanted(arguments)?;
+        Ok(Run::new(self.runner.begin(wanted), self.stops.clone()))
+    }
+
+    /// Continues the run whose question an earlier round has asked.
+    fn next_round(&self, state: &str, responses: Option<InputResponses>) -> Result<Run, ErrorData> {
+        let waiting = self.lock().remove(state);
+        let waiting = waiting.ok_or_else(|| {
+            ErrorData::invalid_params("no run waits with this request state", None)
+        })?;
+        let response = responses.and_then(|mut all| all.remove(QUESTION));
+        let filled = response.and_then(|it| serde_json::from_value::<ElicitResult>(it).ok());
+        let answers = filled.and_then(|filled| question::filled_in(&waiting.question, &filled));
+        Ok(waiting.answer(answers))
+    }
+
+    /// Continues a run with the answers of the calling agent; refused if a person has to give them.
+    fn answered(&self, arguments: &JsonObject) -> Result<Result<Run, String>, ErrorData> {
+        let session = tools::text(arguments, "session")?;
+        let mut kept = self.lock();
+        let Some(waiting) = kept.get(&session).filter(|it| !it.question.needs_person) else {
+            return Ok(Err(format!(
+                "no run of the session `{session}` waits for an answer"
+            )));
+        };
+        let given = arguments.get("answers").unwrap_or(&Value::Null);
+        let answers = match question::answers(&waiting.question, given) {
+            Ok(answers) => answers,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let waiting = kept.remove(&session);
+        Ok(waiting
+            .map(|waiting| waiting.answer(Some(answers)))
+            .ok_or_else(String::new))
+    }
+
+    fn stopped(&self, session: &str) -> CallToolResult {
+        let is_there = self.stops.stop(session);
+        // One that waits takes no more part.
+        let waiting = self.lock().remove(session);
+        match is_there || waiting.is_some() {
+            true => said("stopped"),
+            false => failed(format!("no run of the session `{session}` is in progress")),
+        }
+    }
+}
+
+fn said(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+fn failed(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+impl ServerHandler for AgentServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_tasks()
+            .build();
+        let own = Implementation::new("ah", env!("CARGO_PKG_VERSION")).with_title("ah");
+        ServerConfig::new(capabilities)
+            .with_server_info(own)
+            .with_instructions(tools::INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let run = match (&*request.name, &request.request_state) {
+            (tools::RUN | tools::ANSWER, Some(state)) => {
+                let run = self.next_round(state, request.input_responses)?;
+                return Ok(self.driven(run, &context).await);
+            }
+            (tools::RUN, None) => self.begin(&arguments)?,
+            (tools::ANSWER, None) => match self.answered(&arguments)? {
+                Ok(run) => run,
+                Err(reason) => return Ok(failed(reason).into()),
+            },
+            (tools::STEER, _) => {
+                let session = tools::text(&arguments, "session")?;
+                let message = tools::text(&arguments, "message")?;
+                let steered = self.runner.steer(&session, &message);
+                return Ok(match steered {
+                    Ok(()) => {
+                        said("queued: it is told before the next step, or with the next run").into()
+                    }
+                    Err(reason) => failed(reason).into(),
+                });
+            }
+            (tools::STOP, _) => {
+                return Ok(self.stopped(&tools::text(&arguments, "session")?).into());
+            }
+            (name, _) => {
+                let message = format!("there is no tool `{name}`");
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        };
+        let capabilities = context.client_capabilities();
+        if capabilities.is_some_and(|it| it.supports_tasks()) {
+            return Ok(self.as_task(run, context));
+        }
+        Ok(self.driven(run, &context).await)
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = page.and_then(|page| page.cursor);
+        sessions::list(&*self.runner, cursor.as_deref())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(sessions::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(sessions::read(&*self.runner, &request.uri)?.into())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        Ok(GetTaskResult::new(self.tasks.get_task(&request.task_id)?))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks
+            .update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
+    }
+}

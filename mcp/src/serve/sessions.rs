@@ -1,0 +1,88 @@
+//! Sessions as resources.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+
+use crate::serve::runner::Runner;
+
+/// Beginning of the URI of a session; its id follows.
+const BEGIN: &str = "ah://sessions/";
+/// Sessions in one answer.
+const PAGE: usize = 100;
+/// Most bytes of a conversation that are given; its end is kept.
+const MOST_BYTES: usize = 256 * 1024;
+const MARKDOWN: &str = "text/markdown";
+
+/// Returns a page of the sessions. The cursor is the id of the last session of the page before.
+///
+/// # Errors
+///
+/// If they cannot be listed, or there is no such page.
+pub(crate) fn list(
+    runner: &dyn Runner,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let all = runner
+        .sessions()
+        .map_err(|error| ErrorData::internal_error(error, None))?;
+    let begin = match cursor {
+        None => 0,
+        Some(last) => match all.iter().position(|listed| listed.id == last) {
+            Some(at) => at + 1,
+            None => return Err(ErrorData::invalid_params("there is no such page", None)),
+        },
+    };
+    let end = (begin + PAGE).min(all.len());
+    let next = (end < all.len()).then(|| all[end - 1].id.clone());
+    let resources = all[begin..end].iter().map(|listed| {
+        Resource::new(format!("{BEGIN}{}", listed.id), listed.id.clone())
+            .with_title(listed.title.clone())
+            .with_description(format!("Last message: {}", listed.updated))
+            .with_mime_type(MARKDOWN)
+    });
+    let mut result = ListResourcesResult::with_all_items(resources.collect());
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// Returns the template of all sessions.
+pub(crate) fn templates() -> ListResourceTemplatesResult {
+    let template = ResourceTemplate::new(format!("{BEGIN}{{id}}"), "session")
+        .with_title("Session")
+        .with_description("The conversation of a session")
+        .with_mime_type(MARKDOWN);
+    ListResourceTemplatesResult::with_all_items(vec![template])
+}
+
+/// Returns a session.
+///
+/// # Errors
+///
+/// If there is none, or it cannot be read.
+pub(crate) fn read(runner: &dyn Runner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let none = || {
+        let about = serde_json::json!({"uri": uri});
+        ErrorData::resource_not_found("there is no such session", Some(about))
+    };
+    let id = uri
+        .strip_prefix(BEGIN)
+        .filter(|id| !id.is_empty())
+        .ok_or_else(none)?;
+    let read = runner
+        .read(id)
+        .map_err(|error| ErrorData::internal_error(error, None))?;
+    let markdown = read.ok_or_else(none)?.markdown;
+    let begin = markdown.ceil_char_boundary(markdown.len().saturating_sub(MOST_BYTES));
+    let text = match begin {
+        0 => markdown,
+        begin => format!(
+            "[{begin} bytes before are left out]\n\n{}",
+            &markdown[begin..]
+        ),
+    };
+    let contents = ResourceContents::text(text, uri).with_mime_type(MARKDOWN);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
