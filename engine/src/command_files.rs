@@ -227,7 +227,7 @@ impl CommandJournal {
 }
 
 impl CommandJournal {
-    /// See [`CommandFiles::begin`].
+    /// Says that a call of the run with this first message is about to start.
     pub fn begin(&self, run: &MessageId) {
         let mut journal = self.lock();
         if journal.run.as_ref() != Some(run) {
@@ -241,7 +241,7 @@ impl CommandJournal {
         }
     }
 
-    /// See [`CommandFiles::take`].
+    /// Returns what has changed since the last call of this.
     pub fn take(&self) -> SeenFiles {
         let mut journal = self.lock();
         journal.names = None;

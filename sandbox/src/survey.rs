@@ -247,7 +247,8 @@ impl Protected {
         let workspace = &confinement.workspace;
         let mut folders = HashMap::new();
         let found = confinement.protected.iter().filter_map(|name| {
-            let folder = name.parent()?;
+            // The workspace itself has no parent in it.
+            let folder = name.parent().unwrap_or(name);
             let is_folder = *folders
                 .entry(folder)
                 .or_insert_with(|| is_plain(workspace, folder));

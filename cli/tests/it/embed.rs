@@ -195,6 +195,7 @@ fn b2_what_is_embedded_is_in_force() {
     insta::assert_snapshot!(shown(&elsewhere, &ended), @"
         stdout:
         model                    haiku     embedded
+        undoMegabytes            1024      built in
         toolConcurrency          auto      built in
         maxToolOutputBytes       67108864  built in
         temperature              0.25      embedded

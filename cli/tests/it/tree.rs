@@ -290,7 +290,7 @@ tree --json: current messages
 branches --json: list of id parent agent_id seq role origin created_at stop_reason preview tool_uses depth current
 diff 3 3 --json: fork left right
 usage --json: api_calls usage input_tokens total_tokens cost_usd unpriced_calls models calls cache_saved_usd
-gc --json: sessions files bytes
+gc --json: sessions files bytes undo
 doctor --json: version ok checks
 models --json: list of name aliases context_window max_output efforts price long_price origin
 tools --json: list of name description input_schema layer path overrides
