@@ -560,7 +560,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (34, 6, 12),
+            (35, 6, 12),
             "a setting is missing in the schema"
         );
     }

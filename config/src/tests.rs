@@ -90,6 +90,7 @@ fn without_settings_the_defaults_hold() {
     let world = World::new(&[]);
     insta::assert_snapshot!(world.show("project", &Overrides::default()), @r#"
 model "opus" (built in)
+undoMegabytes 1024 (built in)
 toolConcurrency "auto" (built in)
 maxToolOutputBytes 67108864 (built in)
 permissions.defaultMode "default" (built in)
@@ -155,6 +156,7 @@ fn the_command_line_counts_before_variables_and_files() {
     });
     insta::assert_snapshot!(world.show("project", &typed), @r#"
 model "typed" (command line)
+undoMegabytes 1024 (built in)
 toolConcurrency "parallel" (command line)
 maxToolOutputBytes 67108864 (built in)
 permissions.defaultMode "default" (built in)
@@ -370,6 +372,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
     insta::assert_snapshot!(world.show("project", &Overrides::default()), @r#"
         model "opus" (built in)
         fallbackModel ["haiku"] (~/project/.ah/settings.json)
+        undoMegabytes 1024 (built in)
         toolConcurrency "auto" (built in)
         maxToolOutputBytes 67108864 (built in)
         temperature 0.5 (~/project/.ah/settings.json)
@@ -394,6 +397,7 @@ fn of_an_untrusted_project_only_what_is_safe_counts() {
         model "script:theirs.json" (~/project/.ah/settings.json)
         fallbackModel ["haiku"] (~/project/.ah/settings.json)
         providers "gw" (~/project/.ah/settings.json)
+        undoMegabytes 1024 (built in)
         toolConcurrency "auto" (built in)
         maxToolOutputBytes 67108864 (built in)
         temperature 0.5 (~/project/.ah/settings.json)
