@@ -185,8 +185,8 @@ impl Hub for FolderHub {
         Ok(Vec::new())
     }
 
-    async fn is_sent_back(&self, _: &str) -> Result<bool, HubError> {
-        Ok(false)
+    async fn asking(&self, _: &str) -> Result<Vec<String>, HubError> {
+        Ok(Vec::new())
     }
 
     async fn may_push(&self, _: &str) -> Result<bool, HubError> {

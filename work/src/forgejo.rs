@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use ah_http::Options;
 use async_trait::async_trait;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::glob::fits_parts;
 use crate::hub::{Comment, Hub, HubError, NewPull, OpenPull};
@@ -171,17 +171,12 @@ impl Hub for Forgejo {
         Ok(all)
     }
 
-    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
+    async fn asking(&self, branch: &str) -> Result<Vec<String>, HubError> {
         let Some(pull) = self.pull(branch).await? else {
-            return Ok(false);
+            return Ok(Vec::new());
         };
         let reviews = self.reviews_of(pull.number).await?;
-        for user in wire::asking(&reviews, &pull.head.sha) {
-            if self.may_push(&user).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(wire::asking(&reviews, &pull.head.sha))
     }
 
     async fn may_push(&self, user: &str) -> Result<bool, HubError> {
@@ -198,10 +193,7 @@ impl Hub for Forgejo {
     }
 
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {
-        let url = self.rest.url(&format!("/issues/{number}/comments"));
-        let body = json!({ "body": body });
-        let made = self.rest.post::<Value>(&url, &body, Repeat::IfRefused);
-        made.await.map(drop)
+        self.rest.comment(number, body).await
     }
 
     async fn close(&self, number: u64) -> Result<(), HubError> {
@@ -211,9 +203,7 @@ impl Hub for Forgejo {
     }
 
     async fn open_pulls(&self, enough: usize) -> Result<usize, HubError> {
-        let is_enough = |found: &[Value]| found.len() >= enough;
-        let pulls = self.rest.list("/pulls?state=open", is_enough).await?;
-        Ok(pulls.len())
+        self.rest.open_pulls(enough).await
     }
 
     async fn pull_of(&self, branch: &str) -> Result<Option<OpenPull>, HubError> {
@@ -221,17 +211,11 @@ impl Hub for Forgejo {
     }
 
     async fn open_pull(&self, pull: &NewPull<'_>) -> Result<OpenPull, HubError> {
-        let url = self.rest.url("/pulls");
-        let body = json!({
-            "head": pull.branch, "base": pull.base, "title": pull.title, "body": pull.body,
-        });
-        let pull: wire::Pull = self.rest.post(&url, &body, Repeat::IfRefused).await?;
-        Ok(pull.into())
+        Ok(self.rest.open_pull::<wire::Pull>(pull).await?.into())
     }
 
     async fn default_branch(&self) -> Result<String, HubError> {
-        let repository: wire::Repository = self.rest.get(&self.rest.url("")).await?;
-        Ok(repository.default_branch)
+        self.rest.default_branch().await
     }
 
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError> {

@@ -156,18 +156,13 @@ impl Hub for GitHub {
         Ok(all)
     }
 
-    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
+    async fn asking(&self, branch: &str) -> Result<Vec<String>, HubError> {
         let Some(pull) = self.pull(branch).await? else {
-            return Ok(false);
+            return Ok(Vec::new());
         };
         let path = format!("/pulls/{}/reviews", pull.number);
         let reviews = self.rest.list::<wire::Comment>(&path, |_| false).await?;
-        for user in wire::asking(&reviews, &pull.head.sha) {
-            if self.may_push(&user).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(wire::asking(&reviews, &pull.head.sha))
     }
 
     async fn may_push(&self, user: &str) -> Result<bool, HubError> {
@@ -181,10 +176,7 @@ impl Hub for GitHub {
     }
 
     async fn comment(&self, number: u64, body: &str) -> Result<(), HubError> {
-        let url = self.rest.url(&format!("/issues/{number}/comments"));
-        let body = json!({ "body": body });
-        let made = self.rest.post::<Value>(&url, &body, Repeat::IfRefused);
-        made.await.map(drop)
+        self.rest.comment(number, body).await
     }
 
     async fn close(&self, number: u64) -> Result<(), HubError> {
@@ -194,12 +186,7 @@ impl Hub for GitHub {
     }
 
     async fn open_pulls(&self, enough: usize) -> Result<usize, HubError> {
-        let is_enough = |found: &[Value]| found.len() >= enough;
-        let pulls = self
-            .rest
-            .list::<Value>("/pulls?state=open", is_enough)
-            .await?;
-        Ok(pulls.len())
+        self.rest.open_pulls(enough).await
     }
 
     async fn pull_of(&self, branch: &str) -> Result<Option<OpenPull>, HubError> {
@@ -207,17 +194,11 @@ impl Hub for GitHub {
     }
 
     async fn open_pull(&self, pull: &NewPull<'_>) -> Result<OpenPull, HubError> {
-        let url = self.rest.url("/pulls");
-        let body = json!({
-            "head": pull.branch, "base": pull.base, "title": pull.title, "body": pull.body,
-        });
-        let pull: wire::Pull = self.rest.post(&url, &body, Repeat::IfRefused).await?;
-        Ok(pull.into())
+        Ok(self.rest.open_pull::<wire::Pull>(pull).await?.into())
     }
 
     async fn default_branch(&self) -> Result<String, HubError> {
-        let repository: wire::Repository = self.rest.get(&self.rest.url("")).await?;
-        Ok(repository.default_branch)
+        self.rest.default_branch().await
     }
 
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError> {

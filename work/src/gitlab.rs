@@ -126,25 +126,20 @@ impl Hub for GitLab {
         Ok(notes.map(Comment::from).collect())
     }
 
-    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
+    async fn asking(&self, branch: &str) -> Result<Vec<String>, HubError> {
         let Some(request) = self.merge_request(branch).await? else {
-            return Ok(false);
+            return Ok(Vec::new());
         };
         let place = format!("/merge_requests/{}", request.iid);
         let url = self.rest.url(&format!("{place}/reviewers"));
         let reviewers: Vec<wire::Reviewer> = self.rest.get(&url).await?;
         if !reviewers.iter().any(wire::Reviewer::asks) {
-            return Ok(false);
+            return Ok(Vec::new());
         }
         let versions = format!("{place}/versions");
         let pushes = self.rest.list::<wire::Version>(&versions, |_| true).await?;
         let notes = self.notes("merge_requests", request.iid).await?;
-        for user in wire::asking(&reviewers, &notes, &pushes) {
-            if self.may_push(&user).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(wire::asking(&reviewers, &notes, &pushes))
     }
 
     async fn may_push(&self, user: &str) -> Result<bool, HubError> {

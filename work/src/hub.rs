@@ -1,5 +1,6 @@
 //! Interface to the service that hosts issues and pull requests: GitHub, GitLab, Forgejo, or a directory.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -27,7 +28,17 @@ pub trait Hub: Send + Sync {
     async fn reviews(&self, branch: &str) -> Result<Vec<Comment>, HubError>;
     /// Returns whether somebody who may push has asked for changes of the open pull request for this branch, and nothing
     /// was pushed since.
-    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError>;
+    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
+        for user in self.asking(branch).await? {
+            if self.may_push(&user).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    /// Returns the users who have asked for changes of the open pull request for this branch last, and nothing was pushed
+    /// since.
+    async fn asking(&self, branch: &str) -> Result<Vec<String>, HubError>;
     /// Returns whether this user may push to the repository.
     async fn may_push(&self, user: &str) -> Result<bool, HubError>;
     /// Comments on an issue.
@@ -45,6 +56,13 @@ pub trait Hub: Send + Sync {
     /// Returns why the rules of the repository refuse pushes to this branch by the owner of the token, as far as the hub
     /// tells; the branch need not exist.
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError>;
+}
+
+/// Returns the users whose last verdict asks for changes. `verdicts` are each user's, oldest first, and whether it does.
+pub(crate) fn last_asking<'a>(verdicts: impl IntoIterator<Item = (&'a str, bool)>) -> Vec<String> {
+    let last: BTreeMap<_, _> = verdicts.into_iter().collect();
+    let asking = last.into_iter().filter(|(_, asks)| *asks);
+    asking.map(|(user, _)| user.to_owned()).collect()
 }
 
 /// What somebody has said about an issue or a pull request. Untrusted.

@@ -3,6 +3,7 @@
 //! dozen calls.
 
 mod page;
+mod shared;
 mod wait;
 
 use std::pin::Pin;

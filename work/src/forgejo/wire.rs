@@ -1,11 +1,9 @@
 //! Forgejo's JSON, as far as it is used.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::hub::{self, OpenPull};
+use crate::hub::{self, OpenPull, last_asking};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Label {
@@ -131,19 +129,14 @@ impl From<Remark> for hub::Comment {
 
 /// Returns the users whose last review of this commit asks for changes.
 pub(super) fn asking(reviews: &[Review], commit: &str) -> Vec<String> {
-    let mut last: BTreeMap<&str, bool> = BTreeMap::new();
-    for review in reviews {
+    last_asking(reviews.iter().filter_map(|review| {
         let asks = match review.state.as_str() {
             "REQUEST_CHANGES" => !review.dismissed && review.commit_id == commit,
             "APPROVED" => false,
-            _ => continue,
+            _ => return None,
         };
-        if let Some(user) = &review.user {
-            last.insert(&user.login, asks);
-        }
-    }
-    let asking = last.into_iter().filter(|(_, asks)| *asks);
-    asking.map(|(user, _)| user.to_owned()).collect()
+        Some((review.user.as_ref()?.login.as_str(), asks))
+    }))
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,11 +166,6 @@ impl From<Pull> for OpenPull {
             note: None,
         }
     }
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Repository {
-    pub default_branch: String,
 }
 
 /// Protection of the branches whose names fit a pattern.

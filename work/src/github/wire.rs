@@ -1,9 +1,9 @@
 //! GitHub's JSON, as far as it is used.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::hub::last_asking;
 
 /// Issue. Lists of issues contain pull requests too.
 #[derive(Debug, Deserialize)]
@@ -107,20 +107,15 @@ pub(super) struct Head {
 
 /// Returns the users whose last review of this commit asks for changes.
 pub(super) fn asking(reviews: &[Comment], commit: &str) -> Vec<String> {
-    let mut last: BTreeMap<&str, bool> = BTreeMap::new();
-    for review in reviews {
+    last_asking(reviews.iter().filter_map(|review| {
         let is_of_it = review.commit_id.as_deref() == Some(commit);
-        let asks = match review.state.as_deref() {
-            Some("CHANGES_REQUESTED") => is_of_it,
-            Some("APPROVED" | "DISMISSED") => false,
-            _ => continue,
+        let asks = match review.state.as_deref()? {
+            "CHANGES_REQUESTED" => is_of_it,
+            "APPROVED" | "DISMISSED" => false,
+            _ => return None,
         };
-        if let Some(user) = &review.user {
-            last.insert(&user.login, asks);
-        }
-    }
-    let asking = last.into_iter().filter(|(_, asks)| *asks);
-    asking.map(|(user, _)| user.to_owned()).collect()
+        Some((review.user.as_ref()?.login.as_str(), asks))
+    }))
 }
 
 /// Rule for a branch.
@@ -165,11 +160,6 @@ impl Rule {
         };
         fits != self.parameters["negate"].as_bool().unwrap_or_default()
     }
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Repository {
-    pub default_branch: String,
 }
 
 #[cfg(test)]
