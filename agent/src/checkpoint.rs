@@ -11,6 +11,7 @@
 //! A rewind never touches files outside the workspace, files that programs obey (such as `.git`), files that were not
 //! kept, or files that somebody else has changed since.
 
+mod big;
 mod rewind;
 mod state;
 

@@ -35,7 +35,14 @@ pub enum FileState<C> {
         /// Where it leads, as it stands in the link.
         target: PathBuf,
     },
-    /// Something that is not kept: a device, a socket, or a file that is too big.
+    /// A file that is too big for the database.
+    Big {
+        /// File with the content. A store takes it over and keeps it in a file of its own.
+        file: PathBuf,
+        /// Unix permission bits.
+        mode: u32,
+    },
+    /// Something that is not kept: a device, a socket, or a file that is hidden or far too big.
     Unkept,
 }
 

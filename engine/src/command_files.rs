@@ -33,7 +33,7 @@ use ah_conversation::{
     StoreError, Time,
 };
 use ah_sandbox::UpcomingChange;
-use ah_store::{Paths, SessionStore, SystemClock};
+use ah_store::{BigFiles, MAX_BIG, Paths, SessionStore, SystemClock};
 use rustix::fs::{FileType, Mode, OFlags};
 
 pub use self::agent_files::AgentFiles;
@@ -53,6 +53,8 @@ pub struct CommandJournal {
     denied: Vec<PathBuf>,
     /// Folder of the journals.
     folder: PathBuf,
+    /// Contents that are too big for a journal.
+    big_files: BigFiles,
     state: Mutex<JournalState>,
 }
 
@@ -68,8 +70,10 @@ struct JournalState {
     /// Files of one name each that are known and changed. They stay so while no name comes or goes.
     settled: HashSet<PathBuf>,
     unseen: Vec<String>,
-    /// Bytes of content kept of the run.
+    /// Bytes of content kept of the run in the journal.
     bytes: u64,
+    /// Bytes on disk that big files of the run may take yet.
+    left_for_big: u64,
     has_git_changed: bool,
     /// Names of files with several, by device and inode; searched for once in a call, which may make more.
     names: Option<HashMap<(u64, u64), Vec<PathBuf>>>,
@@ -95,13 +99,14 @@ struct Changed {
 impl CommandJournal {
     /// Creates a journal in `folder`, of changes below `roots`, which have no symbolic links. Of what rules hide from
     /// tools or settings from commands, no content is kept.
-    pub fn new(folder: PathBuf, roots: Vec<PathBuf>, config: &Config) -> Self {
+    pub fn new(folder: PathBuf, big_files: BigFiles, roots: Vec<PathBuf>, config: &Config) -> Self {
         let denied = config.sandbox.hide.iter();
         Self {
             roots,
             hidden: config.permissions().hidden(),
             denied: denied.map(|path| path.value.clone()).collect(),
             folder,
+            big_files,
             state: Mutex::default(),
         }
     }
@@ -116,12 +121,12 @@ impl CommandJournal {
         self.hidden.hides(path) || denied.any(|denied| path.starts_with(denied))
     }
 
-    /// Returns the state of what was found, which is not read if it is hidden or too much.
-    fn state(&self, path: &Path, found: Option<BorrowedFd<'_>>, left: u64) -> State {
-        let Some(found) = found else {
+    /// Returns the state of what was found before a change, which is not read if it is hidden or too much.
+    fn state(&self, journal: &mut JournalState, path: &Path, change: UpcomingChange<'_>) -> State {
+        let Some(found) = change.found else {
             return FileState::Absent { folders: 0 };
         };
-        let read = || -> io::Result<State> {
+        let mut read = || -> io::Result<State> {
             let file = format!("/proc/self/fd/{}", found.as_raw_fd());
             let metadata = fs::metadata(&file)?;
             let mode = metadata.permissions().mode() & 0o7777;
@@ -129,7 +134,17 @@ impl CommandJournal {
                 return Ok(FileState::Folder { mode });
             }
             if metadata.is_file() {
-                if metadata.len() > MAX_BYTES.min(left) || self.hides(path) {
+                if self.hides(path) {
+                    return Ok(FileState::Unkept);
+                }
+                if metadata.len() > MAX_BYTES {
+                    let left = &mut journal.left_for_big;
+                    let file = self
+                        .big_files
+                        .keep(file.as_ref(), change.is_in_place, left)?;
+                    return Ok(FileState::Big { file, mode });
+                }
+                if metadata.len() > MAX_RUN.saturating_sub(journal.bytes) {
                     return Ok(FileState::Unkept);
                 }
                 let content = fs::read(&file)?.into();
@@ -168,18 +183,27 @@ impl CommandJournal {
         if !change.is_in_place {
             journal.settled.clear();
         }
-        let left = MAX_RUN.saturating_sub(journal.bytes);
+        // What is kept of a big file may be a name of it.
+        if change.is_in_place
+            && let Some(found) = change.found
+        {
+            self.part_from_big(found);
+        }
+        let count = change.found.map_or(1, number_of_names);
         if !journal.kept.contains(path) {
-            let state = self.state(path, change.found, left);
+            let state = self.state(&mut journal, path, change);
             journal.keep(&self.folder, path, &state);
         }
         if let Some((other, found)) = other {
-            let state = self.state(path, Some(found.as_fd()), left);
+            let found = UpcomingChange {
+                found: Some(found.as_fd()),
+                ..change
+            };
+            let state = self.state(&mut journal, path, found);
             journal.bytes += journal
                 .conflicts
                 .keep(&self.folder, path, other, agent, &state);
         }
-        let count = change.found.map_or(1, number_of_names);
         if change.is_in_place && count == 1 {
             journal.settled.insert(path.to_owned());
         }
@@ -187,15 +211,30 @@ impl CommandJournal {
             && count > 1
         {
             for other in journal.other_names(found, &self.roots) {
+                if self.big_files.holds(&other) {
+                    continue;
+                }
                 // Even if only a name goes, the file's time changes.
                 if change.is_in_place && !journal.kept.contains(&other) {
-                    let state = self.state(&other, change.found, left);
+                    let state = self.state(&mut journal, &other, change);
                     journal.keep(&self.folder, &other, &state);
                 }
                 journal.change(number, other);
             }
         }
         journal.change(number, path.to_owned());
+    }
+
+    /// Lets what is kept of a big file stay as it is when the file is written.
+    fn part_from_big(&self, found: BorrowedFd<'_>) {
+        let is_big = |found: rustix::fs::Stat| {
+            found.st_nlink > 1 && found.st_size.unsigned_abs() > MAX_BYTES
+        };
+        if rustix::fs::fstat(found).is_ok_and(is_big) {
+            let file = format!("/proc/self/fd/{}", found.as_raw_fd());
+            // What cannot be parted is not kept, and named as such.
+            let _ = self.big_files.part(file.as_ref());
+        }
     }
 
     /// Waits until what another agent is writing is whole, for a limited time, and notes that this one writes. Returns the
@@ -237,6 +276,7 @@ impl CommandJournal {
             journal.kept = HashSet::new();
             journal.settled = HashSet::new();
             journal.bytes = 0;
+            journal.left_for_big = MAX_BIG;
             journal.has_git_changed = false;
         }
     }

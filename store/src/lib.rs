@@ -7,6 +7,8 @@
 //!
 //! No other crate knows SQL. What messages mean and what happens next is decided elsewhere.
 
+#[cfg(feature = "sqlite")]
+mod big;
 #[cfg_attr(
     not(feature = "sqlite"),
     allow(
@@ -29,6 +31,7 @@ mod sqlite;
 pub use id::{SystemClock, message_of, uuid_of};
 #[cfg(feature = "sqlite")]
 pub use {
+    big::{BigFiles, MAX_BIG},
     known::KnownSessions,
     notice::Notice,
     open_error::OpenError,

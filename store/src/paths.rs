@@ -65,6 +65,9 @@ impl Paths {
     /// Beginning of the names of versions of files that two agents have changed differently, beside the outputs.
     pub const CONFLICTS: &str = "conflict-";
 
+    /// Beginning of the names of contents that are too big for the database, beside the outputs.
+    pub const BIG: &str = "kept-";
+
     /// Returns the path of the file that the process locks which has the session open.
     pub fn lock(&self) -> PathBuf {
         self.beside(".lock")

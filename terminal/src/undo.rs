@@ -91,14 +91,13 @@ pub fn summary(rewind: &Rewind, config: &Config) -> String {
             (FileState::Absent { .. }, _) => "recreate",
             _ => "restore",
         };
+        let is_big = |state| matches!(state, &FileState::Big { .. });
+        let extent = match is_big(&edit.now) || is_big(&edit.then) {
+            true => "big file".to_owned(),
+            false => format!("+{} -{}", edit.insertions, edit.deletions),
+        };
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{verb} {} (+{} -{})",
-            show(&edit.path, config),
-            edit.insertions,
-            edit.deletions
-        );
+        let _ = writeln!(text, "{verb} {} ({extent})", show(&edit.path, config));
     }
     for left in &rewind.skipped {
         let _ = write!(text, "skip {}: {}", show(&left.path, config), left.why);
@@ -140,6 +139,7 @@ pub fn texts(edit: &FileEdit) -> Option<(&str, &str)> {
         match state {
             FileState::File { content, .. } => str::from_utf8(content).ok(),
             FileState::Link { target } => target.to_str(),
+            FileState::Big { .. } => None,
             FileState::Absent { .. } | FileState::Folder { .. } | FileState::Unkept => Some(""),
         }
     }

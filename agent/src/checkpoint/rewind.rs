@@ -16,6 +16,7 @@ use ah_conversation::{
 };
 use similar::{ChangeTag, TextDiff};
 
+use super::big;
 use super::state::{file_time, state};
 
 /// Maximum size for a line diff; for bigger files only the lines are counted.
@@ -170,9 +171,10 @@ impl Rewind {
 
     /// Leaves a file that somebody else has changed, and puts its earlier content beside it.
     fn put_beside(&mut self, path: &Path, then: State) {
-        let beside = matches!(then, FileState::File { .. }).then(|| name_beside(path, &then));
+        let beside = matches!(then, FileState::File { .. } | FileState::Big { .. })
+            .then(|| name_beside(path, &then));
         if let Some((beside, now)) = &beside
-            && *now != then
+            && !is_same(now, &then)
         {
             let edit = FileEdit::new(beside.clone(), now.clone(), then);
             self.changes.push(edit);
@@ -214,6 +216,7 @@ impl Rewind {
         let Some(target) = self.target else {
             return Ok(Vec::new());
         };
+        let has_big = { self.changes.iter() }.any(|edit| matches!(edit.now, FileState::Big { .. }));
         let before = self.changes.iter();
         let change = FileChange {
             cause: FileCause::Rewind(target),
@@ -228,7 +231,37 @@ impl Rewind {
             until: FilesLeft::ONGOING,
         });
         store.append(vec![Record::Files(change), begun]).await?;
-        self.perform(store).await
+        if !has_big {
+            return self.perform(store).await;
+        }
+        let (rest, unkept) = self.without_unkept(store).await?;
+        let mut failed = rest.perform(store).await?;
+        failed.extend(unkept);
+        Ok(failed)
+    }
+
+    /// Returns the rewind without the files whose present content the store could not keep, and these.
+    async fn without_unkept(
+        &self,
+        store: &dyn Store,
+    ) -> Result<(Self, Vec<(PathBuf, io::Error)>), StoreError> {
+        let steps = store.file_steps().await?;
+        let before = steps.last().map(|step| &step.before);
+        let is_unkept = |edit: &FileEdit| {
+            let kept = before.and_then(|before| before.get(&edit.path));
+            kept == Some(&FileState::Unkept)
+        };
+        let (unkept, changes) = { self.changes.iter().cloned() }.partition(is_unkept);
+        let unkept: Vec<FileEdit> = unkept;
+        let rest = Self {
+            changes,
+            ..self.clone()
+        };
+        let why = || io::Error::other("its current content cannot be kept");
+        Ok((
+            rest,
+            unkept.into_iter().map(|edit| (edit.path, why())).collect(),
+        ))
     }
 
     /// Does what the last step has not done before it was cut off.
@@ -326,6 +359,7 @@ impl FileEdit {
             FileState::Link { target } => self.replace(|draft| symlink(target, draft)),
             // Never in place: other names of the file may have come since, and are to keep their content.
             FileState::File { content, mode } => self.replace(|draft| write(draft, content, *mode)),
+            FileState::Big { file, mode } => self.replace(|draft| big::put(file, draft, *mode)),
         }
     }
 
@@ -339,9 +373,8 @@ impl FileEdit {
         draft.push(format!("{}{end}", std::process::id()));
         let draft = folder.join(draft);
         let made = make(&draft).and_then(|()| fs::rename(&draft, &self.path));
-        if made.is_err() {
-            let _ = fs::remove_file(&draft);
-        }
+        // It is still there after an error, or if it was another name of what is there.
+        let _ = fs::remove_file(&draft);
         made
     }
 }
@@ -352,6 +385,10 @@ async fn with_content(then: &FileState<String>, store: &dyn Store) -> Result<Sta
         FileState::Folder { mode } => FileState::Folder { mode: *mode },
         FileState::Link { target } => FileState::Link {
             target: target.clone(),
+        },
+        FileState::Big { file, mode } => FileState::Big {
+            file: file.clone(),
+            mode: *mode,
         },
         FileState::Unkept => FileState::Unkept,
         FileState::File { content, mode } => match store.file_content(content).await? {
@@ -367,6 +404,13 @@ async fn with_content(then: &FileState<String>, store: &dyn Store) -> Result<Sta
 fn is_same(now: &State, then: &State) -> bool {
     match (now, then) {
         (FileState::Absent { .. }, FileState::Absent { .. }) => true,
+        (
+            FileState::Big { file, mode },
+            FileState::Big {
+                file: other,
+                mode: then,
+            },
+        ) => mode == then && big::is_same(file, other).unwrap_or(false),
         (now, then) => now == then && *now != FileState::Unkept,
     }
 }
@@ -393,7 +437,7 @@ fn name_beside(path: &Path, wanted: &State) -> (PathBuf, State) {
         let now = state(&name);
         (name, now)
     });
-    let fits = |now: &State| matches!(now, FileState::Absent { .. }) || now == wanted;
+    let fits = |now: &State| matches!(now, FileState::Absent { .. }) || is_same(now, wanted);
     let free = states.find(|(_, now)| fits(now));
     free.unwrap_or_else(|| (path.to_owned(), FileState::Unkept))
 }

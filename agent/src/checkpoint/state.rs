@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use ah_conversation::{FileState, Time};
 
-/// Bigger files are not kept, and so not restored.
+/// Contents of bigger files are kept in files of their own.
 pub const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
 /// Returns the time that the file system gives to changes now. It is not that of [`Clock`], which may be one of tests.
@@ -45,7 +45,11 @@ pub(super) fn state(path: &Path) -> FileState<Arc<[u8]>> {
             Ok(target) => FileState::Link { target },
             Err(_) => FileState::Unkept,
         },
-        Ok(found) if found.is_file() && found.len() <= MAX_BYTES => match read(path) {
+        Ok(found) if found.is_file() && found.len() > MAX_BYTES => FileState::Big {
+            file: path.to_owned(),
+            mode: found.permissions().mode() & 0o7777,
+        },
+        Ok(found) if found.is_file() => match read(path) {
             Ok((content, mode)) if content.len() as u64 <= MAX_BYTES => FileState::File {
                 content: content.into(),
                 mode,

@@ -196,7 +196,7 @@ async fn a_folder_created_for_a_file_is_removed_and_restored_with_it() {
 }
 
 #[tokio::test]
-async fn outside_protected_linked_and_big_files_are_skipped() {
+async fn outside_protected_and_linked_files_are_skipped() {
     let world = World::new();
     let outside = world.root.parent().unwrap().join("outside");
     fs::create_dir(&outside).unwrap();
@@ -218,7 +218,7 @@ async fn outside_protected_linked_and_big_files_are_skipped() {
     let rewind = world.go(undo).await.unwrap();
     // The link itself goes, not what it leads to.
     let changed: Vec<_> = rewind.changes.iter().map(|edit| &edit.path).collect();
-    assert_eq!(changed, [&linked]);
+    assert_eq!(changed, [&big, &linked]);
     let left = rewind.skipped.iter().map(|left| {
         let path = left
             .path
@@ -229,15 +229,10 @@ async fn outside_protected_linked_and_big_files_are_skipped() {
     insta::assert_snapshot!(left.collect::<Vec<_>>().join("\n"), @"
     outside/file: outside the workspace
     work/.git/config: protected file
-    work/big: its earlier content was not kept
     work/folder/file: its path contains a symbolic link
     ");
-    for path in [
-        &outside.join("file"),
-        &config,
-        &big,
-        &outside.join("folder/file"),
-    ] {
+    for path in [&outside.join("file"), &config, &outside.join("folder/file")] {
         assert_eq!(fs::read_to_string(path).unwrap(), "changed");
     }
+    assert_eq!(fs::metadata(&big).unwrap().len(), 11 << 20);
 }

@@ -116,10 +116,13 @@ fn nothing_is_lost_when_subagents_write_at_once() {
         let done: String = (0..AGENTS)
             .map(|agent| world.text(&format!("done-{agent}")))
             .collect();
-        for word in words
-            .iter()
-            .filter(|word| done.lines().any(|line| line == *word))
-        {
+        for word in &words {
+            if !done.lines().any(|line| line == *word) {
+                let home = world.project();
+                std::mem::forget(world);
+                fs::write("/tmp/missing.events", &ended.stdout).unwrap();
+                panic!("{word} not done: {agents:#?} {home:?}");
+            }
             assert!(
                 found
                     .iter()

@@ -2,8 +2,9 @@
 //! finished later.
 
 use std::fs;
+use std::process::Command;
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{says, uses, uses_all};
 use serde_json::json;
 
 use crate::binary::{Ah, World, wait_for_file};
@@ -193,6 +194,68 @@ fn a_second_name_of_a_protected_file_is_refused() {
     // A copy in its place is an ordinary file.
     fs::remove_file(world.file("second")).unwrap();
     world.ah(command).run().expect(0);
+}
+
+#[test]
+fn what_belongs_to_sessions_stays_where_it_is_without_mounts() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    let mut git = Command::new("sh");
+    let commands =
+        "git init -q && git -c user.name=A -c user.email=a@b commit -qm one --allow-empty";
+    git.args(["-c", commands]).current_dir(world.project());
+    assert!(git.status().unwrap().success());
+    let bash = |line: &str| ("bash", json!({ "command": line }));
+    let below = world.scenario(
+        "below",
+        [
+            uses_all([bash("seq 90000; echo made > made")]),
+            says("Made."),
+        ],
+    );
+    let waits = "seq 100000; until [ -e .ah/worktrees/*/made ]; do sleep 0.01; done";
+    let beside = world.scenario("beside", [uses_all([bash(waits)]), says("Seen.")]);
+    let agents = json!({
+        "below": {"description": "below", "prompt": "Write.", "model": below},
+        "beside": {"description": "beside", "prompt": "Wait.", "model": beside},
+    });
+    let agent = |name: &str| {
+        let input = json!({"description": "go", "prompt": "Go.", "subagent_type": name});
+        ("agent", input)
+    };
+    let mut apart = agent("below");
+    apart.1["isolation"] = json!("worktree");
+    let model = world.scenario(
+        "s",
+        [
+            uses_all([bash("seq 100000")]),
+            uses_all([agent("beside"), apart]),
+            says("Done."),
+        ],
+    );
+    let agents = agents.to_string();
+    let options = [
+        "-m",
+        &model,
+        "--sandbox=landlock",
+        "--agents",
+        &agents,
+        "go",
+    ];
+    world.ah(options).run().expect(0);
+    let entries = fs::read_dir(world.file(".ah")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<_> = names.collect();
+    assert!(
+        names.iter().all(|name| !name.contains("quarantined")),
+        "{names:?}"
+    );
+    let outputs = names.iter().find(|name| name.ends_with(".out")).unwrap();
+    let outputs = world.file(&format!(".ah/{outputs}"));
+    let outputs: Vec<_> = fs::read_dir(outputs).unwrap().collect();
+    assert_eq!(outputs.len(), 3, "{outputs:?}");
 }
 
 #[test]

@@ -338,12 +338,12 @@ fn what_rules_hide_and_what_is_too_big_is_named_and_not_kept() {
     );
     by_hand(
         &world,
-        "echo hidden-content >secret; truncate -s 11M big; echo a >a",
+        "echo hidden-content >secret; fallocate -l 257M big; echo a >a",
     );
     perform(
         &world,
         "s",
-        &["for name in s b a; do rm -f $name*; done".to_owned()],
+        &["for name in s a; do rm -f $name*; done; printf more >>big".to_owned()],
     );
     insta::assert_snapshot!(told(&world, "undo"), @"
     $ ah undo
@@ -365,6 +365,64 @@ fn what_rules_hide_and_what_is_too_big_is_named_and_not_kept() {
             file.display()
         );
     }
+}
+
+#[test]
+fn big_files_are_kept_beside_the_session() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    by_hand(
+        &world,
+        "for name in gone moved written replaced put; do
+             truncate -s 20M $name; printf $name | dd of=$name conv=notrunc seek=12345 status=none
+         done; chmod 600 gone",
+    );
+    let model = world.scenario(
+        "big",
+        [
+            bash("chmod 640 gone; rm gone; mv moved away; printf x >>written; cp written replaced"),
+            bash("printf x >>away; printf y >>written; truncate -s 15M new"),
+            uses("read", json!({"path": "put"})),
+            uses("write", json!({"path": "put", "content": "small\n"})),
+            says("Done."),
+        ],
+    );
+    let before = tree(&world);
+    world.ah(["-m", &model, "--sandbox", "go"]).run().expect(0);
+    let after = tree(&world);
+    insta::assert_snapshot!(told(&world, "undo"), @"
+    $ ah undo
+    stdout:
+    remove away (big file)
+    recreate gone (big file)
+    recreate moved (big file)
+    remove new (big file)
+    restore put (big file)
+    restore replaced (big file)
+    restore written (big file)
+    7 files changed; `ah redo` reverses this
+    exit code 0
+    ");
+    assert!(tree(&world) == before, "undo");
+    for _ in 0..2 {
+        world.ah(["redo"]).run().expect(0);
+        assert!(tree(&world) == after, "redo");
+        world.ah(["undo"]).run().expect(0);
+        assert!(tree(&world) == before, "undo");
+    }
+    // What is kept shares its content with the file until somebody writes to that.
+    let changed = |name: &str| fs::metadata(world.file(name)).unwrap().ctime_nsec();
+    let undone = changed("gone");
+    ah_testkit::wait::until("the next tick of the file system's clock", || {
+        world.write("tick", "");
+        changed("tick") / 20_000_000 != undone / 20_000_000
+    });
+    by_hand(&world, "printf mine >>gone");
+    let mine = tree(&world);
+    let ways = ["redo", "undo"].map(|way| told(&world, way));
+    assert!(tree(&world) == mine, "{ways:?}");
 }
 
 fn walk(folder: &Path) -> Vec<PathBuf> {
@@ -426,6 +484,8 @@ fn deed(random: &mut Random) -> String {
         "chmod -R MODE P",
         "truncate -s 5 P",
         "truncate -s 3M P",
+        "truncate -s 11M P",
+        "truncate -s 12M P; printf TEXT >>P",
         "rmdir P",
         "install -m MODE P Q",
         "tee P <Q",

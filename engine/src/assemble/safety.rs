@@ -8,7 +8,7 @@ use ah_config::Config;
 use ah_config::rulebook::SettingsFiles;
 use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Rule};
 use ah_sandbox::{Egress, HostDecision};
-use ah_store::SessionStore;
+use ah_store::{BigFiles, SessionStore};
 
 use crate::command_files::{self, AgentFiles, CommandJournal};
 use crate::confinement::{Confined, Fallback, Obstacle, SandboxStatus};
@@ -146,6 +146,7 @@ pub fn command_files(
     let folder = command_files::folder(store, config);
     let journal = Arc::new(CommandJournal::new(
         folder,
+        BigFiles::new(store.outputs().to_owned()),
         config.permissions().roots(),
         config,
     ));

@@ -42,14 +42,16 @@ impl Conflicts {
         by: &Agent,
         found: &State,
     ) -> u64 {
-        let content = match found {
-            FileState::File { content, .. } => Some(&content[..]),
-            FileState::Link { target } => Some(target.as_os_str().as_encoded_bytes()),
-            FileState::Unkept => None,
+        let number = self.list.len();
+        let (content, big) = match found {
+            FileState::File { content, .. } => (Some(&content[..]), None),
+            FileState::Link { target } => (Some(target.as_os_str().as_encoded_bytes()), None),
+            FileState::Big { file, .. } => (None, Some(file.clone())),
+            FileState::Unkept => (None, None),
             FileState::Absent { .. } | FileState::Folder { .. } => return 0,
         };
-        let number = self.list.len();
-        let version = content.and_then(|content| write(folder, number, path, content).ok());
+        let written = content.and_then(|content| write(folder, number, path, content).ok());
+        let version = written.or(big);
         self.list.push(Noted {
             by: by.clone(),
             is_told: false,
@@ -87,12 +89,19 @@ impl Conflicts {
                 return true;
             };
             let is_equal = is_equal(version, &noted.conflict.path).unwrap_or(false);
-            if is_equal {
+            if is_equal && is_own(version) {
                 let _ = fs::remove_file(version);
             }
             !is_equal
         });
     }
+}
+
+/// Returns whether a version is a file of its own, not one that undo keeps as well.
+fn is_own(version: &Path) -> bool {
+    let name = version.file_name().unwrap_or_default();
+    name.as_encoded_bytes()
+        .starts_with(Paths::CONFLICTS.as_bytes())
 }
 
 /// Waits until an agent that began to write a file at this time has written it, which a command does some time after it

@@ -22,6 +22,7 @@ pub(super) fn of(path: &Path, state: &State) -> Vec<u8> {
         FileState::File { content, mode } => (b'f', *mode, &content[..]),
         FileState::Folder { mode } => (b'd', *mode, &[][..]),
         FileState::Link { target } => (b'l', 0, target.as_os_str().as_bytes()),
+        FileState::Big { file, mode } => (b'b', *mode, file.as_os_str().as_bytes()),
         FileState::Unkept => (b'u', 0, &[][..]),
     };
     let mut entry = vec![kind];
@@ -51,6 +52,10 @@ fn take_entry(bytes: &mut &[u8]) -> Option<(PathBuf, State)> {
         b'a' => FileState::Absent { folders: 0 },
         b'f' => FileState::File {
             content: content.into(),
+            mode,
+        },
+        b'b' => FileState::Big {
+            file: OsStr::from_bytes(content).into(),
             mode,
         },
         b'd' => FileState::Folder { mode },

@@ -127,12 +127,14 @@ impl Kept {
     }
 }
 
-/// Returns the names in a folder of this program, but for its sessions and what belongs to them.
+/// Returns the names in a folder of this program, but for its sessions, what belongs to them, and worktrees: they change
+/// while a command runs.
 fn names(folder: &Path) -> BTreeSet<OsString> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_of_sessions = |name: &OsStr| {
         let name = name.to_string_lossy();
-        name.contains(".db") || name.ends_with(".lock") || name == ".gitignore"
+        let is_other = matches!(&*name, ".gitignore" | "worktrees");
+        is_other || name.contains(".db") || name.ends_with(".lock") || name.ends_with(".out")
     };
     let names = entries.map(|entry| entry.file_name());
     names.filter(|name| !is_of_sessions(name)).collect()

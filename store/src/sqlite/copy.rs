@@ -54,6 +54,13 @@ fn forget_names(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Copies a file with its time, by which big files of undo are known.
+fn copy_output(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    let modified = fs::metadata(from)?.modified()?;
+    fs::File::open(to)?.set_modified(modified)
+}
+
 /// Links the output files, or copies them if links are not possible. Outputs never change, so they can be shared.
 fn copy_outputs(from: &Path, to: &Path) -> io::Result<()> {
     if !from.exists() {
@@ -63,8 +70,7 @@ fn copy_outputs(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        fs::hard_link(entry.path(), &target)
-            .or_else(|_| fs::copy(entry.path(), &target).map(drop))?;
+        fs::hard_link(entry.path(), &target).or_else(|_| copy_output(&entry.path(), &target))?;
     }
     sync_folder(to)
 }

@@ -168,12 +168,13 @@ impl Database {
             let full_output = FullOutput::store(&finish.output, call, &self.tree.outputs)?;
             outputs.insert(call.clone(), full_output);
         }
+        let folder = self.tree.outputs.clone();
         let noted = std::mem::take(&mut self.noted);
         self.write(|transaction| {
             for (key, value) in &noted {
                 context::set(transaction, key, value)?;
             }
-            append(transaction, records, branch, outputs)
+            append(transaction, &folder, records, branch, outputs)
         })?;
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
         self.mailbox.consume(|id| stored.contains(id));
@@ -181,7 +182,7 @@ impl Database {
     }
 
     pub(super) fn file_steps(&self) -> Result<Vec<FileStep>, Failure> {
-        files::steps(&self.tree.connection)
+        files::steps(&self.tree.connection, &self.tree.outputs)
     }
 
     pub(super) fn has_rewind_cut_off(&self) -> Result<bool, Failure> {
@@ -400,6 +401,7 @@ fn salvage(path: &Path) -> Result<Notice, Failure> {
 
 fn append(
     connection: &Connection,
+    folder: &Path,
     records: &[Record],
     branch: Option<&Branch>,
     mut outputs: HashMap<ToolUseId, FullOutput>,
@@ -427,7 +429,7 @@ fn append(
                 };
                 calls::finish(connection, call, columns)?;
             }
-            Record::Files(change) => files::insert(connection, change)?,
+            Record::Files(change) => files::insert(connection, folder, change)?,
             Record::FilesLeft(left) => files::note_left(connection, left)?,
             Record::Prefix(message, prefix) => prefixes::insert(connection, message, prefix)?,
             Record::Event(_) => {}

@@ -3,32 +3,45 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use ah_conversation::{FileCause, FileChange, FileState, FileStep, FilesLeft, MessageId, Time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest as _, Sha256};
 
 use super::Failure;
-use crate::paths::hex;
+use crate::big::{self, BigFiles, MAX_BIG};
+use crate::paths::{file_name, hex};
 
 /// Words for the kinds of file states.
 const ABSENT: &str = "absent";
 const FILE: &str = "file";
 const FOLDER: &str = "folder";
 const LINK: &str = "link";
+const BIG: &str = "big";
 const UNKEPT: &str = "unkept";
 
-/// Contents kept of one session, in bytes. Beyond it, those of the oldest steps go.
+/// Contents kept of one session in the database, in bytes. Beyond it, those of the oldest steps go; the same for
+/// [`MAX_BIG`] and the contents in files.
 const MAX_KEPT: u64 = 256 * 1024 * 1024;
 /// Contents of a change that make it worth while to count all.
 const MUCH: usize = 1024 * 1024;
 
 /// Inserts the states of files before a change. All changes of a run are one step, in which the first state of each
 /// file counts; each rewind is a step of its own.
-pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(), Failure> {
+///
+/// Contents of big files are taken over into `outputs`. What cannot be counts as not kept.
+pub(super) fn insert(
+    connection: &Connection,
+    outputs: &Path,
+    change: &FileChange,
+) -> Result<(), Failure> {
     let step = step_of(connection, change)?;
+    let big_files = BigFiles::new(outputs.to_owned());
+    let mut has_big = false;
     for (path, state) in &change.before {
+        let kept;
         let (kind, mode, folders, content) = match state {
             FileState::Absent { folders } => {
                 let folders = i64::try_from(*folders).unwrap_or(i64::MAX);
@@ -37,6 +50,14 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
             FileState::File { content, mode } => (FILE, Some(*mode), None, Some(&content[..])),
             FileState::Folder { mode } => (FOLDER, Some(*mode), None, None),
             FileState::Link { target } => (LINK, None, None, Some(target.as_os_str().as_bytes())),
+            FileState::Big { file, mode } => match taken_over(file, &change.cause, &big_files) {
+                Ok(name) => {
+                    has_big = true;
+                    kept = name;
+                    (BIG, Some(*mode), None, Some(kept.as_bytes()))
+                }
+                Err(_) => (UNKEPT, None, None, None),
+            },
             FileState::Unkept => (UNKEPT, None, None, None),
         };
         let hash = content.map(|content| hex(&Sha256::digest(content)));
@@ -62,7 +83,10 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
     });
     // Small changes add up, too.
     if contents.sum::<usize>() > MUCH || step % 64 == 0 {
-        drop_oldest(connection, MAX_KEPT)?;
+        drop_oldest(connection, outputs, &Contents::InDatabase, MAX_KEPT)?;
+    }
+    if has_big {
+        drop_oldest(connection, outputs, &Contents::InFiles, MAX_BIG)?;
     }
     for call in &change.unseen {
         connection
@@ -72,32 +96,105 @@ pub(super) fn insert(connection: &Connection, change: &FileChange) -> Result<(),
     Ok(())
 }
 
+/// Contents that are kept, by their place.
+pub(super) enum Contents {
+    InDatabase,
+    InFiles,
+    All,
+}
+
+impl Contents {
+    /// Returns the condition on rows of these kinds.
+    fn condition(&self) -> &'static str {
+        match self {
+            Self::InDatabase => "kind <> 'big'",
+            Self::InFiles => "kind = 'big'",
+            Self::All => "TRUE",
+        }
+    }
+}
+
+/// A kept content: its hash, and the file that it is in, if it is in none of the database.
+struct Kept {
+    hash: String,
+    file: Option<PathBuf>,
+    bytes: u64,
+}
+
+/// Takes the content of a big file over, unless it is among those already. Returns its name.
+fn taken_over(file: &Path, cause: &FileCause, big_files: &BigFiles) -> io::Result<String> {
+    if big_files.holds(file) {
+        return Ok(file_name(file));
+    }
+    // A rewind only replaces and removes. What a call will do is not known.
+    let may_be_written = matches!(cause, FileCause::Run(_));
+    let kept = big_files.keep(file, may_be_written, &mut MAX_BIG.clone())?;
+    Ok(file_name(&kept))
+}
+
 /// Returns how many bytes of contents are kept.
-pub(super) fn kept(connection: &Connection) -> Result<u64, Failure> {
-    let sum = "SELECT coalesce(sum(length(content)), 0) FROM file_states WHERE content NOT NULL";
-    let sum: i64 = connection.query_row(sum, [], |row| row.get(0))?;
-    Ok(sum.unsigned_abs())
+pub(super) fn kept(connection: &Connection, outputs: &Path) -> Result<u64, Failure> {
+    let all = contents(connection, outputs, &Contents::All)?;
+    Ok(all.iter().map(|kept| kept.bytes).sum())
+}
+
+/// Returns the names of all contents in files.
+pub(super) fn big_files(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let all = contents(connection, Path::new(""), &Contents::InFiles)?;
+    let files = all.iter().filter_map(|kept| kept.file.as_deref());
+    Ok(files.map(file_name).collect())
+}
+
+/// Returns the contents, oldest first.
+fn contents(
+    connection: &Connection,
+    outputs: &Path,
+    which: &Contents,
+) -> Result<Vec<Kept>, Failure> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT hash, length(content), iif(kind = 'big', content, NULL) FROM file_states
+         WHERE content NOT NULL AND {} ORDER BY rowid",
+        which.condition()
+    ))?;
+    let rows = statement.query_map([], |row| {
+        let name: Option<Vec<u8>> = row.get(2)?;
+        let file = name.map(|name| outputs.join(OsStr::from_bytes(&name)));
+        let found = file.as_ref().map(fs::symlink_metadata);
+        let bytes = match found {
+            None => row.get::<_, i64>(1)?.unsigned_abs(),
+            Some(found) => found.map_or(0, |found| big::bytes(&found)),
+        };
+        Ok(Kept {
+            hash: row.get(0)?,
+            file,
+            bytes,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Drops the oldest contents until no more than `most` bytes are kept. Their files count as not kept then.
-pub(super) fn drop_oldest(connection: &Connection, most: u64) -> Result<(), Failure> {
-    let mut kept = kept(connection)?;
-    while kept > most {
-        let oldest: Option<(String, i64)> = connection
-            .prepare_cached(
-                "SELECT hash, length(content) FROM file_states WHERE content NOT NULL ORDER BY rowid LIMIT 1",
-            )?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let Some((hash, length)) = oldest else {
-            return Ok(());
-        };
+pub(super) fn drop_oldest(
+    connection: &Connection,
+    outputs: &Path,
+    which: &Contents,
+    most: u64,
+) -> Result<(), Failure> {
+    let all = contents(connection, outputs, which)?;
+    let mut left: u64 = all.iter().map(|kept| kept.bytes).sum();
+    for Kept { hash, file, bytes } in all {
+        if left <= most {
+            break;
+        }
         connection
             .prepare_cached(
                 "UPDATE file_states SET kind = ?, hash = NULL, content = NULL WHERE hash = ?",
             )?
             .execute([UNKEPT, &hash])?;
-        kept -= length.unsigned_abs();
+        if let Some(file) = file {
+            let _ = fs::remove_file(file);
+        }
+        left -= bytes;
     }
     Ok(())
 }
@@ -156,7 +253,7 @@ fn step_of(connection: &Connection, change: &FileChange) -> Result<i64, Failure>
 }
 
 /// Returns all steps, oldest first.
-pub(super) fn steps(connection: &Connection) -> Result<Vec<FileStep>, Failure> {
+pub(super) fn steps(connection: &Connection, outputs: &Path) -> Result<Vec<FileStep>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT id, message_id, target, at_ms FROM file_steps ORDER BY id")?;
     let mut rows = statement.query([])?;
@@ -171,7 +268,7 @@ pub(super) fn steps(connection: &Connection) -> Result<Vec<FileStep>, Failure> {
                 None => FileCause::Rewind(row.get::<_, Option<i64>>(2)?.unwrap_or(number)),
             },
             at: Time(row.get(3)?),
-            before: states(connection, number)?,
+            before: states(connection, outputs, number)?,
             until: left(connection, number)?,
             unseen: unseen(connection, number)?,
         });
@@ -192,6 +289,7 @@ pub(super) fn has_rewind_cut_off(connection: &Connection) -> Result<bool, Failur
 
 fn states(
     connection: &Connection,
+    outputs: &Path,
     step: i64,
 ) -> Result<BTreeMap<PathBuf, FileState<String>>, Failure> {
     let mut statement = connection
@@ -202,7 +300,7 @@ fn states(
         let path = row.get_ref(0)?.as_bytes()?;
         states.insert(
             PathBuf::from(OsStr::from_bytes(path)),
-            state(connection, row)?,
+            state(connection, outputs, row)?,
         );
     }
     Ok(states)
@@ -229,7 +327,11 @@ fn unseen(connection: &Connection, step: i64) -> Result<Vec<String>, Failure> {
     Ok(calls.collect::<Result<_, _>>()?)
 }
 
-fn state(connection: &Connection, row: &Row<'_>) -> Result<FileState<String>, Failure> {
+fn state(
+    connection: &Connection,
+    outputs: &Path,
+    row: &Row<'_>,
+) -> Result<FileState<String>, Failure> {
     let kind: String = row.get(1)?;
     let hash: Option<String> = row.get(4)?;
     let mode = |usual| Ok::<_, Failure>(row.get::<_, Option<u32>>(2)?.unwrap_or(usual));
@@ -249,6 +351,15 @@ fn state(connection: &Connection, row: &Row<'_>) -> Result<FileState<String>, Fa
             },
             None => FileState::Unkept,
         },
+        (BIG, Some(hash)) => {
+            match content(connection, &hash)?.map(|name| outputs.join(OsString::from_vec(name))) {
+                Some(file) if big::is_intact(&file) => FileState::Big {
+                    file,
+                    mode: mode(0o644)?,
+                },
+                _ => FileState::Unkept,
+            }
+        }
         (FOLDER, _) => FileState::Folder { mode: mode(0o755)? },
         _ => FileState::Unkept,
     })
@@ -271,6 +382,7 @@ mod tests {
 
     #[test]
     fn the_oldest_contents_go_first_and_all_their_files_with_them() {
+        let outputs = tempfile::tempdir().unwrap();
         let mut connection = Connection::open_in_memory().unwrap();
         super::super::schema::CONVERSATION
             .migrate(&mut connection)
@@ -286,11 +398,11 @@ mod tests {
                 before: files.map(|(name, byte)| (name.into(), file(byte))).into(),
                 unseen: Vec::new(),
             };
-            insert(&connection, &change).unwrap();
+            insert(&connection, outputs.path(), &change).unwrap();
         }
-        drop_oldest(&connection, 250).unwrap();
+        drop_oldest(&connection, outputs.path(), &Contents::All, 250).unwrap();
         let kept = |path: &str| {
-            let steps = steps(&connection).unwrap();
+            let steps = steps(&connection, outputs.path()).unwrap();
             let mut states = steps.into_iter().flat_map(|step| step.before);
             let (_, state) = states.find(|(name, _)| name.as_os_str() == path).unwrap();
             matches!(state, FileState::File { .. })

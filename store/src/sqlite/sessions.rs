@@ -8,11 +8,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::files::Contents;
 use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
 use super::salvage::remove_if_exists;
 use super::tree::Tree;
 use super::{Failure, files, prune};
+use crate::big;
 use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
@@ -230,7 +232,12 @@ impl Sessions {
             .map(|id| Paths::in_folder(&self.folder, id))
             .collect();
         // Cheap, and it is called at the beginning of each session.
-        if all.iter().map(|paths| size(paths.database())).sum::<u64>() <= most {
+        if all
+            .iter()
+            .map(|paths| size(paths.database()) + size_of_big(paths))
+            .sum::<u64>()
+            <= most
+        {
             return Ok(0);
         }
         let (mut left, mut dropped) = (most, 0);
@@ -343,10 +350,11 @@ fn shrink(paths: &Paths, most: u64) -> Result<Option<u64>, Failure> {
     let LockAttempt::Held(_lock) = Lock::try_take(&paths.lock())? else {
         return Ok(None);
     };
+    let outputs = paths.outputs();
     let connection = super::configured(Connection::open(paths.database())?)?;
-    files::drop_oldest(&connection, most)?;
+    files::drop_oldest(&connection, &outputs, &Contents::All, most)?;
     connection.execute_batch("VACUUM")?;
-    files::kept(&connection).map(Some)
+    files::kept(&connection, &outputs).map(Some)
 }
 
 /// Removes all files of a session, its lock last.
@@ -376,8 +384,9 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
     let mut unused: Vec<_> = files.iter().filter(is_leftover).cloned().collect();
     if let Ok(tree) = Tree::open(paths)
         && let Ok(spooled) = prune::all_spooled(&tree.connection)
+        && let Ok(big) = files::big_files(&tree.connection)
     {
-        let referenced: HashSet<_> = spooled.into_iter().collect();
+        let referenced: HashSet<_> = spooled.into_iter().chain(big).collect();
         unused.extend(
             entries(&paths.outputs())
                 .unwrap_or_default()
@@ -405,6 +414,14 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the size in bytes of a file, or of all files in a folder.
+/// Returns the bytes on disk of the contents that undo keeps in files.
+fn size_of_big(paths: &Paths) -> u64 {
+    let all = entries(&paths.outputs()).unwrap_or_default();
+    let big = all.iter().filter(|path| big::is_name(&file_name(path)));
+    let found = big.filter_map(|path| fs::symlink_metadata(path).ok());
+    found.map(|found| big::bytes(&found)).sum()
+}
+
 fn size(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => entries(path)

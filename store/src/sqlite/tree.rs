@@ -119,7 +119,7 @@ impl Tree {
 
     /// Returns how many bytes of files' contents are kept for undo.
     pub fn kept_for_undo(&self) -> Result<u64, StoreError> {
-        self.at_path(files::kept(&self.connection))
+        self.at_path(files::kept(&self.connection, &self.outputs))
     }
 
     /// Returns the id of the current message.

@@ -11,7 +11,7 @@ use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
 use ah_conversation::{FileCause, FileChange, MessageId, Record, Store as _, Time};
 use ah_sandbox::Sandbox;
-use ah_store::{SessionStore, SystemClock};
+use ah_store::{BigFiles, SessionStore, SystemClock};
 use ah_terminal::undo::{apply, count, summary};
 
 use crate::commands::output::{print, print_exact};
@@ -49,7 +49,12 @@ impl Preview {
         let store = Arc::new(SessionStore::in_memory(folder.path())?);
         let roots = vec![sandbox.confinement().workspace.clone()];
         let place = folder.path().to_owned();
-        let journal = Arc::new(CommandJournal::new(place, roots.clone(), config));
+        let journal = Arc::new(CommandJournal::new(
+            place,
+            BigFiles::new(store.outputs().to_owned()),
+            roots.clone(),
+            config,
+        ));
         journal.begin(&run());
         sandbox.record_changes(Arc::new(AgentFiles::of_main(journal.clone())));
         let clock = Arc::new(SystemClock::default());
