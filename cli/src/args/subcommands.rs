@@ -62,6 +62,15 @@ pub enum Subcommands {
     Undo(Rewinding),
     /// Redo the changes of the last undo
     Redo(Rewinding),
+    /// Give the session's files back as they were before a message
+    Restore {
+        /// The message, usually a prompt
+        #[arg(value_name = "@N", value_parser = message_number)]
+        message: u32,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its fields say it")]
+        options: Rewinding,
+    },
     /// Show the session's file changes, or the difference between two branches
     Diff {
         /// A message of one branch
@@ -259,7 +268,7 @@ impl Subcommands {
     }
 }
 
-/// Options of undo and redo.
+/// Options of undo, redo and restore.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
 pub struct Rewinding {
     /// Only show what would change

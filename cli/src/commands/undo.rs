@@ -1,4 +1,4 @@
-//! `ah undo`, `ah redo` and `ah diff` without messages: file changes by the session's tools.
+//! `ah undo`, `ah redo`, `ah restore` and `ah diff` without messages: file changes by the session's tools.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub fn run(
     config: &Config,
     plan: &SessionPlan,
     direction: Direction,
-    wanted: &Rewinding,
+    wanted: Rewinding,
 ) -> Result<u8, Error> {
     block_on(async {
         let (files, is_finished) = files(config, plan).await?;
@@ -44,21 +44,52 @@ pub fn run(
                 false => print(&format!("{}\n", direction.nothing())),
             };
         };
-        let is_whole = wanted.dry_run || apply(&files, &rewind, config).await?;
-        if wanted.json {
-            print_json(&to_json(&rewind, wanted.dry_run))?;
-        } else {
-            let outcome = match (wanted.dry_run, direction) {
-                (true, _) => "would change",
-                (false, Direction::Undo) => "changed; `ah redo` reverses this",
-                (false, Direction::Redo) => "changed; `ah undo` reverses this",
-            };
-            let count = count(&rewind);
-            let summary = summary(&rewind, config);
-            print(&format!("{summary}{count} {outcome}\n"))?;
-        }
-        Ok(u8::from(!is_whole))
+        let back = match direction {
+            Direction::Undo => "redo",
+            Direction::Redo => "undo",
+        };
+        carry_out(&files, &rewind, wanted, back, config).await
     })
+}
+
+/// Gives files back as they were before the message with this number on the branch.
+pub fn restore(
+    config: &Config,
+    plan: &SessionPlan,
+    message: u32,
+    wanted: Rewinding,
+) -> Result<u8, Error> {
+    block_on(async {
+        let (files, _) = files(config, plan).await?;
+        let found = files.before(|it| it.seq == message).await?;
+        let rewind = found.ok_or_else(|| {
+            Error::failure(format!("message not found on this branch: @{message}"))
+                .hint("`ah scan` lists its messages, `ah checkout @N` changes to another branch")
+        })?;
+        carry_out(&files, &rewind, wanted, "redo", config).await
+    })
+}
+
+/// Restores files, or only prints which; `back` is the command that reverses this.
+async fn carry_out(
+    files: &Files,
+    rewind: &Rewind,
+    wanted: Rewinding,
+    back: &str,
+    config: &Config,
+) -> Result<u8, Error> {
+    let is_whole = wanted.dry_run || apply(files, rewind, config).await?;
+    if wanted.json {
+        print_json(&to_json(rewind, wanted.dry_run))?;
+    } else {
+        let outcome = match wanted.dry_run {
+            true => "would change".to_owned(),
+            false => format!("changed; `ah {back}` reverses this"),
+        };
+        let (summary, count) = (summary(rewind, config), count(rewind));
+        print(&format!("{summary}{count} {outcome}\n"))?;
+    }
+    Ok(u8::from(!is_whole))
 }
 
 /// Prints the file changes since the session began.

@@ -243,6 +243,23 @@ fn a_host_rewinds_to_a_prompt() {
     assert_eq!(nothing, "Nothing to undo.\n");
     world.ah(["redo"]).run().expect(0);
     assert_eq!(world.text("doc.txt"), "version 2\nand more\n");
+    // The same by the number of a message.
+    let told = world.ah(["restore", "@1", "--dry-run"]).run().expect(0);
+    assert!(told.stdout.contains("restore doc.txt"), "{}", told.stdout);
+    assert_eq!(world.text("doc.txt"), "version 2\nand more\n");
+    let told = world.ah(["restore", "@1"]).run().expect(0).stdout;
+    assert!(
+        told.ends_with("changed; `ah redo` reverses this\n"),
+        "{told}"
+    );
+    assert_eq!(world.text("doc.txt"), "version 1\n");
+    world.ah(["redo"]).run().expect(0);
+    assert_eq!(world.text("doc.txt"), "version 2\nand more\n");
+    let missing = world.ah(["restore", "@99"]).run().expect(1).stderr;
+    assert!(
+        missing.contains("message not found on this branch: @99"),
+        "{missing}"
+    );
 }
 
 #[test]
