@@ -1,5 +1,5 @@
-//! Validation of a call's input against its tool's schema, after correcting frequent mistakes of models: numbers and
-//! booleans sent as text, and alternative argument names.
+//! Validation of a call's input against its tool's schema, after correcting frequent mistakes of models: values sent as
+//! text, null for what is left out, and alternative argument names.
 
 use std::sync::OnceLock;
 
@@ -73,15 +73,27 @@ fn mended(mut input: Map<String, Value>, schema: &Value) -> Map<String, Value> {
         }
     }
     for (name, property) in properties {
-        if let (Some(Value::String(text)), Some(kind)) = (
-            input.get(name),
-            property.get("type").and_then(Value::as_str),
-        ) && let Some(value) = coerced(text, kind)
-        {
-            input.insert(name.clone(), value);
+        let Some(kind) = property.get("type").and_then(Value::as_str) else {
+            continue;
+        };
+        match input.get(name) {
+            Some(Value::String(text)) => {
+                if let Some(value) = coerced(text, kind) {
+                    input.insert(name.clone(), value);
+                }
+            }
+            Some(Value::Null) if kind != "null" && !is_required(name, schema) => {
+                input.shift_remove(name);
+            }
+            _ => {}
         }
     }
     input
+}
+
+fn is_required(name: &str, schema: &Value) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|all| all.iter().any(|it| it == name))
 }
 
 fn coerced(text: &str, kind: &str) -> Option<Value> {
@@ -94,6 +106,8 @@ fn coerced(text: &str, kind: &str) -> Option<Value> {
             .or_else(|_| text.parse::<f64>().map(Value::from))
             .ok(),
         "boolean" => text.parse::<bool>().ok().map(Value::from),
+        "array" => serde_json::from_str(text).ok().filter(Value::is_array),
+        "object" => serde_json::from_str(text).ok().filter(Value::is_object),
         _ => None,
     }
 }
@@ -179,6 +193,35 @@ mod tests {
             let checked = Schema::default().check(&spec, &input.into()).unwrap();
             assert_eq!(checked.to_value().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn null_stands_for_what_is_left_out_and_text_for_lists_and_objects() {
+        let spec = ToolSpec {
+            name: "t".into(),
+            description: String::new(),
+            input_schema: Arc::new(json!({
+                "type": "object",
+                "properties": {
+                    "must": {"type": "string"}, "may": {"type": "string"},
+                    "nothing": {"type": "null"}, "either": {"type": ["string", "null"]},
+                    "list": {"type": "array"}, "map": {"type": "object"},
+                },
+                "required": ["must"],
+            })),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        };
+        let check = |input: Value| match Schema::default().check(&spec, &input.into()) {
+            Ok(input) => input.to_value().to_string(),
+            Err(error) => error,
+        };
+        insta::assert_snapshot!(check(json!({
+            "must": "a", "may": null, "nothing": null, "either": null, "list": "[1]", "map": "{}",
+        })), @r#"{"must":"a","nothing":null,"either":null,"list":[1],"map":{}}"#);
+        insta::assert_snapshot!(check(json!({"must": null})), @r#"validation error: `must`: the value is not of type "string""#);
+        insta::assert_snapshot!(check(json!({"must": "a", "list": "1"})), @r#"validation error: `list`: the value is not of type "array""#);
     }
 
     #[test]

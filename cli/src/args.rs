@@ -3,6 +3,7 @@
 //! [`options`] and [`subcommands`] define the command line as typed; [`Invocation`] is its meaning. Nothing here reads
 //! a file or the environment.
 
+pub mod bench;
 mod grammar;
 pub mod json;
 pub mod options;

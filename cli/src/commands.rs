@@ -3,6 +3,7 @@
 pub mod acp;
 mod agents;
 pub mod auth;
+pub mod bench;
 pub mod completions;
 pub mod config;
 pub mod demo;
@@ -116,6 +117,7 @@ pub fn perform(
         Subcommands::Plugin { action } => plugin::run(config, &action),
         Subcommands::Shim(options) => shim::run(config, &options),
         Subcommands::Config { action } => config::run(config, &action),
+        Subcommands::Bench(wanted) => bench::run(&wanted),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),
         Subcommands::Sandbox { action } => sandbox::run(config, &action),

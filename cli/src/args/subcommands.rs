@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::bench::BenchOptions;
 use super::json::Json;
 use ah_sandbox::{Authority, Grant};
 use clap::{Subcommand, ValueEnum};
@@ -83,6 +84,8 @@ pub enum Subcommands {
         #[expect(missing_docs, reason = "its one field says it")]
         json: Json,
     },
+    /// Run the tasks of a folder and judge each by its check
+    Bench(BenchOptions),
     /// Delete single messages
     Rmm {
         /// Their numbers

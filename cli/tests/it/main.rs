@@ -6,6 +6,7 @@ mod adapters;
 mod agents;
 mod attacks;
 mod bad_input;
+mod bench;
 mod beside;
 mod binary;
 mod cases;

@@ -1,0 +1,291 @@
+//! One task: its working folder, its run, and its check.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::Instant;
+
+use ah_config::Error;
+use serde_json::Value;
+
+use super::report::{TaskResult, Verdict};
+use crate::args::bench::BenchOptions;
+
+/// Exit code of a run that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// A task, and where its results go.
+pub(super) struct Task {
+    name: String,
+    /// Folder with `prompt.md`.
+    folder: PathBuf,
+    /// Folder of its results.
+    results: PathBuf,
+}
+
+/// Why a task has no result.
+enum Stop {
+    Interrupted,
+    /// The task itself is at fault, or the machine.
+    Broken(String),
+}
+
+impl Task {
+    pub fn new(name: String, folder: &Path, output: &Path) -> Self {
+        Self {
+            folder: folder.join(&name),
+            results: output.join(&name),
+            name,
+        }
+    }
+
+    pub fn result_path(&self) -> PathBuf {
+        self.results.join("result.json")
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.results.join("workspace")
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.results.join("recording.yaml")
+    }
+
+    /// Returns the stored result, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If it is of runs with other options.
+    pub fn result(&self, options: &[String]) -> Result<Option<TaskResult>, Error> {
+        let Ok(text) = fs::read_to_string(self.result_path()) else {
+            return Ok(None);
+        };
+        let found: Option<TaskResult> = serde_json::from_str(&text).ok();
+        match found {
+            Some(found) if found.options != options => Err(Error::usage(format!(
+                "the result of `{}` is of a run with other options: {}",
+                self.name,
+                found.options.join(" ")
+            ))
+            .hint("name another folder with `--output`, or remove that one")),
+            found => Ok(found),
+        }
+    }
+
+    /// Runs and judges the task; `None` if that was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// If the folder of its results cannot be written.
+    pub fn run(&self, options: &BenchOptions) -> Result<Option<TaskResult>, Error> {
+        self.judged(options, None)
+    }
+
+    /// Runs the recording of `former` and judges it again; `None` if that was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// If the folder of its results cannot be written.
+    pub fn replay(
+        &self,
+        former: &TaskResult,
+        options: &BenchOptions,
+    ) -> Result<Option<TaskResult>, Error> {
+        self.judged(options, Some(former))
+    }
+
+    fn judged(
+        &self,
+        options: &BenchOptions,
+        former: Option<&TaskResult>,
+    ) -> Result<Option<TaskResult>, Error> {
+        let mut result = TaskResult {
+            task: self.name.clone(),
+            options: options.run.clone(),
+            ..TaskResult::default()
+        };
+        match self.attempt(options, former.is_some(), &mut result) {
+            Ok(()) => {}
+            Err(Stop::Interrupted) => return Ok(None),
+            Err(Stop::Broken(why)) => {
+                result.verdict = Verdict::Broken;
+                result.error = Some(why);
+            }
+        }
+        if let Some(former) = former {
+            result.former = Some(former.verdict);
+        }
+        Ok(Some(result))
+    }
+
+    fn attempt(
+        &self,
+        options: &BenchOptions,
+        is_replay: bool,
+        result: &mut TaskResult,
+    ) -> Result<(), Stop> {
+        self.prepare(is_replay)
+            .map_err(|error| Stop::Broken(format!("cannot make the working folder: {error}")))?;
+        let setup = self.script("setup.sh", options)?;
+        if let Some(ended) = setup.filter(|ended| !ended.status.success()) {
+            return Err(Stop::Broken(format!(
+                "its setup failed: {}",
+                complaint(&ended)
+            )));
+        }
+        let began = Instant::now();
+        let ended = self.agent(options, is_replay)?;
+        result.seconds = began.elapsed().as_secs_f64();
+        let is_limit = result.take(&ended);
+        let check = self.script("check.sh", options)?;
+        result.verdict = match check {
+            None if result.error.is_none() => Verdict::Solved,
+            Some(check) if check.status.success() => Verdict::Solved,
+            _ if result.error.is_none() || is_limit => Verdict::Failed,
+            // The model or the machine is at fault, not the work.
+            _ => Verdict::Broken,
+        };
+        Ok(())
+    }
+
+    /// Makes the working folder anew, with the files of the task.
+    fn prepare(&self, is_replay: bool) -> std::io::Result<()> {
+        let old = if is_replay {
+            self.workspace()
+        } else {
+            self.results.clone()
+        };
+        if old.exists() {
+            fs::remove_dir_all(old)?;
+        }
+        fs::create_dir_all(&self.results)?;
+        let files = self.folder.join("files");
+        match files.is_dir() {
+            true => copy_folder(&files, &self.workspace()),
+            false => fs::create_dir(self.workspace()),
+        }
+    }
+
+    /// Lets the agent work.
+    fn agent(&self, options: &BenchOptions, is_replay: bool) -> Result<Output, Stop> {
+        let recording = self.recording();
+        let mut command = own_program();
+        command
+            .args(["-p", "--output-format", "json"])
+            .args(&options.run);
+        if is_replay {
+            // The last one counts.
+            let mut model = std::ffi::OsString::from("script:");
+            model.push(&recording);
+            command.arg("-m").arg(model).arg("--no-session-persistence");
+        } else {
+            command.arg("--db").arg(self.results.join("session.db"));
+            command.arg("--record").arg(&recording);
+        }
+        let prompt = File::open(self.folder.join("prompt.md"));
+        let prompt = prompt.map_err(|error| Stop::Broken(format!("no prompt: {error}")))?;
+        self.finish(command.stdin(prompt))
+    }
+
+    /// Runs a script of the task in its working folder, if there is one. The script itself comes by standard input: the
+    /// agent has not seen it, and cannot have changed it.
+    fn script(&self, name: &str, options: &BenchOptions) -> Result<Option<Output>, Stop> {
+        let Ok(script) = File::open(self.folder.join(name)) else {
+            return Ok(None);
+        };
+        let mut command = if options.no_sandbox {
+            Command::new("bash")
+        } else {
+            let mut command = own_program();
+            command.args(["sandbox", "exec", "--workspace", "."]);
+            for host in &options.allow_host {
+                command.args(["--allow-host", host]);
+            }
+            command.args(["--", "bash"]);
+            command
+        };
+        let ended = self.finish(command.arg("-s").stdin(script))?;
+        let mut log = ended.stdout.clone();
+        log.extend(&ended.stderr);
+        let path = self.results.join(name).with_extension("log");
+        let written = File::create(path).and_then(|mut file| file.write_all(&log));
+        written.map_err(|error| Stop::Broken(format!("cannot write a log: {error}")))?;
+        Ok(Some(ended))
+    }
+
+    fn finish(&self, command: &mut Command) -> Result<Output, Stop> {
+        let command = command.current_dir(self.workspace());
+        let ended = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .output();
+        let ended = ended.map_err(|error| Stop::Broken(format!("cannot start it: {error}")))?;
+        match is_interrupted(ended.status) {
+            true => Err(Stop::Interrupted),
+            false => Ok(ended),
+        }
+    }
+}
+
+fn is_interrupted(status: ExitStatus) -> bool {
+    const SIGINT: i32 = 2;
+    status.code() == Some(INTERRUPTED) || status.signal() == Some(SIGINT)
+}
+
+fn own_program() -> Command {
+    Command::new(std::env::current_exe().unwrap_or_else(|_| "ah".into()))
+}
+
+/// Returns the error that a program tells, or its last line.
+fn complaint(ended: &Output) -> String {
+    let text = String::from_utf8_lossy(&ended.stderr);
+    let error = text.lines().find_map(|line| line.strip_prefix("error: "));
+    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+    let told = error.or_else(|| lines.next());
+    told.map_or_else(|| ended.status.to_string(), str::to_owned)
+}
+
+/// Copies a folder with all that is in it; links stay links.
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_folder(&path, &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&path)?, &target)?;
+        } else {
+            fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+impl TaskResult {
+    /// Takes the figures of a run from the result that it has printed. Returns whether a limit ended it.
+    fn take(&mut self, ended: &Output) -> bool {
+        let result: Value = serde_json::from_slice(&ended.stdout).unwrap_or_default();
+        self.turns = result["num_turns"].as_u64().unwrap_or(0);
+        self.cost = result["total_cost_usd"].as_f64().unwrap_or(0.0);
+        let usage = &result["usage"];
+        let tokens = |name: &str| usage[name].as_u64().unwrap_or(0);
+        let kinds = [
+            "input_tokens",
+            "cache_creation_input_tokens",
+            "cache_read_input_tokens",
+        ];
+        self.input_tokens = kinds.map(tokens).iter().sum();
+        self.output_tokens = tokens("output_tokens");
+        let is_fault = result["is_error"].as_bool().unwrap_or(true);
+        let text = result["result"]
+            .as_str()
+            .or_else(|| result["errors"][0].as_str());
+        self.error = is_fault.then(|| text.map_or_else(|| complaint(ended), str::to_owned));
+        let kind = result["subtype"].as_str().unwrap_or_default();
+        kind.starts_with("error_max")
+    }
+}
