@@ -227,21 +227,15 @@ impl Sessions {
     /// Drops contents that are kept for undo until all sessions keep at most `most` bytes: those of the oldest sessions
     /// first, and the oldest of a session first. Sessions that are open stay as they are. Returns the bytes dropped.
     pub fn shrink_undo(&self, most: u64) -> Result<u64, StoreError> {
-        let ids = self.ids()?;
-        let all: Vec<_> = { ids.iter() }
-            .map(|id| Paths::in_folder(&self.folder, id))
-            .collect();
         // Cheap, and it is called at the beginning of each session.
-        if all
-            .iter()
-            .map(|paths| size(paths.database()) + size_of_big(paths))
-            .sum::<u64>()
-            <= most
-        {
+        let files = entries(&self.folder).unwrap_or_default();
+        if files.iter().map(|path| most_kept_in(path)).sum::<u64>() <= most {
             return Ok(0);
         }
+        let ids = self.ids()?;
         let (mut left, mut dropped) = (most, 0);
-        for paths in all.iter().rev() {
+        for id in ids.iter().rev() {
+            let paths = &Paths::in_folder(&self.folder, id);
             // A session that cannot be read keeps what it has.
             let Ok(kept) = Tree::open(paths).and_then(|tree| tree.kept_for_undo()) else {
                 continue;
@@ -414,10 +408,15 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the size in bytes of a file, or of all files in a folder.
-/// Returns the bytes on disk of the contents that undo keeps in files.
-fn size_of_big(paths: &Paths) -> u64 {
-    let all = entries(&paths.outputs()).unwrap_or_default();
-    let big = all.iter().filter(|path| big::is_name(&file_name(path)));
+/// Returns how many bytes undo keeps in a file or a folder of a session at most.
+fn most_kept_in(path: &Path) -> u64 {
+    let name = file_name(path);
+    if name.ends_with(".db") {
+        return size(path);
+    }
+    let outputs = name.ends_with(".out").then(|| entries(path).ok()).flatten();
+    let outputs = outputs.unwrap_or_default();
+    let big = outputs.iter().filter(|path| big::is_name(&file_name(path)));
     let found = big.filter_map(|path| fs::symlink_metadata(path).ok());
     found.map(|found| big::bytes(&found)).sum()
 }
