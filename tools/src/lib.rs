@@ -14,6 +14,8 @@ mod bash;
 mod blocking;
 mod blocks;
 mod details;
+#[cfg_attr(not(feature = "docx"), path = "absent/docx.rs")]
+mod docx;
 mod edit;
 mod executable;
 mod file;

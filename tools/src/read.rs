@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::arguments::Count;
 use crate::blocking::Stoppable;
 use crate::details;
+use crate::docx;
 use crate::file::FileError;
 use crate::file_tool::{self, FileArguments, FileTool, Target};
 use crate::image;
@@ -125,11 +126,6 @@ fn read(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
     if pdf::is_pdf(&start) {
         return pages(target, &whole(source, typed)?, arguments.pages.as_deref());
     }
-    if let Some(reason) = text::why_binary(&start) {
-        return Err(format!(
-            "`{typed}` is a binary file of {size} bytes{reason}"
-        ));
-    }
     let window = text::Window {
         first: arguments.offset.map_or(1, |Count(line)| line.max(1)),
         limit: arguments
@@ -137,7 +133,18 @@ fn read(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
             .map(|Count(lines)| lines)
             .filter(|lines| *lines > 0),
     };
-    if path.extension().is_some_and(|ending| ending == "ipynb") {
+    let is_named = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
+    if is_named("docx") && start.starts_with(b"PK") {
+        let text = docx::text(&whole(source, typed)?, stop)
+            .map_err(|error| format!("cannot read `{typed}`: {error}"))?;
+        return lines(target, text.as_bytes(), window);
+    }
+    if let Some(reason) = text::why_binary(&start) {
+        return Err(format!(
+            "`{typed}` is a binary file of {size} bytes{reason}"
+        ));
+    }
+    if is_named("ipynb") {
         let content = whole(source, typed)?;
         let text = String::from_utf8_lossy(&content);
         return match Notebook::parse(&text) {

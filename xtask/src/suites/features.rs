@@ -11,8 +11,8 @@ use crate::workspace::{cargo, output, root, run};
 /// The library.
 const LIBRARY: &str = "ah";
 /// Its features.
-const FEATURES: [&str; 9] = [
-    "image", "log", "lua", "mcp", "overlay", "pdf", "sandbox", "sqlite", "web",
+const FEATURES: [&str; 10] = [
+    "docx", "image", "log", "lua", "mcp", "overlay", "pdf", "sandbox", "sqlite", "web",
 ];
 /// Limit for the packages of the library without any feature, itself included.
 const MAX_PACKAGES: usize = 169;
