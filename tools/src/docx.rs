@@ -70,7 +70,11 @@ impl Lines {
             "br" | "cr" => self.line.push(' '),
             "tbl" => self.depth += 1,
             "numPr" => self.is_item = true,
-            "pStyle" => self.heading = level(start),
+            "pStyle" => {
+                let style = style(start).unwrap_or_default();
+                self.heading = level(&style);
+                self.is_item |= style.starts_with("List");
+            }
             _ => {}
         }
     }
@@ -137,11 +141,16 @@ fn number(name: &str) -> Option<u32> {
     }
 }
 
-/// Returns the level of a heading's style, as in `Heading2`.
-fn level(style: &BytesStart<'_>) -> Option<usize> {
-    let mut attributes = style.attributes().flatten();
+/// Returns the name of a paragraph's style.
+fn style(start: &BytesStart<'_>) -> Option<String> {
+    let mut attributes = start.attributes().flatten();
     let name = attributes.find(|it| it.key.local_name().as_ref() == "val")?;
-    let level: usize = name.value.strip_prefix("Heading")?.parse().ok()?;
+    Some(name.value.into_owned())
+}
+
+/// Returns the level of a heading's style, as in `Heading2`.
+fn level(style: &str) -> Option<usize> {
+    let level: usize = style.strip_prefix("Heading")?.parse().ok()?;
     (1..=9).contains(&level).then_some(level)
 }
 
@@ -178,6 +187,7 @@ mod tests {
             <w:p><w:r><w:t xml:space="preserve">A &amp; </w:t></w:r><w:r><w:t>B&#x21;</w:t><w:tab/><w:t>C</w:t></w:r></w:p>
             <w:p/>
             <w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>item</w:t></w:r></w:p>
+            <w:p><w:pPr><w:pStyle w:val="ListBullet"/></w:pPr><w:r><w:t>other</w:t></w:r></w:p>
             <w:tbl>{}{}</w:tbl>
             <w:p><w:r><w:delText>gone</w:delText><w:instrText>PAGE</w:instrText><w:t>end</w:t></w:r></w:p>"#,
             row(["a", "b"]),
@@ -188,6 +198,7 @@ mod tests {
         A & B!	C
 
         - item
+        - other
         a | b
         c |
         end
