@@ -6,6 +6,7 @@ mod hostile;
 mod hubs;
 mod kill;
 mod matrix;
+mod own_setup;
 mod people;
 mod projects;
 mod recipes;

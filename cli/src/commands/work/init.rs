@@ -5,8 +5,9 @@ use std::path::Path;
 
 use ah_work::issue::LABELS;
 use ah_work::run::Work;
-use ah_work::setup::proposal::{Proposal, proposed};
+use ah_work::setup::proposal::proposed;
 
+use super::events::left_out;
 use ah_config::Error;
 use ah_terminal::line::preview;
 
@@ -44,27 +45,31 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
 
 /// Proposes the setup that the project needs, unless there is one.
 fn propose(work: &Work) {
-    let Proposal {
-        setup,
-        source,
-        left_out,
-    } = proposed(|name| fs::read_to_string(work.top.join(name)).ok());
-    if !work.settings.setup.is_empty() || setup.is_empty() {
+    let plan = proposed(
+        |name| fs::read_to_string(work.top.join(name)).ok(),
+        |_| true,
+    );
+    let is_whole = plan == plan.clone().by_default();
+    if work.settings.setup.is_some() || plan.setup.is_empty() {
         return;
     }
-    let settings = serde_json::json!({ "work": { "setup": setup } });
-    let from = match source.as_str() {
+    let settings = serde_json::json!({ "work": { "setup": plan.setup } });
+    let from = match plan.source.as_str() {
         "" => String::new(),
-        file => format!(", as `{file}` says"),
+        file => format!(", as {} says", preview(file, 120)),
+    };
+    let rest = if is_whole {
+        ""
+    } else {
+        ", without submodules and Git LFS"
     };
     ah_terminal::note(&format!(
-        "The agents have no network. To give them what the project depends on{from}, add to your settings, or to those of a trusted project:\n{settings:#}"
+        "The agents have no network. What the project depends on{from}, is fetched before{rest}. To have it otherwise, change this in your settings, or in those of a trusted project:\n{settings:#}"
     ));
-    if !left_out.is_empty() {
-        let lines: Vec<_> = left_out.iter().map(|line| preview(line, 100)).collect();
+    if !plan.left_out.is_empty() {
         ah_terminal::note(&format!(
             "Left out, since the sandbox cannot run it: {}",
-            lines.join("; ")
+            left_out(&plan)
         ));
     }
 }
