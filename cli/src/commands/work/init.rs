@@ -8,24 +8,39 @@ use ah_work::run::Work;
 use ah_work::setup::proposal::proposed;
 
 use super::events::left_out;
+use crate::commands::doctor::release::digest;
 use ah_config::Error;
+use ah_conversation::Environment;
 use ah_terminal::line::preview;
 
-/// The workflow that works on issues every three hours.
+/// The workflow that works on issues every three hours, on GitHub.
 pub const WORKFLOW: &str = include_str!("../../sys/work.yml");
 /// Its path in the repository.
 const PLACE: &str = ".github/workflows/ah.yml";
+/// The published archive that the workflow uses.
+const ARCHIVE: &str = concat!(
+    "ah-",
+    env!("CARGO_PKG_VERSION"),
+    "-x86_64-unknown-linux-musl.tar.gz"
+);
+/// Line for the digest of the archive.
+const DIGEST: &str = "      AH_SHA256: \"\"\n";
 
 /// Writes the workflow and creates the labels; returns the exit code.
 ///
 /// # Errors
 ///
 /// If a different file exists there, or the hub rejects the labels.
-pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
+pub(super) async fn run(work: &Work, environment: &Environment, is_dry: bool) -> Result<u8, Error> {
+    let digest = digest(environment, ARCHIVE).await;
+    let workflow = workflow(digest.as_ref().ok().and_then(Option::as_deref));
     if is_dry {
-        return crate::commands::output::print_exact(WORKFLOW);
+        return crate::commands::output::print_exact(&workflow);
     }
-    write(&work.top)?;
+    let is_written = work.hub.runs_workflows();
+    if is_written {
+        write(&work.top, &workflow)?;
+    }
     for (name, colour, meaning) in LABELS {
         let made = work.hub.ensure_label(name, colour, meaning).await;
         made.map_err(|error| {
@@ -33,14 +48,36 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
         })?;
     }
     let labels: Vec<_> = LABELS.iter().map(|(name, ..)| *name).collect();
-    ah_terminal::note(&format!(
-        "{PLACE} is written, and the labels are there: {}.\n\
-         Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
-         In its settings, allow Actions to create pull requests.",
-        labels.join(", ")
-    ));
+    let labels = labels.join(", ");
+    ah_terminal::note(&if is_written {
+        format!(
+            "{PLACE} is written, and the labels are there: {labels}.\n\
+             Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
+             In its settings, allow Actions to create pull requests."
+        )
+    } else {
+        format!(
+            "The labels are there: {labels}.\n\
+             The workflow is for GitHub; docs/work.md has one for Forgejo, and how a runner of GitLab does it."
+        )
+    });
+    if is_written && workflow == WORKFLOW {
+        let reason = match digest {
+            Ok(_) => format!("the release of this version names none for {ARCHIVE}"),
+            Err(error) => error.message,
+        };
+        ah_terminal::note(&format!(
+            "The digest of the program is not in it: {reason}. The workflow believes the list of the release and its attestation; to pin it, put the digest from SHA256SUMS into AH_SHA256."
+        ));
+    }
     propose(work);
     Ok(0)
+}
+
+/// Returns the workflow with the digest of the program, if it is known.
+fn workflow(digest: Option<&str>) -> String {
+    let line = digest.map(|digest| format!("      AH_SHA256: {digest}\n"));
+    WORKFLOW.replace(DIGEST, line.as_deref().unwrap_or(DIGEST))
 }
 
 /// Proposes the setup that the project needs, unless there is one.
@@ -74,13 +111,18 @@ fn propose(work: &Work) {
     }
 }
 
-fn write(top: &Path) -> Result<(), Error> {
+fn write(top: &Path, workflow: &str) -> Result<(), Error> {
     let path = top.join(PLACE);
     let failed = |error: &std::io::Error| {
         Error::failure(format!("cannot write `{}`: {error}", path.display()))
     };
     if let Ok(there) = fs::read_to_string(&path) {
-        return if there == WORKFLOW {
+        let is_ours = |line: &str| !line.starts_with("      AH_SHA256:");
+        return if there
+            .lines()
+            .filter(|line| is_ours(line))
+            .eq(workflow.lines().filter(|line| is_ours(line)))
+        {
             Ok(())
         } else {
             Err(
@@ -91,7 +133,7 @@ fn write(top: &Path) -> Result<(), Error> {
     }
     let folder = path.parent().unwrap_or(top);
     fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&path, WORKFLOW))
+        .and_then(|()| fs::write(&path, workflow))
         .map_err(|error| failed(&error))
 }
 
@@ -103,5 +145,9 @@ mod tests {
     fn this_repository_uses_what_is_written_for_others() {
         let own = include_str!("../../../../.github/workflows/work.yml");
         assert_eq!(own, WORKFLOW);
+        assert!(own.contains(ARCHIVE) && own.contains(DIGEST));
+        let digest = "a".repeat(64);
+        let pinned = workflow(Some(&digest));
+        assert!(pinned.contains(&format!("AH_SHA256: {digest}\n")) && !pinned.contains(DIGEST));
     }
 }
