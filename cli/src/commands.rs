@@ -24,6 +24,7 @@ pub mod proxy;
 pub mod run;
 mod runtime;
 pub mod sandbox;
+pub mod serve;
 pub mod sessions;
 pub mod shim;
 pub mod tools;
@@ -97,6 +98,7 @@ pub fn perform(
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
+        Subcommands::Serve { port } => serve::run(config, options, port),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),

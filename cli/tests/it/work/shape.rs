@@ -224,7 +224,7 @@ fn every_request_is_one_that_gitlab_documents() {
 }
 
 /// Fails if the exchange does not match the description; returns its kind.
-fn check(description: &Value, exchange: &Exchange) -> String {
+pub fn check(description: &Value, exchange: &Exchange) -> String {
     let paths = description["paths"].as_object().unwrap();
     let method = exchange.method.to_lowercase();
     let template = paths
