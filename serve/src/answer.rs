@@ -43,8 +43,8 @@ impl Failure {
     }
 
     /// What was asked for cannot be done, or not be read.
-    pub(crate) fn impossible(reason: impl ToString) -> Self {
-        Self(StatusCode::UNPROCESSABLE_ENTITY, reason.to_string())
+    pub(crate) fn impossible(reason: impl Into<String>) -> Self {
+        Self(StatusCode::UNPROCESSABLE_ENTITY, reason.into())
     }
 
     /// The session is not there.

@@ -84,33 +84,42 @@ mod tests {
     use super::*;
 
     /// Messages by id, each with its parent, and the current one.
+    #[derive(Default)]
+    struct Messages {
+        parents: HashMap<String, Option<String>>,
+        current: Option<String>,
+    }
+
     #[derive(Clone, Default)]
-    struct Fake(
-        Arc<Mutex<(HashMap<String, Option<String>>, Option<String>)>>,
-        Arc<AtomicUsize>,
-    );
+    struct Fake {
+        messages: Arc<Mutex<Messages>>,
+        reads: Arc<AtomicUsize>,
+    }
 
     impl Fake {
         fn goes(&self, ids: &[&str]) {
-            let mut state = self.0.lock().unwrap();
+            let mut messages = self.messages.lock().unwrap();
             let mut parent: Option<String> = None;
             for id in ids {
-                state
-                    .0
-                    .insert((*id).to_owned(), parent.replace((*id).to_owned()));
+                let before = parent.replace((*id).to_owned());
+                messages.parents.insert((*id).to_owned(), before);
             }
-            state.1 = parent;
+            messages.current = parent;
+        }
+
+        fn reads(&self) -> usize {
+            self.reads.load(Ordering::Relaxed)
         }
     }
 
     impl Transcript for Fake {
         fn current(&mut self) -> Result<Option<String>, String> {
-            Ok(self.0.lock().unwrap().1.clone())
+            Ok(self.messages.lock().unwrap().current.clone())
         }
 
         fn message(&mut self, id: &str) -> Result<Entry, String> {
-            self.1.fetch_add(1, Ordering::Relaxed);
-            let parent = self.0.lock().unwrap().0[id].clone();
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            let parent = self.messages.lock().unwrap().parents[id].clone();
             Ok(Entry {
                 id: id.to_owned(),
                 parent,
@@ -141,11 +150,11 @@ mod tests {
         fake.goes(&["a", "b", "c", "d", "e"]);
         assert_eq!(after(Some("c")), told(false, "d e"));
         assert_eq!(after(Some("e")), told(false, ""));
-        assert_eq!(fake.1.load(Ordering::Relaxed), 5);
+        assert_eq!(fake.reads(), 5);
         // An undo, and another way from there.
         fake.goes(&["a", "b", "x"]);
         assert_eq!(after(Some("b")), told(false, "x"));
         assert_eq!(after(Some("e")), told(true, "a b x"));
-        assert_eq!(fake.1.load(Ordering::Relaxed), 6);
+        assert_eq!(fake.reads(), 6);
     }
 }

@@ -252,7 +252,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(Failure::impossible)
+    serde_json::from_slice(body).map_err(|error| Failure::impossible(error.to_string()))
 }
 
 fn last_seen(headers: &HeaderMap) -> Option<String> {

@@ -25,8 +25,7 @@ use crate::journal::Journal;
 use crate::lock::{Lock, LockError};
 use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
 use crate::settings::WorkSettings;
-use crate::setup::proposal::Proposal;
-use crate::setup::{OFF, SETTING};
+use crate::setup::proposal::{OFF, Proposal, SETTING};
 use crate::summary;
 
 /// State file, relative to `o/work`.

@@ -24,14 +24,8 @@ use crate::run::WorkError;
 use crate::settings::SetupSettings;
 use crate::summary::cut;
 use layer::{Layer, untracked};
-use proposal::Proposal;
+use proposal::{PLAN, Proposal, SETTING};
 
-/// Name of the setting.
-pub const SETTING: &str = "work.setup";
-/// Value of the setting that does nothing.
-pub const OFF: &str = "`{}`";
-/// What is done, relative to `o/work`.
-const PLAN: &str = "setup/setup.json";
 /// File beside the repository that says that the setup is done, and names its layer.
 const DONE: &str = "set-up";
 /// Log of the setup, relative to `o/work`.
@@ -65,11 +59,6 @@ pub struct Setup<'a> {
     pub agents: &'a Agents,
     /// Files of the work.
     pub artifacts: &'a Artifacts,
-}
-
-/// Returns what was done to prepare the agents' repository of the current work, if anything was.
-pub fn done(artifacts: &Artifacts) -> Option<Proposal> {
-    serde_json::from_str(&artifacts.read(PLAN)?).ok()
 }
 
 impl Setup<'_> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::artifact::Artifacts;
 use crate::journal::{Journal, PhaseUsage};
 use crate::phase::{Phase, WorkStatus};
-use crate::setup;
+use crate::setup::proposal::Proposal;
 
 /// Longest comment, in characters.
 const LONGEST: usize = 4_000;
@@ -24,7 +24,7 @@ pub fn to_json(
         .unwrap_or_default();
     let total = PhaseUsage::total(runs);
     let pull_request = journal.and_then(|journal| pull_request(journal, artifacts));
-    let setup = journal.and_then(|_| setup::done(artifacts));
+    let setup = journal.and_then(|_| Proposal::done(artifacts));
     let phases: Vec<_> = runs
         .iter()
         .map(|run| {

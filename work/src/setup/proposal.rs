@@ -1,10 +1,18 @@
 //! A setup from what a project already has: the steps for another agent, a dev container, the instructions for agents, or
-//! lock files. Pure. It is proposed to people, and without `work.setup` a reduced one ([`Proposal::by_default`]) is run.
+//! lock files. It is proposed to people, and without `work.setup` a reduced one ([`Proposal::by_default`]) is run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::artifact::Artifacts;
 use crate::settings::SetupSettings;
+
+/// Name of the setting.
+pub const SETTING: &str = "work.setup";
+/// Value of the setting that does nothing.
+pub const OFF: &str = "`{}`";
+/// File with what was done, relative to `o/work`.
+pub(crate) const PLAN: &str = "setup/setup.json";
 
 /// Proposed setup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +26,11 @@ pub struct Proposal {
 }
 
 impl Proposal {
+    /// Returns what was done to prepare the agents' repository of the current work, if anything was.
+    pub fn done(artifacts: &Artifacts) -> Option<Self> {
+        serde_json::from_str(&artifacts.read(PLAN)?).ok()
+    }
+
     /// Returns what programs are told of it: where it is from, and what runs.
     pub fn to_json(&self) -> Value {
         json!({

@@ -3,8 +3,7 @@
 use ah_terminal::line::preview;
 use ah_work::phase::{Phase, PhaseOutcome};
 use ah_work::run::WorkEvent;
-use ah_work::setup::OFF;
-use ah_work::setup::proposal::Proposal;
+use ah_work::setup::proposal::{OFF, Proposal};
 
 use crate::commands::output::print;
 

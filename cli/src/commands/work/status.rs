@@ -6,7 +6,7 @@ use ah_work::artifact::Artifacts;
 use ah_work::journal::PhaseUsage;
 use ah_work::phase::{self, WorkStep};
 use ah_work::run::load;
-use ah_work::setup;
+use ah_work::setup::proposal::Proposal;
 use ah_work::summary::pull_request;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
         WorkStep::Perform(phase) => Some(phase.as_str()),
         WorkStep::Finish(_) => None,
     };
-    let setup = setup::done(&Artifacts::of(top));
+    let setup = Proposal::done(&Artifacts::of(top));
     let ended = journal.concluded.map(|status| status.as_str());
     if form.json {
         let phases: Vec<_> = journal
