@@ -191,6 +191,7 @@ impl ClientRuns {
     }
 
     /// Returns the configuration that every run starts with.
+    #[cfg(feature = "serve")]
     pub(crate) fn config(&self) -> &Config {
         &self.starts.config
     }
