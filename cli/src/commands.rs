@@ -25,6 +25,7 @@ pub mod proxy;
 pub mod run;
 mod runtime;
 pub mod sandbox;
+pub mod serve;
 pub mod sessions;
 pub mod shim;
 pub mod tools;
@@ -90,15 +91,14 @@ pub fn perform(
         Subcommands::Export { html: true, .. } => export::run(config, plan, ExportFormat::Html),
         Subcommands::Export { format, .. } => export::run(config, plan, format),
         Subcommands::Import(options) => import::run(config, &options),
-        Subcommands::Logs { follow, lines } => logs::run(
-            config,
-            options.settings.debug_file.as_deref(),
-            lines,
-            follow,
-        ),
+        Subcommands::Logs { follow, lines } => {
+            let named = options.settings.debug_file.as_deref();
+            logs::run(config, named, lines, follow)
+        }
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
+        Subcommands::Serve { port } => serve::run(config, options, port),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),

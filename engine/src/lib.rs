@@ -25,6 +25,8 @@ pub mod export;
 mod git_program;
 #[cfg(feature = "sqlite")]
 mod host;
+#[cfg(feature = "serve")]
+pub mod http_server;
 #[cfg(feature = "sqlite")]
 pub mod identity;
 #[cfg(feature = "sqlite")]

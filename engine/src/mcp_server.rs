@@ -64,33 +64,11 @@ pub async fn serve_client(
     ),
     request: ClientRequest<'_>,
 ) -> Result<(), Error> {
-    let variables = request.config.environment.all();
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let environment = Environment::new(variables, request.config.environment.cwd().to_owned());
-    let mut overrides = request.overrides;
-    overrides.run.host.answers_questions = true;
-    let config = Config::resolve(
-        overrides.clone(),
-        Interface::AgentSdk,
-        environment,
-        &request.overlay,
-    )?;
-    let runs = Arc::new(ClientRuns {
-        starts: Arc::new(Starts {
-            overrides,
-            config: Config {
-                unpacked: request.config.unpacked.clone(),
-                ..config
-            },
-            overlay: request.overlay,
-            warn: request.warn,
-        }),
-        stop: request.stop.child_token(),
-        written: request.written,
-    });
-    let served = serve(runs.clone(), streams, request.stop).await;
+    let stop = request.stop.clone();
+    let runs = Arc::new(ClientRuns::new(request)?);
+    let served = serve(runs.clone(), streams, &stop).await;
     // Runs whose client is gone end, with all messages stored.
-    runs.stop.cancel();
+    runs.end();
     served.map_err(|text| Error::failure(format!("the connection failed: {text}")))
 }
 
@@ -103,7 +81,7 @@ struct Starts {
 }
 
 /// The runs of a client.
-struct ClientRuns {
+pub(crate) struct ClientRuns {
     starts: Arc<Starts>,
     stop: CancellationToken,
     written: fn(&str, &[StoredMessage]) -> String,
@@ -175,8 +153,51 @@ impl Runner for ClientRuns {
 }
 
 impl ClientRuns {
+    /// Runs that start with what is in the request.
+    ///
+    /// # Errors
+    ///
+    /// If the settings are not valid for them.
+    pub(crate) fn new(request: ClientRequest<'_>) -> Result<Self, Error> {
+        let variables = request.config.environment.all();
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let environment = Environment::new(variables, request.config.environment.cwd().to_owned());
+        let mut overrides = request.overrides;
+        overrides.run.host.answers_questions = true;
+        let config = Config::resolve(
+            overrides.clone(),
+            Interface::AgentSdk,
+            environment,
+            &request.overlay,
+        )?;
+        Ok(Self {
+            starts: Arc::new(Starts {
+                overrides,
+                config: Config {
+                    unpacked: request.config.unpacked.clone(),
+                    ..config
+                },
+                overlay: request.overlay,
+                warn: request.warn,
+            }),
+            stop: request.stop.child_token(),
+            written: request.written,
+        })
+    }
+
+    /// Ends all runs.
+    pub(crate) fn end(&self) {
+        self.stop.cancel();
+    }
+
+    /// Returns the configuration that every run starts with.
+    #[cfg(feature = "serve")]
+    pub(crate) fn config(&self) -> &Config {
+        &self.starts.config
+    }
+
     /// Returns the paths of the session with exactly this id; `None` if the folder has none.
-    fn paths(&self, session: &str) -> Result<Option<Paths>, String> {
+    pub(crate) fn paths(&self, session: &str) -> Result<Option<Paths>, String> {
         let heads = sessions(&self.starts.config).list();
         let heads = heads.map_err(|error| error.to_string())?;
         let head = heads.into_iter().find(|head| head.id.as_str() == session);
@@ -240,20 +261,27 @@ impl ClientRun {
         let Wanted {
             prompt,
             session,
+            is_fork,
+            at,
             model,
         } = wanted;
         let config = self.starts.of_run(model)?;
         let plan = SessionPlan {
             choice: session.map_or(SessionChoice::New, SessionChoice::Find),
+            fork: is_fork,
             ..SessionPlan::default()
         };
         let (mut program, requests, messages) = Program::new();
-        program.host = Some(Arc::new(ClientHost(self.events.clone())));
+        let begun = CancellationToken::new();
+        program.host = Some(Arc::new(ClientHost {
+            events: self.events.clone(),
+            begun: begun.clone(),
+        }));
         requests.prompt(vec![ContentBlock::text(prompt)]);
         let ends = CancellationToken::new();
         let request = ServeRequest {
             plan: plan.checked()?,
-            fork_at: None,
+            fork_at: at,
             config: &config,
             stop: &ends,
             extensions: HostExtensions::default(),
@@ -264,7 +292,8 @@ impl ClientRun {
             .build()
             .map_err(|error| Error::failure(format!("cannot start: {error}")))?;
         let (served, ended) = runtime.block_on(async {
-            let told = told(&config, messages, requests, (&self.events, &self.stop));
+            let to = (&self.events, &self.stop, &begun);
+            let told = told(&config, messages, requests, to);
             tokio::join!(serve_program(program, request), told)
         });
         let (served, refusal) = served?;
@@ -281,7 +310,11 @@ async fn told(
     config: &Config,
     mut messages: Messages,
     requests: Requests,
-    (events, stop): (&mpsc::UnboundedSender<RunEvent>, &CancellationToken),
+    (events, stop, begun): (
+        &mpsc::UnboundedSender<RunEvent>,
+        &CancellationToken,
+        &CancellationToken,
+    ),
 ) -> Option<Ended> {
     let (mut ended, mut has_begun, mut is_stopped) = (None, false, false);
     // The session ends once there are no requests to come.
@@ -314,6 +347,9 @@ async fn told(
         if let Some(event) = event {
             // Checked above.
             let _ = events.send(event);
+        }
+        if has_begun {
+            begun.cancel();
         }
         if requests.is_none() {
             while messages.next().await.is_some() {}
@@ -377,7 +413,11 @@ fn failed(error: &Error) -> Ended {
 }
 
 /// Asks the client, by its run.
-struct ClientHost(mpsc::UnboundedSender<RunEvent>);
+struct ClientHost {
+    events: mpsc::UnboundedSender<RunEvent>,
+    /// Cancelled once the client knows the session, which is what it answers.
+    begun: CancellationToken,
+}
 
 #[async_trait]
 impl Host for ClientHost {
@@ -457,8 +497,9 @@ impl Host for ClientHost {
 impl ClientHost {
     /// Asks; `None` if nobody answers.
     async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>> {
+        self.begun.cancelled().await;
         let (answer, answered) = oneshot::channel();
-        self.0.send(RunEvent::Asked(question, answer)).ok()?;
+        self.events.send(RunEvent::Asked(question, answer)).ok()?;
         answered.await.ok().flatten()
     }
 

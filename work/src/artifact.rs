@@ -67,8 +67,9 @@ impl Artifacts {
     ///
     /// If they cannot be removed.
     pub fn clear(&self) -> io::Result<()> {
-        for phase in Phase::ALL {
-            match fs::remove_dir_all(self.path(phase.as_str())) {
+        let phases = Phase::ALL.iter().map(|phase| phase.as_str());
+        for folder in phases.chain(["setup"]) {
+            match fs::remove_dir_all(self.path(folder)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }

@@ -231,6 +231,10 @@ impl Hub for FolderHub {
         Ok(self.default_branch.clone())
     }
 
+    fn runs_workflows(&self) -> bool {
+        true
+    }
+
     async fn push_rule(&self, _: &str) -> Result<Option<String>, HubError> {
         Ok(None)
     }

@@ -201,6 +201,10 @@ impl Hub for GitHub {
         self.rest.default_branch().await
     }
 
+    fn runs_workflows(&self) -> bool {
+        true
+    }
+
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError> {
         let path = format!("/rules/branches/{}", escaped(branch));
         let rules = match self.rest.list::<wire::Rule>(&path, |_| false).await {

@@ -56,6 +56,10 @@ pub trait Hub: Send + Sync {
     /// Returns why the rules of the repository refuse pushes to this branch by the owner of the token, as far as the hub
     /// tells; the branch need not exist.
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError>;
+    /// Returns whether it runs the workflow that is written for GitHub.
+    fn runs_workflows(&self) -> bool {
+        false
+    }
 }
 
 /// Returns the users whose last verdict asks for changes. `verdicts` are each user's, oldest first, and whether it does.

@@ -25,6 +25,7 @@ use crate::journal::Journal;
 use crate::lock::{Lock, LockError};
 use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
 use crate::settings::WorkSettings;
+use crate::setup::proposal::{OFF, Proposal, SETTING};
 use crate::summary;
 
 /// State file, relative to `o/work`.
@@ -85,6 +86,8 @@ pub enum WorkEvent {
         /// Whether earlier work is resumed.
         is_resumed: bool,
     },
+    /// The agents' repository is prepared as the project says of itself.
+    Setup(Proposal),
     /// A phase started.
     PhaseStarted(Phase),
     /// A phase ended, with a note on the reason.
@@ -131,6 +134,8 @@ pub enum WorkError {
         code: i32,
         /// File with its output.
         log: PathBuf,
+        /// Setting or file that it is from.
+        from: String,
     },
     /// Another machine works on the issue.
     #[error("issue #{number} is being worked on elsewhere, until {until} at most")]
@@ -162,11 +167,15 @@ impl WorkError {
                 error.hint().map(str::to_owned)
             }
             Self::Model { hint, .. } => hint.clone(),
-            Self::Setup { log, .. } => {
+            Self::Setup { log, from, .. } => {
                 let log = log.display();
-                Some(format!(
-                    "`{log}` has its output; the setting `work.setup` has its hosts"
-                ))
+                Some(if from == SETTING {
+                    format!("`{log}` has its output; the setting `work.setup` has its hosts")
+                } else {
+                    format!(
+                        "`{log}` has its output; it is from {from} of the base: say in `work.setup` of your settings what to run instead, {OFF} for nothing"
+                    )
+                })
             }
             Self::Taken { .. } => Some("wait until then, or for its end".to_owned()),
             Self::Refused { hint, .. } => Some(hint.clone()),
@@ -293,9 +302,7 @@ impl Work {
         journal: Option<&Journal>,
     ) -> Result<(), WorkError> {
         let now = now();
-        let pull = journal.and_then(|journal| summary::pull_request(journal, artifacts));
-        let pull = pull.as_deref();
-        let value = summary::to_json(status, &self.repository, journal, pull, &now, &now);
+        let value = summary::to_json(status, &self.repository, journal, artifacts, &now, &now);
         artifacts.write("summary.json", &format!("{value:#}\n"))?;
         Ok(())
     }

@@ -32,9 +32,9 @@ pub struct WorkSettings {
     /// The same for plain HTTP.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_http: Vec<String>,
-    /// How the agents' repository is prepared.
-    #[serde(skip_serializing_if = "SetupSettings::is_empty")]
-    pub setup: SetupSettings,
+    /// How the agents' repository is prepared. Default: as the project says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetupSettings>,
     /// Overrides by phase.
     pub phases: BTreeMap<Phase, PhaseSettings>,
 }

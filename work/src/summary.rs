@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::artifact::Artifacts;
 use crate::journal::{Journal, PhaseUsage};
 use crate::phase::{Phase, WorkStatus};
+use crate::setup::proposal::Proposal;
 
 /// Longest comment, in characters.
 const LONGEST: usize = 4_000;
@@ -14,7 +15,7 @@ pub fn to_json(
     status: WorkStatus,
     repository: &str,
     journal: Option<&Journal>,
-    pull_request: Option<&str>,
+    artifacts: &Artifacts,
     started_at: &str,
     ended_at: &str,
 ) -> Value {
@@ -22,6 +23,8 @@ pub fn to_json(
         .map(|journal| journal.runs.as_slice())
         .unwrap_or_default();
     let total = PhaseUsage::total(runs);
+    let pull_request = journal.and_then(|journal| pull_request(journal, artifacts));
+    let setup = journal.and_then(|_| Proposal::done(artifacts));
     let phases: Vec<_> = runs
         .iter()
         .map(|run| {
@@ -42,6 +45,7 @@ pub fn to_json(
         "issue": journal.map(|journal| journal.issue.number),
         "branch": journal.map(|journal| &journal.branch),
         "pull_request": pull_request,
+        "setup": setup.map(|plan| plan.to_json()),
         "phases": phases,
         "tokens": total.map(|usage| usage.tokens),
         "cost_usd": total.and_then(|usage| usage.cost_usd),

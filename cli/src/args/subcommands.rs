@@ -231,6 +231,12 @@ pub enum Subcommands {
         #[arg(long)]
         login: bool,
     },
+    /// Serve the sessions of this folder over HTTP, on this machine and with a token
+    Serve {
+        /// Port [default: a free one]
+        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+        port: u16,
+    },
     /// Save an API key, or choose a model server; in a pipe, reads the key
     Login,
     /// Remove the keys that `ah login` has saved
@@ -261,6 +267,7 @@ impl Subcommands {
         matches!(
             self,
             Self::Acp { login: false }
+                | Self::Serve { .. }
                 | Self::Models(_)
                 | Self::Tools(_)
                 | Self::Agents(_)

@@ -41,7 +41,7 @@ pub struct WorkOptions {
     /// Only print the issue that would be worked on
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// Use a folder instead of GitHub: issues/N.json, pulls/N.json
+    /// Use a folder instead of a hub: issues/N.json, pulls/N.json
     #[arg(long, value_name = "DIR", global = true)]
     pub hub: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub enum WorkAction {
     Check,
     /// Fix the problems found by the review
     Fix,
-    /// Carry out the review's verdict on GitHub
+    /// Carry out the review's verdict on the hub
     Act,
     /// Show the progress
     Status(Json),

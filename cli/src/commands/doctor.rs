@@ -2,7 +2,7 @@
 
 mod check;
 mod machine;
-mod release;
+pub mod release;
 mod server;
 mod stores;
 

@@ -82,7 +82,7 @@ async fn perform(
     }
     let work = repository.work(config, options, wanted).await?;
     if let Some(WorkAction::Init) = action {
-        return init::run(&work, wanted.dry_run).await;
+        return init::run(&work, &config.environment, wanted.dry_run).await;
     }
     if wanted.dry_run {
         return dry_run(&work).await;

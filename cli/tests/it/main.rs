@@ -58,6 +58,7 @@ mod screens;
 mod sdk;
 mod seat;
 mod secrets;
+mod serve;
 mod sessions;
 mod settings;
 mod shim;

@@ -16,7 +16,7 @@ pub fn server_of(document: &'static str) -> String {
 }
 
 /// The same with a status.
-fn answering(status: &'static str, document: &'static str) -> String {
+pub fn answering(status: &'static str, document: &'static str) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

@@ -6,6 +6,7 @@ mod hostile;
 mod hubs;
 mod kill;
 mod matrix;
+mod own_setup;
 mod people;
 mod projects;
 mod recipes;
@@ -18,6 +19,7 @@ use ah_testkit::script::says;
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
+pub use shape::check as check_exchange;
 use site::{NEEDS_FIXES, PASS, Site, checks, does, fixes, plans};
 
 #[test]

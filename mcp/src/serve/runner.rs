@@ -40,6 +40,10 @@ pub struct Wanted {
     pub prompt: String,
     /// Id of the session to continue; `None` for a new one.
     pub session: Option<String>,
+    /// Whether it goes on in a copy of the session.
+    pub is_fork: bool,
+    /// Number of the last message of the session that counts; `None` for all.
+    pub at: Option<u32>,
     /// The model; `None` for that of the session or of the settings.
     pub model: Option<String>,
 }

@@ -147,6 +147,7 @@ pub(crate) fn wanted(arguments: &JsonObject) -> Result<Wanted, ErrorData> {
         prompt: text(arguments, "prompt")?,
         session: optional("session")?,
         model: optional("model")?,
+        ..Wanted::default()
     })
 }
 

@@ -9,7 +9,7 @@ use crate::artifact::Artifacts;
 use crate::git::{Git, Owner};
 use crate::journal::{Journal, still_valid};
 use crate::phase::{self, Phase, WorkStep};
-use crate::run::{Work, WorkError, save};
+use crate::run::{Work, WorkError, WorkEvent, save};
 use crate::setup::Setup;
 
 impl Work {
@@ -54,18 +54,17 @@ impl Work {
         repo: &AgentRepo,
         is_renewed: bool,
     ) -> Result<(), WorkError> {
-        if self.settings.setup.is_empty() {
-            return Ok(());
-        }
         let variables = self.main.variables();
         let mut layers = self.agent_repos.clone().into_os_string();
         layers.push(".setup");
         let setup = Setup {
-            settings: &self.settings.setup,
+            settings: self.settings.setup.as_ref(),
             folder: &self.tree_folder(),
             layers: Path::new(&layers),
             git: &Git::new(self.git.clone(), repo.path(), Owner::User, variables),
+            main: &self.main,
             origin: &self.main.run(&["remote", "get-url", "origin"]).await?,
+            base: &journal.base,
             base_commit: &journal.base_commit,
             branch: &journal.branch,
             agents: &self.agents,
@@ -74,7 +73,9 @@ impl Work {
         if is_renewed {
             setup.renew()
         } else {
-            setup.run().await
+            setup
+                .run(|plan| (self.on_event)(&WorkEvent::Setup(plan.clone())))
+                .await
         }
     }
 
@@ -113,15 +114,15 @@ impl Work {
             WorkStep::Perform(Phase::Act) | WorkStep::Finish(_) => return Ok(valid),
             WorkStep::Perform(next) => next,
         };
-        if past.is_empty() {
-            return Ok(0);
-        }
         let base = self.fetch(&journal.base).await?;
         if self.main.commit(&journal.base_commit).await.is_err() {
             // The base was rewritten.
             journal.base_commit = base;
             journal.start_commit.clear();
             journal.merged.clear();
+            return Ok(0);
+        }
+        if past.is_empty() {
             return Ok(0);
         }
         let first_change = past.iter().position(|(phase, _)| *phase == Phase::Do);

@@ -1,25 +1,65 @@
-//! Proposes a setup from what a project already has: the steps for another agent, a dev container, the instructions for
-//! agents, or lock files. Pure; people read the proposal before it counts.
+//! A setup from what a project already has: the steps for another agent, a dev container, the instructions for agents, or
+//! lock files. It is proposed to people, and without `work.setup` a reduced one ([`Proposal::by_default`]) is run.
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use crate::artifact::Artifacts;
 use crate::settings::SetupSettings;
 
+/// Name of the setting.
+pub const SETTING: &str = "work.setup";
+/// Value of the setting that does nothing.
+pub const OFF: &str = "`{}`";
+/// File with what was done, relative to `o/work`.
+pub(crate) const PLAN: &str = "setup/setup.json";
+
 /// Proposed setup.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
     /// Setup.
     pub setup: SetupSettings,
-    /// File that the commands are from; empty if they follow from lock files.
+    /// What the commands are from: a file, or several lock files.
     pub source: String,
-    /// Commands of the file that cannot run in the sandbox.
+    /// Commands of the file, and other needs, that are not met.
     pub left_out: Vec<String>,
 }
 
-/// Returns what a project needs, as far as its files say. `read` returns the content of a file.
-pub fn proposed(read: impl Fn(&str) -> Option<String>) -> Proposal {
+impl Proposal {
+    /// Returns what was done to prepare the agents' repository of the current work, if anything was.
+    pub fn done(artifacts: &Artifacts) -> Option<Self> {
+        serde_json::from_str(&artifacts.read(PLAN)?).ok()
+    }
+
+    /// Returns what programs are told of it: where it is from, and what runs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "source": self.source,
+            "commands": self.setup.commands,
+            "left_out": self.left_out,
+        })
+    }
+
+    /// Returns what may be done without being asked for: nothing with the user's access to other repositories, whose
+    /// addresses the project names.
+    pub fn by_default(mut self) -> Self {
+        let wanted = [
+            ("submodules", self.setup.submodules),
+            ("lfs", self.setup.lfs),
+        ];
+        let wanted = wanted.iter().filter(|(_, is_wanted)| *is_wanted);
+        let options = wanted.map(|(name, _)| format!("the option `{name}` of `work.setup`"));
+        self.left_out.extend(options);
+        self.setup.submodules = false;
+        self.setup.lfs = false;
+        self
+    }
+}
+
+/// Returns what a project needs, as far as its files say. `read` returns the content of a file, of those in [`names`];
+/// `has` says whether a program is there.
+pub fn proposed(read: impl Fn(&str) -> Option<String>, has: impl Fn(&str) -> bool) -> Proposal {
     let mut proposal = Proposal::default();
-    let mut is_known = false;
     for (file, commands) in SOURCES {
         let Some(text) = read(file) else { continue };
         if *file == STEPS {
@@ -32,26 +72,56 @@ pub fn proposed(read: impl Fn(&str) -> Option<String>) -> Proposal {
             proposal.setup.commands = kept;
             proposal.left_out = left_out;
             (*file).clone_into(&mut proposal.source);
-            is_known = true;
             break;
         }
     }
-    if !is_known {
-        for (file, command) in TOOLS {
-            if read(file).is_some() {
-                proposal.setup.commands.push((*command).to_owned());
-            }
-        }
+    if proposal.source.is_empty() {
+        from_locks(&mut proposal, |file| read(file).is_some(), has);
     }
     let setup = &mut proposal.setup;
     setup.submodules |= read(".gitmodules").is_some();
     setup.lfs |= read(".gitattributes").is_some_and(|text| text.contains("filter=lfs"));
     if !setup.commands.is_empty() {
-        let there = FILES.iter().filter(|file| read(file).is_some());
-        setup.files = there.map(|file| (*file).to_owned()).collect();
-        setup.allow_hosts = hosts(&setup.commands);
+        let there = FILES.iter().filter(|(file, _)| read(file).is_some());
+        let there: Vec<_> = there.collect();
+        setup.files = there.iter().map(|(file, _)| (*file).to_owned()).collect();
+        setup.allow_hosts = hosts(&setup.commands, there.iter().map(|(_, tool)| *tool));
     }
     proposal
+}
+
+/// Returns the names of all files that are looked at.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let sources = SOURCES.iter().map(|(file, _)| *file);
+    let files = FILES.iter().map(|(file, _)| *file);
+    let files = files.filter(|name| SOURCES.iter().all(|(file, _)| file != name));
+    sources
+        .chain(files)
+        .chain([".gitmodules", ".gitattributes"])
+}
+
+/// Adds the commands for the project's lock files, one for each chain of tools that is there.
+fn from_locks(
+    proposal: &mut Proposal,
+    is_there: impl Fn(&str) -> bool,
+    has: impl Fn(&str) -> bool,
+) {
+    let mut chain = "";
+    let mut sources = Vec::new();
+    for lock in LOCKS.iter().filter(|lock| is_there(lock.file)) {
+        if lock.chain == std::mem::replace(&mut chain, lock.chain) {
+            continue;
+        }
+        if has(lock.program) {
+            proposal.setup.commands.push(lock.command.to_owned());
+            sources.push(lock.file);
+        } else {
+            let (file, program) = (lock.file, lock.program);
+            let reason = format!("what `{file}` names, since there is no program `{program}`");
+            proposal.left_out.push(reason);
+        }
+    }
+    proposal.source = sources.join(", ");
 }
 
 /// Reads the commands from the content of a file.
@@ -66,43 +136,97 @@ const SOURCES: &[(&str, Reader)] = &[
     ("AGENTS.md", instructions),
 ];
 
-/// Lock files, and the commands that fetch what they name into the project's folder.
-const TOOLS: &[(&str, &str)] = &[
-    ("package-lock.json", "npm ci"),
-    ("pnpm-lock.yaml", "pnpm install --frozen-lockfile"),
-    ("uv.lock", "uv sync"),
-    (
+/// A lock file, and the command that fetches what it names into the project's folder.
+struct Lock {
+    file: &'static str,
+    /// Tools that fetch the same; the first lock file of a chain counts.
+    chain: &'static str,
+    program: &'static str,
+    command: &'static str,
+}
+
+const fn lock(
+    file: &'static str,
+    chain: &'static str,
+    program: &'static str,
+    command: &'static str,
+) -> Lock {
+    Lock {
+        file,
+        chain,
+        program,
+        command,
+    }
+}
+
+const LOCKS: &[Lock] = &[
+    lock("package-lock.json", "node", "npm", "npm ci"),
+    lock(
+        "pnpm-lock.yaml",
+        "node",
+        "pnpm",
+        "pnpm install --frozen-lockfile",
+    ),
+    lock(
+        "yarn.lock",
+        "node",
+        "yarn",
+        "yarn install --frozen-lockfile",
+    ),
+    lock("uv.lock", "python", "uv", "uv sync"),
+    lock(
+        "poetry.lock",
+        "python",
+        "poetry",
+        "POETRY_VIRTUALENVS_IN_PROJECT=true poetry install --no-interaction",
+    ),
+    lock(
         "requirements.txt",
+        "python",
+        "python3",
         "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
     ),
-    ("go.sum", "go mod vendor"),
-    (
+    lock("go.sum", "go", "go", "go mod vendor"),
+    lock(
         "Cargo.lock",
+        "rust",
+        "cargo",
         "mkdir -p .cargo && cargo vendor --quiet >> .cargo/config.toml",
+    ),
+    lock(
+        "Gemfile.lock",
+        "ruby",
+        "bundle",
+        "bundle config set --local path vendor/bundle && bundle install",
     ),
 ];
 
-/// Files that say what a project depends on.
-const FILES: &[&str] = &[
-    STEPS,
-    ".devcontainer/devcontainer.json",
-    ".devcontainer.json",
-    "package.json",
-    "package-lock.json",
-    "pnpm-lock.yaml",
-    "yarn.lock",
-    "pyproject.toml",
-    "uv.lock",
-    "poetry.lock",
-    "requirements.txt",
-    "requirements-dev.txt",
-    "go.mod",
-    "go.sum",
-    "Cargo.toml",
-    "Cargo.lock",
-    "Gemfile",
-    "Gemfile.lock",
-    "composer.lock",
+/// Files that say what a project depends on, and the tool that fetches it.
+const FILES: &[(&str, &str)] = &[
+    (STEPS, ""),
+    (".devcontainer/devcontainer.json", ""),
+    (".devcontainer.json", ""),
+    ("AGENTS.md", ""),
+    ("package.json", "npm"),
+    ("package-lock.json", "npm"),
+    ("pnpm-lock.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+    ("pyproject.toml", "pip"),
+    ("uv.lock", "uv"),
+    ("poetry.lock", "poetry"),
+    ("requirements.txt", "pip"),
+    ("requirements-dev.txt", "pip"),
+    ("go.mod", "go"),
+    ("go.sum", "go"),
+    ("Cargo.toml", "cargo"),
+    ("Cargo.lock", "cargo"),
+    ("Gemfile", "bundle"),
+    ("Gemfile.lock", "bundle"),
+    ("composer.lock", "composer"),
+    ("pom.xml", "mvn"),
+    ("build.gradle", "gradle"),
+    ("build.gradle.kts", "gradle"),
+    ("global.json", "dotnet"),
 ];
 
 /// Words of commands, and the hosts that they fetch from.
@@ -117,14 +241,24 @@ const HOSTS: &[(&str, &[&str])] = &[
     ("go", &["proxy.golang.org", "sum.golang.org"]),
     ("bundle gem", &["rubygems.org", "index.rubygems.org"]),
     ("composer", &["repo.packagist.org"]),
-    ("mvn gradle gradlew", &["repo.maven.apache.org"]),
+    ("mvn mvnw", &["repo.maven.apache.org"]),
+    (
+        "gradle gradlew",
+        &[
+            "repo.maven.apache.org",
+            "plugins.gradle.org",
+            "services.gradle.org",
+        ],
+    ),
     ("dotnet", &["api.nuget.org"]),
 ];
 
-fn hosts(commands: &[String]) -> Vec<String> {
+/// Returns the registries of the tools that the commands name, and of those that the project's files are for.
+fn hosts<'a>(commands: &'a [String], tools: impl Iterator<Item = &'a str>) -> Vec<String> {
     let is_end = |c: char| c.is_whitespace() || ";&|()/".contains(c);
     let mut hosts = Vec::new();
-    for word in commands.iter().flat_map(|line| line.split(is_end)) {
+    let words = commands.iter().flat_map(|line| line.split(is_end));
+    for word in words.chain(tools) {
         let known = HOSTS
             .iter()
             .find(|(tools, _)| tools.split(' ').any(|tool| tool == word));
@@ -191,16 +325,37 @@ fn steps(text: &str) -> Vec<String> {
         {
             block.push(line.trim());
         }
-        let is_line = |line: &&str| !line.is_empty() && !line.starts_with('#');
-        let block = block.into_iter().filter(is_line);
         if value.starts_with('>') {
-            commands.push(block.collect::<Vec<_>>().join(" "));
+            let words = block.into_iter().filter(is_command);
+            commands.push(words.collect::<Vec<_>>().join(" "));
         } else {
-            commands.extend(joined(block));
+            commands.extend(script(block.into_iter()));
         }
     }
     commands.retain(|command| !command.is_empty());
     commands
+}
+
+fn is_command(line: &&str) -> bool {
+    !line.is_empty() && !line.starts_with('#')
+}
+
+/// Returns the commands of a script: its lines, or all of it if they depend on each other.
+fn script<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let all = joined(lines.filter(is_command));
+    let is_dependent = |line: &String| {
+        let first = line.split([' ', ';', '=']).next().unwrap_or_default();
+        let words = [
+            "cd", "pushd", "export", "set", "source", ".", "if", "for", "while", "case", "eval",
+        ];
+        let is_assignment = line.contains('=') && !line.contains(' ');
+        is_assignment || words.contains(&first) || line.ends_with('{') || line.contains("<<")
+    };
+    if all.len() > 1 && all.iter().any(is_dependent) {
+        vec![format!("set -e\n{}", all.join("\n"))]
+    } else {
+        all
+    }
 }
 
 /// Joins lines that end with a backslash with the next.
@@ -321,7 +476,7 @@ fn instructions(text: &str) -> Vec<String> {
     }
     let block = lines.take_while(|line| !is_fence(line)).map(str::trim);
     let block = block.map(|line| line.trim_start_matches("$ "));
-    joined(block.filter(|line| !line.is_empty() && !line.starts_with('#')))
+    script(block)
 }
 
 #[cfg(test)]
@@ -357,7 +512,7 @@ jobs:
             let file = files.find(|(known, _)| *known == name);
             file.map(|(_, text)| (*text).to_owned())
         };
-        let proposal = proposed(read);
+        let proposal = proposed(read, |program| program != "pnpm");
         assert_eq!(proposal.setup.commands.join("; "), commands, "{files:?}");
         let known = proposal.setup.allow_hosts.join(" ").replace(":443", "");
         assert_eq!(known, hosts, "{files:?}");
@@ -374,7 +529,19 @@ jobs:
             "registry.npmjs.org",
         );
         assert_eq!(found.setup.files, ["package.json", "package-lock.json"]);
-        check(&[("uv.lock", "")], "uv sync", pypi);
+        check(
+            &[("uv.lock", ""), ("requirements.txt", "")],
+            "uv sync",
+            pypi,
+        );
+        let found = check(
+            &[("pnpm-lock.yaml", ""), ("go.sum", "")],
+            "go mod vendor",
+            "proxy.golang.org sum.golang.org registry.npmjs.org",
+        );
+        assert_eq!(found.source, "go.sum");
+        let reason = "what `pnpm-lock.yaml` names, since there is no program `pnpm`";
+        assert_eq!(found.left_out, [reason]);
     }
 
     #[test]
@@ -429,8 +596,29 @@ jobs:
     }
 
     #[test]
-    fn large_files_are_filled_in() {
+    fn lines_that_depend_on_each_other_stay_together() {
+        let text = |script: &str| format!("## Setup\n```sh\n{script}\n```\n");
+        for (script, commands) in [
+            ("npm ci\nmake", "npm ci; make"),
+            ("cd web\nnpm ci", "set -e\ncd web\nnpm ci"),
+            ("if true\nthen make\nfi", "set -e\nif true\nthen make\nfi"),
+            ("V=1\nmake $V", "set -e\nV=1\nmake $V"),
+            // Half of it would be something else.
+            ("cd web\nsudo make install\nnpm ci", ""),
+        ] {
+            let read = |name: &str| (name == "AGENTS.md").then(|| text(script));
+            let found = proposed(read, |_| true);
+            assert_eq!(found.setup.commands.join("; "), commands);
+            assert_eq!(found.source, "AGENTS.md");
+        }
+    }
+
+    #[test]
+    fn large_files_are_filled_in_if_somebody_asks_for_it() {
         let found = check(&[(".gitattributes", "*.bin filter=lfs diff=lfs\n")], "", "");
         assert!(found.setup.lfs);
+        let found = found.by_default();
+        assert!(found.setup.is_empty());
+        assert_eq!(found.left_out, ["the option `lfs` of `work.setup`"]);
     }
 }

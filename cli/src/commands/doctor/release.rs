@@ -1,4 +1,5 @@
-//! Whether there is a newer version, asked only with `--updates`: the releases of the project's repository.
+//! The releases of the project's repository: whether there is a newer version, asked only with `--updates`, and the digests
+//! of what was published.
 
 use std::time::Duration;
 
@@ -13,15 +14,26 @@ use crate::commands::runtime::runtime;
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+/// Algorithm of digests.
+const SHA256: &str = "sha256:";
 /// Time limit of the request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer that is read, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A release, of which only the name of its version is read.
+/// A release, as far as it is read.
 #[derive(Deserialize)]
 struct Release {
     tag_name: String,
+    #[serde(default)]
+    assets: Vec<Asset>,
+}
+
+/// A file of a release.
+#[derive(Deserialize)]
+struct Asset {
+    name: String,
+    digest: Option<String>,
 }
 
 /// Asks for the newest release.
@@ -52,12 +64,42 @@ fn told(newest: Option<&Version>) -> Check {
     }
 }
 
+/// Returns the SHA-256 of a file in the release of this version, in hexadecimal; `None` if there is no such release, or it
+/// does not say.
+///
+/// # Errors
+///
+/// If GitHub cannot be asked.
+pub async fn digest(environment: &Environment, file: &str) -> Result<Option<String>, Error> {
+    let release = release(environment, &format!("tags/v{OWN}")).await?;
+    let mut assets = release.into_iter().flat_map(|release| release.assets);
+    let digest = assets
+        .find(|asset| asset.name == file)
+        .and_then(|asset| asset.digest);
+    let is_hex =
+        |digest: &&str| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+    let digest = digest
+        .as_deref()
+        .and_then(|digest| digest.strip_prefix(SHA256));
+    Ok(digest.filter(is_hex).map(str::to_ascii_lowercase))
+}
+
 /// Returns the version of the newest release; `None` if there is no release.
 async fn newest(environment: &Environment) -> Result<Option<Version>, Error> {
+    let Some(release) = release(environment, "latest").await? else {
+        return Ok(None);
+    };
+    let version = release.tag_name.trim_start_matches('v');
+    let unread = |_| Error::failure(format!("{REPOSITORY}/releases/latest names no version"));
+    Version::parse(version).map(Some).map_err(unread)
+}
+
+/// Returns a release, by its place among them; `None` if there is none.
+async fn release(environment: &Environment, place: &str) -> Result<Option<Release>, Error> {
     let base = environment.get("GITHUB_API_URL").unwrap_or(API);
     let repository = REPOSITORY.trim_start_matches("https://github.com/");
     let url = format!(
-        "{}/repos/{repository}/releases/latest",
+        "{}/repos/{repository}/releases/{place}",
         base.trim_end_matches('/')
     );
     let options = ah_http::Options::from_variables(|name| environment.get(name));
@@ -81,10 +123,8 @@ async fn newest(environment: &Environment) -> Result<Option<Version>, Error> {
             return Err(Error::failure(format!("{url} answers too much")));
         }
     }
-    let unread = || Error::failure(format!("{url} names no version"));
-    let release: Release = serde_json::from_slice(&body).map_err(|_| unread())?;
-    let version = release.tag_name.trim_start_matches('v');
-    Version::parse(version).map(Some).map_err(|_| unread())
+    let unread = |_| Error::failure(format!("{url} names no version"));
+    serde_json::from_slice(&body).map(Some).map_err(unread)
 }
 
 /// Returns the reason at the bottom of a failed request.

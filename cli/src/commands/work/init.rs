@@ -5,26 +5,42 @@ use std::path::Path;
 
 use ah_work::issue::LABELS;
 use ah_work::run::Work;
-use ah_work::setup::proposal::{Proposal, proposed};
+use ah_work::setup::proposal::proposed;
 
+use super::events::left_out;
+use crate::commands::doctor::release::digest;
 use ah_config::Error;
+use ah_conversation::Environment;
 use ah_terminal::line::preview;
 
-/// The workflow that works on issues every three hours.
+/// The workflow that works on issues every three hours, on GitHub.
 pub const WORKFLOW: &str = include_str!("../../sys/work.yml");
 /// Its path in the repository.
 const PLACE: &str = ".github/workflows/ah.yml";
+/// The published archive that the workflow uses.
+const ARCHIVE: &str = concat!(
+    "ah-",
+    env!("CARGO_PKG_VERSION"),
+    "-x86_64-unknown-linux-musl.tar.gz"
+);
+/// Line for the digest of the archive.
+const DIGEST: &str = "      AH_SHA256: \"\"\n";
 
 /// Writes the workflow and creates the labels; returns the exit code.
 ///
 /// # Errors
 ///
 /// If a different file exists there, or the hub rejects the labels.
-pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
+pub(super) async fn run(work: &Work, environment: &Environment, is_dry: bool) -> Result<u8, Error> {
+    let digest = digest(environment, ARCHIVE).await;
+    let workflow = workflow(digest.as_ref().ok().and_then(Option::as_deref));
     if is_dry {
-        return crate::commands::output::print_exact(WORKFLOW);
+        return crate::commands::output::print_exact(&workflow);
     }
-    write(&work.top)?;
+    let is_written = work.hub.runs_workflows();
+    if is_written {
+        write(&work.top, &workflow)?;
+    }
     for (name, colour, meaning) in LABELS {
         let made = work.hub.ensure_label(name, colour, meaning).await;
         made.map_err(|error| {
@@ -32,50 +48,81 @@ pub(super) async fn run(work: &Work, is_dry: bool) -> Result<u8, Error> {
         })?;
     }
     let labels: Vec<_> = LABELS.iter().map(|(name, ..)| *name).collect();
-    ah_terminal::note(&format!(
-        "{PLACE} is written, and the labels are there: {}.\n\
-         Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
-         In its settings, allow Actions to create pull requests.",
-        labels.join(", ")
-    ));
+    let labels = labels.join(", ");
+    ah_terminal::note(&if is_written {
+        format!(
+            "{PLACE} is written, and the labels are there: {labels}.\n\
+             Commit the file, and give the repository a secret ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN).\n\
+             In its settings, allow Actions to create pull requests."
+        )
+    } else {
+        format!(
+            "The labels are there: {labels}.\n\
+             The workflow is for GitHub; docs/work.md has one for Forgejo, and how a runner of GitLab does it."
+        )
+    });
+    if is_written && workflow == WORKFLOW {
+        let reason = match digest {
+            Ok(_) => format!("the release of this version names none for {ARCHIVE}"),
+            Err(error) => error.message,
+        };
+        ah_terminal::note(&format!(
+            "The digest of the program is not in it: {reason}. The workflow believes the list of the release and its attestation; to pin it, put the digest from SHA256SUMS into AH_SHA256."
+        ));
+    }
     propose(work);
     Ok(0)
 }
 
+/// Returns the workflow with the digest of the program, if it is known.
+fn workflow(digest: Option<&str>) -> String {
+    let line = digest.map(|digest| format!("      AH_SHA256: {digest}\n"));
+    WORKFLOW.replace(DIGEST, line.as_deref().unwrap_or(DIGEST))
+}
+
 /// Proposes the setup that the project needs, unless there is one.
 fn propose(work: &Work) {
-    let Proposal {
-        setup,
-        source,
-        left_out,
-    } = proposed(|name| fs::read_to_string(work.top.join(name)).ok());
-    if !work.settings.setup.is_empty() || setup.is_empty() {
+    let plan = proposed(
+        |name| fs::read_to_string(work.top.join(name)).ok(),
+        |_| true,
+    );
+    let is_whole = plan == plan.clone().by_default();
+    if work.settings.setup.is_some() || plan.setup.is_empty() {
         return;
     }
-    let settings = serde_json::json!({ "work": { "setup": setup } });
-    let from = match source.as_str() {
+    let settings = serde_json::json!({ "work": { "setup": plan.setup } });
+    let from = match plan.source.as_str() {
         "" => String::new(),
-        file => format!(", as `{file}` says"),
+        file => format!(", as {} says", preview(file, 120)),
+    };
+    let rest = if is_whole {
+        ""
+    } else {
+        ", without submodules and Git LFS"
     };
     ah_terminal::note(&format!(
-        "The agents have no network. To give them what the project depends on{from}, add to your settings, or to those of a trusted project:\n{settings:#}"
+        "The agents have no network. What the project depends on{from}, is fetched before{rest}. To have it otherwise, change this in your settings, or in those of a trusted project:\n{settings:#}"
     ));
-    if !left_out.is_empty() {
-        let lines: Vec<_> = left_out.iter().map(|line| preview(line, 100)).collect();
+    if !plan.left_out.is_empty() {
         ah_terminal::note(&format!(
             "Left out, since the sandbox cannot run it: {}",
-            lines.join("; ")
+            left_out(&plan)
         ));
     }
 }
 
-fn write(top: &Path) -> Result<(), Error> {
+fn write(top: &Path, workflow: &str) -> Result<(), Error> {
     let path = top.join(PLACE);
     let failed = |error: &std::io::Error| {
         Error::failure(format!("cannot write `{}`: {error}", path.display()))
     };
     if let Ok(there) = fs::read_to_string(&path) {
-        return if there == WORKFLOW {
+        let is_ours = |line: &str| !line.starts_with("      AH_SHA256:");
+        return if there
+            .lines()
+            .filter(|line| is_ours(line))
+            .eq(workflow.lines().filter(|line| is_ours(line)))
+        {
             Ok(())
         } else {
             Err(
@@ -86,7 +133,7 @@ fn write(top: &Path) -> Result<(), Error> {
     }
     let folder = path.parent().unwrap_or(top);
     fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&path, WORKFLOW))
+        .and_then(|()| fs::write(&path, workflow))
         .map_err(|error| failed(&error))
 }
 
@@ -98,5 +145,9 @@ mod tests {
     fn this_repository_uses_what_is_written_for_others() {
         let own = include_str!("../../../../.github/workflows/work.yml");
         assert_eq!(own, WORKFLOW);
+        assert!(own.contains(ARCHIVE) && own.contains(DIGEST));
+        let digest = "a".repeat(64);
+        let pinned = workflow(Some(&digest));
+        assert!(pinned.contains(&format!("AH_SHA256: {digest}\n")) && !pinned.contains(DIGEST));
     }
 }

@@ -6,9 +6,11 @@ use ah_work::artifact::Artifacts;
 use ah_work::journal::PhaseUsage;
 use ah_work::phase::{self, WorkStep};
 use ah_work::run::load;
+use ah_work::setup::proposal::Proposal;
 use ah_work::summary::pull_request;
 use serde_json::json;
 
+use super::events::commands;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
 use ah_config::Error;
@@ -32,6 +34,7 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
         WorkStep::Perform(phase) => Some(phase.as_str()),
         WorkStep::Finish(_) => None,
     };
+    let setup = Proposal::done(&Artifacts::of(top));
     let ended = journal.concluded.map(|status| status.as_str());
     if form.json {
         let phases: Vec<_> = journal
@@ -48,7 +51,7 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
             .collect();
         return print_json(&json!({
             "issue": journal.issue.number, "title": journal.issue.title, "branch": journal.branch,
-            "base": journal.base, "phases": phases, "next": next, "status": ended,
+            "base": journal.base, "setup": setup.map(|plan| plan.to_json()), "phases": phases, "next": next, "status": ended,
         }));
     }
     let mut text = format!(
@@ -58,6 +61,10 @@ pub(super) fn run(top: &Path, form: Json) -> Result<u8, Error> {
         journal.branch,
         journal.base
     );
+    if let Some(plan) = setup {
+        let source = preview(&plan.source, 120);
+        text.push_str(&format!("setup by {source}: {}\n", commands(&plan)));
+    }
     for run in &journal.runs {
         let line = super::events::ended(run.phase, run.outcome, &preview(&run.note, 200));
         text.push_str(&format!("  {line}\n"));

@@ -18,7 +18,7 @@ fn runs(command: &str, actions: &str) -> Vec<Turn> {
 }
 
 /// Returns whether a tool of an agent has said this.
-fn was_said(server: &Server, text: &str) -> bool {
+pub fn was_said(server: &Server, text: &str) -> bool {
     let asked = server.requests();
     asked.iter().any(|request| {
         let results = request.body["messages"].as_array().into_iter().flatten();
@@ -201,7 +201,7 @@ fn init_proposes_what_the_project_says_of_itself() {
     let ended = site.on(&github, &server, ["init"]).run().expect(0);
     let proposed = ended.stderr.split("The agents have no network.").nth(1);
     insta::assert_snapshot!(proposed.unwrap(), @r#"
-     To give them what the project depends on, as `.github/workflows/copilot-setup-steps.yml` says, add to your settings, or to those of a trusted project:
+     What the project depends on, as .github/workflows/copilot-setup-steps.yml says, is fetched before. To have it otherwise, change this in your settings, or in those of a trusted project:
     {
       "work": {
         "setup": {

@@ -182,6 +182,31 @@ fn init_writes_the_workflow_and_makes_the_labels() {
 }
 
 #[test]
+fn the_workflow_names_the_program_by_its_digest() {
+    let Some(site) = Site::new() else { return };
+    let server = Server::new([says("unused")]);
+    let shown = |document| {
+        let url = crate::models::answering("200 OK", document);
+        let ah = site.work(&server, ["init", "--dry-run"]);
+        ah.env("GITHUB_API_URL", url).run().expect(0).stdout
+    };
+    let known = shown(
+        r#"{"tag_name": "v0.1.0", "assets": [{"name": "SHA256SUMS", "digest": null},
+            {"name": "ah-0.1.0-x86_64-unknown-linux-musl.tar.gz",
+             "digest": "sha256:abababababababababababababababababababababababababababababababab"}]}"#,
+    );
+    assert!(known.contains(
+        "\n      AH_SHA256: abababababababababababababababababababababababababababababababab\n"
+    ));
+    // What is no digest does not get into a workflow.
+    let hostile = shown(
+        r#"{"tag_name": "v0.1.0", "assets": [{"name": "ah-0.1.0-x86_64-unknown-linux-musl.tar.gz",
+             "digest": "sha256:x\n      EVIL: y"}]}"#,
+    );
+    assert!(hostile.contains("\n      AH_SHA256: \"\"\n") && !hostile.contains("EVIL"));
+}
+
+#[test]
 fn a_change_stays_only_if_the_number_gets_smaller() {
     let Some(site) = Site::new() else { return };
     let project = site.world.project();

@@ -1,0 +1,145 @@
+//! The stream of a session's events. It holds nothing but the place that its client has come to: what comes next is read
+//! from the feed when the client takes it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::feed::{Feed, Unseen};
+use crate::live::{Live, State};
+
+/// Messages that are read at once.
+const PAGE: usize = 32;
+/// Time after which the transcript is looked at without a step: another process may write it.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A client on its way through a session.
+pub(crate) struct Watcher {
+    feed: Arc<Feed>,
+    state: watch::Receiver<State>,
+    steps: watch::Receiver<u64>,
+    seen: Option<String>,
+    /// A state that comes after the messages that were there when it was.
+    next_state: Option<State>,
+    ready: VecDeque<Event>,
+    stop: CancellationToken,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Watcher {
+    /// A client that has seen the message with the id `seen`, and those before it.
+    pub(crate) fn new(
+        feed: Arc<Feed>,
+        live: &Live,
+        seen: Option<String>,
+        stop: CancellationToken,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        let mut state = live.state();
+        // The state now is the first event.
+        state.mark_changed();
+        Self {
+            feed,
+            state,
+            steps: live.steps(),
+            seen,
+            next_state: None,
+            ready: VecDeque::new(),
+            stop,
+            _permit: permit,
+        }
+    }
+
+    /// Returns its events, until the server stops.
+    pub(crate) fn events(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+        unfold(self, |mut watcher| async move {
+            let event = watcher.next().await?;
+            Some((Ok(event), watcher))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.stop.is_cancelled() {
+                return None;
+            }
+            if self.state.has_changed().unwrap_or(false) {
+                self.next_state = Some(self.state.borrow_and_update().clone());
+            }
+            // Messages first: whoever learns that a run has ended has all of it.
+            if self.read().await? {
+                let state = self.next_state.take();
+                self.ready.extend(state.map(|state| told("state", &state)));
+            }
+            if self.ready.is_empty() {
+                tokio::select! {
+                    _ = self.state.changed() => self.state.mark_changed(),
+                    _ = self.steps.changed() => {}
+                    () = tokio::time::sleep(LOOK) => {}
+                    () = self.stop.cancelled() => return None,
+                }
+            }
+        }
+    }
+
+    /// Reads the next messages; returns whether these are all that there are.
+    async fn read(&mut self) -> Option<bool> {
+        let (feed, seen) = (self.feed.clone(), self.seen.clone());
+        let read = tokio::task::spawn_blocking(move || feed.after(seen.as_deref(), PAGE));
+        let Unseen { is_anew, entries } = match read.await.ok()? {
+            Ok(unseen) => unseen,
+            Err(reason) => {
+                tracing::warn!("cannot read a session for a client: {reason}");
+                return None;
+            }
+        };
+        if is_anew {
+            self.seen = None;
+            self.ready.push_back(told("reset", &json!({})));
+        }
+        let is_whole = entries.len() < PAGE;
+        for entry in entries {
+            let id = format!("{}-{}", entry.seq, entry.id);
+            let event = Event::default().event("message").id(id);
+            self.ready.push_back(event.data(&entry.json));
+            self.seen = Some(entry.id.clone());
+        }
+        Some(is_whole)
+    }
+}
+
+/// Returns the id of the message that a client names as its last, as `SEQ-ID`.
+pub(crate) fn last(header: &str) -> Option<String> {
+    let (seq, id) = header.trim().split_once('-')?;
+    let is_number = !seq.is_empty() && seq.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !id.is_empty()).then(|| id.to_owned())
+}
+
+fn told(name: &str, value: &impl serde::Serialize) -> Event {
+    let text = serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned());
+    Event::default().event(name).data(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_names_its_last_message() {
+        assert_eq!(last("7-01ABC"), Some("01ABC".to_owned()));
+        for header in ["", "7", "7-", "-01ABC", "x-01ABC"] {
+            assert_eq!(last(header), None, "{header}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The current branch of a session as its watchers see it: read from the store once for all of them, and only what is new.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::port::{Entry, Transcript};
+
+/// The branch of a session that has watchers.
+pub(crate) struct Feed(Mutex<Branch>);
+
+struct Branch {
+    transcript: Box<dyn Transcript>,
+    entries: Vec<Arc<Entry>>,
+    /// Place of each entry.
+    places: HashMap<String, usize>,
+}
+
+/// What a watcher has not seen.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    /// Whether what it has seen last is not on the branch any more: all of the branch comes again.
+    pub is_anew: bool,
+    /// The messages, oldest first.
+    pub entries: Vec<Arc<Entry>>,
+}
+
+impl Feed {
+    pub(crate) fn new(transcript: Box<dyn Transcript>) -> Self {
+        Self(Mutex::new(Branch {
+            transcript,
+            entries: Vec::new(),
+            places: HashMap::new(),
+        }))
+    }
+
+    /// Returns at most `most` messages after the one with this id, as the store has them now. Blocks while it reads.
+    pub(crate) fn after(&self, seen: Option<&str>, most: usize) -> Result<Unseen, String> {
+        let mut branch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        branch.refresh()?;
+        let place = seen.map(|id| branch.places.get(id).copied());
+        let (is_anew, from) = match place {
+            None => (false, 0),
+            Some(Some(place)) => (false, place + 1),
+            Some(None) => (true, 0),
+        };
+        let entries = branch.entries[from..].iter().take(most).cloned();
+        Ok(Unseen {
+            is_anew,
+            entries: entries.collect(),
+        })
+    }
+}
+
+impl Branch {
+    /// Reads what is new, back to a message that is known.
+    fn refresh(&mut self) -> Result<(), String> {
+        let mut next = self.transcript.current()?;
+        let mut new = Vec::new();
+        let mut kept = 0;
+        while let Some(id) = next {
+            if let Some(place) = self.places.get(&id) {
+                kept = place + 1;
+                break;
+            }
+            let entry = self.transcript.message(&id)?;
+            next = entry.parent.clone();
+            new.push(Arc::new(entry));
+        }
+        for entry in self.entries.drain(kept..) {
+            self.places.remove(&entry.id);
+        }
+        for entry in new.into_iter().rev() {
+            self.places.insert(entry.id.clone(), self.entries.len());
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Messages by id, each with its parent, and the current one.
+    #[derive(Default)]
+    struct Messages {
+        parents: HashMap<String, Option<String>>,
+        current: Option<String>,
+    }
+
+    #[derive(Clone, Default)]
+    struct Fake {
+        messages: Arc<Mutex<Messages>>,
+        reads: Arc<AtomicUsize>,
+    }
+
+    impl Fake {
+        fn goes(&self, ids: &[&str]) {
+            let mut messages = self.messages.lock().unwrap();
+            let mut parent: Option<String> = None;
+            for id in ids {
+                let before = parent.replace((*id).to_owned());
+                messages.parents.insert((*id).to_owned(), before);
+            }
+            messages.current = parent;
+        }
+
+        fn reads(&self) -> usize {
+            self.reads.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Transcript for Fake {
+        fn current(&mut self) -> Result<Option<String>, String> {
+            Ok(self.messages.lock().unwrap().current.clone())
+        }
+
+        fn message(&mut self, id: &str) -> Result<Entry, String> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            let parent = self.messages.lock().unwrap().parents[id].clone();
+            Ok(Entry {
+                id: id.to_owned(),
+                parent,
+                seq: 0,
+                json: String::new(),
+            })
+        }
+    }
+
+    #[test]
+    fn a_branch_is_followed_and_read_once() {
+        let fake = Fake::default();
+        let feed = Feed::new(Box::new(fake.clone()));
+        let after = |seen: Option<&str>| {
+            let unseen = feed.after(seen, 3).unwrap();
+            let ids: Vec<_> = unseen
+                .entries
+                .iter()
+                .map(|entry| entry.id.clone())
+                .collect();
+            (unseen.is_anew, ids.join(" "))
+        };
+        let told = |is_anew: bool, ids: &str| (is_anew, ids.to_owned());
+        assert_eq!(after(None), told(false, ""));
+        fake.goes(&["a", "b", "c", "d"]);
+        assert_eq!(after(None), told(false, "a b c"));
+        assert_eq!(after(Some("c")), told(false, "d"));
+        fake.goes(&["a", "b", "c", "d", "e"]);
+        assert_eq!(after(Some("c")), told(false, "d e"));
+        assert_eq!(after(Some("e")), told(false, ""));
+        assert_eq!(fake.reads(), 5);
+        // An undo, and another way from there.
+        fake.goes(&["a", "b", "x"]);
+        assert_eq!(after(Some("b")), told(false, "x"));
+        assert_eq!(after(Some("e")), told(true, "a b x"));
+        assert_eq!(fake.reads(), 6);
+    }
+}

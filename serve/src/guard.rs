@@ -1,0 +1,121 @@
+//! Who is answered: whoever has the token, names this server, and is no page of another. Pure.
+
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+use sha2::{Digest as _, Sha256};
+
+/// The secret that every request names. Only its hash is kept here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token([u8; 32]);
+
+impl Token {
+    /// The token with this text.
+    pub fn new(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// Returns whether `text` is it, in a time that says nothing of it: hashes are compared, in full.
+    fn is(&self, text: &str) -> bool {
+        let other = Self::new(text).0;
+        let differ = self
+            .0
+            .iter()
+            .zip(other)
+            .fold(0, |all, (a, b)| all | (a ^ b));
+        differ == 0
+    }
+}
+
+/// Checks the headers of a request.
+pub(crate) struct Guard {
+    token: Token,
+    /// Names of this server, with the port.
+    names: Vec<String>,
+}
+
+impl Guard {
+    /// For a server on this port of the loopback addresses.
+    pub(crate) fn new(token: Token, port: u16) -> Self {
+        let names = ["127.0.0.1", "localhost", "[::1]"];
+        Self {
+            token,
+            names: names.map(|name| format!("{name}:{port}")).to_vec(),
+        }
+    }
+
+    /// Returns why a request is not answered, if it is not.
+    pub(crate) fn refusal(&self, headers: &HeaderMap) -> Option<StatusCode> {
+        let all = |name| {
+            headers
+                .get_all(name)
+                .iter()
+                .map(|value| value.to_str().ok())
+        };
+        let is_ours = |name: Option<&str>| name.is_some_and(|name| self.is_name(name));
+        let mut hosts = all(HOST);
+        // A name that was bound to this address is not one of ours.
+        if !(hosts.next().is_some_and(is_ours) && hosts.next().is_none()) {
+            return Some(StatusCode::FORBIDDEN);
+        }
+        let is_page_of_ours =
+            |origin: Option<&str>| is_ours(origin.and_then(|it| it.strip_prefix("http://")));
+        if !all(ORIGIN).all(is_page_of_ours) {
+            return Some(StatusCode::FORBIDDEN);
+        }
+        let mut tokens = all(AUTHORIZATION);
+        let token = tokens
+            .next()
+            .flatten()
+            .and_then(|it| it.strip_prefix("Bearer "));
+        let is_known = token.is_some_and(|token| self.token.is(token)) && tokens.next().is_none();
+        (!is_known).then_some(StatusCode::UNAUTHORIZED)
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn only_who_has_the_token_and_is_no_page_of_another_is_answered() {
+        let guard = Guard::new(Token::new("secret"), 4114);
+        let own = ("host", "127.0.0.1:4114");
+        let token = ("authorization", "Bearer secret");
+        for (headers, expected) in [
+            (&[own, token] as &[_], None),
+            (&[("host", "LOCALHOST:4114"), token], None),
+            (&[own, token, ("origin", "http://localhost:4114")], None),
+            (&[own], Some(401)),
+            (&[own, ("authorization", "Bearer secre")], Some(401)),
+            (&[own, ("authorization", "secret")], Some(401)),
+            (&[own, token, token], Some(401)),
+            (&[token], Some(403)),
+            (&[("host", "evil.example:4114"), token], Some(403)),
+            (&[("host", "127.0.0.1:80"), token], Some(403)),
+            (&[("host", "127.0.0.1"), token], Some(403)),
+            (&[own, own, token], Some(403)),
+            (&[own, token, ("origin", "http://evil.example")], Some(403)),
+            (
+                &[own, token, ("origin", "https://localhost:4114")],
+                Some(403),
+            ),
+            (&[own, token, ("origin", "null")], Some(403)),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                );
+            }
+            let refusal = guard.refusal(&map).map(|status| status.as_u16());
+            assert_eq!(refusal, expected, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Sessions over HTTP: listed, begun, prompted, steered, interrupted, forked and answered by any number of clients.
+//!
+//! The transcript is the state. A stream of events (server-sent events) is the transcript, read from the store message by
+//! message as far as its client has come, and a client that reconnects goes on where it was (`Last-Event-ID`). So nothing is
+//! kept for slow clients, no run waits for one, and none misses anything.
+//!
+//! Every request needs the token, and must name this server in `Host` and, if a page sends it, in `Origin`: a page in the
+//! user's browser, also one whose name was bound to this machine's address, is told nothing. The crate knows no engine:
+//! [`Sessions`] is the port to one.
+
+mod answer;
+mod events;
+mod feed;
+mod guard;
+mod live;
+mod port;
+mod rate;
+mod routes;
+mod server;
+
+pub use guard::Token;
+pub use port::{
+    Ended, Entry, Fork, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted,
+};
+pub use server::serve;
+
+/// The description of the interface, as OpenAPI.
+pub const DESCRIPTION: &str = include_str!("../../docs/openapi.json");

@@ -1,0 +1,219 @@
+//! The sessions that are run or watched here: what each is doing, its questions, and its feed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde::Serialize;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::feed::Feed;
+use crate::port::{Ended, Question, RunEvent, Running, Sessions, Wanted};
+
+/// What a session is doing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(crate) struct State {
+    /// Whether a run is in progress here.
+    pub running: bool,
+    /// Questions that wait for an answer.
+    pub questions: Vec<Question>,
+    /// End of the last run here.
+    pub ended: Option<Ended>,
+}
+
+type Answer = oneshot::Sender<Option<BTreeMap<String, String>>>;
+
+/// A session that was run or watched here.
+#[derive(Default)]
+pub(crate) struct Live {
+    state: watch::Sender<State>,
+    /// Changes when the transcript may have grown.
+    steps: watch::Sender<u64>,
+    answers: Mutex<HashMap<u64, Answer>>,
+    stop: Mutex<Option<CancellationToken>>,
+}
+
+/// Why something was not done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// A run is in progress.
+    Busy,
+    /// There is nothing to do it with.
+    Idle,
+    /// The run could not begin, with the reason.
+    Failed(String),
+}
+
+/// All sessions.
+pub(crate) struct Lives {
+    sessions: Arc<dyn Sessions>,
+    all: Mutex<HashMap<String, Arc<Live>>>,
+    feeds: Mutex<HashMap<String, Weak<Feed>>>,
+    questions: AtomicU64,
+}
+
+impl Live {
+    pub(crate) fn state(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+
+    pub(crate) fn steps(&self) -> watch::Receiver<u64> {
+        self.steps.subscribe()
+    }
+
+    /// Interrupts its run.
+    pub(crate) fn interrupt(&self) -> Result<(), Refused> {
+        match &*lock(&self.stop) {
+            Some(stop) => {
+                stop.cancel();
+                Ok(())
+            }
+            None => Err(Refused::Idle),
+        }
+    }
+
+    /// Answers a question, with `None` if nobody does. Only the first answer counts.
+    pub(crate) fn answer(
+        &self,
+        question: u64,
+        answers: Option<BTreeMap<String, String>>,
+    ) -> Result<(), Refused> {
+        let waiting = lock(&self.answers).remove(&question);
+        let answered = waiting.map(|waiting| waiting.send(answers).is_ok());
+        self.state
+            .send_modify(|state| state.questions.retain(|open| open.id != question));
+        answered
+            .filter(|is_taken| *is_taken)
+            .map(drop)
+            .ok_or(Refused::Idle)
+    }
+
+    /// Takes the session for a run; returns whether none was in progress.
+    fn take(&self) -> bool {
+        self.state.send_if_modified(|state| {
+            let is_free = !state.running;
+            state.running = true;
+            is_free
+        })
+    }
+
+    fn end(&self, ended: Option<Ended>) {
+        lock(&self.answers).clear();
+        lock(&self.stop).take();
+        self.state.send_modify(|state| {
+            *state = State {
+                running: false,
+                questions: Vec::new(),
+                ended,
+            };
+        });
+        self.steps.send_modify(|steps| *steps += 1);
+    }
+}
+
+impl Lives {
+    pub(crate) fn new(sessions: Arc<dyn Sessions>) -> Self {
+        Self {
+            sessions,
+            all: Mutex::default(),
+            feeds: Mutex::default(),
+            questions: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn sessions(&self) -> &Arc<dyn Sessions> {
+        &self.sessions
+    }
+
+    /// Returns a session.
+    pub(crate) fn of(&self, session: &str) -> Arc<Live> {
+        let mut all = lock(&self.all);
+        all.entry(session.to_owned()).or_default().clone()
+    }
+
+    /// Returns the feed of a session; `None` if there is no such session. Blocks while it opens the store.
+    pub(crate) fn feed(&self, session: &str) -> Result<Option<Arc<Feed>>, String> {
+        let mut feeds = lock(&self.feeds);
+        if let Some(feed) = feeds.get(session).and_then(Weak::upgrade) {
+            return Ok(Some(feed));
+        }
+        feeds.retain(|_, feed| feed.strong_count() > 0);
+        let Some(transcript) = self.sessions.transcript(session)? else {
+            return Ok(None);
+        };
+        let feed = Arc::new(Feed::new(transcript));
+        feeds.insert(session.to_owned(), Arc::downgrade(&feed));
+        Ok(Some(feed))
+    }
+
+    /// Begins a run; returns the id of its session once that is open.
+    pub(crate) async fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<String, Refused> {
+        // A copy is a session of its own.
+        let continued = wanted.session.clone().filter(|_| wanted.fork.is_none());
+        let taken = continued.as_deref().map(|session| self.of(session));
+        if taken.as_ref().is_some_and(|live| !live.take()) {
+            return Err(Refused::Busy);
+        }
+        let running = self.sessions.begin(wanted);
+        let (begun, told) = oneshot::channel();
+        let lives = self.clone();
+        // Whoever asked for it may be gone; the run goes on.
+        tokio::spawn(async move { lives.follow(running, taken, begun).await });
+        told.await
+            .unwrap_or_else(|_| Err("the run broke off".to_owned()))
+            .map_err(Refused::Failed)
+    }
+
+    /// Follows a run to its end.
+    async fn follow(
+        &self,
+        mut running: Running,
+        taken: Option<Arc<Live>>,
+        begun: oneshot::Sender<Result<String, String>>,
+    ) {
+        let (mut live, mut begun) = (taken, Some(begun));
+        let mut ended = None;
+        while let Some(event) = running.events.recv().await {
+            match event {
+                RunEvent::Began(session) => {
+                    let own = live.get_or_insert_with(|| self.of(&session));
+                    own.take();
+                    *lock(&own.stop) = Some(running.stop.clone());
+                    if let Some(begun) = begun.take() {
+                        // Whoever asked may be gone.
+                        let _ = begun.send(Ok(session));
+                    }
+                }
+                RunEvent::Step => {
+                    if let Some(live) = &live {
+                        live.steps.send_modify(|steps| *steps += 1);
+                    }
+                }
+                RunEvent::Asked(question, answer) => {
+                    if let Some(live) = &live {
+                        let id = self.questions.fetch_add(1, Ordering::Relaxed);
+                        lock(&live.answers).insert(id, answer);
+                        let question = Question { id, ..question };
+                        live.state
+                            .send_modify(|state| state.questions.push(question));
+                    }
+                }
+                RunEvent::Ended(end) => {
+                    ended = Some(end);
+                    break;
+                }
+            }
+        }
+        if let (Some(begun), Some(end)) = (begun, &ended) {
+            let _ = begun.send(Err(end.text.clone()));
+        }
+        if let Some(live) = live {
+            live.end(ended);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

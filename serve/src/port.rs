@@ -1,0 +1,155 @@
+//! Port: sessions, and runs of them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Knows the sessions, and runs prompts. Errors are texts for the client.
+pub trait Sessions: Send + Sync + 'static {
+    /// Returns the sessions as JSON objects with an `id`, the last written first.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be listed.
+    fn list(&self) -> Result<Vec<Value>, String>;
+
+    /// Opens the transcript of the session with exactly this id; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    fn transcript(&self, session: &str) -> Result<Option<Box<dyn Transcript>>, String>;
+
+    /// Starts a run. What prevents it comes as its end.
+    fn begin(&self, wanted: Wanted) -> Running;
+
+    /// Queues a message that a running session takes before its next step.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored.
+    fn steer(&self, session: &str, message: &str) -> Result<(), String>;
+}
+
+/// The messages of a session, as they are now.
+pub trait Transcript: Send {
+    /// Returns the id of the current message; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read.
+    fn current(&mut self) -> Result<Option<String>, String>;
+
+    /// Returns a message.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read, or has no such message.
+    fn message(&mut self, id: &str) -> Result<Entry, String>;
+}
+
+/// A message of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Id.
+    pub id: String,
+    /// Id of the message before it.
+    pub parent: Option<String>,
+    /// Its number on its branch, from 0.
+    pub seq: u32,
+    /// All of it, as a JSON object on one line.
+    pub json: String,
+}
+
+/// A run as a client wants it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The prompt.
+    pub prompt: String,
+    /// Id of the session to continue; `None` for a new one.
+    pub session: Option<String>,
+    /// Whether it goes on in a copy of that session.
+    pub fork: Option<Fork>,
+    /// The model; `None` for that of the session or of the settings.
+    pub model: Option<String>,
+}
+
+/// A copy of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fork {
+    /// Number of the last message that counts; `None` for all.
+    pub at: Option<u32>,
+}
+
+/// A run. Dropping it ends it; all messages so far are stored.
+#[derive(Debug)]
+pub struct Running {
+    /// What happens; [`RunEvent::Ended`] is the last.
+    pub events: mpsc::UnboundedReceiver<RunEvent>,
+    /// Interrupts it when cancelled; its end still comes.
+    pub stop: CancellationToken,
+}
+
+/// What happens in a run.
+#[derive(Debug)]
+pub enum RunEvent {
+    /// The session is open; its id.
+    Began(String),
+    /// Something was said or done: the transcript may have grown.
+    Step,
+    /// A question, and where its answer goes: the text for each pick, or `None` if nobody answers.
+    Asked(Question, oneshot::Sender<Option<BTreeMap<String, String>>>),
+    /// The end.
+    Ended(Ended),
+}
+
+/// A question of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Question {
+    /// Number that names it, unique in its server; 0 until it is asked.
+    pub id: u64,
+    /// What it is about; empty if the picks say it.
+    pub about: String,
+    /// What is to be picked.
+    pub picks: Vec<Pick>,
+}
+
+/// A choice to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pick {
+    /// The question, which also names it in an answer.
+    pub question: String,
+    /// Short title.
+    pub header: String,
+    /// Whether several options may be picked.
+    pub is_multiple: bool,
+    /// The options; another text is an answer as well, unless this is a permission.
+    pub options: Vec<Offer>,
+}
+
+/// An option.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Offer {
+    /// Text that picks it.
+    pub label: String,
+    /// What it means.
+    pub description: String,
+}
+
+/// End of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Ended {
+    /// The last answer of the model, or why the run failed.
+    pub text: String,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// Whether it was interrupted.
+    pub is_stopped: bool,
+    /// Number of turns.
+    pub turns: u64,
+    /// Cost in US dollars, if it is known.
+    pub cost_usd: Option<f64>,
+}

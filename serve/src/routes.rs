@@ -1,0 +1,278 @@
+//! What each request does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
+use axum::response::sse::{KeepAlive, Sse};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::DESCRIPTION;
+use crate::answer::{Answer, Failure, text, told};
+use crate::events::{Watcher, last};
+use crate::feed::Feed;
+use crate::live::{Lives, Refused};
+use crate::port::{Fork, Wanted};
+
+/// Largest request, in bytes.
+const LARGEST: usize = 1024 * 1024;
+/// Streams of events at once.
+const STREAMS: usize = 512;
+/// Messages that are read at once.
+const PAGE: usize = 256;
+
+/// What all requests share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    lives: Arc<Lives>,
+    streams: Arc<Semaphore>,
+    stop: CancellationToken,
+}
+
+/// Returns the routes, of which `docs/openapi.json` has each.
+pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
+    let shared = Shared {
+        lives,
+        streams: Arc::new(Semaphore::new(STREAMS)),
+        stop,
+    };
+    let session = "/v1/sessions/{session}";
+    Router::new()
+        .route("/openapi.json", get(description))
+        .route("/v1/sessions", get(list).post(create))
+        .route(session, get(show))
+        .route(&format!("{session}/messages"), get(messages))
+        .route(&format!("{session}/events"), get(events))
+        .route(&format!("{session}/prompt"), post(prompt))
+        .route(&format!("{session}/steer"), post(steer))
+        .route(&format!("{session}/interrupt"), post(interrupt))
+        .route(&format!("{session}/fork"), post(fork))
+        .route(&format!("{session}/questions/{{question}}"), post(answer))
+        .fallback(async || Failure::new(StatusCode::NOT_FOUND, "there is no such place"))
+        .method_not_allowed_fallback(async || {
+            Failure::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this place has no such method",
+            )
+        })
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(shared)
+}
+
+/// A prompt, or a message.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prompt {
+    prompt: String,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForkPrompt {
+    prompt: String,
+    #[serde(default)]
+    at: Option<u32>,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answers {
+    answers: Option<BTreeMap<String, String>>,
+}
+
+type Done = Result<Answer, Failure>;
+
+async fn description() -> Answer {
+    text(StatusCode::OK, DESCRIPTION.to_owned())
+}
+
+async fn list(State(shared): State<Shared>) -> Done {
+    let sessions = shared.lives.sessions().clone();
+    let listed = blocking(move || sessions.list()).await?;
+    Ok(told(StatusCode::OK, &json!({ "sessions": listed })))
+}
+
+async fn create(State(shared): State<Shared>, body: Bytes) -> Done {
+    let Prompt { prompt, model } = read(&body)?;
+    let wanted = Wanted {
+        prompt,
+        model,
+        ..Wanted::default()
+    };
+    begin(&shared, wanted).await
+}
+
+async fn show(State(shared): State<Shared>, Path(session): Path<String>) -> Done {
+    feed(&shared, &session).await?;
+    let state = shared.lives.of(&session).state().borrow().clone();
+    let value = json!({ "id": session, "state": state });
+    Ok(told(StatusCode::OK, &value))
+}
+
+async fn messages(
+    State(shared): State<Shared>,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+) -> Done {
+    let feed = feed(&shared, &session).await?;
+    let seen = last_seen(&headers);
+    let unseen = blocking(move || feed.after(seen.as_deref(), PAGE)).await?;
+    let entries = unseen.entries.iter().map(|entry| entry.json.as_str());
+    let entries = entries.collect::<Vec<_>>().join(",");
+    let (is_anew, is_whole) = (unseen.is_anew, unseen.entries.len() < PAGE);
+    let json =
+        format!("{{\"messages\":[{entries}],\"is_anew\":{is_anew},\"is_whole\":{is_whole}}}");
+    Ok(text(StatusCode::OK, json))
+}
+
+async fn events(
+    State(shared): State<Shared>,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+) -> Done {
+    let feed = feed(&shared, &session).await?;
+    let permit = shared.streams.clone().try_acquire_owned();
+    let too_many = |_| {
+        Failure::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there are too many streams",
+        )
+    };
+    let permit = permit.map_err(too_many)?;
+    let live = shared.lives.of(&session);
+    let watcher = Watcher::new(
+        feed,
+        &live,
+        last_seen(&headers),
+        shared.stop.clone(),
+        permit,
+    );
+    let stream = Sse::new(watcher.events()).keep_alive(KeepAlive::default());
+    Ok(stream.into_response())
+}
+
+async fn prompt(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
+    let Prompt { prompt, model } = read(&body)?;
+    feed(&shared, &session).await?;
+    let wanted = Wanted {
+        prompt,
+        session: Some(session),
+        model,
+        fork: None,
+    };
+    begin(&shared, wanted).await
+}
+
+async fn fork(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
+    let ForkPrompt { prompt, at, model } = read(&body)?;
+    feed(&shared, &session).await?;
+    let wanted = Wanted {
+        prompt,
+        session: Some(session),
+        model,
+        fork: Some(Fork { at }),
+    };
+    begin(&shared, wanted).await
+}
+
+async fn steer(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
+    let Message { message } = read(&body)?;
+    feed(&shared, &session).await?;
+    let sessions = shared.lives.sessions().clone();
+    blocking(move || sessions.steer(&session, &message)).await?;
+    Ok(told(StatusCode::ACCEPTED, &json!({})))
+}
+
+async fn interrupt(State(shared): State<Shared>, Path(session): Path<String>) -> Done {
+    feed(&shared, &session).await?;
+    let idle = "no run of this server is in progress";
+    let interrupted = shared.lives.of(&session).interrupt();
+    interrupted.map_err(|error| Failure::refused(error, idle))?;
+    Ok(told(StatusCode::ACCEPTED, &json!({})))
+}
+
+async fn answer(
+    State(shared): State<Shared>,
+    Path((session, question)): Path<(String, String)>,
+    body: Bytes,
+) -> Done {
+    let Answers { answers } = read(&body)?;
+    feed(&shared, &session).await?;
+    let gone = "the question is not open: it was answered, or its run has ended";
+    let refused = |error| Failure::refused(error, gone);
+    // What is no number names no question.
+    let question = question.parse().map_err(|_| refused(Refused::Idle))?;
+    let answered = shared.lives.of(&session).answer(question, answers);
+    answered.map_err(refused)?;
+    Ok(told(StatusCode::OK, &json!({})))
+}
+
+async fn begin(shared: &Shared, wanted: Wanted) -> Done {
+    if wanted.prompt.trim().is_empty() {
+        return Err(Failure::impossible("the prompt is empty"));
+    }
+    let begun = shared.lives.begin(wanted).await;
+    let session = begun.map_err(|error| Failure::refused(error, ""))?;
+    Ok(told(StatusCode::CREATED, &json!({ "session": session })))
+}
+
+/// Returns the feed of a session.
+async fn feed(shared: &Shared, session: &str) -> Result<Arc<Feed>, Failure> {
+    let (lives, name) = (shared.lives.clone(), session.to_owned());
+    let feed = blocking(move || lives.feed(&name)).await?;
+    feed.ok_or_else(|| Failure::missing(session))
+}
+
+/// Runs what blocks.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, Failure> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    let ended = ended.unwrap_or_else(|_| Err("it broke off".to_owned()));
+    ended.map_err(Failure::impossible)
+}
+
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| Failure::impossible(error.to_string()))
+}
+
+fn last_seen(headers: &HeaderMap) -> Option<String> {
+    last(headers.get("last-event-id")?.to_str().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_description_has_every_place() {
+        let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
+        let places = description["paths"].as_object().unwrap();
+        let source = include_str!("routes.rs");
+        let routes = source
+            .lines()
+            .filter(|line| line.trim().starts_with(".route("));
+        assert_eq!(routes.count(), places.len());
+    }
+}

@@ -1,0 +1,61 @@
+//! The server: a loopback address, and who gets to the routes.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::guard::{Guard, Token};
+use crate::live::Lives;
+use crate::port::Sessions;
+use crate::rate::Rate;
+use crate::routes::routes;
+
+/// Serves clients at the listener's address, which must be a loopback address, until `stop` is cancelled.
+///
+/// # Errors
+///
+/// If the address is another, or cannot be served.
+pub async fn serve(
+    listener: TcpListener,
+    token: Token,
+    sessions: Arc<dyn Sessions>,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    if !address.ip().is_loopback() {
+        let text = "only a loopback address is served";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let guard = Arc::new(Guard::new(token, address.port()));
+    let rate = Arc::new(Mutex::new(Rate::new(Instant::now())));
+    let lives = Arc::new(Lives::new(sessions));
+    let checked = middleware::from_fn(move |request: Request, next: Next| {
+        let refusal = refusal(&guard, &rate, &request);
+        async move {
+            match refusal {
+                // Nothing is said to those who may not ask.
+                Some(status) => status.into_response(),
+                None => next.run(request).await,
+            }
+        }
+    });
+    let routes = routes(lives, stop.clone()).layer(checked);
+    axum::serve(listener, routes)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await
+}
+
+fn refusal(guard: &Guard, rate: &Mutex<Rate>, request: &Request) -> Option<StatusCode> {
+    let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
+    if !rate.take(Instant::now()) {
+        return Some(StatusCode::TOO_MANY_REQUESTS);
+    }
+    guard.refusal(request.headers())
+}
