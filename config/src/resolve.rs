@@ -142,6 +142,7 @@ impl Config {
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
             undo_megabytes: undo_megabytes(&first),
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
+            code_mode: first.value(|settings| settings.code_mode),
             tool_search: first.value(|settings| settings.tool_search),
             tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),

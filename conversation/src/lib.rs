@@ -6,6 +6,7 @@
 //! arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in the
 //! crates around it and never meet each other.
 
+mod caller;
 mod checkpoint;
 mod clock;
 mod command_line;
@@ -47,6 +48,7 @@ mod update;
 mod usage;
 mod words;
 
+pub use caller::Caller;
 pub use checkpoint::{
     FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
     states_at, undo,

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, TaskSink, Tasks, ToolUse,
+    Caller, CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, TaskSink, Tasks,
+    ToolUse,
 };
 
 /// A tool that the model may call. A failure is an answer to the model, so it is not a `Result`.
@@ -37,6 +38,12 @@ pub trait Tool: Send + Sync {
 
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
+
+    /// Whether scripts of the model may call it. A tool that is about the conversation itself (questions to the user, the
+    /// plan, the list of tasks, subagents) is for the model alone.
+    fn is_for_scripts(&self) -> bool {
+        true
+    }
 
     /// Returns the port for tasks that its calls have started in the background, if it starts any.
     fn tasks(&self) -> Option<Arc<dyn Tasks>> {
@@ -184,10 +191,12 @@ pub struct Context {
     pub former: Option<Value>,
     /// Environment variables for commands that the call starts, beside those that all commands see.
     pub variables: Vec<(String, String)>,
+    /// Makes calls for this one; `None` if none can be made.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 impl Context {
-    /// Creates a context without progress and task reports, in which no files are hidden.
+    /// Creates a context without progress and task reports, in which no files are hidden and no calls can be made.
     pub fn new(spool: PathBuf) -> Self {
         Self {
             spool,
@@ -197,6 +206,7 @@ impl Context {
             hidden: HiddenFiles::default(),
             former: None,
             variables: Vec::new(),
+            caller: None,
         }
     }
 }

@@ -57,7 +57,7 @@ pub use glob::Glob;
 pub use grep::Grep;
 pub use image::picture;
 pub use layered::{Layered, LayeredTool, ToolOrigin};
-pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools};
+pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools, script};
 pub use notebook_edit::NotebookEdit;
 pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;

@@ -278,6 +278,7 @@ impl Subagents {
                 deadline: None,
                 context_window: model.context_window,
                 reserved_output: model.max_output,
+                allows_repetition: false,
             },
             timeout_ms: from.limits.deadline.map(|deadline| deadline.since(now)),
             permissions,
