@@ -10,6 +10,7 @@ mod beside;
 mod binary;
 mod cases;
 mod checks;
+mod code_mode;
 mod commands;
 mod confined;
 mod conflicts;
