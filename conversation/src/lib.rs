@@ -68,8 +68,8 @@ pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
 pub use live_output::LiveOutput;
 pub use message::{
-    ContentBlock, HOOK_NOTE, Image, Input, Message, NOTE, Origin, Response, ResultBlock, Role,
-    StopReason, ToolResult, ToolUse, is_note, text_of,
+    Audio, ContentBlock, HOOK_NOTE, Image, Input, Message, NOTE, Origin, Response, ResultBlock,
+    Role, StopReason, ToolResult, ToolUse, is_note, text_of,
 };
 pub use model::Model;
 pub use model_usage::ModelUsage;

@@ -357,7 +357,7 @@ fn a_host_follows_and_is_asked() {
             .collect();
         assert_eq!(
             below,
-["user text", "assistant tool_use", "user tool_result"]
+            ["user text", "assistant tool_use", "user tool_result"]
         );
     }
 }

@@ -246,9 +246,11 @@ impl Answer {
 
 /// Returns the text of a result, in which pictures are named only.
 fn text_of(result: &ToolResult) -> Given {
-    let texts = result.content.iter().map(|block| match block {
-        ResultBlock::Text { text } => text.clone(),
-        ResultBlock::Image(image) => format!("[{}]", image.media_type),
+    let texts = result.content.iter().filter_map(|block| match block {
+        ResultBlock::Text { text } => Some(text.clone()),
+        ResultBlock::Image(image) => Some(format!("[{}]", image.media_type)),
+        // The text before it says what it is.
+        ResultBlock::Audio(_) => None,
     });
     let text = texts.collect::<Vec<_>>().join("\n");
     if result.is_error { Err(text) } else { Ok(text) }
