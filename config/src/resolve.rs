@@ -159,9 +159,7 @@ impl Config {
             stop: first.value(|settings| settings.stop.clone()),
             may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
-            allow: rules(&overrides.allow, &layers, |settings| {
-                &settings.permissions.allow
-            }),
+            allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
             ask: rules(&[], &layers, |settings| &settings.permissions.ask),
             hooks: hooks(&layers),
             directories: directories(&overrides.directories, &layers, &environment),

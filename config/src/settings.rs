@@ -564,7 +564,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (35, 6, 12),
+            (36, 6, 12),
             "a setting is missing in the schema"
         );
     }

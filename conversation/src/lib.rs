@@ -43,6 +43,7 @@ mod task;
 #[cfg(test)]
 mod testing;
 mod tool;
+mod tool_spec;
 mod transcript;
 mod update;
 mod usage;
@@ -98,7 +99,8 @@ pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
-pub use tool::{Access, Context, DisplayKey, Progress, ProgressSink, Tool, ToolSpec, Truncation};
+pub use tool::{Access, Context, Progress, ProgressSink, Tool};
+pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};
 pub use usage::{Cost, Price, Usage};

@@ -57,6 +57,8 @@ fn a_script_calls_tools_and_only_what_it_says_is_sent() {
     // The session has all of it: an undo, an export and a tree know the calls.
     let tree = world.ah(["tree"]).run().expect(0).stdout;
     assert!(tree.contains("[script-"), "{tree}");
+    let usage = world.ah(["usage"]).run().expect(0).stdout;
+    assert!(!usage.contains("lua"), "{usage}");
     world.ah(["undo"]).run().expect(0);
     assert!(!world.file("made.txt").exists());
 }
@@ -114,7 +116,7 @@ fn rules_apply_to_each_call_inside() {
         let code = format!("local text, why = tools.{call} print(text) return why and 'refused'");
         let (text, is_error) = outcome(&world, &allowed, &code);
         match expected {
-            Some(expected) => assert_eq!(text, format!("{expected}").trim_end(), "{call}"),
+            Some(expected) => assert_eq!(text, expected.trim_end(), "{call}"),
             None => assert!(text.ends_with("nil\nrefused"), "{call}: {text}"),
         }
         assert!(!is_error && !text.contains("very-secret"), "{call}: {text}");
@@ -248,7 +250,7 @@ fn limits_hold_and_the_run_goes_on() {
         ),
         ("error('mine')", "mine"),
         ("this is not Lua", "syntax error"),
-        ("\u{1b}Lua\u{0}", "script"),
+        ("\u{1b}Lua\u{0}", "binary chunk"),
         ("return tools.read('a')", "read"),
     ] {
         let (text, _) = outcome(&world, &[], code);

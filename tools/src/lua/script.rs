@@ -6,7 +6,9 @@
 //! decided about, recorded and shown like all others.
 
 mod answering;
+mod limits;
 mod state;
+mod step;
 
 use ah_conversation::{
     Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
@@ -15,24 +17,9 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::leash::Limits;
 use crate::arguments;
 use crate::naming::describe;
 use answering::Answering;
-
-/// Maximum number of calls of one script.
-const MOST_CALLS: usize = 1_000;
-/// Maximum size of all results that one script is given, in bytes.
-const MOST_BYTES: usize = 64 << 20;
-/// Maximum size of what a script prints, in bytes.
-const MOST_PRINTED: usize = 4 << 20;
-/// Limits of a script, without the time that its calls take.
-const LIMITS: Limits = Limits {
-    time: std::time::Duration::from_secs(60),
-    instructions: 200_000_000,
-    memory: 128 << 20,
-    ..Limits::DEFAULT
-};
 
 /// The `script` tool.
 pub struct Script {

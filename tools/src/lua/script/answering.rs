@@ -10,12 +10,13 @@ use ah_conversation::{
     Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
 };
 use futures_util::{StreamExt as _, stream};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::timeout_at;
 
+use super::limits::{LIMITS, MOST_CALLS};
 use super::state::{Printed, run};
-use super::{LIMITS, MOST_CALLS};
+use super::step::{Given, Step};
 use crate::lua::leash::{Holder, Leash};
 use crate::lua::load::STACK;
 
@@ -25,19 +26,6 @@ const GRACE: Duration = Duration::from_secs(1);
 const MOST_LISTED: usize = 200;
 /// Maximum length of the last answer, in bytes: the whole is the result of the call.
 const MOST_SAID: usize = 2_000;
-
-/// A call by a script: the tool and its input.
-pub(super) type Wanted = (String, Value);
-/// Result of a call: the text, or why it failed.
-pub(super) type Given = Result<String, String>;
-
-/// A step of a script.
-pub(super) enum Step {
-    /// It waits for these calls.
-    Calls(Vec<Wanted>, oneshot::Sender<Vec<Given>>),
-    /// It has ended.
-    Ended(Output),
-}
 
 /// A running script. When it is dropped, the script ends.
 pub(super) struct Answering {

@@ -7,8 +7,8 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, Variadic};
 use tokio::sync::{mpsc, oneshot};
 
-use super::answering::{Given, Step, Wanted};
-use super::{MOST_BYTES, MOST_CALLS, MOST_PRINTED};
+use super::limits::{MOST_BYTES, MOST_CALLS, MOST_PRINTED};
+use super::step::{Given, Step, Wanted};
 use crate::lua::leash::Leash;
 use crate::lua::load::trace;
 use crate::lua::wait::block_on_others;
