@@ -70,6 +70,9 @@ pub use web_options::{BRAVE, Search, Web};
 pub use workspace::Workspace;
 pub use write::Write;
 
+/// Name of the provider under which scripts of the model answer.
+pub const SCRIPTS: &str = "lua";
+
 /// A set of built-in tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {

@@ -422,7 +422,7 @@ impl SubagentKinds {
 }
 
 /// Returns an id unique within the session.
-fn fresh_id(parent: &Parent) -> String {
+pub(super) fn fresh_id(parent: &Parent) -> String {
     let ulid = parent.ports.clock.message_id().as_str().to_lowercase();
     // The leading timestamp carries no information here.
     let start = ulid.len().saturating_sub(16);

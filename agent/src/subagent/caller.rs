@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::Parent;
+use super::begin::fresh_id;
 use crate::background::Background;
 use crate::{
     Controls, Frontend, Ports, RunOutcome, Session, SessionChange, SessionSettings, SessionUpdate,
@@ -89,7 +90,8 @@ impl Caller for SessionCaller {
         answering: Arc<dyn Provider>,
     ) -> Option<String> {
         let from = &self.parent.ports;
-        let id = format!("{ID}{}", call.id);
+        // Some servers give the calls of each answer the same ids.
+        let id = format!("{ID}{}", fresh_id(&self.parent));
         let task = Task {
             id: id.clone(),
             call: call.id.clone(),

@@ -32,9 +32,9 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     }
 }
 
-/// Whether a model was asked: the steps of a script take no tokens and cost nothing.
+/// Whether a model was asked, and not a script.
 fn is_of_model(call: &ApiCall) -> bool {
-    call.cost != Some(Cost::default()) || call.usage != Usage::default()
+    call.provider.as_deref() != Some(ah_tools::SCRIPTS)
 }
 
 /// A request and its cost.

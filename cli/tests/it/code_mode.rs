@@ -251,7 +251,7 @@ fn limits_hold_and_the_run_goes_on() {
         ("error('mine')", "mine"),
         ("this is not Lua", "syntax error"),
         ("\u{1b}Lua\u{0}", "binary chunk"),
-        ("return tools.read('a')", "read"),
+        ("return tools.read('a')", "validation error"),
     ] {
         let (text, _) = outcome(&world, &[], code);
         assert!(text.contains(expected), "{code}: {text}");

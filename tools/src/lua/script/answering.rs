@@ -256,7 +256,7 @@ fn said(output: &Output) -> String {
 /// A script as a model: it is free, and no conversation is too long for it.
 fn model() -> Model {
     Model {
-        provider: "lua".to_owned(),
+        provider: crate::SCRIPTS.to_owned(),
         name: "script".to_owned(),
         context_window: (MOST_CALLS as u64) << 40,
         max_output: 0,
