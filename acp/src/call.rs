@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
-    Content, ContentBlock, Diff, ImageContent, Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus,
-    TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind,
+    AudioContent, Content, ContentBlock, Diff, ImageContent, Plan, PlanEntry, PlanEntryPriority,
+    PlanEntryStatus, TextContent, ToolCall, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use ah_conversation::{
     Access, DisplayKey, Interaction, ResultBlock, Tool, ToolResult, ToolUse, is_same_tool,
@@ -173,6 +173,12 @@ impl Shown {
                 Some(said(&fenced(text)))
             }
             ResultBlock::Text { text } => Some(said(text)),
+            ResultBlock::Audio(audio) => {
+                let audio = AudioContent::new(audio.data.clone(), audio.media_type.clone());
+                Some(ToolCallContent::Content(Content::new(ContentBlock::Audio(
+                    audio,
+                ))))
+            }
             ResultBlock::Image(image) => {
                 let image = ImageContent::new(image.data.clone(), image.media_type.clone());
                 Some(ToolCallContent::Content(Content::new(ContentBlock::Image(

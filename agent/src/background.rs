@@ -42,6 +42,14 @@ impl Default for Background {
 }
 
 impl Background {
+    /// Returns those of a session below: what it starts is reported to this one.
+    pub(crate) fn shared(&self) -> Self {
+        Self {
+            sender: self.sender.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Handles the updates that arrived since the last call.
     pub(crate) fn catch_up(&mut self) {
         while let Ok((task, update)) = self.receiver.try_recv() {

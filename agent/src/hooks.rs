@@ -139,6 +139,18 @@ impl Hooks {
         }
     }
 
+    /// Returns those that are called about tool calls.
+    pub(crate) fn of_calls(&self) -> Self {
+        let hooks = self.hooks.iter();
+        Self {
+            hooks: hooks
+                .filter(|hook| hook.event().is_of_calls())
+                .cloned()
+                .collect(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the event's name in this session; `None` if hooks are not called.
     fn event(&self, event: HookEvent) -> Option<HookEvent> {
         match (event, &self.agent) {

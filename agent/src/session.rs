@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ah_conversation::{
     CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
     ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Response, Role, Skip, Step,
-    StoreError, Time, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    StoreError, Time, ToolResult, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
 };
 
 use crate::background::Background;
@@ -168,9 +168,18 @@ impl Session {
 
     /// Answers the calls that an earlier process left open.
     async fn close_calls(&mut self) -> Result<(), StoreError> {
-        let results = close_open_calls(&self.transcript);
+        let mut results = close_open_calls(&self.transcript);
         if results.is_empty() {
             return Ok(());
+        }
+        for (result, call) in results.iter_mut().zip(self.transcript.open_calls()) {
+            if let Some(CallState::Started {
+                agent_id: Some(id), ..
+            }) = self.transcript.call(&call.id)
+                && let Some(account) = self.account_of(call, id).await
+            {
+                *result = ToolResult::error(call, account);
+            }
         }
         let has_result = |id| matches!(self.transcript.call(id), Some(CallState::Finished(_)));
         let ids = results.iter().map(|result| &result.tool_use_id);

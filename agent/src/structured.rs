@@ -136,6 +136,10 @@ impl Tool for AnswerTool {
         Vec::new()
     }
 
+    fn is_for_scripts(&self) -> bool {
+        false
+    }
+
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         Output::text("Structured output provided successfully").with_details(call.input.to_value())
     }

@@ -4,6 +4,7 @@
 //! as the parent before its calls run ([`Subagents::register_parent`]).
 
 mod begin;
+mod caller;
 mod isolation;
 mod registry;
 mod relay;
@@ -223,6 +224,10 @@ impl Tool for Subagents {
             Ok(run) => run.start().await,
             Err(error) => Output::error(error),
         }
+    }
+
+    fn is_for_scripts(&self) -> bool {
+        false
     }
 
     fn tasks(&self) -> Option<Arc<dyn Tasks>> {

@@ -31,6 +31,8 @@ use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoin
 
 /// Maximum number of concurrent calls.
 const MAX_CONCURRENT: usize = 10;
+/// Maximum number of tools that an error names.
+const MOST_NAMED: usize = 100;
 
 /// Progress of the call at this index of the batch.
 struct ProgressReport {
@@ -124,12 +126,7 @@ impl Session {
             ..call
         });
         let Some(entry) = self.tools.find(&call.name) else {
-            let known: Vec<_> = self
-                .tools
-                .specs()
-                .iter()
-                .map(|spec| spec.name.as_str())
-                .collect();
+            let known: Vec<_> = self.tools.names().take(MOST_NAMED).collect();
             let text = format!(
                 "there is no tool `{}`; the tools are {}",
                 call.name,
@@ -192,6 +189,7 @@ impl Session {
             for at in starting {
                 let context = Context {
                     progress: progress_sink(at, clock.clone(), sender.clone()),
+                    caller: Some(self.caller(stop)),
                     ..self.context(&batch.calls[at])
                 };
                 self.emit_start(batch, at, &context.output);

@@ -100,7 +100,7 @@ pub(crate) fn announced(transcript: &Transcript) -> Vec<&str> {
     let texts = results.flat_map(|result| &result.content);
     let lists = texts.filter_map(|block| match block {
         ResultBlock::Text { text } => text.strip_prefix(AVAILABLE),
-        ResultBlock::Image(_) => None,
+        ResultBlock::Image(_) | ResultBlock::Audio(_) => None,
     });
     lists.flat_map(str::lines).collect()
 }

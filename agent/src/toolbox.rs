@@ -84,6 +84,14 @@ impl Toolbox {
         }
     }
 
+    /// Creates a toolbox whose tools can be called, and are not described to whoever calls them.
+    pub(crate) fn callable(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut toolbox = Self::new(tools);
+        toolbox.searchable = std::mem::take(&mut toolbox.sent);
+        toolbox.specs = Arc::new([]);
+        toolbox
+    }
+
     /// Sets the tool that starts subagents; the session registers with it before calls run.
     #[must_use]
     pub fn with_subagents(self, subagents: Arc<Subagents>) -> Self {

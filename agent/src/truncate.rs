@@ -138,7 +138,7 @@ mod tests {
     fn shown(content: &Content, bytes: usize, lines: Option<usize>) -> String {
         match truncate(content, Truncation { bytes, lines }, &"t1".into()).remove(0) {
             ResultBlock::Text { text } => text,
-            ResultBlock::Image(_) => unreachable!("text in, text out"),
+            ResultBlock::Image(_) | ResultBlock::Audio(_) => unreachable!("text in, text out"),
         }
     }
 

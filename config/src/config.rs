@@ -59,6 +59,8 @@ pub struct Config {
     pub auto_compact_window: Option<Sourced<u64>>,
     /// What undo keeps for a project, all its sessions together, in MiB.
     pub undo_megabytes: Sourced<u64>,
+    /// Whether the model may call several tools from one script.
+    pub code_mode: Option<Sourced<bool>>,
     /// When tools of MCP servers are searched.
     pub tool_search: Option<Sourced<ToolSearchMode>>,
     /// Concurrency of tool calls.

@@ -33,6 +33,7 @@ impl Config {
         entries.push(("undoMegabytes", json!(megabytes.value), &megabytes.origin));
         let count = self.max_conversation_messages.as_ref();
         entries.extend(entry("maxConversationMessages", count));
+        entries.extend(entry("codeMode", self.code_mode.as_ref()));
         entries.extend(entry("toolSearch", self.tool_search.as_ref()));
         let concurrency = &self.tool_concurrency;
         entries.push((

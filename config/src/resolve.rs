@@ -142,6 +142,7 @@ impl Config {
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
             undo_megabytes: undo_megabytes(&first),
             max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
+            code_mode: first.value(|settings| settings.code_mode),
             tool_search: first.value(|settings| settings.tool_search),
             tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
             max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
@@ -158,9 +159,7 @@ impl Config {
             stop: first.value(|settings| settings.stop.clone()),
             may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
-            allow: rules(&overrides.allow, &layers, |settings| {
-                &settings.permissions.allow
-            }),
+            allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
             ask: rules(&[], &layers, |settings| &settings.permissions.ask),
             hooks: hooks(&layers),
             directories: directories(&overrides.directories, &layers, &environment),

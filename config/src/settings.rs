@@ -42,6 +42,8 @@ pub struct Settings {
     pub undo_megabytes: Option<u64>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<usize>,
+    /// Whether the model may call several tools from one script.
+    pub code_mode: Option<bool>,
     /// When tools of MCP servers are searched.
     pub tool_search: Option<ToolSearchMode>,
     /// Concurrency of tool calls.
@@ -151,6 +153,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "maxConversationMessages" => {
                 settings.max_conversation_messages = Some(file.value(value)?);
             }
+            "codeMode" => settings.code_mode = Some(file.value(value)?),
             "toolSearch" => settings.tool_search = Some(file.value(value)?),
             "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
             "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
@@ -311,7 +314,7 @@ mod tests {
             "compactionModel": "sonnet", "outputStyle": "Concise",
             "autoCompactWindow": 100000, "undoMegabytes": 50,
             "maxConversationMessages": 40,
-            "toolSearch": "on",
+            "toolSearch": "on", "codeMode": true,
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
@@ -378,6 +381,7 @@ mod tests {
             auto_compact_window: Some(100_000),
             undo_megabytes: Some(50),
             max_conversation_messages: Some(40),
+            code_mode: Some(true),
             tool_search: Some(ToolSearchMode::On),
             tool_concurrency: Some(Concurrency::Serial),
             max_tool_result_chars: Some(2000),
@@ -560,7 +564,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (35, 6, 12),
+            (36, 6, 12),
             "a setting is missing in the schema"
         );
     }

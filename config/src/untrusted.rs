@@ -25,6 +25,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         auto_compact_window: _,
         undo_megabytes,
         max_conversation_messages: _,
+        code_mode: _,
         tool_search: _,
         tool_concurrency: _,
         max_tool_result_chars: _,
@@ -68,8 +69,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         let file = model.take_if(|name| is_file(name));
         taken.extend(file.map(|_| key));
     }
-    let names_file = |names: &mut Vec<String>| names.iter().any(|name| is_file(name));
-    let files = fallback_models.take_if(names_file);
+    let files = fallback_models.take_if(|names| names.iter().any(|name| is_file(name)));
     taken.extend(files.map(|_| "fallbackModel"));
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("undoMegabytes", undo_megabytes.take().is_some());

@@ -6,6 +6,8 @@ use crate::{ContentBlock, Message, ResultBlock};
 const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_MESSAGE: u64 = 4;
 const TOKENS_PER_IMAGE: u64 = 1_600;
+/// Bytes of base64 per token of sound: 32 tokens for a second of an MP3.
+const SOUND_PER_TOKEN: u64 = 650;
 
 /// Estimates the tokens of `text`.
 pub fn estimate_text(text: &str) -> u64 {
@@ -29,6 +31,7 @@ pub fn estimate_block(block: &ContentBlock) -> u64 {
             let pieces = result.content.iter().map(|piece| match piece {
                 ResultBlock::Text { text } => estimate_text(text),
                 ResultBlock::Image(_) => TOKENS_PER_IMAGE,
+                ResultBlock::Audio(audio) => (audio.data.len() as u64).div_ceil(SOUND_PER_TOKEN),
             });
             pieces.sum()
         }

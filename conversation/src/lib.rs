@@ -6,6 +6,7 @@
 //! arguments, so everything here can be tested as a table. Vendors' formats, SQL, processes and terminals live in the
 //! crates around it and never meet each other.
 
+mod caller;
 mod checkpoint;
 mod clock;
 mod command_line;
@@ -42,11 +43,13 @@ mod task;
 #[cfg(test)]
 mod testing;
 mod tool;
+mod tool_spec;
 mod transcript;
 mod update;
 mod usage;
 mod words;
 
+pub use caller::Caller;
 pub use checkpoint::{
     FileCause, FileChange, FileState, FileStep, FilesLeft, cut_off, left_at, place_of, redo,
     states_at, undo,
@@ -66,8 +69,8 @@ pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
 pub use live_output::LiveOutput;
 pub use message::{
-    ContentBlock, HOOK_NOTE, Image, Input, Message, NOTE, Origin, Response, ResultBlock, Role,
-    StopReason, ToolResult, ToolUse, is_note, text_of,
+    Audio, ContentBlock, HOOK_NOTE, Image, Input, Message, NOTE, Origin, Response, ResultBlock,
+    Role, StopReason, ToolResult, ToolUse, is_note, text_of,
 };
 pub use model::Model;
 pub use model_usage::ModelUsage;
@@ -96,7 +99,8 @@ pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
-pub use tool::{Access, Context, DisplayKey, Progress, ProgressSink, Tool, ToolSpec, Truncation};
+pub use tool::{Access, Context, Progress, ProgressSink, Tool};
+pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};
 pub use usage::{Cost, Price, Usage};

@@ -26,6 +26,9 @@ pub struct Limits {
     pub compact_at: Option<u64>,
     /// Tokens of the context window reserved for the answer.
     pub reserved_output: u64,
+    /// Whether the same calls may be asked for again and again: by a program, which waits for something, and not by a
+    /// model that is stuck.
+    pub allows_repetition: bool,
 }
 
 impl Limits {

@@ -246,6 +246,37 @@ pub struct Image {
     pub data: String,
 }
 
+/// Sound in base64.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audio {
+    /// MIME type: `audio/wav` or `audio/mpeg`.
+    pub media_type: String,
+    /// File content in base64.
+    pub data: String,
+}
+
+impl Audio {
+    /// Maximum size that is kept for models, in bytes of base64.
+    pub const LIMIT: usize = 10 * 1024 * 1024;
+
+    /// Returns the MIME type of a file that begins so, if models take it.
+    pub fn sniff(content: &[u8]) -> Option<&'static str> {
+        let is_wave = content.starts_with(b"RIFF") && content.get(8..12) == Some(b"WAVE");
+        // Without a tag, the file begins with the header of a frame of layer III.
+        let is_mp3 = matches!(content, [b'I', b'D', b'3', version, ..] if *version < 8)
+            || matches!(content, [0xff, second, ..] if second & 0xe6 == 0xe2);
+        is_wave
+            .then_some("audio/wav")
+            .or_else(|| is_mp3.then_some("audio/mpeg"))
+    }
+
+    /// Returns the blocks of a result for a sound of so many `bytes`: models that do not hear see the first one only.
+    pub fn shown(self, bytes: usize) -> [ResultBlock; 2] {
+        let text = format!("[{}, {bytes} bytes]", self.media_type);
+        [ResultBlock::Text { text }, ResultBlock::Audio(self)]
+    }
+}
+
 /// A tool call requested by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
@@ -354,6 +385,8 @@ pub enum ResultBlock {
     },
     /// An image.
     Image(Image),
+    /// Sound, for models that hear. A text before it says what it is.
+    Audio(Audio),
 }
 
 impl ResultBlock {
@@ -361,7 +394,7 @@ impl ResultBlock {
     pub fn text_of(blocks: &[Self]) -> String {
         let texts = blocks.iter().filter_map(|block| match block {
             Self::Text { text } => Some(text.as_str()),
-            Self::Image(_) => None,
+            Self::Image(_) | Self::Audio(_) => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }

@@ -102,6 +102,7 @@ fn before_call(
         return Step::Finish(limit);
     }
     if last.origin == Origin::Results
+        && !limits.allows_repetition
         && let Some(repetition) = repetition(run).filter(|repetition| repetition.count >= WARN_AT)
     {
         let is_hopeless = repetition.count >= BREAK_AT;

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, TaskSink, Tasks, ToolUse,
+    Caller, CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, TaskSink, Tasks,
+    ToolSpec, ToolUse,
 };
 
 /// A tool that the model may call. A failure is an answer to the model, so it is not a `Result`.
@@ -38,65 +39,16 @@ pub trait Tool: Send + Sync {
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
 
+    /// Whether scripts of the model may call it. A tool that is about the conversation itself (questions to the user, the
+    /// plan, the list of tasks, subagents) is for the model alone.
+    fn is_for_scripts(&self) -> bool {
+        true
+    }
+
     /// Returns the port for tasks that its calls have started in the background, if it starts any.
     fn tasks(&self) -> Option<Arc<dyn Tasks>> {
         None
     }
-}
-
-/// Description of a tool for the model and the display.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolSpec {
-    /// Name on the wire.
-    pub name: String,
-    /// Description for the model.
-    pub description: String,
-    /// JSON Schema of the input, an object.
-    pub input_schema: Arc<Value>,
-    /// Guidance for the system prompt, in its own section there.
-    pub guidance: Option<String>,
-    /// Truncation of its output for the model.
-    pub truncation: Truncation,
-    /// Argument that represents a call in short displays.
-    pub key: Option<DisplayKey>,
-}
-
-/// Argument that represents a call on a display.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DisplayKey {
-    /// A path, shown relative to the working directory.
-    Path(&'static str),
-    /// A shell command, shown behind `$ `.
-    Command(&'static str),
-    /// Other text, shown as it is.
-    Text(String),
-}
-
-impl DisplayKey {
-    /// Returns the argument's name.
-    pub fn argument(&self) -> &str {
-        match self {
-            Self::Path(name) | Self::Command(name) => name,
-            Self::Text(name) => name,
-        }
-    }
-}
-
-/// Truncation limits of a tool's output for the model: a head and a tail are kept, with a notice between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Truncation {
-    /// Maximum number of bytes.
-    pub bytes: usize,
-    /// Maximum number of lines.
-    pub lines: Option<usize>,
-}
-
-impl Truncation {
-    /// Limits for tools without their own.
-    pub const DEFAULT: Self = Self {
-        bytes: 30_000,
-        lines: None,
-    };
 }
 
 /// A resource that a call accesses.
@@ -184,10 +136,12 @@ pub struct Context {
     pub former: Option<Value>,
     /// Environment variables for commands that the call starts, beside those that all commands see.
     pub variables: Vec<(String, String)>,
+    /// Makes calls for this one; `None` if none can be made.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 impl Context {
-    /// Creates a context without progress and task reports, in which no files are hidden.
+    /// Creates a context without progress and task reports, in which no files are hidden and no calls can be made.
     pub fn new(spool: PathBuf) -> Self {
         Self {
             spool,
@@ -197,6 +151,7 @@ impl Context {
             hidden: HiddenFiles::default(),
             former: None,
             variables: Vec::new(),
+            caller: None,
         }
     }
 }

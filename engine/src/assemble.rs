@@ -291,6 +291,7 @@ fn settings(
             deadline: None,
             context_window: model.context_window,
             reserved_output: model.max_output,
+            allows_repetition: false,
         },
         timeout_ms: wanted.timeout.map(milliseconds),
         permissions: safety::permissions(inputs.sandbox, inputs.has_person, config),

@@ -27,6 +27,8 @@ pub struct Abilities {
     pub efforts: Option<Vec<Effort>>,
     /// Settings that it refuses.
     pub unsupported: Vec<Unsupported>,
+    /// Whether it takes sound.
+    pub hears: bool,
 }
 
 /// Ways to set the amount of thinking.

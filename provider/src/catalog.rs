@@ -69,6 +69,7 @@ struct FileEntry {
     thinking: Option<ThinkingForm>,
     efforts: Option<Vec<Effort>>,
     refuses: Option<Vec<Unsupported>>,
+    audio: Option<bool>,
     price: Option<Dollars>,
     long_price: Option<LongDollars>,
 }
@@ -264,6 +265,7 @@ impl ModelEntry {
         known.unsupported = facts
             .refuses
             .unwrap_or_else(|| std::mem::take(&mut known.unsupported));
+        known.hears = facts.audio.unwrap_or(known.hears);
         if let Some(price) = facts.price {
             self.price = Some(price.into());
             self.long_price = None;

@@ -77,6 +77,10 @@ impl Tool for Ask {
         vec![Access::Ask(Interaction::Choices(choices))]
     }
 
+    fn is_for_scripts(&self) -> bool {
+        false
+    }
+
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         match arguments::parse(call) {
             Ok(arguments) => report(&arguments, &call.input),

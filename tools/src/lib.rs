@@ -59,7 +59,7 @@ pub use glob::Glob;
 pub use grep::Grep;
 pub use image::picture;
 pub use layered::{Layered, LayeredTool, ToolOrigin};
-pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools};
+pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools, script};
 pub use notebook_edit::NotebookEdit;
 pub use plan::{EnterPlan, ExitPlan};
 pub use read::Read;
@@ -71,6 +71,9 @@ pub use web::{SearchTool, WebFetch};
 pub use web_options::{BRAVE, Search, Web};
 pub use workspace::Workspace;
 pub use write::Write;
+
+/// Name of the provider under which scripts of the model answer.
+pub const SCRIPTS: &str = "lua";
 
 /// A set of built-in tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -22,6 +22,7 @@ mod load;
 mod module;
 mod places;
 mod registry;
+mod script;
 mod spawn;
 #[cfg_attr(not(feature = "sqlite"), path = "absent/lua_sqlite.rs")]
 mod sqlite;
@@ -32,13 +33,19 @@ mod wait;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse};
+use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
 
 use call::Calls;
 use contract::Contract;
 use load::LoadedTool;
+use script::Script;
 pub use surroundings::LuaSurroundings;
+
+/// Returns the tool by which the model scripts others; `None` in a build without Lua.
+pub fn script(interface: Interface) -> Option<Arc<dyn Tool>> {
+    Some(Arc::new(Script::new(interface)))
+}
 
 /// Loads Lua files as tools.
 #[derive(Clone)]

@@ -67,6 +67,10 @@ impl Tool for ExitPlan {
         vec![Access::Ask(Interaction::Plan(plan))]
     }
 
+    fn is_for_scripts(&self) -> bool {
+        false
+    }
+
     async fn run(&self, call: &ToolUse, _: &Context) -> Output {
         // It is in the input as the host may have changed it.
         let plan = call.input.text("plan");
@@ -86,6 +90,10 @@ impl Tool for EnterPlan {
 
     fn access(&self, _: &Input) -> Vec<Access> {
         vec![Access::Ask(Interaction::ToPlan)]
+    }
+
+    fn is_for_scripts(&self) -> bool {
+        false
     }
 
     async fn run(&self, _: &ToolUse, _: &Context) -> Output {

@@ -12,9 +12,11 @@ use std::io::{self, Read as _, Seek as _};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Content, Context, Input, Interface, Output, ResultBlock, Tool, ToolSpec, ToolUse,
+    Access, Audio, Content, Context, Input, Interface, Output, ResultBlock, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -122,6 +124,9 @@ fn read(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
     let source = Stoppable { source: file, stop };
     if let Some(format) = image::sniff(&start) {
         return picture(target, &whole(source, typed)?, format);
+    }
+    if let Some(media_type) = Audio::sniff(&start) {
+        return sound(target, &whole(source, typed)?, media_type);
     }
     if pdf::is_pdf(&start) {
         return pages(target, &whole(source, typed)?, arguments.pages.as_deref());
@@ -233,6 +238,25 @@ fn picture(
         content: Content::Blocks(remark.into_iter().chain([shown]).collect()),
         is_error: false,
         details: Some(details),
+    })
+}
+
+fn sound(target: &Target<'_>, content: &[u8], media_type: &str) -> Result<Output, String> {
+    let audio = Audio {
+        media_type: media_type.to_owned(),
+        data: BASE64_STANDARD.encode(content),
+    };
+    if audio.data.len() > Audio::LIMIT {
+        return Err(format!(
+            "`{}` is a sound of {} bytes, which is too large for a model",
+            target.typed,
+            content.len()
+        ));
+    }
+    let blocks = audio.shown(content.len()).into();
+    Ok(Output {
+        content: Content::Blocks(blocks),
+        ..Output::text("")
     })
 }
 

@@ -67,6 +67,10 @@ impl Tool for Todo {
         Vec::new()
     }
 
+    fn is_for_scripts(&self) -> bool {
+        false
+    }
+
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let list: Arguments = match arguments::parse(call) {
             Ok(list) => list,

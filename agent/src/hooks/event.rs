@@ -55,6 +55,33 @@ impl HookEvent {
         Self::TeammateIdle,
     ];
 
+    /// Whether it is about tool calls.
+    pub(crate) fn is_of_calls(self) -> bool {
+        match self {
+            Self::PreToolUse
+            | Self::PermissionRequest
+            | Self::PostToolUse
+            | Self::PostToolUseFailure
+            | Self::PostToolBatch
+            | Self::Notification
+            | Self::TaskCreated
+            | Self::TaskCompleted => true,
+            Self::SessionStart
+            | Self::UserPromptSubmit
+            | Self::PreCompact
+            | Self::PostCompact
+            | Self::Stop
+            | Self::StopFailure
+            | Self::SubagentStart
+            | Self::SubagentStop
+            | Self::SessionEnd
+            | Self::Elicitation
+            | Self::ElicitationResult
+            | Self::Setup
+            | Self::TeammateIdle => false,
+        }
+    }
+
     /// Returns the event's name in settings and payloads.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -278,6 +278,7 @@ impl Subagents {
                 deadline: None,
                 context_window: model.context_window,
                 reserved_output: model.max_output,
+                allows_repetition: false,
             },
             timeout_ms: from.limits.deadline.map(|deadline| deadline.since(now)),
             permissions,
@@ -421,7 +422,7 @@ impl SubagentKinds {
 }
 
 /// Returns an id unique within the session.
-fn fresh_id(parent: &Parent) -> String {
+pub(super) fn fresh_id(parent: &Parent) -> String {
     let ulid = parent.ports.clock.message_id().as_str().to_lowercase();
     // The leading timestamp carries no information here.
     let start = ulid.len().saturating_sub(16);

@@ -18,7 +18,8 @@ use ah_terminal::print::table::{Align, table};
 
 /// Prints the requests of a session and their totals.
 pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error> {
-    let calls = tree(plan, config)?.api_calls()?;
+    let mut calls = tree(plan, config)?.api_calls()?;
+    calls.retain(is_of_model);
     let catalog = config.catalog()?;
     let stored: Vec<_> = calls.iter().collect();
     let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
@@ -29,6 +30,11 @@ pub fn run(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error>
     } else {
         print(&(lines(&calls) + &breaks(&calls) + &cache::lines(&stored, &catalog)))
     }
+}
+
+/// Whether a model was asked, and not a script.
+fn is_of_model(call: &ApiCall) -> bool {
+    call.provider.as_deref() != Some(ah_tools::SCRIPTS)
 }
 
 /// A request and its cost.

@@ -11,6 +11,7 @@ mod beside;
 mod binary;
 mod cases;
 mod checks;
+mod code_mode;
 mod commands;
 mod confined;
 mod conflicts;

@@ -107,6 +107,8 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     let mut all = ah_tools::builtin(profile, interface, deps);
     let of_skills = SkillTool::new(sources.skills.clone(), interface);
     all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+    let scripts = config.code_mode.as_ref().is_some_and(|mode| mode.value);
+    all.extend(scripts.then(|| ah_tools::script(interface)).flatten());
     all.extend(sources.subagents.map(|tool| tool as Arc<dyn Tool>));
     let mut tools = Layered::default();
     for tool in all {

@@ -178,9 +178,11 @@ fn output(content: &[ResultBlock]) -> Value {
     {
         return json!(ResultBlock::text_of(content));
     }
-    let parts = content.iter().map(|block| match block {
-        ResultBlock::Image(image) => picture(image),
-        ResultBlock::Text { text } => json!({"type": "text", "text": text}),
+    let parts = content.iter().filter_map(|block| match block {
+        ResultBlock::Image(image) => Some(picture(image)),
+        ResultBlock::Text { text } => Some(json!({"type": "text", "text": text})),
+        // The format has no sound.
+        ResultBlock::Audio(_) => None,
     });
     parts.collect()
 }

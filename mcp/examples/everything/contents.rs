@@ -101,6 +101,19 @@ pub fn called(name: &str) -> Option<Value> {
     Some(json!({"content": content}))
 }
 
+/// Returns the tool with an argument that is a header as well.
+pub fn header_tool() -> Value {
+    json!({
+        "name": "header_tool",
+        "description": "A tool with an argument that is a header as well.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+            "required": ["region"],
+        },
+    })
+}
+
 /// Returns the tool whose schema has to arrive whole.
 pub fn schema_tool() -> Value {
     json!({

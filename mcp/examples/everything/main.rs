@@ -4,54 +4,45 @@
 #![expect(deprecated, reason = "the suite asks for what older clients use, too")]
 
 mod contents;
+mod jobs;
 mod rounds;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_mcp::serve::{AgentServer, Ended, Listed, Opened, RunEvent, Runner, Running, Wanted};
+use ah_mcp::serve::{AgentServer, Listed, Opened, Runner, Running, Wanted};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientCapabilities, CompleteRequestParams,
-    CompleteResult, CreateMessageRequestParams, ElicitRequestParams, GetPromptRequestParams,
-    GetPromptResponse, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities,
+    CompleteRequestParams, CompleteResult, CreateMessageRequestParams, ElicitRequestParams,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
+use rmcp::task_manager::TaskManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use contents::{PROMPTS, called, complete, of_json, prompt, resource, schema_tool, tool_names};
+use contents::{
+    PROMPTS, called, complete, header_tool, of_json, prompt, resource, schema_tool, tool_names,
+};
 
 /// Pause between the notifications of a tool that sends some.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A runner whose runs only repeat their prompt.
+/// A runner whose runs repeat their prompt, or are jobs of the suite.
 struct Echo;
 
 impl Runner for Echo {
     fn begin(&self, wanted: Wanted) -> Running {
-        let (events, receiver) = mpsc::unbounded_channel();
-        let ended = Ended {
-            text: wanted.prompt,
-            ..Ended::default()
-        };
-        // The receiver is below.
-        let _ = events.send(RunEvent::Began("01".to_owned()));
-        let _ = events.send(RunEvent::Ended(ended));
-        Running {
-            events: receiver,
-            stop: CancellationToken::new(),
-        }
+        jobs::begin(wanted)
     }
 
     fn steer(&self, _: &str, _: &str) -> Result<(), String> {
@@ -75,7 +66,7 @@ impl Runner for Echo {
 
 /// The engine's server, and what the suite looks for beside it.
 #[derive(Clone)]
-struct Everything(AgentServer);
+struct Everything(AgentServer, TaskManager);
 
 type Context = RequestContext<RoleServer>;
 
@@ -200,10 +191,17 @@ impl ServerHandler for Everything {
         let mut listed = self.0.list_tools(page, context).await?;
         let input = json!({"type": "object"});
         let input: JsonObject = of_json(input)?;
-        let tools = tool_names().map(|name| Tool::new(name, "A tool of the suite.", input.clone()));
+        let names = tool_names().chain(jobs::TOOLS);
+        let tools = names.map(|name| Tool::new(name, "A tool of the suite.", input.clone()));
         listed.tools.extend(tools);
         listed.tools.push(of_json(schema_tool())?);
+        listed.tools.push(of_json(header_tool())?);
         Ok(listed)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let tool = (name == "header_tool").then(header_tool)?;
+        of_json(tool).ok()
     }
 
     async fn call_tool(
@@ -211,6 +209,13 @@ impl ServerHandler for Everything {
         request: CallToolRequestParams,
         context: Context,
     ) -> Result<CallToolResponse, ErrorData> {
+        let known = context.client_capabilities();
+        if let Some(run) = jobs::as_run(&request, known.as_ref())? {
+            return self.0.call_tool(run, context).await;
+        }
+        if let Some(response) = jobs::called(&request, &self.1)? {
+            return Ok(response);
+        }
         if !request.name.starts_with("test_") && request.name != "json_schema_2020_12_tool" {
             return self.0.call_tool(request, context).await;
         }
@@ -310,6 +315,41 @@ impl ServerHandler for Everything {
         }
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: Context,
+    ) -> Result<GetTaskResult, ErrorData> {
+        match self.1.get_task(&request.task_id) {
+            Ok(task) => Ok(GetTaskResult::new(task)),
+            Err(_) => self.0.get_task(request, context).await,
+        }
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        match self.1.get_task(&request.task_id) {
+            Ok(_) => self
+                .1
+                .update_task(&request.task_id, request.input_responses),
+            Err(_) => self.0.update_task(request, context).await,
+        }
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        match self.1.get_task(&request.task_id) {
+            Ok(_) => self.1.cancel_task(&request.task_id),
+            Err(_) => self.0.cancel_task(request, context).await,
+        }
+    }
+
     async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
         Ok(())
     }
@@ -335,7 +375,7 @@ impl ServerHandler for Everything {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    let server = Everything(AgentServer::new(Arc::new(Echo)));
+    let server = Everything(AgentServer::new(Arc::new(Echo)), TaskManager::new());
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::new(LocalSessionManager::default()),

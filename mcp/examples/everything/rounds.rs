@@ -25,7 +25,8 @@ pub const TOOLS: [&str; 8] = [
 const STATE: &str = "state-1";
 const LATER_STATE: &str = "state-2";
 
-fn elicits(message: &str, field: &str, kind: &str) -> Value {
+/// Returns the request of a form with one field.
+pub fn elicits(message: &str, field: &str, kind: &str) -> Value {
     json!({"method": "elicitation/create", "params": {
         "mode": "form", "message": message,
         "requestedSchema": {"type": "object", "properties": {field: {"type": kind}}, "required": [field]},
@@ -42,7 +43,12 @@ fn roots() -> Value {
     json!({"method": "roots/list", "params": {}})
 }
 
-fn required(requests: Value, state: Option<&str>) -> Result<InputRequiredResult, ErrorData> {
+/// Returns a round with these questions.
+///
+/// # Errors
+///
+/// If they are no questions.
+pub fn required(requests: Value, state: Option<&str>) -> Result<InputRequiredResult, ErrorData> {
     let requests: InputRequests = of_json(requests)?;
     Ok(InputRequiredResult::new(
         Some(requests),

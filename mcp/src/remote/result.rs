@@ -1,6 +1,6 @@
 //! Converts the results of servers into tool outputs. Pure.
 
-use ah_conversation::{Content, Image, Output, ResultBlock, Truncation};
+use ah_conversation::{Audio, Content, Image, Output, ResultBlock, Truncation};
 use ah_schema::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +17,7 @@ const LARGEST_IMAGE: usize = 5 * 1024 * 1024;
 
 /// Returns the output of a tool call.
 pub(crate) fn output(result: CallToolResult) -> Output {
-    let mut blocks: Vec<_> = result.content.into_iter().map(block).collect();
+    let mut blocks: Vec<_> = result.content.into_iter().flat_map(block).collect();
     if blocks.is_empty()
         && let Some(structured) = result.structured_content
     {
@@ -37,11 +37,11 @@ pub(crate) fn unknown(result: &Value) -> Output {
     };
     let each = |content: &Value| match ContentBlock::deserialize(content) {
         Ok(known) => block(known),
-        Err(_) => text(content.to_string()),
+        Err(_) => vec![text(content.to_string())],
     };
     Output {
         is_error: result["isError"] == true,
-        ..of_blocks(contents.iter().map(each).collect())
+        ..of_blocks(contents.iter().flat_map(each).collect())
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn broken_promise(promised: &Value, structured: &Value) -> Option<Str
 
 /// Returns the output for the contents of a resource.
 pub(crate) fn resource(contents: Vec<ResourceContents>) -> Output {
-    of_blocks(contents.into_iter().map(contents_block).collect())
+    of_blocks(contents.into_iter().flat_map(contents_block).collect())
 }
 
 /// Returns the contents of a resource as JSON, `{"contents": […]}`, for hosts. Long text is cut; the output has all.
@@ -74,12 +74,12 @@ pub(crate) fn resource_details(contents: &[ResourceContents]) -> Value {
     json!({"contents": contents.collect::<Vec<_>>()})
 }
 
-/// Text alone is passed on in full, for the store to keep and the model to page through; beside images it is cut.
+/// Text alone is passed on in full, for the store to keep and the model to page through; beside images and sound it is cut.
 fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
-    let has_images = blocks
+    let has_others = blocks
         .iter()
-        .any(|block| matches!(block, ResultBlock::Image(_)));
-    if has_images {
+        .any(|block| !matches!(block, ResultBlock::Text { .. }));
+    if has_others {
         let content = Content::Blocks(blocks.into_iter().map(shortened).collect());
         return Output {
             content,
@@ -90,7 +90,7 @@ fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
         .into_iter()
         .filter_map(|block| match block {
             ResultBlock::Text { text } => Some(text),
-            ResultBlock::Image(_) => None,
+            ResultBlock::Image(_) | ResultBlock::Audio(_) => None,
         })
         .collect();
     match texts.join("\n") {
@@ -99,12 +99,12 @@ fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
     }
 }
 
-fn block(block: ContentBlock) -> ResultBlock {
-    match block {
+fn block(block: ContentBlock) -> Vec<ResultBlock> {
+    vec![match block {
         ContentBlock::Text(content) => text(content.text),
         ContentBlock::Image(content) => image(&content.mime_type, content.data),
-        ContentBlock::Audio(content) => left_out(&content.mime_type, &content.data),
-        ContentBlock::Resource(content) => contents_block(content.resource),
+        ContentBlock::Audio(content) => return audio(&content.mime_type, content.data),
+        ContentBlock::Resource(content) => return contents_block(content.resource),
         ContentBlock::ResourceLink(link) => {
             let about = link.description.or(link.title).unwrap_or_default();
             text(format!(
@@ -115,18 +115,38 @@ fn block(block: ContentBlock) -> ResultBlock {
             ))
         }
         other => text(serde_json::to_string(&other).unwrap_or_default()),
-    }
+    }]
 }
 
-fn contents_block(contents: ResourceContents) -> ResultBlock {
-    match contents {
+fn contents_block(contents: ResourceContents) -> Vec<ResultBlock> {
+    vec![match contents {
         ResourceContents::TextResourceContents {
             uri, text: words, ..
         } => text(format!("[resource {}]\n{words}", clean_line(&uri, 2_000))),
         ResourceContents::BlobResourceContents {
             mime_type, blob, ..
-        } => image(mime_type.as_deref().unwrap_or("unknown type"), blob),
+        } => {
+            let media_type = mime_type.as_deref().unwrap_or("unknown type");
+            if media_type.starts_with("audio/") {
+                return audio(media_type, blob);
+            }
+            image(media_type, blob)
+        }
         other => text(serde_json::to_string(&other).unwrap_or_default()),
+    }]
+}
+
+/// Returns a sound if models take it, whatever the server calls it, else a note.
+fn audio(media_type: &str, data: String) -> Vec<ResultBlock> {
+    let bytes = Some(&data).filter(|data| data.len() <= Audio::LIMIT);
+    let bytes = bytes.and_then(|data| STANDARD.decode(data).ok());
+    let known = bytes.and_then(|bytes| Some((Audio::sniff(&bytes)?, bytes.len())));
+    match known {
+        Some((media_type, bytes)) => {
+            let media_type = media_type.to_owned();
+            Audio { media_type, data }.shown(bytes).into()
+        }
+        None => vec![left_out(media_type, &data)],
     }
 }
 
@@ -193,6 +213,7 @@ mod tests {
                 .map(|block| match block {
                     ResultBlock::Text { text } => text,
                     ResultBlock::Image(image) => format!("<{}>", image.media_type),
+                    ResultBlock::Audio(audio) => format!("<{}>", audio.media_type),
                 })
                 .collect(),
             Content::Spool(_) => unreachable!(),
@@ -230,6 +251,14 @@ mod tests {
             (
                 json!([{"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}]),
                 "[audio/wav, about 3 bytes: not shown]",
+            ),
+            (
+                json!([{"type": "audio", "mimeType": "audio/x-wav", "data": STANDARD.encode(b"RIFF....WAVEfmt ")}]),
+                "[audio/wav, 16 bytes] | <audio/wav>",
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "a:b", "blob": STANDARD.encode(b"ID3\x04"), "mimeType": "audio/mp3"}}]),
+                "[audio/mpeg, 4 bytes] | <audio/mpeg>",
             ),
             (
                 json!([{"type": "resource", "resource": {"uri": "a:b", "text": "words"}}]),

@@ -131,6 +131,7 @@ pub fn show(output: &Output) -> String {
             .map(|block| match block {
                 ResultBlock::Text { text } => text.clone(),
                 ResultBlock::Image(image) => format!("<{}>", image.media_type),
+                ResultBlock::Audio(audio) => format!("<{}>", audio.media_type),
             })
             .collect(),
         Content::Spool(_) => panic!("outputs of servers are not spooled"),

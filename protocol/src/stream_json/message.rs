@@ -38,16 +38,18 @@ pub(crate) fn content(block: &ContentBlock) -> Value {
 
 /// Returns the blocks of a result.
 pub(crate) fn result_content(blocks: &[ResultBlock]) -> Value {
-    let blocks = blocks.iter().map(|block| match block {
-        ResultBlock::Text { text } => json!({"type": "text", "text": text}),
-        ResultBlock::Image(image) => picture(image),
+    let blocks = blocks.iter().filter_map(|block| match block {
+        ResultBlock::Text { text } => Some(json!({"type": "text", "text": text})),
+        ResultBlock::Image(image) => Some(picture(image)),
+        // The format has no sound; the text before it says what it is.
+        ResultBlock::Audio(_) => None,
     });
     blocks.collect()
 }
 
 /// Returns a tool result as a block.
 pub(crate) fn tool_result(result: &ToolResult) -> Value {
-    let is_text = |block: &ResultBlock| matches!(block, ResultBlock::Text { .. });
+    let is_text = |block: &ResultBlock| !matches!(block, ResultBlock::Image(_));
     let is_plain = result.is_error || !(is_foreign(result) || result.tool_name == AGENT);
     let content = if is_plain && result.content.iter().all(is_text) {
         json!(result.text())

@@ -389,6 +389,7 @@ fn tool_result(result: &ToolResult) -> wire::Block<'_> {
     let content = result.content.iter().filter_map(|block| match block {
         ResultBlock::Text { text } => self::text(text),
         ResultBlock::Image(image) => Some(self::image(image)),
+        ResultBlock::Audio(_) => None,
     });
     wire::Block::ToolResult {
         tool_use_id: tool_use_id(result.tool_use_id.as_str()),

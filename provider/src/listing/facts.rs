@@ -103,6 +103,7 @@ fn facts(model: &Value) -> Value {
         ("max_output", number(&OUTPUT).map(Value::from)),
         ("thinking", form),
         ("efforts", efforts(&model["capabilities"]["effort"])),
+        ("audio", hears(model)),
         ("price", price(model, "")),
         ("long_price", long_price(model)),
     ];
@@ -110,6 +111,14 @@ fn facts(model: &Value) -> Value {
     facts
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect()
+}
+
+/// Whether it takes sound, as LiteLLM or OpenRouter says.
+fn hears(model: &Value) -> Option<Value> {
+    let kinds = model["architecture"]["input_modalities"].as_array();
+    let of_openrouter = || Some(kinds?.iter().any(|kind| kind == "audio"));
+    let of_litellm = model["supports_audio_input"].as_bool();
+    of_litellm.or_else(of_openrouter).map(Value::from)
 }
 
 fn efforts(ability: &Value) -> Option<Value> {
@@ -189,6 +198,9 @@ fn narrow(known: &mut Value, other: &Value) {
             known[limit] = value.into();
         }
     }
+    if other["audio"] == false {
+        known["audio"] = false.into();
+    }
     for price in ["price", "long_price"] {
         if known.get(price) != other.get(price)
             && let Some(known) = known.as_object_mut()
@@ -222,6 +234,16 @@ mod tests {
                 r#"{"capabilities": {"effort": {"supported": false},
                     "thinking": {"types": {"adaptive": {"supported": true}, "enabled": {"supported": true}}}}}"#,
                 "{}",
+            ),
+            (r#"{"supports_audio_input": true}"#, r#"{"audio":true}"#),
+            (r#"{"supports_audio_input": null}"#, "{}"),
+            (
+                r#"{"architecture": {"input_modalities": ["text", "audio"]}}"#,
+                r#"{"audio":true}"#,
+            ),
+            (
+                r#"{"architecture": {"input_modalities": ["text", "image"]}}"#,
+                r#"{"audio":false}"#,
             ),
             (r#"{"max_model_len": 12000}"#, r#"{"context_window":12000}"#),
             (r#"{"meta": {"n_ctx": 8192}}"#, r#"{"context_window":8192}"#),

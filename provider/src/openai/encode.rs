@@ -59,11 +59,11 @@ impl RequestEncoder for Encoder {
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let head = self.head(request);
         let system = self.system(request);
-        let (model, quirks) = (&self.model, &self.quirks);
+        let (model, quirks, hears) = (&self.model, &self.quirks, self.abilities.hears);
         let conversation = self
             .encoded
             .conversation(&request.messages, |message, mark, bytes| {
-                append(message, model, quirks, mark, bytes);
+                append(message, model, quirks, hears, mark, bytes);
             });
         let mut body = vec![head];
         body.extend(system);

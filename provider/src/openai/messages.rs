@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Image, Input, Message, Model, ResultBlock, Role, ToolResult, text_of,
+    Audio, ContentBlock, Image, Input, Message, Model, ResultBlock, Role, ToolResult, text_of,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -33,16 +33,18 @@ pub struct Mark {
     breakpoints: [Option<usize>; 2],
 }
 
-/// Appends the bytes of `message`.
+/// Appends the bytes of `message`; `hears` says whether the model takes sound.
 pub fn append(
     message: &Message,
     model: &Model,
     quirks: &Quirks,
+    hears: bool,
     mark: &mut Mark,
     bytes: &mut Rope,
 ) {
     let mut writer = Writer {
         quirks,
+        hears,
         mark,
         bytes,
     };
@@ -75,6 +77,8 @@ pub fn pieces(conversation: &Conversation<Mark>, breakpoint: Option<&'static str
 
 struct Writer<'a> {
     quirks: &'a Quirks,
+    /// Whether the model takes sound.
+    hears: bool,
     mark: &'a mut Mark,
     bytes: &'a mut Rope,
 }
@@ -91,8 +95,7 @@ impl Writer<'_> {
         }
         let parts: Vec<_> = message
             .tool_results()
-            .filter(|_| !self.quirks.images_in_results)
-            .flat_map(images_of)
+            .flat_map(|result| beside(result, !self.quirks.images_in_results, self.hears))
             .chain(message.content.iter().filter_map(part))
             .collect();
         if parts.is_empty() && !message.is_results() {
@@ -128,12 +131,15 @@ impl Writer<'_> {
     }
 
     fn result(&mut self, result: &ToolResult) {
-        let has_images = images_of(result).next().is_some();
+        let is_image = |block: &ResultBlock| matches!(block, ResultBlock::Image(_));
+        let has_images = result.content.iter().any(is_image);
         let prefix = if result.is_error { ERROR_PREFIX } else { "" };
         let content = if has_images && self.quirks.images_in_results {
-            let parts = result.content.iter().map(|block| match block {
-                ResultBlock::Text { text } => self::text(text),
-                ResultBlock::Image(image) => self::image(image),
+            let parts = result.content.iter().filter_map(|block| match block {
+                ResultBlock::Text { text } => Some(self::text(text)),
+                ResultBlock::Image(image) => Some(self::image(image)),
+                // It is sent beside the result.
+                ResultBlock::Audio(_) => None,
             });
             let prefix = result.is_error.then(|| text(ERROR_PREFIX));
             wire::SentContent::Parts(prefix.into_iter().chain(parts).collect())
@@ -234,26 +240,44 @@ pub fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.media_type, image.data)
 }
 
-/// Returns the heading of the images of a tool result, where they are sent in a user message.
+/// Returns the heading of the images and sounds of a tool result, where they are sent in a user message.
 pub fn heading(result: &ToolResult) -> String {
     format!("What `{}` shows:", result.tool_name)
 }
 
-/// The images in a tool result, with a heading, as parts of a user message.
-fn images_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
-    let mut images = result
+fn audio(audio: &Audio) -> wire::Part<'_> {
+    let format = match audio.media_type.as_str() {
+        "audio/wav" => "wav",
+        _ => "mp3",
+    };
+    wire::Part::InputAudio {
+        input_audio: wire::InputAudio {
+            data: &audio.data,
+            format,
+        },
+    }
+}
+
+/// The images and the sound in a tool result that are sent beside it, with a heading, as parts of a user message.
+fn beside(
+    result: &ToolResult,
+    has_images: bool,
+    has_audio: bool,
+) -> impl Iterator<Item = wire::Part<'_>> {
+    let mut parts = result
         .content
         .iter()
-        .filter_map(|block| match block {
-            ResultBlock::Image(image) => Some(self::image(image)),
-            ResultBlock::Text { .. } => None,
+        .filter_map(move |block| match block {
+            ResultBlock::Image(image) if has_images => Some(self::image(image)),
+            ResultBlock::Audio(audio) if has_audio => Some(self::audio(audio)),
+            ResultBlock::Image(_) | ResultBlock::Audio(_) | ResultBlock::Text { .. } => None,
         })
         .peekable();
-    let heading = images.peek().map(|_| wire::Part::Text {
+    let heading = parts.peek().map(|_| wire::Part::Text {
         text: heading(result).into(),
         cache_control: None,
     });
-    heading.into_iter().chain(images)
+    heading.into_iter().chain(parts)
 }
 
 /// Returns the arguments as JSON text. Malformed arguments are wrapped in an object, since servers accept nothing else.

@@ -146,6 +146,17 @@ pub enum Part<'a> {
     ImageUrl {
         image_url: ImageUrl,
     },
+    InputAudio {
+        input_audio: InputAudio<'a>,
+    },
+}
+
+/// Sound in base64.
+#[derive(Serialize)]
+pub struct InputAudio<'a> {
+    pub data: &'a str,
+    /// `wav` or `mp3`.
+    pub format: &'static str,
 }
 
 #[derive(Serialize)]

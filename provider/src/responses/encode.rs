@@ -219,9 +219,10 @@ fn output<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {
     let has_images = images_of(result).next().is_some();
     let prefix = if result.is_error { ERROR_PREFIX } else { "" };
     let output = if has_images && quirks.images_in_results {
-        let parts = result.content.iter().map(|block| match block {
-            ResultBlock::Text { text } => self::text(text),
-            ResultBlock::Image(image) => self::image(image),
+        let parts = result.content.iter().filter_map(|block| match block {
+            ResultBlock::Text { text } => Some(self::text(text)),
+            ResultBlock::Image(image) => Some(self::image(image)),
+            ResultBlock::Audio(_) => None,
         });
         let prefix = result.is_error.then(|| text(ERROR_PREFIX));
         wire::InputContent::Parts(prefix.into_iter().chain(parts).collect())
@@ -241,7 +242,7 @@ fn images_of(result: &ToolResult) -> impl Iterator<Item = wire::Part<'_>> {
         .iter()
         .filter_map(|block| match block {
             ResultBlock::Image(image) => Some(self::image(image)),
-            ResultBlock::Text { .. } => None,
+            ResultBlock::Text { .. } | ResultBlock::Audio(_) => None,
         })
         .peekable();
     let heading = images.peek().map(|_| wire::Part::InputText {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{ContentBlock, Input, Model, Request, ResultBlock, Role, Sampling, Thinking};
+use ah_conversation::{
+    Audio, ContentBlock, Input, Model, Request, ResultBlock, Role, Sampling, Thinking,
+};
 use ah_provider::abilities::Abilities;
 use ah_provider::http_model::RequestEncoder;
 use ah_provider::openai::{
@@ -436,4 +438,40 @@ proptest! {
             prop_assert!(serde_json::from_str::<Value>(&fresh).is_ok());
         }
     }
+}
+
+/// Sound is sent beside the result, to models that hear; others read what it is.
+#[test]
+fn sound_is_for_models_that_hear() {
+    let audio = |media_type: &str| Audio {
+        media_type: media_type.to_owned(),
+        data: "UklG".to_owned(),
+    };
+    let blocks = [audio("audio/wav").shown(3), audio("audio/mpeg").shown(3)].concat();
+    let request = request(vec![
+        user("listen"),
+        message(Role::Assistant, None, vec![call("t", Input::default())]),
+        message(Role::User, None, vec![result("t", blocks, false)]),
+    ]);
+    let sent = |hears: bool, quirks: Quirks| {
+        let mut encoder = encoder(Additions::default(), quirks);
+        encoder.abilities().hears = hears;
+        let body: Value = serde_json::from_str(&body(&mut encoder, &request)).expect("JSON");
+        let messages = body["messages"].as_array().expect("an array")[2..].iter();
+        messages
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    insta::assert_snapshot!(sent(false, Quirks::default()), @r#"{"role":"tool","tool_call_id":"t","content":"[audio/wav, 3 bytes]\n[audio/mpeg, 3 bytes]"}"#);
+    let quirks = Quirks {
+        images_in_results: true,
+        ..Quirks::default()
+    };
+    let heard = sent(true, Quirks::default());
+    assert_eq!(sent(true, quirks), heard);
+    insta::assert_snapshot!(heard, @r#"
+    {"role":"tool","tool_call_id":"t","content":"[audio/wav, 3 bytes]\n[audio/mpeg, 3 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"What `bash` shows:"},{"type":"input_audio","input_audio":{"data":"UklG","format":"wav"}},{"type":"input_audio","input_audio":{"data":"UklG","format":"mp3"}}]}
+    "#);
 }

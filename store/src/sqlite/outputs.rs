@@ -6,7 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId};
+use ah_conversation::{
+    Audio, Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId,
+};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use serde_json::{Value, json};
@@ -261,6 +263,10 @@ fn wire(block: &ResultBlock) -> Value {
             "type": "image",
             "source": { "type": "base64", "media_type": media_type, "data": data },
         }),
+        ResultBlock::Audio(Audio { media_type, data }) => json!({
+            "type": "audio",
+            "source": { "type": "base64", "media_type": media_type, "data": data },
+        }),
     }
 }
 
@@ -278,6 +284,10 @@ fn opened(envelope: &str) -> Result<Vec<ResultBlock>, Failure> {
             .ok_or_else(|| Failure::Damaged(format!("an image output has no `{name}`")))
     };
     let block = |value: &Value| match value.get("source") {
+        Some(source) if value["type"] == "audio" => Ok(ResultBlock::Audio(Audio {
+            media_type: text(source, "media_type")?,
+            data: text(source, "data")?,
+        })),
         Some(source) => Ok(ResultBlock::Image(Image {
             media_type: text(source, "media_type")?,
             data: text(source, "data")?,
@@ -292,6 +302,25 @@ fn opened(envelope: &str) -> Result<Vec<ResultBlock>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pictures_and_sound_come_back() {
+        let data = || "AAAA".to_owned();
+        let blocks = vec![
+            ResultBlock::Text {
+                text: "[audio/wav, 3 bytes]".to_owned(),
+            },
+            ResultBlock::Audio(Audio {
+                media_type: "audio/wav".to_owned(),
+                data: data(),
+            }),
+            ResultBlock::Image(Image {
+                media_type: "image/png".to_owned(),
+                data: data(),
+            }),
+        ];
+        assert_eq!(opened(&envelope(&blocks)).unwrap(), blocks);
+    }
 
     #[test]
     fn a_page_has_the_requested_lines_and_the_total() {

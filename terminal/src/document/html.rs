@@ -142,6 +142,8 @@ fn said(content: &[ResultBlock]) -> String {
     let block = |block: &ResultBlock| match block {
         ResultBlock::Text { text } => format!("<pre>{}</pre>\n", escape(text)),
         ResultBlock::Image(image) => picture(&image.media_type, &image.data),
+        // The text before it says what it is.
+        ResultBlock::Audio(_) => String::new(),
     };
     content.iter().map(block).collect()
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Context, Embedded, HiddenFiles, Input, Output, Tool, ToolSpec, ToolUse,
+    Access, Context, Embedded, HiddenFiles, Input, Interface, Output, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -25,6 +25,11 @@ pub struct LuaSurroundings {
     pub embedded: Arc<Embedded>,
     /// Files that permission rules hide.
     pub hidden: HiddenFiles,
+}
+
+/// Returns no tool.
+pub fn script(_: Interface) -> Option<Arc<dyn Tool>> {
+    None
 }
 
 /// Loader that loads nothing.

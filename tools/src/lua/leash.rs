@@ -71,6 +71,8 @@ struct LeashState {
     limits: Limits,
     deadline: Instant,
     spent: AtomicU64,
+    /// Milliseconds that others took meanwhile.
+    waited: AtomicU64,
     stop: CancellationToken,
     children: Mutex<Vec<Weak<Child>>>,
 }
@@ -101,6 +103,7 @@ impl Leash {
             limits,
             deadline: Instant::now() + limits.time,
             spent: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
             stop: CancellationToken::new(),
             children: Mutex::default(),
         }))
@@ -150,7 +153,7 @@ impl Leash {
             Some(End::Stopped)
         } else if held.spent.load(Ordering::Relaxed) >= held.limits.instructions {
             Some(End::Spent(held.limits.instructions))
-        } else if held.deadline <= Instant::now() {
+        } else if self.deadline() <= Instant::now() {
             Some(End::TimedOut(held.limits.time))
         } else {
             None
@@ -171,9 +174,29 @@ impl Leash {
         tokio::select! {
             biased;
             () = held.stop.cancelled() => Err(End::Stopped),
-            () = tokio::time::sleep_until(held.deadline.into()) => Err(End::TimedOut(held.limits.time)),
+            () = tokio::time::sleep_until(self.deadline().into()) => Err(End::TimedOut(held.limits.time)),
             done = work => Ok(done),
         }
+    }
+
+    /// Waits for `work` of others, whose time does not count.
+    pub(super) async fn wait_for_others<T>(&self, work: impl Future<Output = T>) -> Result<T, End> {
+        let held = &*self.0;
+        let began = Instant::now();
+        let done = tokio::select! {
+            biased;
+            () = held.stop.cancelled() => Err(End::Stopped),
+            done = work => Ok(done),
+        };
+        let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        held.waited.fetch_add(waited, Ordering::Relaxed);
+        done
+    }
+
+    /// Returns when the time of the script ends.
+    pub(super) fn deadline(&self) -> Instant {
+        let waited = Duration::from_millis(self.0.waited.load(Ordering::Relaxed));
+        self.0.deadline + waited
     }
 
     /// Applies the limits to everything that runs in `lua` from now on.

@@ -27,7 +27,6 @@ pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Resu
     lua.set_app_data(around.clone());
     prepare_search(&lua, source)?;
     let native = lua.create_table()?;
-    native.set("ended", lua.create_function(|lua, ()| ended(lua))?)?;
     native.set(
         "log",
         lua.create_function(|_, line: mlua::LuaString| {
@@ -41,10 +40,20 @@ pub(super) fn open(around: &Arc<LuaSurroundings>, source: &Source) -> mlua::Resu
     )?;
     places::natives(&lua, &native)?;
     native.set("run", spawn::build(&lua)?.get::<Function>("run")?)?;
+    limit(&lua, &native)?;
     lua.load(include_str!("prelude.lua"))
         .set_name("=prelude")
         .call::<()>(native)?;
     Ok(lua)
+}
+
+/// Replaces what of the basic functions would escape the leash. `native` gets the function that tells whether the script
+/// has to end.
+pub(super) fn limit(lua: &Lua, native: &Table) -> mlua::Result<()> {
+    native.set("ended", lua.create_function(|lua, ()| ended(lua))?)?;
+    lua.load(include_str!("limits.lua"))
+        .set_name("=prelude")
+        .call::<()>(native)
 }
 
 fn ended(lua: &Lua) -> mlua::Result<bool> {

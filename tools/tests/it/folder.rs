@@ -82,6 +82,7 @@ pub fn text(output: &Output) -> String {
             let shown = blocks.iter().map(|block| match block {
                 ResultBlock::Text { text } => text.clone(),
                 ResultBlock::Image(image) => format!("[{}]", image.media_type),
+                ResultBlock::Audio(audio) => format!("<{}>", audio.media_type),
             });
             shown.collect::<Vec<_>>().join("\n")
         }

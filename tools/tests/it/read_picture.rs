@@ -177,3 +177,23 @@ fn crc32(bytes: &[u8]) -> u32 {
     let add = |crc, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), step);
     !bytes.iter().fold(u32::MAX, add)
 }
+
+/// Models that do not hear read the first block.
+#[test]
+fn sound_is_recognized_by_its_content() {
+    let folder = Folder::new();
+    for (content, expected) in [
+        (
+            &b"RIFF\x04\0\0\0WAVEfmt "[..],
+            "[audio/wav, 16 bytes]\n<audio/wav>",
+        ),
+        (b"ID3\x04\0\0", "[audio/mpeg, 6 bytes]\n<audio/mpeg>"),
+        (b"\xff\xfb\x90\x64", "[audio/mpeg, 4 bytes]\n<audio/mpeg>"),
+        (b"ID3 tags are text.\n", "1\tID3 tags are text."),
+        (b"RIFF\0\0\0\0AVI ", "error: `a.bin` is a binary file"),
+    ] {
+        folder.put("a.bin", content);
+        let shown = text(&read(&folder, "a.bin"));
+        assert!(shown.starts_with(expected), "{shown}");
+    }
+}
