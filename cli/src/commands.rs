@@ -84,7 +84,7 @@ pub fn perform(
         },
         Subcommands::Undo(wanted) => undo::run(config, plan, Direction::Undo, wanted),
         Subcommands::Redo(wanted) => undo::run(config, plan, Direction::Redo, wanted),
-        Subcommands::Restore { message, options } => undo::restore(config, plan, message, options),
+        Subcommands::Restore { message, wanted } => undo::restore(config, plan, message, wanted),
         Subcommands::Rmm { messages } => tree::remove(config, plan, &messages),
         Subcommands::Worktree { action, json, .. } => worktree::run(config, action.as_ref(), json),
         Subcommands::Usage(form) => usage::run(config, plan, form),
@@ -105,13 +105,10 @@ pub fn perform(
         Subcommands::Models(form) => models::run(config, form),
         Subcommands::Tools(form) => tools::run(config, has_person(config, options), form),
         Subcommands::Agents(form) => agents::run(config, form),
-        Subcommands::Prompt { bytes, form } => {
-            let has_person = has_person(config, options);
-            match bytes {
-                true => prompt::bytes(config, has_person, form),
-                false => prompt::run(config, has_person, form),
-            }
-        }
+        Subcommands::Prompt { bytes, form } => match bytes {
+            true => prompt::bytes(config, has_person(config, options), form),
+            false => prompt::run(config, has_person(config, options), form),
+        },
         Subcommands::Mcp { action } => mcp::run(config, options, &action),
         Subcommands::Auth { action } => auth::run(config, &action),
         Subcommands::Plugin { action } => plugin::run(config, &action),

@@ -23,6 +23,7 @@ use crate::git::{Git, GitError};
 use crate::run::WorkError;
 use crate::settings::SetupSettings;
 use crate::summary::cut;
+pub use layer::copy;
 use layer::{Layer, untracked};
 use proposal::{PLAN, Proposal, SETTING};
 

@@ -70,7 +70,7 @@ pub enum Subcommands {
         message: u32,
         #[command(flatten)]
         #[expect(missing_docs, reason = "its fields say it")]
-        options: Rewinding,
+        wanted: Rewinding,
     },
     /// Show the session's file changes, or the difference between two branches
     Diff {

@@ -5,6 +5,7 @@
 //! own, with a session and a recording beside the working folder. A result is written when it is whole, so an
 //! interrupted bench goes on with what is missing.
 
+mod outcome;
 mod report;
 mod task;
 

@@ -121,7 +121,11 @@ fn is_plain(path: &Path) -> bool {
 }
 
 /// Copies files, folders and links with their modes and times; nothing else is copied.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+///
+/// # Errors
+///
+/// If something cannot be read or written, or is there already.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(from)?;
     if metadata.is_symlink() {
         return symlink(fs::read_link(from)?, to);

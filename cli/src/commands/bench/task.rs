@@ -8,8 +8,8 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Instant;
 
 use ah_config::Error;
-use serde_json::Value;
 
+use super::outcome::complaint;
 use super::report::{TaskResult, Verdict};
 use crate::args::bench::BenchOptions;
 
@@ -163,7 +163,7 @@ impl Task {
         fs::create_dir_all(&self.results)?;
         let files = self.folder.join("files");
         match files.is_dir() {
-            true => copy_folder(&files, &self.workspace()),
+            true => ah_work::setup::copy(&files, &self.workspace()),
             false => fs::create_dir(self.workspace()),
         }
     }
@@ -236,56 +236,4 @@ fn is_interrupted(status: ExitStatus) -> bool {
 
 fn own_program() -> Command {
     Command::new(std::env::current_exe().unwrap_or_else(|_| "ah".into()))
-}
-
-/// Returns the error that a program tells, or its last line.
-fn complaint(ended: &Output) -> String {
-    let text = String::from_utf8_lossy(&ended.stderr);
-    let error = text.lines().find_map(|line| line.strip_prefix("error: "));
-    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
-    let told = error.or_else(|| lines.next());
-    told.map_or_else(|| ended.status.to_string(), str::to_owned)
-}
-
-/// Copies a folder with all that is in it; links stay links.
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            copy_folder(&path, &target)?;
-        } else if kind.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&path)?, &target)?;
-        } else {
-            fs::copy(&path, &target)?;
-        }
-    }
-    Ok(())
-}
-
-impl TaskResult {
-    /// Takes the figures of a run from the result that it has printed. Returns whether a limit ended it.
-    fn take(&mut self, ended: &Output) -> bool {
-        let result: Value = serde_json::from_slice(&ended.stdout).unwrap_or_default();
-        self.turns = result["num_turns"].as_u64().unwrap_or(0);
-        self.cost = result["total_cost_usd"].as_f64().unwrap_or(0.0);
-        let usage = &result["usage"];
-        let tokens = |name: &str| usage[name].as_u64().unwrap_or(0);
-        let kinds = [
-            "input_tokens",
-            "cache_creation_input_tokens",
-            "cache_read_input_tokens",
-        ];
-        self.input_tokens = kinds.map(tokens).iter().sum();
-        self.output_tokens = tokens("output_tokens");
-        let is_fault = result["is_error"].as_bool().unwrap_or(true);
-        let text = result["result"]
-            .as_str()
-            .or_else(|| result["errors"][0].as_str());
-        self.error = is_fault.then(|| text.map_or_else(|| complaint(ended), str::to_owned));
-        let kind = result["subtype"].as_str().unwrap_or_default();
-        kind.starts_with("error_max")
-    }
 }
