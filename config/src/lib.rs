@@ -53,6 +53,7 @@ pub use config::Config;
 pub use entry::SettingEntry;
 pub use error::{Error, ErrorKind};
 pub use keeping::Keeping;
+pub use login::SERVED;
 pub use mcp::parse_servers;
 pub use origin::{Origin, Sourced};
 pub use overrides::Overrides;

@@ -16,6 +16,10 @@ use crate::{answers_file, rulebook};
 
 /// The file, below the user's folder.
 const FILE: &str = "credentials.json";
+/// File with what sign-ins to servers have kept, beside it.
+pub(crate) const SERVER_CREDENTIALS: &str = "server-credentials.json";
+/// File with the address and the token of `ah serve`, beside it.
+pub const SERVED: &str = "serve.json";
 /// Variables of which one is enough for the Messages API: if one is set, none is added.
 const MESSAGES: [&str; 3] = [
     "ANTHROPIC_API_KEY",
@@ -51,10 +55,18 @@ pub(crate) fn apply(home: Option<&Path>, environment: &mut Environment) -> Optio
 }
 
 impl Config {
-    /// Returns the file of the user's login, if there is one; tools must not read it.
-    pub fn login_file(&self) -> Option<PathBuf> {
+    /// Returns the file of the user's login, if there is one.
+    fn login_file(&self) -> Option<PathBuf> {
         let path = self.home.as_ref()?.join(FILE);
         path.exists().then_some(path)
+    }
+
+    /// Returns the files of the user's folder that have secrets, as far as they exist; tools must not read them.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let names = [FILE, SERVER_CREDENTIALS, SERVED];
+        let home = self.home.iter();
+        let files = home.flat_map(|home| names.map(|name| home.join(name)));
+        files.filter(|path| path.exists()).collect()
     }
 
     /// Keeps variables for later runs, in a file that only the user can read; returns its path. A key for the Messages

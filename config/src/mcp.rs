@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind};
 use crate::found_file;
 use crate::layers::{Layer, is_absence};
+use crate::login::SERVER_CREDENTIALS;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::{McpSource, Overrides};
 use crate::server_answers::{OpenServer, ServerAnswers};
@@ -221,7 +222,7 @@ impl Config {
 
     /// Returns where the credentials of servers are that the user has signed in to; `None` without a home.
     pub fn server_credentials(&self) -> Option<CredentialPlace> {
-        let file = self.home.as_ref()?.join("server-credentials.json");
+        let file = self.home.as_ref()?.join(SERVER_CREDENTIALS);
         Some(CredentialPlace::of(file, &self.environment))
     }
 

@@ -53,9 +53,11 @@ pub async fn serve(
 }
 
 fn refusal(guard: &Guard, rate: &Mutex<Rate>, request: &Request) -> Option<StatusCode> {
-    let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
-    if !rate.take(Instant::now()) {
-        return Some(StatusCode::TOO_MANY_REQUESTS);
-    }
-    guard.refusal(request.headers())
+    // Whoever is not answered takes nothing from those who are.
+    let refused = guard.refusal(request.headers());
+    refused.or_else(|| {
+        let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_left = rate.take(Instant::now());
+        (!is_left).then_some(StatusCode::TOO_MANY_REQUESTS)
+    })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ah::http_server::{Token, new_token, serve_http};
 use ah::mcp_server::ClientRequest;
 use ah_config::overlay::Overlay;
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, SERVED};
 use ah_terminal::document;
 use ah_terminal::signals::{Signals, leave};
 use serde_json::json;
@@ -18,9 +18,6 @@ use tokio::net::TcpListener;
 use super::output::print;
 use super::runtime::runtime;
 use crate::args::options::Options;
-
-/// File with address and token, in the user's folder.
-const FILE: &str = "serve.json";
 
 /// Serves until it is interrupted; returns the exit code.
 ///
@@ -74,7 +71,7 @@ impl Known {
         let home = config.home.as_ref().ok_or_else(|| {
             Error::failure("there is no place for the token").hint("set HOME or AH_HOME")
         })?;
-        let path = home.join(FILE);
+        let path = home.join(SERVED);
         let failed = |error: std::io::Error| {
             Error::failure(format!("cannot write `{}`: {error}", path.display()))
         };

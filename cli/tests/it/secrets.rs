@@ -260,6 +260,38 @@ fn the_file_that_holds_the_key_is_not_read_by_tools() {
 }
 
 #[test]
+fn files_with_secrets_in_the_users_folder_are_not_read_by_tools() {
+    for options in [
+        &["--no-sandbox", "--dangerously-skip-permissions"][..],
+        &["--sandbox"],
+        &["--sandbox=landlock"],
+    ] {
+        if options[0] != "--no-sandbox" && crate::sandbox::is_missing() {
+            continue;
+        }
+        let world = World::new();
+        let folder = world.home().join(".ah");
+        let names = ["credentials.json", "server-credentials.json", "serve.json"];
+        let mut calls = Vec::new();
+        fs::create_dir_all(&folder).unwrap();
+        for name in names {
+            let path = folder.join(name);
+            fs::write(&path, json!({"variables": {"TOKEN": CANARY}}).to_string()).unwrap();
+            let line = format!("cat {}", path.display());
+            calls.push(uses("Read", json!({"file_path": path})));
+            calls.push(uses("bash", json!({"command": line})));
+        }
+        let search = json!({"pattern": "sk-", "path": folder, "output_mode": "content"});
+        calls.push(uses("Grep", search));
+        let model = world.scenario("s", calls.into_iter().chain([says("Done.")]));
+        let arguments = [options, &["-n", "-m", &model, "--", "go"]].concat();
+        world.as_typed(arguments).run().expect(0);
+        let found = crate::sandbox::stored_results(&world).join("\n");
+        assert!(!found.contains(CANARY), "{options:?}: {found}");
+    }
+}
+
+#[test]
 fn what_a_run_writes_about_itself_is_for_its_owner_only() {
     let world = World::new();
     let model = world.scenario(

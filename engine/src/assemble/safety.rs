@@ -33,7 +33,7 @@ pub fn permissions(
     let hidden = key_file
         .into_iter()
         .chain(target)
-        .chain(config.login_file());
+        .chain(config.secret_files());
     permissions.deny.extend(hidden.map(|path| Rule {
         tool: "Read".to_owned(),
         content: Some(format!("/{}", path.display())),
