@@ -198,21 +198,18 @@ mod tests {
         (folder, file, files)
     }
 
+    fn keep(files: &BigFiles, file: &Path, is_in_place: bool) -> PathBuf {
+        let mut left = MAX_BIG;
+        files.keep(file, is_in_place, &mut left).unwrap()
+    }
+
     #[test]
     fn what_is_removed_is_linked_and_what_is_written_in_place_is_copied() {
         for is_in_place in [false, true] {
             let (_folder, file, files) = world();
-            let kept = files
-                .keep(&file, is_in_place, &mut MAX_BIG.clone())
-                .unwrap();
+            let kept = keep(&files, &file, is_in_place);
             assert_eq!(fs::metadata(&file).unwrap().nlink() == 1, is_in_place);
-            assert_eq!(
-                files
-                    .keep(&file, is_in_place, &mut MAX_BIG.clone())
-                    .unwrap(),
-                kept,
-                "once"
-            );
+            assert_eq!(keep(&files, &file, is_in_place), kept, "once");
             match is_in_place {
                 true => fs::write(&file, "after").unwrap(),
                 false => fs::remove_file(&file).unwrap(),
@@ -225,7 +222,7 @@ mod tests {
     #[test]
     fn a_link_is_parted_before_its_file_is_written() {
         let (_folder, file, files) = world();
-        let kept = files.keep(&file, false, &mut MAX_BIG.clone()).unwrap();
+        let kept = keep(&files, &file, false);
         files.part(&file).unwrap();
         files.part(&file).unwrap();
         fs::write(&file, "after").unwrap();
@@ -238,14 +235,12 @@ mod tests {
     #[test]
     fn what_somebody_has_written_since_is_not_kept() {
         let (_folder, file, files) = world();
-        let kept = files.keep(&file, false, &mut MAX_BIG.clone()).unwrap();
+        let kept = keep(&files, &file, false);
         fs::write(&file, "others").unwrap();
         let later = SystemTime::now() + Duration::from_secs(5);
         File::open(&file).unwrap().set_modified(later).unwrap();
         assert!(!is_intact(&kept));
-        assert!(is_intact(
-            &files.keep(&file, true, &mut MAX_BIG.clone()).unwrap()
-        ));
+        assert!(is_intact(&keep(&files, &file, true)));
     }
 
     #[test]
@@ -257,7 +252,7 @@ mod tests {
             sparse.write_all(b"data").unwrap();
         }
         sparse.set_len(6 << 30).unwrap();
-        let kept = files.keep(&file, true, &mut MAX_BIG.clone()).unwrap();
+        let kept = keep(&files, &file, true);
         let found = fs::metadata(&kept).unwrap();
         assert_eq!(found.len(), 6 << 30);
         assert!(bytes(&found) < 1 << 20, "{}", bytes(&found));

@@ -39,7 +39,7 @@ pub(super) fn insert(
 ) -> Result<(), Failure> {
     let step = step_of(connection, change)?;
     let big_files = BigFiles::new(outputs.to_owned());
-    let mut has_big = false;
+    let (mut has_big, mut left) = (false, MAX_BIG);
     for (path, state) in &change.before {
         let kept;
         let (kind, mode, folders, content) = match state {
@@ -50,14 +50,16 @@ pub(super) fn insert(
             FileState::File { content, mode } => (FILE, Some(*mode), None, Some(&content[..])),
             FileState::Folder { mode } => (FOLDER, Some(*mode), None, None),
             FileState::Link { target } => (LINK, None, None, Some(target.as_os_str().as_bytes())),
-            FileState::Big { file, mode } => match taken_over(file, &change.cause, &big_files) {
-                Ok(name) => {
-                    has_big = true;
-                    kept = name;
-                    (BIG, Some(*mode), None, Some(kept.as_bytes()))
+            FileState::Big { file, mode } => {
+                match taken_over(file, &change.cause, &big_files, &mut left) {
+                    Ok(name) => {
+                        has_big = true;
+                        kept = name;
+                        (BIG, Some(*mode), None, Some(kept.as_bytes()))
+                    }
+                    Err(_) => (UNKEPT, None, None, None),
                 }
-                Err(_) => (UNKEPT, None, None, None),
-            },
+            }
             FileState::Unkept => (UNKEPT, None, None, None),
         };
         let hash = content.map(|content| hex(&Sha256::digest(content)));
@@ -121,14 +123,20 @@ struct Kept {
     bytes: u64,
 }
 
-/// Takes the content of a big file over, unless it is among those already. Returns its name.
-fn taken_over(file: &Path, cause: &FileCause, big_files: &BigFiles) -> io::Result<String> {
+/// Takes the content of a big file over, unless it is among those already. Returns its name. `left` is the number of bytes
+/// that may be taken over yet.
+fn taken_over(
+    file: &Path,
+    cause: &FileCause,
+    big_files: &BigFiles,
+    left: &mut u64,
+) -> io::Result<String> {
     if big_files.holds(file) {
         return Ok(file_name(file));
     }
     // A rewind only replaces and removes. What a call will do is not known.
     let may_be_written = matches!(cause, FileCause::Run(_));
-    let kept = big_files.keep(file, may_be_written, &mut MAX_BIG.clone())?;
+    let kept = big_files.keep(file, may_be_written, left)?;
     Ok(file_name(&kept))
 }
 
