@@ -84,7 +84,7 @@ mod tests {
     fn a_feature_is_left_out() {
         assert_eq!(
             all_but("image"),
-            "log,lua,mcp,overlay,pdf,sandbox,sqlite,web"
+            "docx,log,lua,mcp,overlay,pdf,sandbox,sqlite,web"
         );
     }
 }
