@@ -2,16 +2,22 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ah_agent::{Frontend, Session};
 use ah_config::{Config, Error, ErrorKind};
+use ah_conversation::Interface;
 use ah_store::{Holder, OpenError, SessionStore};
+use tokio::time::sleep;
 
 use crate::assemble::{self, SessionInputs, SessionView};
 use crate::place::SessionLocation;
 use crate::plan::SessionPlan;
 use crate::session_folders::note_place;
 use crate::session_model::SessionModel;
+
+/// Time that a process may take to end after its last result.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// A session ready to run, its store, and warnings for the user.
 pub struct Opened {
@@ -53,11 +59,7 @@ pub async fn open(
     let config = &*config;
     let location = SessionLocation::find(plan, config)?;
     warnings.extend(location.notice());
-    let store = match location.open() {
-        Ok(store) => Arc::new(store),
-        Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
-        Err(OpenError::Store(error)) => return Err(error.into()),
-    };
+    let store = Arc::new(open_when_free(&location, config.interface).await?);
     location.prepare(&store, plan, fork_at).await?;
     note_place(&store, config);
     if let Some(name) = recorded_as {
@@ -78,6 +80,24 @@ pub async fn open(
         store,
         warnings,
     })
+}
+
+/// Opens the session. A host that has read a result may go on at once, while the process that wrote it is still ending:
+/// that is waited for.
+async fn open_when_free(
+    location: &SessionLocation,
+    interface: Interface,
+) -> Result<SessionStore, Error> {
+    let patience = interface.pick(Duration::ZERO, ENDING);
+    let began = Instant::now();
+    loop {
+        match location.open() {
+            Ok(store) => return Ok(store),
+            Err(OpenError::Busy(_)) if began.elapsed() < patience => sleep(ENDING / 500).await,
+            Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
+            Err(OpenError::Store(error)) => return Err(error.into()),
+        }
+    }
 }
 
 /// Returns the error for a session that another process has open.
