@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use ah_conversation::{PermissionMode, PermissionUpdate, Provider, Thinking};
+use ah_conversation::{PermissionAnswer, PermissionMode, PermissionUpdate, Provider, Thinking};
 
 /// Handle to change a running session.
 #[derive(Clone, Default)]
@@ -38,6 +38,15 @@ impl Controls {
             }
         }
         lock(&self.0.waiting).push(change);
+    }
+
+    /// Requests the changes of permissions that came with an answer to a session below.
+    pub(crate) fn learn(&self, answer: &PermissionAnswer) {
+        if let PermissionAnswer::Allow { updates, .. } = answer {
+            for update in updates {
+                self.request(SessionChange::Permissions(update.clone()));
+            }
+        }
     }
 
     /// Makes the session of `other` follow the mode of this one, as long as both exist.

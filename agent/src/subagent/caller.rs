@@ -16,8 +16,8 @@ use super::Parent;
 use super::begin::fresh_id;
 use crate::background::Background;
 use crate::{
-    Controls, Frontend, Ports, RunOutcome, Session, SessionChange, SessionSettings, SessionUpdate,
-    Stop, Toolbox, no_refusals,
+    Controls, Frontend, Ports, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, Toolbox,
+    no_refusals,
 };
 
 /// Beginning of the ids of these conversations; those of subagents begin otherwise.
@@ -237,12 +237,7 @@ struct Below {
 impl Host for Below {
     async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
         let answer = self.outer.permission(request).await;
-        if let PermissionAnswer::Allow { updates, .. } = &answer {
-            for update in updates {
-                self.controls
-                    .request(SessionChange::Permissions(update.clone()));
-            }
-        }
+        self.controls.learn(&answer);
         answer
     }
 

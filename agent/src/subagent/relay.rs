@@ -12,7 +12,7 @@ use ah_conversation::{
 };
 use async_trait::async_trait;
 
-use crate::{AGENT, Controls, Frontend, SessionChange, SessionUpdate};
+use crate::{AGENT, Controls, Frontend, SessionUpdate};
 
 /// Frontend that shows a subagent's session as part of the parent session.
 pub(super) struct Relay {
@@ -121,12 +121,7 @@ impl Host for Relay {
             ..request.clone()
         };
         let answer = self.outer.permission(&request).await;
-        if let PermissionAnswer::Allow { updates, .. } = &answer {
-            for update in updates {
-                self.controls
-                    .request(SessionChange::Permissions(update.clone()));
-            }
-        }
+        self.controls.learn(&answer);
         answer
     }
 
