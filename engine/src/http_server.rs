@@ -5,10 +5,11 @@ use std::io;
 use std::sync::Arc;
 
 use ah_config::Error;
-use ah_conversation::{Message, MessageId, neutralise};
+use ah_conversation::{Message, MessageId, Role, neutralise};
 use ah_mcp::serve::{self as agent, Runner as _};
 use ah_serve::{
-    Ended, Entry, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted,
+    BlockKind, Ended, Entry, Offer, Pick, Piece, Question, RunEvent, Running, Sessions, Transcript,
+    Wanted,
 };
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
@@ -44,9 +45,10 @@ pub fn new_token() -> Result<String, Error> {
 pub async fn serve_http(
     listener: TcpListener,
     token: Token,
-    request: ClientRequest<'_>,
+    mut request: ClientRequest<'_>,
 ) -> Result<(), Error> {
     let stop = request.stop.clone();
+    request.overrides.run.host.partial_messages = true;
     let runs = Arc::new(ClientRuns::new(request)?);
     let sessions = Arc::new(HttpSessions(runs.clone()));
     let served = ah_serve::serve(listener, token, sessions, stop).await;
@@ -88,7 +90,10 @@ impl Sessions for HttpSessions {
         let ends = stop.clone();
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
-                if sender.send(translated(event)).is_err() {
+                let Some(event) = translated(event) else {
+                    continue;
+                };
+                if sender.send(event).is_err() {
                     ends.cancel();
                     break;
                 }
@@ -119,10 +124,11 @@ fn listed(head: &SessionHead) -> Value {
     })
 }
 
-fn translated(event: agent::RunEvent) -> RunEvent {
-    match event {
+fn translated(event: agent::RunEvent) -> Option<RunEvent> {
+    Some(match event {
         agent::RunEvent::Began(session) => RunEvent::Began(session),
         agent::RunEvent::Step(_) => RunEvent::Step,
+        agent::RunEvent::Streamed(event) => return streamed(&event),
         agent::RunEvent::Asked(question, answer) => {
             let picks = question.choices.into_iter().map(|choice| Pick {
                 question: choice.question,
@@ -149,7 +155,30 @@ fn translated(event: agent::RunEvent) -> RunEvent {
             turns: ended.turns,
             cost_usd: ended.cost_usd,
         }),
-    }
+    })
+}
+
+/// Returns the piece of an answer in an event of the Messages API; `None` if it shows nothing.
+fn streamed(event: &Value) -> Option<RunEvent> {
+    let (kind, text) = match event["type"].as_str()? {
+        "message_start" => return Some(RunEvent::Answering),
+        "content_block_start" => match event["content_block"]["type"].as_str()? {
+            "text" => (BlockKind::Text, ""),
+            "thinking" | "redacted_thinking" => (BlockKind::Thinking, ""),
+            _ => (BlockKind::Call, event["content_block"]["name"].as_str()?),
+        },
+        "content_block_delta" => match event["delta"]["type"].as_str()? {
+            "text_delta" => (BlockKind::Text, event["delta"]["text"].as_str()?),
+            "thinking_delta" => (BlockKind::Thinking, event["delta"]["thinking"].as_str()?),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(RunEvent::Piece(Piece {
+        block: usize::try_from(event["index"].as_u64()?).ok()?,
+        kind,
+        text: text.to_owned(),
+    }))
 }
 
 /// A session in the store.
@@ -181,6 +210,7 @@ impl Stored {
             id: message.id.to_string(),
             parent: message.parent.as_ref().map(ToString::to_string),
             seq: message.seq,
+            is_answer: message.role == Role::Assistant,
             json: environment.redact(&json).into_owned(),
         })
     }

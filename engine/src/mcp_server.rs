@@ -337,6 +337,7 @@ async fn told(
                 id.map(|uuid| RunEvent::Began(session_id(uuid, config)))
             }
             Message::Assistant(said) => step(&said.message).map(RunEvent::Step),
+            Message::StreamEvent(piece) => Some(RunEvent::Streamed(piece.event.clone())),
             Message::Result(result) => {
                 ended = Some(end(result, is_stopped));
                 requests = None;

@@ -20,6 +20,8 @@ struct Branch {
 pub(crate) struct Unseen {
     /// Whether what it has seen last is not on the branch any more: all of the branch comes again.
     pub is_anew: bool,
+    /// Whether the model has said the last message of the branch, so that what it is saying is that one, or none yet.
+    pub is_answered: bool,
     /// The messages, oldest first.
     pub entries: Vec<Arc<Entry>>,
 }
@@ -46,6 +48,7 @@ impl Feed {
         let entries = branch.entries[from..].iter().take(most).cloned();
         Ok(Unseen {
             is_anew,
+            is_answered: branch.entries.last().is_some_and(|last| last.is_answer),
             entries: entries.collect(),
         })
     }
@@ -124,6 +127,7 @@ mod tests {
                 id: id.to_owned(),
                 parent,
                 seq: 0,
+                is_answer: false,
                 json: String::new(),
             })
         }

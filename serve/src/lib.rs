@@ -9,6 +9,7 @@
 //! [`Sessions`] is the port to one.
 
 mod answer;
+mod draft;
 mod events;
 mod feed;
 mod guard;
@@ -20,7 +21,8 @@ mod server;
 
 pub use guard::Token;
 pub use port::{
-    Ended, Entry, Fork, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted,
+    BlockKind, Ended, Entry, Fork, Offer, Pick, Piece, Question, RunEvent, Running, Sessions,
+    Transcript, Wanted,
 };
 pub use server::serve;
 

@@ -8,8 +8,9 @@ use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::draft::{Draft, Told};
 use crate::feed::Feed;
-use crate::port::{Ended, Question, RunEvent, Running, Sessions, Wanted};
+use crate::port::{Ended, Piece, Question, RunEvent, Running, Sessions, Wanted};
 
 /// What a session is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -30,6 +31,7 @@ pub(crate) struct Live {
     state: watch::Sender<State>,
     /// Changes when the transcript may have grown.
     steps: watch::Sender<u64>,
+    draft: Mutex<Draft>,
     answers: Mutex<HashMap<u64, Answer>>,
     stop: Mutex<Option<CancellationToken>>,
 }
@@ -60,6 +62,16 @@ impl Live {
 
     pub(crate) fn steps(&self) -> watch::Receiver<u64> {
         self.steps.subscribe()
+    }
+
+    /// Returns the pieces of the answer in progress that a watcher was not told, and whether those before are void.
+    pub(crate) fn news(&self, told: &mut Told) -> (bool, Vec<Piece>) {
+        lock(&self.draft).news(told)
+    }
+
+    /// Tells the watchers that there may be something new.
+    fn step(&self) {
+        self.steps.send_modify(|steps| *steps += 1);
     }
 
     /// Interrupts its run.
@@ -101,6 +113,7 @@ impl Live {
     fn end(&self, ended: Option<Ended>) {
         lock(&self.answers).clear();
         lock(&self.stop).take();
+        lock(&self.draft).begin();
         self.state.send_modify(|state| {
             *state = State {
                 running: false,
@@ -108,7 +121,7 @@ impl Live {
                 ended,
             };
         });
-        self.steps.send_modify(|steps| *steps += 1);
+        self.step();
     }
 }
 
@@ -185,9 +198,17 @@ impl Lives {
                         let _ = begun.send(Ok(session));
                     }
                 }
-                RunEvent::Step => {
+                RunEvent::Step => live.iter().for_each(|live| live.step()),
+                RunEvent::Answering => {
                     if let Some(live) = &live {
-                        live.steps.send_modify(|steps| *steps += 1);
+                        lock(&live.draft).begin();
+                        live.step();
+                    }
+                }
+                RunEvent::Piece(piece) => {
+                    if let Some(live) = &live {
+                        lock(&live.draft).add(piece);
+                        live.step();
                     }
                 }
                 RunEvent::Asked(question, answer) => {

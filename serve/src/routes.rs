@@ -159,13 +159,7 @@ async fn events(
     };
     let permit = permit.map_err(too_many)?;
     let live = shared.lives.of(&session);
-    let watcher = Watcher::new(
-        feed,
-        &live,
-        last_seen(&headers),
-        shared.stop.clone(),
-        permit,
-    );
+    let watcher = Watcher::new(feed, live, last_seen(&headers), shared.stop.clone(), permit);
     let stream = Sse::new(watcher.events()).keep_alive(KeepAlive::default());
     Ok(stream.into_response())
 }
