@@ -2,11 +2,13 @@
 
 pub mod acp;
 mod agents;
+pub mod attach;
 pub mod auth;
 pub mod bench;
 pub mod completions;
 pub mod config;
 pub mod demo;
+pub mod detach;
 pub mod doctor;
 pub mod embed;
 pub mod export;
@@ -99,6 +101,7 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
         Subcommands::Serve { port } => serve::run(config, options, port),
+        Subcommands::Attach { session } => attach::run(session.as_deref(), options, config),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),

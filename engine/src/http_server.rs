@@ -9,7 +9,6 @@ use ah_conversation::{Message, MessageId, Role, neutralise};
 use ah_mcp::serve::{self as agent, Runner as _};
 use ah_serve::{
     BlockKind, Ended, Entry, Offer, Pick, Piece, Question, RunEvent, Running, Sessions, Transcript,
-    Wanted,
 };
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::mcp_server::{ClientRequest, ClientRuns};
 use crate::session_folders::sessions;
 
-pub use ah_serve::Token;
+pub use ah_serve::{FirstRun, Fork, Life, Token, Wanted};
 
 /// Bytes of a token.
 const TOKEN: usize = 32;
@@ -36,8 +35,8 @@ pub fn new_token() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Serves clients at the listener's loopback address until the request's `stop` is cancelled; then its runs end, with all
-/// messages stored.
+/// Serves clients at the listener's loopback address until the request's `stop` is cancelled or its life is over; then its
+/// runs end, with all messages stored.
 ///
 /// # Errors
 ///
@@ -45,13 +44,15 @@ pub fn new_token() -> Result<String, Error> {
 pub async fn serve_http(
     listener: TcpListener,
     token: Token,
+    life: Life,
     mut request: ClientRequest<'_>,
 ) -> Result<(), Error> {
-    let stop = request.stop.clone();
+    // A child: a server that ends by itself stops nothing else.
+    let stop = request.stop.child_token();
     request.overrides.run.host.partial_messages = true;
     let runs = Arc::new(ClientRuns::new(request)?);
     let sessions = Arc::new(HttpSessions(runs.clone()));
-    let served = ah_serve::serve(listener, token, sessions, stop).await;
+    let served = ah_serve::serve(listener, token, sessions, life, stop).await;
     runs.end();
     served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
 }

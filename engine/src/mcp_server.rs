@@ -40,6 +40,8 @@ const SHOWN_STEP: usize = 200;
 pub struct ClientRequest<'a> {
     /// The choices of the command line.
     pub overrides: Overrides,
+    /// The interface of its runs.
+    pub interface: Interface,
     /// The configuration of the folder that the program was started in.
     pub config: &'a Config,
     /// The files in the executable.
@@ -75,6 +77,7 @@ pub async fn serve_client(
 /// What every run starts with.
 struct Starts {
     overrides: Overrides,
+    interface: Interface,
     config: Config,
     overlay: Overlay,
     warn: Warn,
@@ -166,13 +169,14 @@ impl ClientRuns {
         overrides.run.host.answers_questions = true;
         let config = Config::resolve(
             overrides.clone(),
-            Interface::AgentSdk,
+            request.interface,
             environment,
             &request.overlay,
         )?;
         Ok(Self {
             starts: Arc::new(Starts {
                 overrides,
+                interface: request.interface,
                 config: Config {
                     unpacked: request.config.unpacked.clone(),
                     ..config
@@ -227,7 +231,7 @@ impl Starts {
         let environment = Environment::new(variables, self.config.environment.cwd().to_owned());
         let mut overrides = self.overrides.clone();
         overrides.model = model.or(overrides.model);
-        let config = Config::resolve(overrides, Interface::AgentSdk, environment, &self.overlay)?;
+        let config = Config::resolve(overrides, self.interface, environment, &self.overlay)?;
         Ok(Config {
             unpacked: self.config.unpacked.clone(),
             ..config

@@ -24,7 +24,7 @@ pub use port::{
     BlockKind, Ended, Entry, Fork, Offer, Pick, Piece, Question, RunEvent, Running, Sessions,
     Transcript, Wanted,
 };
-pub use server::serve;
+pub use server::{FirstRun, Life, serve};
 
 /// The description of the interface, as OpenAPI.
 pub const DESCRIPTION: &str = include_str!("../../docs/openapi.json");

@@ -47,6 +47,17 @@ pub(crate) enum Refused {
     Failed(String),
 }
 
+impl Refused {
+    /// Returns why, in words.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Busy => "a run of this session is in progress".to_owned(),
+            Self::Idle => "there is nothing to do it with".to_owned(),
+            Self::Failed(reason) => reason,
+        }
+    }
+}
+
 /// All sessions.
 pub(crate) struct Lives {
     sessions: Arc<dyn Sessions>,
@@ -158,6 +169,21 @@ impl Lives {
         let feed = Arc::new(Feed::new(transcript));
         feeds.insert(session.to_owned(), Arc::downgrade(&feed));
         Ok(Some(feed))
+    }
+
+    /// Returns what a session is doing, if it was run or watched here.
+    pub(crate) fn state(&self, session: &str) -> Option<State> {
+        let live = lock(&self.all).get(session).cloned()?;
+        Some(live.state.borrow().clone())
+    }
+
+    /// Whether a run is in progress or somebody watches.
+    pub(crate) fn is_used(&self) -> bool {
+        let all = lock(&self.all);
+        all.values().any(|live| {
+            let is_watched = live.state.receiver_count() > 0;
+            is_watched || live.state.borrow().running
+        })
     }
 
     /// Begins a run; returns the id of its session once that is open.

@@ -107,7 +107,13 @@ async fn description() -> Answer {
 
 async fn list(State(shared): State<Shared>) -> Done {
     let sessions = shared.lives.sessions().clone();
-    let listed = blocking(move || sessions.list()).await?;
+    let mut listed = blocking(move || sessions.list()).await?;
+    for session in &mut listed {
+        let state = session["id"].as_str().and_then(|id| shared.lives.state(id));
+        let state = state.unwrap_or_default();
+        session["running"] = state.running.into();
+        session["questions"] = state.questions.len().into();
+    }
     Ok(told(StatusCode::OK, &json!({ "sessions": listed })))
 }
 

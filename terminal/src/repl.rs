@@ -35,6 +35,7 @@ mod plain;
 mod proposals;
 mod question;
 mod recall;
+pub mod remote;
 mod report;
 mod rewind;
 mod session_factory;

@@ -35,6 +35,15 @@ use crate::input;
 ///
 /// If the run cannot start or continue.
 pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
+    if options.output.detached_process {
+        return super::detach::run(prompt, options, config);
+    }
+    if options.output.detach {
+        return match source(prompt, options, config)? {
+            Source::Prompt(text) => super::detach::start(&text, config),
+            Source::Lines(_) => Err(Error::usage("a host cannot drive a run in the background")),
+        };
+    }
     let config = &patient(config);
     let form = conversation(prompt, options, config);
     let source = match form {

@@ -15,7 +15,6 @@ use ah_conversation::{
     Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest, PermissionUpdate,
 };
 
-#[cfg(test)]
 pub use self::choice::sheet as choice_sheet;
 
 use self::form::refused;

@@ -124,6 +124,12 @@ impl Text {
         self.part(&mut state);
     }
 
+    /// Ends the answer that was shown piece by piece.
+    pub fn break_off(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.end_answer(&mut state);
+    }
+
     fn show_text(&self, state: &mut State, text: &str) {
         match self.view.interface {
             Interface::Native if self.is_drawn() => {
