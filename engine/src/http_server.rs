@@ -8,14 +8,15 @@ use ah_config::Error;
 use ah_conversation::{Message, MessageId, Role, neutralise};
 use ah_mcp::serve::{self as agent, Runner as _};
 use ah_serve::{
-    BlockKind, Ended, Entry, Offer, Pick, Piece, Question, RunEvent, Running, Sessions, Transcript,
+    BlockKind, Ended, Entry, Need, Offer, Pick, Piece, Question, RunEvent, Running, Sessions,
+    Transcript,
 };
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::mcp_server::{ClientRequest, ClientRuns};
+use crate::mcp_server::{Call, ClientRequest, ClientRuns};
 use crate::session_folders::sessions;
 
 pub use ah_serve::{FirstRun, Fork, Life, Token, Wanted};
@@ -50,19 +51,26 @@ pub async fn serve_http(
     // A child: a server that ends by itself stops nothing else.
     let stop = request.stop.child_token();
     request.overrides.run.host.partial_messages = true;
+    let call = request.call.take();
     let runs = Arc::new(ClientRuns::new(request)?);
-    let sessions = Arc::new(HttpSessions(runs.clone()));
+    let sessions = Arc::new(HttpSessions {
+        runs: runs.clone(),
+        call,
+    });
     let served = ah_serve::serve(listener, token, sessions, life, stop).await;
     runs.end();
     served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
 }
 
 /// The sessions of the folder.
-struct HttpSessions(Arc<ClientRuns>);
+struct HttpSessions {
+    runs: Arc<ClientRuns>,
+    call: Option<Call>,
+}
 
 impl Sessions for HttpSessions {
     fn list(&self) -> Result<Vec<Value>, String> {
-        let heads = sessions(self.0.config()).list();
+        let heads = sessions(self.runs.config()).list();
         let mut heads = heads.map_err(|error| error.to_string())?;
         heads.retain(|head| head.problem.is_none() && head.messages > 0);
         heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
@@ -70,11 +78,11 @@ impl Sessions for HttpSessions {
     }
 
     fn transcript(&self, session: &str) -> Result<Option<Box<dyn Transcript>>, String> {
-        let Some(paths) = self.0.paths(session)? else {
+        let Some(paths) = self.runs.paths(session)? else {
             return Ok(None);
         };
         let tree = Tree::open(&paths).map_err(|error| error.to_string())?;
-        let runs = self.0.clone();
+        let runs = self.runs.clone();
         Ok(Some(Box::new(Stored { tree, runs })))
     }
 
@@ -86,7 +94,7 @@ impl Sessions for HttpSessions {
             at: wanted.fork.and_then(|fork| fork.at),
             model: wanted.model,
         };
-        let agent::Running { mut events, stop } = self.0.begin(wanted);
+        let agent::Running { mut events, stop } = self.runs.begin(wanted);
         let (sender, receiver) = mpsc::unbounded_channel();
         let ends = stop.clone();
         tokio::spawn(async move {
@@ -107,7 +115,34 @@ impl Sessions for HttpSessions {
     }
 
     fn steer(&self, session: &str, message: &str) -> Result<(), String> {
-        self.0.steer(session, message)
+        self.runs.steer(session, message)
+    }
+
+    fn call_for(&self, session: &str, need: Need<'_>) {
+        let Some(call) = &self.call else {
+            return;
+        };
+        match need {
+            Need::Answer(question) => {
+                let pick = question.picks.first().map(|pick| pick.question.as_str());
+                // Which tool, and the first of its arguments.
+                let about: Vec<_> = question.about.lines().take(2).map(str::trim).collect();
+                let about = match &about[..] {
+                    [] => pick.unwrap_or_default().to_owned(),
+                    about => about.join(" "),
+                };
+                call(session, true, &neutralise(&about));
+            }
+            Need::End(ended) => call(session, false, how(ended)),
+        }
+    }
+}
+
+fn how(ended: &Ended) -> &'static str {
+    match (ended.is_stopped, ended.is_error) {
+        (true, _) => "interrupted",
+        (false, true) => "failed",
+        (false, false) => "finished",
     }
 }
 

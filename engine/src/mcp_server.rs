@@ -52,7 +52,14 @@ pub struct ClientRequest<'a> {
     pub warn: Warn,
     /// Writes a conversation, given its name, as Markdown.
     pub written: fn(&str, &[StoredMessage]) -> String,
+    /// Writes what a call would do, as plain text.
+    pub described: fn(&PermissionRequest) -> String,
+    /// Is told, by the id of its session, what a run needs somebody for while nobody watches it.
+    pub call: Option<Call>,
 }
+
+/// Callback that calls somebody: the session, whether the run waits for an answer (else it has ended), and what it is about.
+pub type Call = Arc<dyn Fn(&str, bool, &str) + Send + Sync>;
 
 /// Serves the client at the other end of `streams` until it is gone.
 ///
@@ -88,6 +95,7 @@ pub(crate) struct ClientRuns {
     starts: Arc<Starts>,
     stop: CancellationToken,
     written: fn(&str, &[StoredMessage]) -> String,
+    described: fn(&PermissionRequest) -> String,
 }
 
 impl Runner for ClientRuns {
@@ -98,6 +106,7 @@ impl Runner for ClientRuns {
             starts: self.starts.clone(),
             stop: stop.clone(),
             events: events.clone(),
+            described: self.described,
         };
         let spawned = thread::Builder::new()
             .name("run".to_owned())
@@ -186,6 +195,7 @@ impl ClientRuns {
             }),
             stop: request.stop.child_token(),
             written: request.written,
+            described: request.described,
         })
     }
 
@@ -251,6 +261,7 @@ struct ClientRun {
     starts: Arc<Starts>,
     stop: CancellationToken,
     events: mpsc::UnboundedSender<RunEvent>,
+    described: fn(&PermissionRequest) -> String,
 }
 
 impl ClientRun {
@@ -280,6 +291,7 @@ impl ClientRun {
         program.host = Some(Arc::new(ClientHost {
             events: self.events.clone(),
             begun: begun.clone(),
+            described: self.described,
         }));
         requests.prompt(vec![ContentBlock::text(prompt)]);
         let ends = CancellationToken::new();
@@ -422,6 +434,7 @@ struct ClientHost {
     events: mpsc::UnboundedSender<RunEvent>,
     /// Cancelled once the client knows the session, which is what it answers.
     begun: CancellationToken,
+    described: fn(&PermissionRequest) -> String,
 }
 
 #[async_trait]
@@ -469,16 +482,12 @@ impl Host for ClientHost {
                 }
             }
             other => {
-                let input = call.input.to_value().to_string();
-                let reason = request.inquiry.reason.as_deref();
-                let reason = reason.map_or_else(String::new, |it| format!("\nReason: {it}."));
                 let about = match other {
                     Some(_) => "The agent asks to plan first.".to_owned(),
                     None => format!(
-                        "The agent wants to use {}: {}{}",
+                        "The agent wants to use {}:\n{}",
                         neutralise(&call.name),
-                        cut(&input, SHOWN_INPUT),
-                        neutralise(&reason)
+                        cut(&(self.described)(request), SHOWN_INPUT)
                     ),
                 };
                 match self.allow(about).await {

@@ -21,7 +21,7 @@ mod server;
 
 pub use guard::Token;
 pub use port::{
-    BlockKind, Ended, Entry, Fork, Offer, Pick, Piece, Question, RunEvent, Running, Sessions,
+    BlockKind, Ended, Entry, Fork, Need, Offer, Pick, Piece, Question, RunEvent, Running, Sessions,
     Transcript, Wanted,
 };
 pub use server::{FirstRun, Life, serve};

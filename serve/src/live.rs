@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::draft::{Draft, Told};
 use crate::feed::Feed;
-use crate::port::{Ended, Piece, Question, RunEvent, Running, Sessions, Wanted};
+use crate::port::{Ended, Need, Piece, Question, RunEvent, Running, Sessions, Wanted};
 
 /// What a session is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -78,6 +78,11 @@ impl Live {
     /// Returns the pieces of the answer in progress that a watcher was not told, and whether those before are void.
     pub(crate) fn news(&self, told: &mut Told) -> (bool, Vec<Piece>) {
         lock(&self.draft).news(told)
+    }
+
+    /// Whether somebody watches.
+    fn is_watched(&self) -> bool {
+        self.state.receiver_count() > 0
     }
 
     /// Tells the watchers that there may be something new.
@@ -180,10 +185,8 @@ impl Lives {
     /// Whether a run is in progress or somebody watches.
     pub(crate) fn is_used(&self) -> bool {
         let all = lock(&self.all);
-        all.values().any(|live| {
-            let is_watched = live.state.receiver_count() > 0;
-            is_watched || live.state.borrow().running
-        })
+        all.values()
+            .any(|live| live.is_watched() || live.state.borrow().running)
     }
 
     /// Begins a run; returns the id of its session once that is open.
@@ -212,17 +215,18 @@ impl Lives {
         begun: oneshot::Sender<Result<String, String>>,
     ) {
         let (mut live, mut begun) = (taken, Some(begun));
-        let mut ended = None;
+        let (mut session, mut ended) = (None, None);
         while let Some(event) = running.events.recv().await {
             match event {
-                RunEvent::Began(session) => {
-                    let own = live.get_or_insert_with(|| self.of(&session));
+                RunEvent::Began(opened) => {
+                    let own = live.get_or_insert_with(|| self.of(&opened));
                     own.take();
                     *lock(&own.stop) = Some(running.stop.clone());
                     if let Some(begun) = begun.take() {
                         // Whoever asked may be gone.
-                        let _ = begun.send(Ok(session));
+                        let _ = begun.send(Ok(opened.clone()));
                     }
+                    session = Some(opened);
                 }
                 RunEvent::Step => live.iter().for_each(|live| live.step()),
                 RunEvent::Answering => {
@@ -238,10 +242,13 @@ impl Lives {
                     }
                 }
                 RunEvent::Asked(question, answer) => {
-                    if let Some(live) = &live {
+                    if let (Some(live), Some(session)) = (&live, &session) {
                         let id = self.questions.fetch_add(1, Ordering::Relaxed);
                         lock(&live.answers).insert(id, answer);
                         let question = Question { id, ..question };
+                        if !live.is_watched() {
+                            self.sessions.call_for(session, Need::Answer(&question));
+                        }
                         live.state
                             .send_modify(|state| state.questions.push(question));
                     }
@@ -254,6 +261,11 @@ impl Lives {
         }
         if let (Some(begun), Some(end)) = (begun, &ended) {
             let _ = begun.send(Err(end.text.clone()));
+        }
+        if let (Some(live), Some(session), Some(ended)) = (&live, &session, &ended)
+            && !live.is_watched()
+        {
+            self.sessions.call_for(session, Need::End(ended));
         }
         if let Some(live) = live {
             live.end(ended);

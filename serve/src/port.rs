@@ -32,6 +32,18 @@ pub trait Sessions: Send + Sync + 'static {
     ///
     /// If it cannot be stored.
     fn steer(&self, session: &str, message: &str) -> Result<(), String>;
+
+    /// Is told that a run needs somebody while nobody watches it.
+    fn call_for(&self, _session: &str, _need: Need<'_>) {}
+}
+
+/// What a run needs somebody for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Need<'a> {
+    /// To answer this question.
+    Answer(&'a Question),
+    /// To see that it has ended.
+    End(&'a Ended),
 }
 
 /// The messages of a session, as they are now.

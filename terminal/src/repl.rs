@@ -75,11 +75,13 @@ use effect::Task;
 pub use frontend::Link;
 use history::History;
 use input::Input;
+pub use notify::NotificationKind;
 use notify::Notifier;
 use picker::Subject;
 use plain::Plain;
 pub use plain::PlainStyle;
 use session_factory::SessionFactory;
+pub use side_tasks::notify;
 use terminal::Terminal;
 use worker::{SessionWorker, Worked};
 

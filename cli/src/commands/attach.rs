@@ -3,6 +3,7 @@
 
 mod client;
 
+use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
@@ -76,6 +77,25 @@ async fn running(config: &Config) -> Result<Vec<Found>, Error> {
     Ok(found)
 }
 
+/// Returns what the sessions that run in the background are doing, by id: `running`, or `waiting` for an answer.
+pub fn states(config: &Config) -> HashMap<String, &'static str> {
+    if config.known_servers().is_empty() {
+        return HashMap::new();
+    }
+    let found = runtime().and_then(|runtime| runtime.block_on(running(config)));
+    let found = found.unwrap_or_default().into_iter();
+    found
+        .map(|session| (session.id, doing(session.questions)))
+        .collect()
+}
+
+fn doing(questions: u64) -> &'static str {
+    match questions {
+        0 => "running",
+        _ => "waiting",
+    }
+}
+
 /// Returns the id of the only session that runs.
 fn only(running: &[Found]) -> Result<String, Error> {
     match running {
@@ -86,12 +106,12 @@ fn only(running: &[Found]) -> Result<String, Error> {
         }
         several => {
             let lines = several.iter().map(|session| {
-                let waits = match session.questions {
-                    0 => "",
-                    _ => ", waits for an answer",
-                };
                 let title = preview(&neutralise(&session.title), 50);
-                format!("\n  ah attach {}{waits}: {title}", session.id)
+                format!(
+                    "\n  ah attach {}  {}  {title}",
+                    session.id,
+                    doing(session.questions)
+                )
             });
             let text = format!("several sessions run:{}", lines.collect::<String>());
             Err(Error::usage(text))
@@ -135,10 +155,11 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
     };
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let display = match options.output.plain || is_dumb || !is_terminal {
+    let display = match options.output.plain || is_dumb {
         true => Display::Plain(PlainStyle::Own),
         false => Display::Drawn,
     };
+    let display = is_terminal.then_some(display);
     attach(display, remote, config).await
 }
 

@@ -55,6 +55,9 @@ fn begin(prompt: &str, arguments: &[OsString], config: &Config) -> Result<Option
         command.arg("--trust");
     }
     command.args(arguments);
+    // Of this process, they are not in the environment any more.
+    let secrets = config.environment.all();
+    command.envs(secrets.filter(|(name, _)| config.environment.is_secret(name)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = command.spawn().map_err(failed)?;
     if let Some(mut stdin) = process.stdin.take() {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use ah::http_server::{Life, Token, new_token, serve_http};
-use ah::mcp_server::ClientRequest;
+use ah::mcp_server::{Call, ClientRequest};
 use ah_config::overlay::Overlay;
 use ah_config::server_file::ServerFile;
 use ah_config::{Config, Error};
 use ah_conversation::Interface;
 use ah_terminal::document;
+use ah_terminal::print::question::described;
+use ah_terminal::repl::{NotificationKind, notify};
 use ah_terminal::signals::{Signals, leave};
 use tokio::net::TcpListener;
 
@@ -39,6 +41,26 @@ pub fn run(config: &Config, options: &Options, port: u16) -> Result<u8, Error> {
     ah_process::finish_all();
     runtime.shutdown_background();
     code
+}
+
+/// Returns what calls the person when a run needs somebody and nobody watches: the notification command of the settings.
+fn call(config: &Config) -> Call {
+    let config = config.clone();
+    Arc::new(move |session, waits, about| {
+        let folder = config.environment.cwd().file_name().unwrap_or_default();
+        let folder = folder.to_string_lossy();
+        let (kind, message) = match waits {
+            true => (
+                NotificationKind::Waiting,
+                format!("is waiting for you in {folder}: {about} (ah attach {session})"),
+            ),
+            false => (
+                NotificationKind::Done,
+                format!("has {about} in {folder} (ah -r {session})"),
+            ),
+        };
+        notify(&config, session, kind, &message);
+    })
 }
 
 /// A server that has its address, and is known to the programs of this user.
@@ -98,6 +120,8 @@ impl Server {
             stop: self.signals.token(),
             warn: Arc::new(ah_terminal::warn),
             written: document::markdown,
+            described,
+            call: Some(call(config)),
         };
         serve_http(self.listener, Token::new(&self.token), life, request).await?;
         Ok(0)

@@ -173,10 +173,13 @@ fn nobody_else_is_answered() {
     let world = World::new();
     let server = Server::new([says("unused")]);
     let client = Client::of(world.asking(&server, FREE).start());
-    let file = world.home().join(".ah/serve.json");
-    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    let folder = fs::read_dir(world.home().join(".ah/serve")).unwrap();
+    let [file] = &folder.map(|file| file.unwrap().path()).collect::<Vec<_>>()[..] else {
+        panic!("not one file");
+    };
+    let mode = fs::metadata(file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let known: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let known: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(known["token"], client.token());
     let host = client.host();
     let token = format!("Bearer {}", client.token());

@@ -71,6 +71,15 @@ pub fn sheet(question: &PermissionRequest, key: Option<&str>, keeping: Option<&K
     call::sheet(question, key, &for_session(question), keeping)
 }
 
+/// Returns what a call would do, and why it is asked about, as plain text.
+pub fn described(question: &PermissionRequest) -> String {
+    const WIDE: usize = 100_000;
+    let sheet = sheet(question, None, None);
+    let rows = [sheet.body_rows(WIDE), sheet.note_rows(WIDE)].concat();
+    let rows = rows.iter().map(|row| row.text().trim_end().to_owned());
+    rows.collect::<Vec<_>>().join("\n")
+}
+
 /// Returns the rules that would allow the call.
 fn rules(question: &PermissionRequest) -> Vec<&PermissionUpdate> {
     let suggestions = question.inquiry.suggestions.iter();

@@ -2,9 +2,9 @@
 //! output is what comes from there. Leaving it ends nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ah_agent::Frontend as _;
 use ah_config::{Config, Error};
@@ -118,13 +118,18 @@ pub struct Remote {
     pub tools: Arc<[ToolSpec]>,
 }
 
-/// Shows the session at the terminal until the person leaves it or its process is gone; returns the exit code.
+/// Shows the session at the terminal until the person leaves it or its process is gone; returns the exit code. Without a
+/// display it is only printed, until the end of its run.
 ///
 /// # Errors
 ///
 /// If the terminal cannot be used.
-pub async fn attach(display: Display, remote: Remote, config: &Config) -> Result<u8, Error> {
-    let is_drawn = display == Display::Drawn;
+pub async fn attach(
+    display: Option<Display>,
+    remote: Remote,
+    config: &Config,
+) -> Result<u8, Error> {
+    let is_drawn = display == Some(Display::Drawn);
     let signals = match is_drawn {
         true => Signals::listen(|code| {
             terminal::leave();
@@ -145,25 +150,29 @@ pub async fn attach(display: Display, remote: Remote, config: &Config) -> Result
     };
     let (tasks, wanted) = unbounded_channel();
     let history = match display {
-        Display::Drawn => open_history(config),
-        Display::Plain(_) => History::default(),
+        Some(Display::Drawn) => open_history(config),
+        _ => History::default(),
     };
     let mode = config.conversation.editor_mode.as_ref();
     let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), link.colours);
     app.notifier = Notifier::new(config);
     app.leaves_run = true;
-    let is_over = begin(display, app, config, (inputs.clone(), happened), tasks)
-        .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?;
+    let is_over = match display {
+        Some(display) => begin(display, app, config, (inputs.clone(), happened), tasks)
+            .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?,
+        None => std::thread::spawn(move || print(&happened)),
+    };
     let id = remote.id.clone();
-    let worker = RemoteWorker::new(remote, wanted, link, config);
+    let mut worker = RemoteWorker::new(remote, wanted, link, config);
+    worker.is_watching_only = display.is_none();
     let end = tokio::select! {
         end = worker.work() => end,
-        () = signals.token().cancelled() => End::Left { is_running: true },
+        () = signals.token().cancelled() => End::Left { is_running: true, },
     };
     let _ = inputs.send(Input::Stop(0));
     drop(inputs);
-    if is_drawn {
+    if !matches!(display, Some(Display::Plain(_))) {
         // A panic of the thread has been printed already.
         let _ = is_over.join();
         divert(None);
@@ -203,6 +212,8 @@ struct RemoteWorker<'a> {
     view: Option<View>,
     config: &'a Config,
     run: Run,
+    /// Whether nobody types, so that nothing is asked, and the end of the run is the end.
+    is_watching_only: bool,
     /// Open questions.
     asked: HashMap<u64, Closer>,
 }
@@ -212,6 +223,8 @@ struct RemoteWorker<'a> {
 struct Run {
     /// Whether the terminal waits for its end.
     is_shown: bool,
+    /// Whether it is known if there is one.
+    is_known: bool,
     /// Whether something of it has come, so that the next end is its own.
     has_begun: bool,
     /// Prompts that were typed here, and are on the screen already.
@@ -256,6 +269,7 @@ impl<'a> RemoteWorker<'a> {
             view: Some(view),
             config,
             run: Run::default(),
+            is_watching_only: false,
             asked: HashMap::new(),
         }
     }
@@ -277,11 +291,18 @@ impl<'a> RemoteWorker<'a> {
                 event = self.events.recv() => match event {
                     Some(RemoteEvent::Lost(reason)) => return End::Lost(reason),
                     None => return End::Lost("its process has ended".to_owned()),
-                    Some(event) => self.take(event, &frontend, &mut replay),
+                    Some(event) => {
+                        let is_end = matches!(&event, RemoteEvent::State(state) if !state.is_running);
+                        self.take(event, &frontend, &mut replay);
+                        if is_end && self.is_watching_only {
+                            return End::Left { is_running: false };
+                        }
+                    }
                 },
-                task = self.tasks.recv() => match task {
+                task = self.tasks.recv(), if !self.is_watching_only => match task {
                     None | Some(Task::Quit) => {
-                        return End::Left { is_running: self.run.is_shown };
+                        let is_running = self.run.is_shown || !self.run.is_known;
+                        return End::Left { is_running };
                     }
                     Some(task) => self.perform(task).await,
                 },
@@ -396,11 +417,13 @@ impl<'a> RemoteWorker<'a> {
     }
 
     fn state(&mut self, state: RemoteState, frontend: &ReplFrontend) {
-        for question in &state.questions {
+        let asked = state.questions.iter().filter(|_| !self.is_watching_only);
+        for question in asked.collect::<Vec<_>>() {
             if !self.asked.contains_key(&question.id) {
                 self.ask(question.clone(), frontend);
             }
         }
+        self.run.is_known = true;
         // What was answered elsewhere is asked no more.
         let is_open = |id: &u64| state.questions.iter().any(|question| question.id == *id);
         self.asked.retain(|id, _| is_open(id));
@@ -469,6 +492,23 @@ impl<'a> RemoteWorker<'a> {
 
     fn tell(&self, input: Input) {
         tell(&self.link.inputs, input);
+    }
+}
+
+/// Prints what is shown, until the end.
+fn print(happened: &Receiver<Input>) {
+    for input in happened {
+        match input {
+            Input::Written(text) | Input::Output(text) => {
+                // If nobody reads, the run goes on all the same.
+                let _ = io::stdout().write_all(text.as_bytes());
+            }
+            Input::Noted(text) => {
+                let _ = crate::glyphs::err().write_all(text.as_bytes());
+            }
+            Input::Stop(_) => return,
+            _ => {}
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use ah::mcp_server::{ClientRequest, serve_client};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
 use ah_conversation::{ExitReason, Interface};
+use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{document, exit};
 
@@ -43,6 +44,9 @@ async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
         stop: signals.token(),
         warn: Arc::new(ah_terminal::warn),
         written: document::markdown,
+        described,
+        // The other agent waits for its runs.
+        call: None,
     };
     serve_client((tokio::io::stdin(), tokio::io::stdout()), request).await?;
     Ok(match signals.interrupt() {
