@@ -115,7 +115,7 @@ fn run_in(invocation: Invocation, environment: Environment) -> Result<u8, Error>
         tracing::debug!(option, "accepted without effect");
     }
     match invocation.action {
-        Action::Run(prompt) => commands::run::run(&prompt, options, &config),
+        Action::Run(prompt) => commands::begin(&prompt, options, &config),
         Action::Mail => commands::mail::run(&config, plan, &options.mail),
         Action::Command(command) => commands::perform(command, &config, plan, options),
         Action::Print(_) => Ok(0),
