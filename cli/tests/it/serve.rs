@@ -1,6 +1,7 @@
 //! `ah serve`: sessions over HTTP, with a real client on the loopback interface.
 
 mod client;
+mod socket;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
