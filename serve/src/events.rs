@@ -97,7 +97,11 @@ impl Watcher {
     async fn read(&mut self) -> Option<bool> {
         let (feed, seen) = (self.feed.clone(), self.seen.clone());
         let read = tokio::task::spawn_blocking(move || feed.after(seen.as_deref(), PAGE));
-        let Unseen { is_anew, entries } = match read.await.ok()? {
+        let Unseen {
+            is_anew,
+            entries,
+            is_whole,
+        } = match read.await.ok()? {
             Ok(unseen) => unseen,
             Err(reason) => {
                 tracing::warn!("cannot read a session for a client: {reason}");
@@ -108,7 +112,6 @@ impl Watcher {
             self.seen = None;
             self.ready.push_back(told("reset", &json!({})));
         }
-        let is_whole = entries.len() < PAGE;
         for entry in entries {
             let id = format!("{}-{}", entry.seq, entry.id);
             let event = Event::default().event("message").id(id);

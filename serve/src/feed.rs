@@ -1,9 +1,10 @@
 //! The current branch of a session as its watchers see it: read from the store once for all of them, and only what is new.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::port::{Entry, Transcript};
+use crate::port::{Entry, Nodes, Transcript};
+use crate::short::short;
 
 /// The branch of a session that has watchers.
 pub(crate) struct Feed(Mutex<Branch>);
@@ -22,6 +23,8 @@ pub(crate) struct Unseen {
     pub is_anew: bool,
     /// The messages, oldest first.
     pub entries: Vec<Arc<Entry>>,
+    /// Whether these are all that there are on this side.
+    pub is_whole: bool,
 }
 
 impl Feed {
@@ -35,7 +38,7 @@ impl Feed {
 
     /// Returns at most `most` messages after the one with this id, as the store has them now. Blocks while it reads.
     pub(crate) fn after(&self, seen: Option<&str>, most: usize) -> Result<Unseen, String> {
-        let mut branch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut branch = self.branch();
         branch.refresh()?;
         let place = seen.map(|id| branch.places.get(id).copied());
         let (is_anew, from) = match place {
@@ -47,11 +50,71 @@ impl Feed {
         Ok(Unseen {
             is_anew,
             entries: entries.collect(),
+            is_whole: branch.entries.len() - from < most,
         })
+    }
+
+    /// Returns the last messages up to the one with this id, at most `most`, of any branch; `None` if there is none.
+    pub(crate) fn up_to(&self, last: &str, most: usize) -> Result<Option<Unseen>, String> {
+        let mut branch = self.branch();
+        let (mut next, mut entries) = (Some(last.to_owned()), Vec::new());
+        while let Some(id) = next.take_if(|_| entries.len() < most) {
+            let known = branch.places.get(&id).copied();
+            let entry = match known {
+                Some(place) => branch.entries[place].clone(),
+                None => match branch.read(&id)? {
+                    Some(entry) => entry,
+                    None if entries.is_empty() => return Ok(None),
+                    None => return Err(gone(&id)),
+                },
+            };
+            next.clone_from(&entry.parent);
+            entries.push(entry);
+        }
+        entries.reverse();
+        Ok(Some(Unseen {
+            is_anew: false,
+            entries,
+            is_whole: next.is_none(),
+        }))
+    }
+
+    /// Returns a message in full, of any branch; `None` if there is none.
+    pub(crate) fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
+        self.branch().transcript.message(id)
+    }
+
+    /// Returns nodes of the tree.
+    pub(crate) fn tree(&self, from: usize, most: usize) -> Result<Nodes, String> {
+        self.branch().transcript.tree(from, most)
+    }
+
+    /// Returns the whole output of a call.
+    pub(crate) fn output(&self, call: &str) -> Result<Option<String>, String> {
+        self.branch().transcript.output(call)
+    }
+
+    fn branch(&self) -> MutexGuard<'_, Branch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn gone(id: &str) -> String {
+    format!("there is no message `{id}`")
+}
+
 impl Branch {
+    /// Reads a message as lists have it.
+    fn read(&mut self, id: &str) -> Result<Option<Arc<Entry>>, String> {
+        let entry = self.transcript.message(id)?;
+        Ok(entry.map(|entry| {
+            Arc::new(Entry {
+                json: short(entry.json),
+                ..entry
+            })
+        }))
+    }
+
     /// Reads what is new, back to a message that is known.
     fn refresh(&mut self) -> Result<(), String> {
         let mut next = self.transcript.current()?;
@@ -62,9 +125,9 @@ impl Branch {
                 kept = place + 1;
                 break;
             }
-            let entry = self.transcript.message(&id)?;
+            let entry = self.read(&id)?.ok_or_else(|| gone(&id))?;
             next = entry.parent.clone();
-            new.push(Arc::new(entry));
+            new.push(entry);
         }
         for entry in self.entries.drain(kept..) {
             self.places.remove(&entry.id);
@@ -117,15 +180,23 @@ mod tests {
             Ok(self.messages.lock().unwrap().current.clone())
         }
 
-        fn message(&mut self, id: &str) -> Result<Entry, String> {
+        fn message(&mut self, id: &str) -> Result<Option<Entry>, String> {
             self.reads.fetch_add(1, Ordering::Relaxed);
-            let parent = self.messages.lock().unwrap().parents[id].clone();
-            Ok(Entry {
+            let parent = self.messages.lock().unwrap().parents.get(id).cloned();
+            Ok(parent.map(|parent| Entry {
                 id: id.to_owned(),
                 parent,
                 seq: 0,
                 json: String::new(),
-            })
+            }))
+        }
+
+        fn tree(&mut self, _from: usize, _most: usize) -> Result<Nodes, String> {
+            Ok(Nodes::default())
+        }
+
+        fn output(&mut self, _call: &str) -> Result<Option<String>, String> {
+            Ok(None)
         }
     }
 
@@ -156,5 +227,23 @@ mod tests {
         assert_eq!(after(Some("b")), told(false, "x"));
         assert_eq!(after(Some("e")), told(true, "a b x"));
         assert_eq!(fake.reads(), 6);
+    }
+    #[test]
+    fn any_branch_is_read_from_its_end() {
+        let fake = Fake::default();
+        let feed = Feed::new(Box::new(fake.clone()));
+        fake.goes(&["a", "b", "c"]);
+        fake.goes(&["a", "b", "x", "y"]);
+        feed.after(None, 9).unwrap();
+        let up_to = |last: &str, most| {
+            let unseen = feed.up_to(last, most).unwrap()?;
+            let ids: Vec<_> = unseen.entries.iter().map(|it| it.id.clone()).collect();
+            Some((unseen.is_whole, ids.join(" ")))
+        };
+        let told = |is_whole: bool, ids: &str| Some((is_whole, ids.to_owned()));
+        assert_eq!(up_to("c", 9), told(true, "a b c"));
+        assert_eq!(up_to("y", 2), told(false, "x y"));
+        assert_eq!(up_to("b", 2), told(true, "a b"));
+        assert_eq!(up_to("nothing", 2), None);
     }
 }

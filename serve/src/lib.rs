@@ -9,18 +9,22 @@
 //! [`Sessions`] is the port to one.
 
 mod answer;
+mod browse;
 mod events;
 mod feed;
 mod guard;
 mod live;
+mod page;
 mod port;
 mod rate;
 mod routes;
 mod server;
+mod short;
 
 pub use guard::Token;
 pub use port::{
-    Ended, Entry, Fork, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted,
+    At, Ended, Entry, Node, Nodes, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript,
+    Used, Wanted,
 };
 pub use server::serve;
 

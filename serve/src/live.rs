@@ -150,7 +150,7 @@ impl Lives {
     /// Begins a run; returns the id of its session once that is open.
     pub(crate) async fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<String, Refused> {
         // A copy is a session of its own.
-        let continued = wanted.session.clone().filter(|_| wanted.fork.is_none());
+        let continued = wanted.session.clone().filter(|_| !wanted.is_fork);
         let taken = continued.as_deref().map(|session| self.of(session));
         if taken.as_ref().is_some_and(|live| !live.take()) {
             return Err(Refused::Busy);

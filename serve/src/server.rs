@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::{self, Next};
+use axum::middleware::{self, Next, map_response};
 use axum::response::IntoResponse as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::{Guard, Token};
 use crate::live::Lives;
+use crate::page::{Page, guarded};
 use crate::port::Sessions;
 use crate::rate::Rate;
 use crate::routes::routes;
@@ -33,11 +34,12 @@ pub async fn serve(
         let text = "only a loopback address is served";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
+    let page = Page::at(&token.key());
+    let routes = routes(Arc::new(Lives::new(sessions)), stop.clone()).merge(page.routes());
     let guard = Arc::new(Guard::new(token, address.port()));
     let rate = Arc::new(Mutex::new(Rate::new(Instant::now())));
-    let lives = Arc::new(Lives::new(sessions));
     let checked = middleware::from_fn(move |request: Request, next: Next| {
-        let refusal = refusal(&guard, &rate, &request);
+        let refusal = refusal((&guard, &page), &rate, &request);
         async move {
             match refusal {
                 // Nothing is said to those who may not ask.
@@ -46,15 +48,24 @@ pub async fn serve(
             }
         }
     });
-    let routes = routes(lives, stop.clone()).layer(checked);
+    let routes = routes.layer(checked).layer(map_response(guarded));
     axum::serve(listener, routes)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
 }
 
-fn refusal(guard: &Guard, rate: &Mutex<Rate>, request: &Request) -> Option<StatusCode> {
+fn refusal(
+    (guard, page): (&Guard, &Page),
+    rate: &Mutex<Rate>,
+    request: &Request,
+) -> Option<StatusCode> {
+    // A browser that opens the page has no token yet. Whoever knows its address was given that with the token.
+    let refused = if page.has(request.method(), request.uri().path()) {
+        guard.strange(request.headers())
+    } else {
+        guard.refusal(request.headers())
+    };
     // Whoever is not answered takes nothing from those who are.
-    let refused = guard.refusal(request.headers());
     refused.or_else(|| {
         let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
         let is_left = rate.take(Instant::now());

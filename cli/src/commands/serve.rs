@@ -44,9 +44,11 @@ async fn serve(config: &Config, options: &Options, port: u16) -> Result<u8, Erro
     let address = listener
         .local_addr()
         .map_err(|error| Error::failure(error.to_string()))?;
-    let (url, token) = (format!("http://{address}"), new_token()?);
-    let known = Known::write(config, &url, &token)?;
-    print(&format!("{url}\ntoken: {token}\n"))?;
+    let (url, text) = (format!("http://{address}"), new_token()?);
+    let token = Token::new(&text);
+    let known = Known::write(config, &url, &text)?;
+    let page = format!("{url}/{}/#{text}", token.key());
+    print(&format!("{url}\ntoken: {text}\npage: {page}\n"))?;
     ah_terminal::note(&format!(
         "serving the sessions of this folder; `{}` has both, for you only; end with Ctrl-C",
         known.0.display()
@@ -59,7 +61,7 @@ async fn serve(config: &Config, options: &Options, port: u16) -> Result<u8, Erro
         warn: Arc::new(ah_terminal::warn),
         written: document::markdown,
     };
-    serve_http(listener, Token::new(&token), request).await?;
+    serve_http(listener, token, request).await?;
     Ok(0)
 }
 

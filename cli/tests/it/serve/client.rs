@@ -46,10 +46,10 @@ pub struct Stream(BufReader<Chunks>);
 impl Client {
     /// Waits until the server says where it is.
     pub fn of(running: Running) -> Self {
-        running.wait_for_output("token: ");
+        running.wait_for_output("page: ");
         let output = loop {
             let output = running.output_so_far();
-            if output.lines().count() == 2 && output.ends_with('\n') {
+            if output.lines().count() == 3 && output.ends_with('\n') {
                 break output;
             }
             std::thread::yield_now();
