@@ -8,9 +8,7 @@ use std::sync::Arc;
 use ah_config::Error;
 use ah_conversation::neutralise;
 use ah_mcp::serve::{self as agent, Runner as _};
-use ah_serve::{
-    At, Ended, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted,
-};
+use ah_serve::{At, Ended, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted};
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

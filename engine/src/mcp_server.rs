@@ -12,7 +12,9 @@ use ah_conversation::{
     Input, Interaction, Interface, MailKind, Message as StoredMessage, PermissionAnswer,
     PermissionMode, PermissionRequest, PermissionUpdate, neutralise,
 };
-use ah_mcp::serve::{At, Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve};
+use ah_mcp::serve::{
+    At, Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve,
+};
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use ah_store::{Paths, Queue, SessionHead, Tree};

@@ -135,8 +135,13 @@ mod tests {
     fn files_are_found_by_the_page_and_by_each_other() {
         let names: Vec<_> = FILES.iter().map(|file| file.0).collect();
         for (name, _, content) in FILES {
-            assert!(!content.contains("innerHTML") && !content.contains("eval("), "{name}");
-            let imports = content.lines().filter_map(|line| line.split_once("from './"));
+            assert!(
+                !content.contains("innerHTML") && !content.contains("eval("),
+                "{name}"
+            );
+            let imports = content
+                .lines()
+                .filter_map(|line| line.split_once("from './"));
             for (_, rest) in imports {
                 let wanted = rest.split('\'').next().unwrap();
                 assert!(names.contains(&wanted), "{name}: {wanted}");

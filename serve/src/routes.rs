@@ -293,8 +293,7 @@ mod tests {
         let places = description["paths"].as_object().unwrap();
         let source = [include_str!("routes.rs"), include_str!("browse.rs")];
         let lines = source.iter().flat_map(|source| source.lines());
-        let routes = lines
-            .filter(|line| line.trim().starts_with(".route("));
+        let routes = lines.filter(|line| line.trim().starts_with(".route("));
         assert_eq!(routes.count(), places.len());
     }
 }

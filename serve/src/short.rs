@@ -100,7 +100,12 @@ mod tests {
 
     #[test]
     fn many_texts_are_bounded_too() {
-        for item in [json!("x".repeat(1_000)), json!(""), json!(1), json!({"a": [null]})] {
+        for item in [
+            json!("x".repeat(1_000)),
+            json!(""),
+            json!(1),
+            json!({"a": [null]}),
+        ] {
             let message = json!({"content": [{"type": "text", "lines": vec![item; 200_000]}]});
             let cut = short(message.to_string());
             assert!(cut.len() < 2 * ALL, "{}", cut.len());

@@ -3,9 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use ah_conversation::{
-    Cost, Message, MessageId, Origin, Role, StoreError, ToolUseId, neutralise,
-};
+use ah_conversation::{Cost, Message, MessageId, Origin, Role, StoreError, ToolUseId, neutralise};
 use ah_serve::{Entry, Node, Nodes, Transcript, Used};
 use ah_store::{Head, Tree};
 
