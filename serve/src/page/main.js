@@ -27,6 +27,7 @@ function start() {
 function hold(document) {
   source = new Archive(document);
   window.document.body.classList.add('held');
+  show(by('below'), el('p', { class: 'weak' }, `Written by ${document.writer}.`));
   return open('', null);
 }
 
@@ -61,7 +62,8 @@ function leave() {
   view?.close();
   view = null;
   document.body.classList.remove('running', 'asked', 'lost');
-  for (const id of ['messages', 'below', 'tree', 'usage', 'facts']) show(by(id));
+  for (const id of ['messages', 'tree', 'usage', 'facts']) show(by(id));
+  if (!source?.isReadOnly) show(by('below'));
 }
 
 /// Asks for the link.

@@ -109,30 +109,31 @@ export class Tree {
     const rows = [];
     const isPlain = node => node.origin === 'results' && node.id !== this.#current && (children.get(node.id) ?? []).length === 1;
     const rank = id => (isCurrent.has(id) ? 1 : 0);
-    const walk = (start, level, fork) => {
+    const walk = (start, fork, rails) => {
       for (let id = start; id;) {
         const node = this.#nodes.get(id);
         // The newest goes on, unless another leads to the current message.
         const below = (children.get(id) ?? []).toSorted((a, b) => rank(a) - rank(b));
         const next = below.pop();
-        const row = { node, level, fork, isFork: below.length > 0 };
+        const row = { node, fork, rails: [...rails, isCurrent.has(id)], isFork: below.length > 0 };
         if (!isPlain(node)) rows.push(row);
-        if (!this.#folded.has(id)) for (const side of below) walk(side, level + 1, id);
+        // The lines of the branches that it stands beside go on.
+        if (!this.#folded.has(id)) for (const side of below) walk(side, id, [...rails, isCurrent.has(next)]);
         id = next;
       }
     };
-    for (const root of children.get(null) ?? []) walk(root, 0, null);
+    for (const root of children.get(null) ?? []) walk(root, null, []);
     return rows;
   }
 
-  #row({ node, level, isFork }, isCurrent, isViewed) {
+  #row({ node, rails, isFork }, isCurrent, isViewed) {
     const isNow = node.id === this.#current;
-    const words = node.text.replace(/\s+/g, ' ') || node.tools.join(', ') || node.origin.replace('_', ' ');
+    const words = node.text.replace(/^#+ |\*\*|`/gm, '').replace(/\s+/g, ' ') || node.tools.join(', ') || node.origin.replace('_', ' ');
     const isOpen = !this.#folded.has(node.id);
     const classes = [node.role, isCurrent.has(node.id) && 'on-current', isViewed.has(node.id) && 'on-view', isNow && 'now'];
-    const row = el('div', {
+    return el('div', {
       role: 'treeitem',
-      'aria-level': level + 1,
+      'aria-level': rails.length,
       'aria-expanded': isFork ? String(isOpen) : null,
       'aria-selected': String(node.id === this.#viewed),
       'aria-current': isNow ? 'true' : null,
@@ -142,14 +143,13 @@ export class Tree {
       title: words,
       click: () => this.#choose(node),
     },
+    rails.slice(0, DEEPEST).map(isOn => el('span', { class: isOn ? 'rail on' : 'rail' })),
     el('span', { class: 'dot', 'aria-hidden': 'true' }),
     el('span', { class: node.text ? 'words' : 'words weak' }, words),
     isFork && el('span', { class: 'branches', click: event => { event.stopPropagation(); this.#fold(node.id); } },
       isOpen ? '⑂' : '⑂…'),
     isNow && el('span', { class: 'tag' }, 'current'),
     el('span', { class: 'number' }, `@${node.seq}`));
-    row.style.setProperty('--level', Math.min(level, DEEPEST));
-    return row;
   }
 
   #choose(node) {
