@@ -74,12 +74,14 @@ export class Bench {
     writeFileSync(scenario, JSON.stringify({ turns }));
     const loopback = this.#spawn(process.env.AH_TEST_LOOPBACK, ['--scenario', scenario]);
     [this.model] = await this.#lines(loopback, () => true);
-    const lines = await this.#lines(this.#spawn(process.env.AH_BINARY, [...options, 'serve'], { stdio: ['ignore', 'pipe', 'ignore'] }),
-      line => line.startsWith('page: '));
+    this.server = this.#spawn(process.env.AH_BINARY, [...options, 'serve'], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const lines = await this.#lines(this.server, line => line.startsWith('page: '));
     this.url = lines[0];
     this.token = lines[1].slice('token: '.length);
     this.link = lines[2].slice('page: '.length);
   }
+
+  stop() { this.server.kill('SIGKILL'); }
 
   /// Runs the program to its end; gives its output.
   async ah(...args) {
@@ -94,6 +96,7 @@ export class Bench {
     const own = context ?? await (await launched()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
     if (!context) this.#contexts.push(own);
     const page = await own.newPage();
+    page.setDefaultTimeout(15_000);
     page.faults = [];
     page.asked = [];
     page.on('pageerror', error => page.faults.push(String(error)));

@@ -7,6 +7,7 @@ import { SessionView } from './session.js';
 
 const TOKEN = /^[0-9a-f]{64}$/;
 const REFRESH = 5_000;
+const NARROW = '(max-width: 60rem)';
 
 let source;
 let view = null;
@@ -93,7 +94,8 @@ function ask(reason) {
 async function open(session, message) {
   leave();
   document.body.classList.remove('locked');
-  document.body.dataset.panel = '';
+  if (matchMedia(NARROW).matches) document.body.dataset.panel = '';
+  arrange();
   mark(session);
   list();
   if (!session && !source.isReadOnly) return begin();
@@ -162,19 +164,28 @@ function theme() {
   });
 }
 
-/// On a narrow screen the sessions and the tree take the place of the conversation; on a wide one the tree can be hidden.
+/// On a narrow screen the sessions and the tree cover the conversation; on a wide one the tree can be hidden.
 function panels() {
-  const { body } = document;
   const buttons = { sessions: by('show-sessions'), side: by('show-side') };
-  const toggle = name => {
-    body.dataset.panel = body.dataset.panel === name ? '' : name;
-    for (const [panel, button] of Object.entries(buttons)) {
-      const isShown = panel === 'side' && !matchMedia('(max-width: 60rem)').matches ? body.dataset.panel !== panel : body.dataset.panel === panel;
-      button.setAttribute('aria-expanded', String(isShown));
-      if (panel === name && isShown) by(panel).focus();
-    }
-  };
-  for (const [panel, button] of Object.entries(buttons)) button.addEventListener('click', () => toggle(panel));
+  for (const [panel, button] of Object.entries(buttons)) {
+    button.addEventListener('click', () => {
+      const { dataset } = document.body;
+      dataset.panel = dataset.panel === panel ? '' : panel;
+      arrange();
+      if (button.getAttribute('aria-expanded') === 'true') by(panel).focus();
+    });
+  }
+  matchMedia(NARROW).addEventListener('change', arrange);
+  arrange();
+}
+
+/// Says which panels are shown. What is covered takes no focus.
+function arrange() {
+  const { panel } = document.body.dataset;
+  const isNarrow = matchMedia(NARROW).matches;
+  by('show-sessions').setAttribute('aria-expanded', String(panel === 'sessions'));
+  by('show-side').setAttribute('aria-expanded', String(isNarrow === (panel === 'side')));
+  for (const id of ['messages', 'below']) by(id).inert = isNarrow && Boolean(panel);
 }
 
 /// Keys that do something outside fields.

@@ -8,7 +8,7 @@ const LONGEST_LINE = 20_000;
 const DEEPEST = 8;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
@@ -38,8 +38,8 @@ function one(lines, at, depth) {
   const fence = FENCE.exec(line);
   if (fence) return fenced(lines, at, fence);
   const heading = HEADING.exec(line);
-  // The page has the first two levels.
-  if (heading) return [el(`h${Math.min(heading[1].length + 2, 6)}`, {}, inline(heading[2])), at + 1];
+  // Their order is that of the message, and no outline of the page.
+  if (heading) return [el('h2', { class: `level-${heading[1].length}` }, inline(unmarked(heading[2]))), at + 1];
   if (RULE.test(line)) return [el('hr'), at + 1];
   if (QUOTE.test(line)) {
     const end = last(lines, at, it => QUOTE.test(it));
@@ -50,6 +50,14 @@ function one(lines, at, depth) {
   if (line.includes('|') && DASHES.test(lines[at + 1] ?? '') && lines[at + 1].includes('|')) return table(lines, at);
   const end = last(lines, at + 1, (it, index) => it.trim() && !begins(it, lines[index + 1]));
   return [el('p', {}, inline(lines.slice(at, end).join('\n'))), end];
+}
+
+/// Returns a heading without the marks at its end.
+function unmarked(text) {
+  const all = text.trimEnd();
+  let end = all.length;
+  while (all[end - 1] === '#') end -= 1;
+  return end === 0 || /\s/.test(all[end - 1]) ? all.slice(0, end).trimEnd() : all;
 }
 
 const begins = line => FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || ITEM.test(line) || RULE.test(line);

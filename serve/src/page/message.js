@@ -156,8 +156,8 @@ class Call {
     if (diff.length) return put(this.element, changes(diff), this.#whole());
     const isCommand = Object.keys(input ?? {}).every(key => ['command', 'description'].includes(key)) && input?.command;
     put(this.element,
-      el('h3', {}, 'Input'), isCommand ? code(input.command, 'shell') : code(JSON.stringify(input, null, 2), 'JSON'),
-      result ? [el('h3', {}, 'Output'), said(result.content), this.#whole()] : el('p', { class: 'weak' }, 'It runs.'));
+      el('p', { class: 'label' }, 'Input'), isCommand ? code(input.command, 'shell') : code(JSON.stringify(input, null, 2), 'JSON'),
+      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole()] : el('p', { class: 'weak' }, 'It runs.'));
   }
 
   /// Returns buttons that load the output as the tool wrote it, and what is cut of the result.

@@ -138,7 +138,7 @@ export class SessionView {
   #look(chosen) {
     // Results stand with their calls.
     const isHere = id => this.articles.find(it => it.dataset.id === id);
-    const found = isHere(chosen.id) ?? isHere(chosen.parent);
+    const found = isHere(chosen.id) ?? (chosen.origin === 'results' ? isHere(chosen.parent) : undefined);
     this.tree.view(chosen.id);
     if (!found) return this.#go(this.#session, chosen.id);
     found.scrollIntoView({ block: 'start' });

@@ -83,7 +83,7 @@ export class Tree {
     this.#isDue = true;
     requestAnimationFrame(() => {
       this.#isDue = false;
-      this.#draw();
+      if (this.#element.isConnected) this.#draw();
     });
   }
 
