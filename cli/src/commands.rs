@@ -2,11 +2,13 @@
 
 pub mod acp;
 mod agents;
+pub mod attach;
 pub mod auth;
 pub mod bench;
 pub mod completions;
 pub mod config;
 pub mod demo;
+pub mod detach;
 pub mod doctor;
 pub mod embed;
 pub mod export;
@@ -41,15 +43,36 @@ use ah_conversation::{Interface, is_same_tool};
 use ah_store::Sessions;
 use ah_tools::Profile;
 
+use crate::args::TypedPrompt;
 use crate::args::options::{Options, OutputFormat};
 use crate::args::subcommands::{BranchAction, DemoAction, ExportFormat, Subcommands};
+use crate::input;
 use ah::plan::SessionPlan;
 use ah::specs::specs;
 use ah_config::Config;
 use ah_config::places::{project_root, session_folders};
 use ah_config::{Error, environment};
+use ah_protocol::stream_json::Source;
 use ah_terminal::print::asks;
 use ah_terminal::undo::Direction;
+
+/// Runs a prompt, here or in the background; returns the exit code.
+///
+/// # Errors
+///
+/// If the run cannot start or continue.
+pub fn begin(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
+    if options.output.detached_process {
+        return detach::run(prompt, options, config);
+    }
+    if !options.output.detach {
+        return run::run(prompt, options, config);
+    }
+    match input::source(prompt, options, config)? {
+        Source::Prompt(text) => detach::start(&text, config),
+        Source::Lines(_) => Err(Error::usage("a host cannot drive a run in the background")),
+    }
+}
 
 /// Runs a subcommand; returns the exit code.
 pub fn perform(
@@ -99,6 +122,7 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
         Subcommands::Serve { port } => serve::run(config, options, port),
+        Subcommands::Attach { session } => attach::run(session.as_deref(), options, config),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),

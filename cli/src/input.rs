@@ -6,8 +6,12 @@ use ah_conversation::Interface;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
-use ah_config::Error;
+use ah_config::{Config, Error};
+use ah_protocol::stream_json::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::args::TypedPrompt;
+use crate::args::options::{InputFormat, Options};
 
 /// Timeout of a drop-in for a standard input that may have been left open by mistake.
 const PATIENCE: Timespec = Timespec {
@@ -65,6 +69,33 @@ fn join(typed: &str, piped: &str) -> String {
     let parts = [typed.trim_end(), piped.trim_end()];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
+}
+
+/// Returns the source of the prompts.
+///
+/// # Errors
+///
+/// If there is no prompt, or it cannot be read.
+pub fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Source, Error> {
+    if options.output.input_format == Some(InputFormat::StreamJson) {
+        return Ok(Source::Lines(Box::new(io::stdin())));
+    }
+    if options.prompt.init_only {
+        return Ok(Source::Prompt(String::new()));
+    }
+    let text = match (&prompt.text, &options.prompt.skill) {
+        // A skill is a task by itself, so no prompt is needed.
+        (None, Some(_)) if io::stdin().is_terminal() => None,
+        (text, _) => self::prompt(text.as_deref(), config.interface)?,
+    };
+    match (text, &options.prompt.skill) {
+        (Some(text), _) => Ok(Source::Prompt(text)),
+        (None, Some(_)) => Ok(Source::Prompt(String::new())),
+        (None, None) => {
+            let error = Error::usage("no prompt");
+            Err(error.hint("run `ah \"TASK\"`, or pipe the prompt in"))
+        }
+    }
 }
 
 #[cfg(test)]

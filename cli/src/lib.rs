@@ -57,7 +57,11 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     let options = &invocation.options;
     let environment = environment::read(options.settings.cd.as_deref())?;
     glyphs::choose(&environment);
-    if let (Some(name), Action::Run(_)) = (&options.resume.worktree, &invocation.action) {
+    // A run in the background has a process of its own, which enters the worktree.
+    let is_elsewhere = options.output.detach && !options.output.detached_process;
+    if let (Some(name), Action::Run(_), false) =
+        (&options.resume.worktree, &invocation.action, is_elsewhere)
+    {
         let used = commands::worktree::enter(name, &environment)?;
         let environment = environment::read(Some(&used.path()))?;
         let done = run_in(invocation, environment);
@@ -111,7 +115,7 @@ fn run_in(invocation: Invocation, environment: Environment) -> Result<u8, Error>
         tracing::debug!(option, "accepted without effect");
     }
     match invocation.action {
-        Action::Run(prompt) => commands::run::run(&prompt, options, &config),
+        Action::Run(prompt) => commands::begin(&prompt, options, &config),
         Action::Mail => commands::mail::run(&config, plan, &options.mail),
         Action::Command(command) => commands::perform(command, &config, plan, options),
         Action::Print(_) => Ok(0),

@@ -12,14 +12,13 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::server_file::FOLDER;
 use crate::{answers_file, rulebook};
 
 /// The file, below the user's folder.
 const FILE: &str = "credentials.json";
 /// File with what sign-ins to servers have kept, beside it.
 pub(crate) const SERVER_CREDENTIALS: &str = "server-credentials.json";
-/// File with the address and the token of `ah serve`, beside it.
-pub const SERVED: &str = "serve.json";
 /// Variables of which one is enough for the Messages API: if one is set, none is added.
 const MESSAGES: [&str; 3] = [
     "ANTHROPIC_API_KEY",
@@ -61,12 +60,14 @@ impl Config {
         path.exists().then_some(path)
     }
 
-    /// Returns the files of the user's folder that have secrets, as far as they exist; tools must not read them.
+    /// Returns the files of the user's folder that have secrets, as far as they exist, and the pattern of those that may come;
+    /// tools must not read them.
     pub fn secret_files(&self) -> Vec<PathBuf> {
-        let names = [FILE, SERVER_CREDENTIALS, SERVED];
+        let names = [FILE, SERVER_CREDENTIALS];
         let home = self.home.iter();
         let files = home.flat_map(|home| names.map(|name| home.join(name)));
-        files.filter(|path| path.exists()).collect()
+        let tokens = self.home.iter().map(|home| home.join(FOLDER).join("**"));
+        files.filter(|path| path.exists()).chain(tokens).collect()
     }
 
     /// Keeps variables for later runs, in a file that only the user can read; returns its path. A key for the Messages

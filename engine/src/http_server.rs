@@ -8,17 +8,19 @@ use std::sync::Arc;
 use ah_config::Error;
 use ah_conversation::neutralise;
 use ah_mcp::serve::{self as agent, Runner as _};
-use ah_serve::{At, Ended, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript, Wanted};
+use ah_serve::{
+    BlockKind, Ended, Need, Offer, Pick, Piece, Question, RunEvent, Running, Sessions, Transcript,
+};
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use self::stored::Stored;
-use crate::mcp_server::{ClientRequest, ClientRuns};
+use crate::mcp_server::{Call, ClientRequest, ClientRuns};
 use crate::session_folders::sessions;
 
-pub use ah_serve::Token;
+pub use ah_serve::{At, FirstRun, Life, Token, Wanted};
 
 /// Bytes of a token.
 const TOKEN: usize = 32;
@@ -35,8 +37,8 @@ pub fn new_token() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Serves clients at the listener's loopback address until the request's `stop` is cancelled; then its runs end, with all
-/// messages stored.
+/// Serves clients at the listener's loopback address until the request's `stop` is cancelled or its life is over; then its
+/// runs end, with all messages stored.
 ///
 /// # Errors
 ///
@@ -44,22 +46,32 @@ pub fn new_token() -> Result<String, Error> {
 pub async fn serve_http(
     listener: TcpListener,
     token: Token,
-    request: ClientRequest<'_>,
+    life: Life,
+    mut request: ClientRequest<'_>,
 ) -> Result<(), Error> {
-    let stop = request.stop.clone();
+    // A child: a server that ends by itself stops nothing else.
+    let stop = request.stop.child_token();
+    request.overrides.run.host.partial_messages = true;
+    let call = request.call.take();
     let runs = Arc::new(ClientRuns::new(request)?);
-    let sessions = Arc::new(HttpSessions(runs.clone()));
-    let served = ah_serve::serve(listener, token, sessions, stop).await;
+    let sessions = Arc::new(HttpSessions {
+        runs: runs.clone(),
+        call,
+    });
+    let served = ah_serve::serve(listener, token, sessions, life, stop).await;
     runs.end();
     served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
 }
 
 /// The sessions of the folder.
-struct HttpSessions(Arc<ClientRuns>);
+struct HttpSessions {
+    runs: Arc<ClientRuns>,
+    call: Option<Call>,
+}
 
 impl Sessions for HttpSessions {
     fn list(&self) -> Result<Vec<Value>, String> {
-        let heads = sessions(self.0.config()).list();
+        let heads = sessions(self.runs.config()).list();
         let mut heads = heads.map_err(|error| error.to_string())?;
         heads.retain(|head| head.problem.is_none() && head.messages > 0);
         heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
@@ -67,11 +79,11 @@ impl Sessions for HttpSessions {
     }
 
     fn transcript(&self, session: &str) -> Result<Option<Box<dyn Transcript>>, String> {
-        let Some(paths) = self.0.paths(session)? else {
+        let Some(paths) = self.runs.paths(session)? else {
             return Ok(None);
         };
         let tree = Tree::open(&paths).map_err(|error| error.to_string())?;
-        let runs = self.0.clone();
+        let runs = self.runs.clone();
         Ok(Some(Box::new(Stored { tree, runs })))
     }
 
@@ -86,12 +98,15 @@ impl Sessions for HttpSessions {
             }),
             model: wanted.model,
         };
-        let agent::Running { mut events, stop } = self.0.begin(wanted);
+        let agent::Running { mut events, stop } = self.runs.begin(wanted);
         let (sender, receiver) = mpsc::unbounded_channel();
         let ends = stop.clone();
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
-                if sender.send(translated(event)).is_err() {
+                let Some(event) = translated(event) else {
+                    continue;
+                };
+                if sender.send(event).is_err() {
                     ends.cancel();
                     break;
                 }
@@ -104,7 +119,34 @@ impl Sessions for HttpSessions {
     }
 
     fn steer(&self, session: &str, message: &str) -> Result<(), String> {
-        self.0.steer(session, message)
+        self.runs.steer(session, message)
+    }
+
+    fn call_for(&self, session: &str, need: Need<'_>) {
+        let Some(call) = &self.call else {
+            return;
+        };
+        match need {
+            Need::Answer(question) => {
+                let pick = question.picks.first().map(|pick| pick.question.as_str());
+                // Which tool, and the first of its arguments.
+                let about: Vec<_> = question.about.lines().take(2).map(str::trim).collect();
+                let about = match &about[..] {
+                    [] => pick.unwrap_or_default().to_owned(),
+                    about => about.join(" "),
+                };
+                call(session, true, &neutralise(&about));
+            }
+            Need::End(ended) => call(session, false, how(ended)),
+        }
+    }
+}
+
+fn how(ended: &Ended) -> &'static str {
+    match (ended.is_stopped, ended.is_error) {
+        (true, _) => "interrupted",
+        (false, true) => "failed",
+        (false, false) => "finished",
     }
 }
 
@@ -122,10 +164,11 @@ fn listed(head: &SessionHead) -> Value {
     })
 }
 
-fn translated(event: agent::RunEvent) -> RunEvent {
-    match event {
+fn translated(event: agent::RunEvent) -> Option<RunEvent> {
+    Some(match event {
         agent::RunEvent::Began(session) => RunEvent::Began(session),
         agent::RunEvent::Step(_) => RunEvent::Step,
+        agent::RunEvent::Streamed(event) => return streamed(&event),
         agent::RunEvent::Asked(question, answer) => {
             let picks = question.choices.into_iter().map(|choice| Pick {
                 question: choice.question,
@@ -152,5 +195,28 @@ fn translated(event: agent::RunEvent) -> RunEvent {
             turns: ended.turns,
             cost_usd: ended.cost_usd,
         }),
-    }
+    })
+}
+
+/// Returns the piece of an answer in an event of the Messages API; `None` if it shows nothing.
+fn streamed(event: &Value) -> Option<RunEvent> {
+    let (kind, text) = match event["type"].as_str()? {
+        "message_start" => return Some(RunEvent::Answering),
+        "content_block_start" => match event["content_block"]["type"].as_str()? {
+            "text" => (BlockKind::Text, ""),
+            "thinking" | "redacted_thinking" => (BlockKind::Thinking, ""),
+            _ => (BlockKind::Call, event["content_block"]["name"].as_str()?),
+        },
+        "content_block_delta" => match event["delta"]["type"].as_str()? {
+            "text_delta" => (BlockKind::Text, event["delta"]["text"].as_str()?),
+            "thinking_delta" => (BlockKind::Thinking, event["delta"]["thinking"].as_str()?),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(RunEvent::Piece(Piece {
+        block: usize::try_from(event["index"].as_u64()?).ok()?,
+        kind,
+        text: text.to_owned(),
+    }))
 }

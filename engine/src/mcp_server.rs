@@ -42,6 +42,8 @@ const SHOWN_STEP: usize = 200;
 pub struct ClientRequest<'a> {
     /// The choices of the command line.
     pub overrides: Overrides,
+    /// The interface of its runs.
+    pub interface: Interface,
     /// The configuration of the folder that the program was started in.
     pub config: &'a Config,
     /// The files in the executable.
@@ -52,7 +54,14 @@ pub struct ClientRequest<'a> {
     pub warn: Warn,
     /// Writes a conversation, given its name, as Markdown.
     pub written: fn(&str, &[StoredMessage]) -> String,
+    /// Writes what a call would do, as plain text.
+    pub described: fn(&PermissionRequest) -> String,
+    /// Is told, by the id of its session, what a run needs somebody for while nobody watches it.
+    pub call: Option<Call>,
 }
+
+/// Callback that calls somebody: the session, whether the run waits for an answer (else it has ended), and what it is about.
+pub type Call = Arc<dyn Fn(&str, bool, &str) + Send + Sync>;
 
 /// Serves the client at the other end of `streams` until it is gone.
 ///
@@ -77,6 +86,7 @@ pub async fn serve_client(
 /// What every run starts with.
 struct Starts {
     overrides: Overrides,
+    interface: Interface,
     config: Config,
     overlay: Overlay,
     warn: Warn,
@@ -87,6 +97,7 @@ pub(crate) struct ClientRuns {
     starts: Arc<Starts>,
     stop: CancellationToken,
     written: fn(&str, &[StoredMessage]) -> String,
+    described: fn(&PermissionRequest) -> String,
 }
 
 impl Runner for ClientRuns {
@@ -97,6 +108,7 @@ impl Runner for ClientRuns {
             starts: self.starts.clone(),
             stop: stop.clone(),
             events: events.clone(),
+            described: self.described,
         };
         let spawned = thread::Builder::new()
             .name("run".to_owned())
@@ -168,13 +180,14 @@ impl ClientRuns {
         overrides.run.host.answers_questions = true;
         let config = Config::resolve(
             overrides.clone(),
-            Interface::AgentSdk,
+            request.interface,
             environment,
             &request.overlay,
         )?;
         Ok(Self {
             starts: Arc::new(Starts {
                 overrides,
+                interface: request.interface,
                 config: Config {
                     unpacked: request.config.unpacked.clone(),
                     ..config
@@ -184,6 +197,7 @@ impl ClientRuns {
             }),
             stop: request.stop.child_token(),
             written: request.written,
+            described: request.described,
         })
     }
 
@@ -229,7 +243,7 @@ impl Starts {
         let environment = Environment::new(variables, self.config.environment.cwd().to_owned());
         let mut overrides = self.overrides.clone();
         overrides.model = model.or(overrides.model);
-        let config = Config::resolve(overrides, Interface::AgentSdk, environment, &self.overlay)?;
+        let config = Config::resolve(overrides, self.interface, environment, &self.overlay)?;
         Ok(Config {
             unpacked: self.config.unpacked.clone(),
             ..config
@@ -249,6 +263,7 @@ struct ClientRun {
     starts: Arc<Starts>,
     stop: CancellationToken,
     events: mpsc::UnboundedSender<RunEvent>,
+    described: fn(&PermissionRequest) -> String,
 }
 
 impl ClientRun {
@@ -284,6 +299,7 @@ impl ClientRun {
         program.host = Some(Arc::new(ClientHost {
             events: self.events.clone(),
             begun: begun.clone(),
+            described: self.described,
         }));
         requests.prompt(vec![ContentBlock::text(prompt)]);
         let ends = CancellationToken::new();
@@ -345,6 +361,7 @@ async fn told(
                 id.map(|uuid| RunEvent::Began(session_id(uuid, config)))
             }
             Message::Assistant(said) => step(&said.message).map(RunEvent::Step),
+            Message::StreamEvent(piece) => Some(RunEvent::Streamed(piece.event.clone())),
             Message::Result(result) => {
                 ended = Some(end(result, is_stopped));
                 requests = None;
@@ -425,6 +442,7 @@ struct ClientHost {
     events: mpsc::UnboundedSender<RunEvent>,
     /// Cancelled once the client knows the session, which is what it answers.
     begun: CancellationToken,
+    described: fn(&PermissionRequest) -> String,
 }
 
 #[async_trait]
@@ -472,16 +490,12 @@ impl Host for ClientHost {
                 }
             }
             other => {
-                let input = call.input.to_value().to_string();
-                let reason = request.inquiry.reason.as_deref();
-                let reason = reason.map_or_else(String::new, |it| format!("\nReason: {it}."));
                 let about = match other {
                     Some(_) => "The agent asks to plan first.".to_owned(),
                     None => format!(
-                        "The agent wants to use {}: {}{}",
+                        "The agent wants to use {}:\n{}",
                         neutralise(&call.name),
-                        cut(&input, SHOWN_INPUT),
-                        neutralise(&reason)
+                        cut(&(self.described)(request), SHOWN_INPUT)
                     ),
                 };
                 match self.allow(about).await {

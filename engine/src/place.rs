@@ -155,12 +155,21 @@ impl SessionLocation {
 
 /// Returns the tree of the session that `plan` chooses, if there is one already.
 pub(crate) fn existing(plan: &SessionPlan, config: &Config) -> Option<Tree> {
+    Tree::open(&stored(plan, config).ok()??).ok()
+}
+
+/// Returns the files of the session that `plan` chooses; `None` if it would be a new one.
+///
+/// # Errors
+///
+/// If there is no such session, or several are meant.
+pub fn stored(plan: &SessionPlan, config: &Config) -> Result<Option<Paths>, Error> {
     if plan.ephemeral || plan.choice == SessionChoice::New {
-        return None;
+        return Ok(None);
     }
-    let (paths, transcript) = chosen(plan, &sessions(config), config).ok()?;
+    let (paths, transcript) = chosen(plan, &sessions(config), config)?;
     let is_stored = transcript.is_none() && paths.database().exists();
-    is_stored.then(|| Tree::open(&paths).ok())?
+    Ok(is_stored.then_some(paths))
 }
 
 /// The files of the session that `plan` chooses, which may be new, and the transcript to create it from.

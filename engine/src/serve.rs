@@ -10,7 +10,7 @@ use ah_agent::skills::Skills;
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::Servers;
+use ah_conversation::{Interface, Servers};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
@@ -236,7 +236,8 @@ impl SessionOpener {
             skills: &skills,
             active: None,
             sandbox: self.probe.status(),
-            has_person: false,
+            // Behind this interface it is a program that answers, and its settings say what it is asked.
+            has_person: config.interface == Interface::Native && config.run.host.answers_questions,
             host: Some(host(setting.pipes)),
             hooks: setting.hooks,
             extensions: self.extensions.clone(),

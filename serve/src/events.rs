@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::draft::Told;
 use crate::feed::{Feed, Unseen};
 use crate::live::{Live, State};
 
@@ -24,9 +25,12 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A client on its way through a session.
 pub(crate) struct Watcher {
     feed: Arc<Feed>,
+    live: Arc<Live>,
     state: watch::Receiver<State>,
     steps: watch::Receiver<u64>,
     seen: Option<String>,
+    /// Pieces of the answer in progress that the client has.
+    told: Told,
     /// A state that comes after the messages that were there when it was.
     next_state: Option<State>,
     ready: VecDeque<Event>,
@@ -38,7 +42,7 @@ impl Watcher {
     /// A client that has seen the message with the id `seen`, and those before it.
     pub(crate) fn new(
         feed: Arc<Feed>,
-        live: &Live,
+        live: Arc<Live>,
         seen: Option<String>,
         stop: CancellationToken,
         permit: OwnedSemaphorePermit,
@@ -50,7 +54,9 @@ impl Watcher {
             feed,
             state,
             steps: live.steps(),
+            live,
             seen,
+            told: Told::default(),
             next_state: None,
             ready: VecDeque::new(),
             stop,
@@ -97,17 +103,19 @@ impl Watcher {
     async fn read(&mut self) -> Option<bool> {
         let (feed, seen) = (self.feed.clone(), self.seen.clone());
         let read = tokio::task::spawn_blocking(move || feed.after(seen.as_deref(), PAGE));
-        let Unseen {
-            is_anew,
-            entries,
-            is_whole,
-        } = match read.await.ok()? {
+        let unseen = match read.await.ok()? {
             Ok(unseen) => unseen,
             Err(reason) => {
                 tracing::warn!("cannot read a session for a client: {reason}");
                 return None;
             }
         };
+        let Unseen {
+            is_anew,
+            is_answered,
+            entries,
+            is_whole,
+        } = unseen;
         if is_anew {
             self.seen = None;
             self.ready.push_back(told("reset", &json!({})));
@@ -117,8 +125,23 @@ impl Watcher {
             let event = Event::default().event("message").id(id);
             self.ready.push_back(event.data(&entry.json));
             self.seen = Some(entry.id.clone());
+            // A message takes the place of its pieces.
+            self.told = Told::default();
+        }
+        if is_whole && !is_answered {
+            self.pieces();
         }
         Some(is_whole)
+    }
+
+    /// Reads what is new of the answer in progress.
+    fn pieces(&mut self) {
+        let (is_void, pieces) = self.live.news(&mut self.told);
+        if is_void {
+            self.ready.push_back(told("piece", &json!({"reset": true})));
+        }
+        let pieces = pieces.iter().map(|piece| told("piece", piece));
+        self.ready.extend(pieces);
     }
 }
 

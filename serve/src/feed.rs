@@ -21,6 +21,8 @@ struct Branch {
 pub(crate) struct Unseen {
     /// Whether what it has seen last is not on the branch any more: all of the branch comes again.
     pub is_anew: bool,
+    /// Whether the model has said the last message of the branch, so that what it is saying is that one, or none yet.
+    pub is_answered: bool,
     /// The messages, oldest first.
     pub entries: Vec<Arc<Entry>>,
     /// Whether these are all that there are on this side.
@@ -49,6 +51,7 @@ impl Feed {
         let entries = branch.entries[from..].iter().take(most).cloned();
         Ok(Unseen {
             is_anew,
+            is_answered: branch.entries.last().is_some_and(|last| last.is_answer),
             entries: entries.collect(),
             is_whole: branch.entries.len() - from < most,
         })
@@ -74,6 +77,7 @@ impl Feed {
         entries.reverse();
         Ok(Some(Unseen {
             is_anew: false,
+            is_answered: false,
             entries,
             is_whole: next.is_none(),
         }))
@@ -187,6 +191,7 @@ mod tests {
                 id: id.to_owned(),
                 parent,
                 seq: 0,
+                is_answer: false,
                 json: String::new(),
             }))
         }

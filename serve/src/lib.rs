@@ -10,6 +10,7 @@
 
 mod answer;
 mod browse;
+mod draft;
 mod events;
 mod feed;
 mod guard;
@@ -23,10 +24,10 @@ mod short;
 
 pub use guard::Token;
 pub use port::{
-    At, Ended, Entry, Node, Nodes, Offer, Pick, Question, RunEvent, Running, Sessions, Transcript,
-    Used, Wanted,
+    At, BlockKind, Ended, Entry, Need, Node, Nodes, Offer, Pick, Piece, Question, RunEvent,
+    Running, Sessions, Transcript, Used, Wanted,
 };
-pub use server::serve;
+pub use server::{FirstRun, Life, serve};
 
 /// The description of the interface, as OpenAPI.
 pub const DESCRIPTION: &str = include_str!("../../docs/openapi.json");

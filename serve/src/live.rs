@@ -8,8 +8,9 @@ use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::draft::{Draft, Told};
 use crate::feed::Feed;
-use crate::port::{Ended, Question, RunEvent, Running, Sessions, Wanted};
+use crate::port::{Ended, Need, Piece, Question, RunEvent, Running, Sessions, Wanted};
 
 /// What a session is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -30,6 +31,7 @@ pub(crate) struct Live {
     state: watch::Sender<State>,
     /// Changes when the transcript may have grown.
     steps: watch::Sender<u64>,
+    draft: Mutex<Draft>,
     answers: Mutex<HashMap<u64, Answer>>,
     stop: Mutex<Option<CancellationToken>>,
 }
@@ -43,6 +45,17 @@ pub(crate) enum Refused {
     Idle,
     /// The run could not begin, with the reason.
     Failed(String),
+}
+
+impl Refused {
+    /// Returns why, in words.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Busy => "a run of this session is in progress".to_owned(),
+            Self::Idle => "there is nothing to do it with".to_owned(),
+            Self::Failed(reason) => reason,
+        }
+    }
 }
 
 /// All sessions.
@@ -60,6 +73,21 @@ impl Live {
 
     pub(crate) fn steps(&self) -> watch::Receiver<u64> {
         self.steps.subscribe()
+    }
+
+    /// Returns the pieces of the answer in progress that a watcher was not told, and whether those before are void.
+    pub(crate) fn news(&self, told: &mut Told) -> (bool, Vec<Piece>) {
+        lock(&self.draft).news(told)
+    }
+
+    /// Whether somebody watches.
+    fn is_watched(&self) -> bool {
+        self.state.receiver_count() > 0
+    }
+
+    /// Tells the watchers that there may be something new.
+    fn step(&self) {
+        self.steps.send_modify(|steps| *steps += 1);
     }
 
     /// Interrupts its run.
@@ -101,6 +129,7 @@ impl Live {
     fn end(&self, ended: Option<Ended>) {
         lock(&self.answers).clear();
         lock(&self.stop).take();
+        lock(&self.draft).begin();
         self.state.send_modify(|state| {
             *state = State {
                 running: false,
@@ -108,7 +137,7 @@ impl Live {
                 ended,
             };
         });
-        self.steps.send_modify(|steps| *steps += 1);
+        self.step();
     }
 }
 
@@ -147,6 +176,19 @@ impl Lives {
         Ok(Some(feed))
     }
 
+    /// Returns what a session is doing, if it was run or watched here.
+    pub(crate) fn state(&self, session: &str) -> Option<State> {
+        let live = lock(&self.all).get(session).cloned()?;
+        Some(live.state.borrow().clone())
+    }
+
+    /// Whether a run is in progress or somebody watches.
+    pub(crate) fn is_used(&self) -> bool {
+        let all = lock(&self.all);
+        all.values()
+            .any(|live| live.is_watched() || live.state.borrow().running)
+    }
+
     /// Begins a run; returns the id of its session once that is open.
     pub(crate) async fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<String, Refused> {
         // A copy is a session of its own.
@@ -173,28 +215,40 @@ impl Lives {
         begun: oneshot::Sender<Result<String, String>>,
     ) {
         let (mut live, mut begun) = (taken, Some(begun));
-        let mut ended = None;
+        let (mut session, mut ended) = (None, None);
         while let Some(event) = running.events.recv().await {
             match event {
-                RunEvent::Began(session) => {
-                    let own = live.get_or_insert_with(|| self.of(&session));
+                RunEvent::Began(opened) => {
+                    let own = live.get_or_insert_with(|| self.of(&opened));
                     own.take();
                     *lock(&own.stop) = Some(running.stop.clone());
                     if let Some(begun) = begun.take() {
                         // Whoever asked may be gone.
-                        let _ = begun.send(Ok(session));
+                        let _ = begun.send(Ok(opened.clone()));
+                    }
+                    session = Some(opened);
+                }
+                RunEvent::Step => live.iter().for_each(|live| live.step()),
+                RunEvent::Answering => {
+                    if let Some(live) = &live {
+                        lock(&live.draft).begin();
+                        live.step();
                     }
                 }
-                RunEvent::Step => {
+                RunEvent::Piece(piece) => {
                     if let Some(live) = &live {
-                        live.steps.send_modify(|steps| *steps += 1);
+                        lock(&live.draft).add(piece);
+                        live.step();
                     }
                 }
                 RunEvent::Asked(question, answer) => {
-                    if let Some(live) = &live {
+                    if let (Some(live), Some(session)) = (&live, &session) {
                         let id = self.questions.fetch_add(1, Ordering::Relaxed);
                         lock(&live.answers).insert(id, answer);
                         let question = Question { id, ..question };
+                        if !live.is_watched() {
+                            self.sessions.call_for(session, Need::Answer(&question));
+                        }
                         live.state
                             .send_modify(|state| state.questions.push(question));
                     }
@@ -207,6 +261,11 @@ impl Lives {
         }
         if let (Some(begun), Some(end)) = (begun, &ended) {
             let _ = begun.send(Err(end.text.clone()));
+        }
+        if let (Some(live), Some(session), Some(ended)) = (&live, &session, &ended)
+            && !live.is_watched()
+        {
+            self.sessions.call_for(session, Need::End(ended));
         }
         if let Some(live) = live {
             live.end(ended);

@@ -32,6 +32,18 @@ pub trait Sessions: Send + Sync + 'static {
     ///
     /// If it cannot be stored.
     fn steer(&self, session: &str, message: &str) -> Result<(), String>;
+
+    /// Is told that a run needs somebody while nobody watches it.
+    fn call_for(&self, _session: &str, _need: Need<'_>) {}
+}
+
+/// What a run needs somebody for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Need<'a> {
+    /// To answer this question.
+    Answer(&'a Question),
+    /// To see that it has ended.
+    End(&'a Ended),
 }
 
 /// The messages of a session, as they are now.
@@ -127,6 +139,8 @@ pub struct Entry {
     pub parent: Option<String>,
     /// Its number on its branch, from 0.
     pub seq: u32,
+    /// Whether the model has said it.
+    pub is_answer: bool,
     /// All of it, as a JSON object on one line.
     pub json: String,
 }
@@ -172,10 +186,37 @@ pub enum RunEvent {
     Began(String),
     /// Something was said or done: the transcript may have grown.
     Step,
+    /// The model begins an answer; what came of the one before without becoming a message is void.
+    Answering,
+    /// A piece of the answer.
+    Piece(Piece),
     /// A question, and where its answer goes: the text for each pick, or `None` if nobody answers.
     Asked(Question, oneshot::Sender<Option<BTreeMap<String, String>>>),
     /// The end.
     Ended(Ended),
+}
+
+/// A piece of an answer in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// Number of its block in the answer, from 0.
+    pub block: usize,
+    /// What the block is.
+    pub kind: BlockKind,
+    /// Text to append to the block.
+    pub text: String,
+}
+
+/// What a block of an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockKind {
+    /// Text.
+    Text,
+    /// Thinking.
+    Thinking,
+    /// A call, by the name of its tool.
+    Call,
 }
 
 /// A question of a run.

@@ -128,7 +128,13 @@ async fn description() -> Answer {
 
 async fn list(State(shared): State<Shared>) -> Done {
     let sessions = shared.lives.sessions().clone();
-    let listed = blocking(move || sessions.list()).await?;
+    let mut listed = blocking(move || sessions.list()).await?;
+    for session in &mut listed {
+        let state = session["id"].as_str().and_then(|id| shared.lives.state(id));
+        let state = state.unwrap_or_default();
+        session["running"] = state.running.into();
+        session["questions"] = state.questions.len().into();
+    }
     Ok(told(StatusCode::OK, &json!({ "sessions": listed })))
 }
 
@@ -188,13 +194,7 @@ async fn events(
     };
     let permit = permit.map_err(too_many)?;
     let live = shared.lives.of(&session);
-    let watcher = Watcher::new(
-        feed,
-        &live,
-        last_seen(&headers),
-        shared.stop.clone(),
-        permit,
-    );
+    let watcher = Watcher::new(feed, live, last_seen(&headers), shared.stop.clone(), permit);
     let stream = Sse::new(watcher.events()).keep_alive(KeepAlive::default());
     Ok(stream.into_response())
 }

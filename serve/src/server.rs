@@ -2,23 +2,47 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next, map_response};
 use axum::response::IntoResponse as _;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::guard::{Guard, Token};
-use crate::live::Lives;
+use crate::live::{Lives, Refused};
 use crate::page::{Page, guarded};
-use crate::port::Sessions;
+use crate::port::{Sessions, Wanted};
 use crate::rate::Rate;
 use crate::routes::routes;
 
-/// Serves clients at the listener's address, which must be a loopback address, until `stop` is cancelled.
+/// Interval at which a server that ends by itself looks whether it is in use.
+const LOOK: Duration = Duration::from_secs(1);
+/// Number of times that it finds itself unused before it ends. A client that has started it needs time to come.
+const PATIENCE: u32 = 10;
+
+/// How long a server is there.
+#[derive(Debug)]
+pub enum Life {
+    /// Until it is stopped.
+    UntilStopped,
+    /// As long as a run is in progress or somebody watches.
+    WhileInUse(Option<FirstRun>),
+}
+
+/// A run that begins with its server.
+#[derive(Debug)]
+pub struct FirstRun {
+    /// The run.
+    pub wanted: Wanted,
+    /// Receives the id of its session, or why it did not begin.
+    pub begun: oneshot::Sender<Result<String, String>>,
+}
+
+/// Serves clients at the listener's address, which must be a loopback address, until `stop` is cancelled or its life is over.
 ///
 /// # Errors
 ///
@@ -27,6 +51,7 @@ pub async fn serve(
     listener: TcpListener,
     token: Token,
     sessions: Arc<dyn Sessions>,
+    life: Life,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
@@ -35,9 +60,13 @@ pub async fn serve(
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     let page = Page::at(&token.key());
-    let routes = routes(Arc::new(Lives::new(sessions)), stop.clone()).merge(page.routes());
+    let lives = Arc::new(Lives::new(sessions));
+    let routes = routes(lives.clone(), stop.clone()).merge(page.routes());
     let guard = Arc::new(Guard::new(token, address.port()));
     let rate = Arc::new(Mutex::new(Rate::new(Instant::now())));
+    if let Life::WhileInUse(first) = life {
+        tokio::spawn(end_when_unused(first, lives.clone(), stop.clone()));
+    }
     let checked = middleware::from_fn(move |request: Request, next: Next| {
         let refusal = refusal((&guard, &page), &rate, &request);
         async move {
@@ -52,6 +81,28 @@ pub async fn serve(
     axum::serve(listener, routes)
         .with_graceful_shutdown(stop.cancelled_owned())
         .await
+}
+
+/// Begins the first run, and cancels `stop` once nobody needs the server any more.
+async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: CancellationToken) {
+    if let Some(FirstRun { wanted, begun }) = first {
+        let session = lives.begin(wanted).await;
+        let is_lost = session.is_err();
+        // Whoever asked for it may be gone; the run goes on.
+        let _ = begun.send(session.map_err(Refused::reason));
+        if is_lost {
+            return stop.cancel();
+        }
+    }
+    let mut unused = 0;
+    while unused < PATIENCE {
+        tokio::time::sleep(LOOK).await;
+        unused = match lives.is_used() {
+            true => 0,
+            false => unused + 1,
+        };
+    }
+    stop.cancel();
 }
 
 fn refusal(

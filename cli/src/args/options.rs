@@ -356,6 +356,12 @@ pub struct OutputOptions {
     /// Print only the final answer, like -p of other agents
     #[arg(short = 'p', long)]
     pub print: bool,
+    /// Run in the background and print the session's id; `ah attach` shows the run, steers and answers it
+    #[arg(short = 'd', long)]
+    pub detach: bool,
+    /// Be the process of a run in the background
+    #[arg(long, hide = true)]
+    pub detached_process: bool,
     /// Format of standard output
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<OutputFormat>,

@@ -237,6 +237,11 @@ pub enum Subcommands {
         #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
         port: u16,
     },
+    /// Show a run in the background: follow, steer and answer it, and leave it again
+    Attach {
+        /// The session; without it, the one that runs
+        session: Option<String>,
+    },
     /// Save an API key, or choose a model server; in a pipe, reads the key
     Login,
     /// Remove the keys that `ah login` has saved

@@ -25,7 +25,7 @@ use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{exit, report, tell_notices, warn};
 
 use crate::args::TypedPrompt;
-use crate::args::options::{InputFormat, Options, OutputFormat};
+use crate::args::options::{Options, OutputFormat};
 use crate::args::session::plan;
 use crate::input;
 
@@ -39,7 +39,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     let form = conversation(prompt, options, config);
     let source = match form {
         Some(_) => None,
-        None => Some(source(prompt, options, config)?),
+        None => Some(input::source(prompt, options, config)?),
     };
     let runtime = runtime()?;
     let code = match (source, form) {
@@ -78,29 +78,6 @@ fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Opt
     };
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     is_terminal.then_some(form)
-}
-
-/// Returns the source of the prompts.
-fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Source, Error> {
-    if options.output.input_format == Some(InputFormat::StreamJson) {
-        return Ok(Source::Lines(Box::new(std::io::stdin())));
-    }
-    if options.prompt.init_only {
-        return Ok(Source::Prompt(String::new()));
-    }
-    let text = match (&prompt.text, &options.prompt.skill) {
-        // A skill is a task by itself, so no prompt is needed.
-        (None, Some(_)) if std::io::stdin().is_terminal() => None,
-        (text, _) => input::prompt(text.as_deref(), config.interface)?,
-    };
-    match (text, &options.prompt.skill) {
-        (Some(text), _) => Ok(Source::Prompt(text)),
-        (None, Some(_)) => Ok(Source::Prompt(String::new())),
-        (None, None) => {
-            let error = Error::usage("no prompt");
-            Err(error.hint("run `ah \"TASK\"`, or pipe the prompt in"))
-        }
-    }
 }
 
 async fn perform(

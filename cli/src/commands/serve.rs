@@ -1,18 +1,17 @@
 //! `ah serve`: sessions of this folder over HTTP, for programs on this machine.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah::http_server::{Token, new_token, serve_http};
-use ah::mcp_server::ClientRequest;
+use ah::http_server::{Life, Token, new_token, serve_http};
+use ah::mcp_server::{Call, ClientRequest};
 use ah_config::overlay::Overlay;
-use ah_config::{Config, Error, SERVED};
+use ah_config::server_file::ServerFile;
+use ah_config::{Config, Error};
+use ah_conversation::Interface;
 use ah_terminal::document;
+use ah_terminal::print::question::described;
+use ah_terminal::repl::{NotificationKind, notify};
 use ah_terminal::signals::{Signals, leave};
-use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::output::print;
@@ -26,83 +25,109 @@ use crate::args::options::Options;
 /// If the port is taken, or the settings are not valid for runs.
 pub fn run(config: &Config, options: &Options, port: u16) -> Result<u8, Error> {
     let runtime = runtime()?;
-    let code = runtime.block_on(serve(config, options, port));
+    let code = runtime.block_on(async {
+        let server = Server::begin(config, port).await?;
+        let Server { url, token, .. } = &server;
+        let key = Token::new(token).key();
+        print(&format!(
+            "{url}\ntoken: {token}\npage: {url}/{key}/#{token}\n"
+        ))?;
+        ah_terminal::note(&format!(
+            "serving the sessions of this folder; `{}` has both, for you only; end with Ctrl-C",
+            server.file.path().display()
+        ));
+        let life = Life::UntilStopped;
+        server
+            .serve(config, options, Interface::AgentSdk, life)
+            .await
+    });
     // Processes started by tools may still be ending.
     ah_process::finish_all();
     runtime.shutdown_background();
     code
 }
 
-async fn serve(config: &Config, options: &Options, port: u16) -> Result<u8, Error> {
-    let signals = Signals::listen(leave)
-        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
-    let listener = TcpListener::bind(("127.0.0.1", port)).await;
-    let listener = listener.map_err(|error| {
-        Error::failure(format!("cannot use port {port}: {error}"))
-            .hint("`--port` names another; 0 takes a free one")
-    })?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| Error::failure(error.to_string()))?;
-    let (url, text) = (format!("http://{address}"), new_token()?);
-    let token = Token::new(&text);
-    let known = Known::write(config, &url, &text)?;
-    let page = format!("{url}/{}/#{text}", token.key());
-    print(&format!("{url}\ntoken: {text}\npage: {page}\n"))?;
-    ah_terminal::note(&format!(
-        "serving the sessions of this folder; `{}` has both, for you only; end with Ctrl-C",
-        known.0.display()
-    ));
-    let request = ClientRequest {
-        overrides: options.overrides()?,
-        config,
-        overlay: Overlay::of_process().unwrap_or_default(),
-        stop: signals.token(),
-        warn: Arc::new(ah_terminal::warn),
-        written: document::markdown,
-    };
-    serve_http(listener, token, request).await?;
-    Ok(0)
-}
-
-/// The file, which is there as long as the server is.
-struct Known(PathBuf);
-
-impl Known {
-    fn write(config: &Config, url: &str, token: &str) -> Result<Self, Error> {
-        let home = config.home.as_ref().ok_or_else(|| {
-            Error::failure("there is no place for the token").hint("set HOME or AH_HOME")
-        })?;
-        let path = home.join(SERVED);
-        let failed = |error: std::io::Error| {
-            Error::failure(format!("cannot write `{}`: {error}", path.display()))
+/// Returns what calls the person when a run needs somebody and nobody watches: the notification command of the settings.
+fn call(config: &Config) -> Call {
+    let config = config.clone();
+    Arc::new(move |session, waits, about| {
+        let folder = config.environment.cwd().file_name().unwrap_or_default();
+        let folder = folder.to_string_lossy();
+        let (kind, message) = match waits {
+            true => (
+                NotificationKind::Waiting,
+                format!("is waiting for you in {folder}: {about} (ah attach {session})"),
+            ),
+            false => (
+                NotificationKind::Done,
+                format!("has {about} in {folder} (ah -r {session})"),
+            ),
         };
-        fs::create_dir_all(home).map_err(failed)?;
-        let draft = path.with_extension(format!("{}", std::process::id()));
-        // Never a file that somebody else may read, or that is there already.
-        let _ = fs::remove_file(&draft);
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft);
-        let mut file = file.map_err(failed)?;
-        let text = json!({"url": url, "token": token, "pid": std::process::id()});
-        file.write_all(format!("{text}\n").as_bytes())
-            .and_then(|()| fs::rename(&draft, &path))
-            .map_err(failed)?;
-        Ok(Self(path))
-    }
+        notify(&config, session, kind, &message);
+    })
 }
 
-impl Drop for Known {
-    fn drop(&mut self) {
-        // Another server may have written it since.
-        let own = format!("\"pid\":{}", std::process::id());
-        if fs::read_to_string(&self.0).is_ok_and(|text| text.contains(&own)) {
-            // What is left is of no use to anybody.
-            let _ = fs::remove_file(&self.0);
-        }
+/// A server that has its address, and is known to the programs of this user.
+pub struct Server {
+    signals: Signals,
+    listener: TcpListener,
+    url: String,
+    token: String,
+    file: ServerFile,
+}
+
+impl Server {
+    /// Takes a port, 0 for a free one.
+    ///
+    /// # Errors
+    ///
+    /// If the port is taken, or the user's folder cannot be written.
+    pub async fn begin(config: &Config, port: u16) -> Result<Self, Error> {
+        let signals = Signals::listen(leave)
+            .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+        let listener = TcpListener::bind(("127.0.0.1", port)).await;
+        let listener = listener.map_err(|error| {
+            Error::failure(format!("cannot use port {port}: {error}"))
+                .hint("`--port` names another; 0 takes a free one")
+        })?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Error::failure(error.to_string()))?;
+        let (url, token) = (format!("http://{address}"), new_token()?);
+        let file = config.announce(&url, &token)?;
+        Ok(Self {
+            signals,
+            listener,
+            url,
+            token,
+            file,
+        })
+    }
+
+    /// Serves until it is interrupted or its life is over; returns the exit code. Its runs have this interface.
+    ///
+    /// # Errors
+    ///
+    /// If the settings are not valid for runs.
+    pub async fn serve(
+        self,
+        config: &Config,
+        options: &Options,
+        interface: Interface,
+        life: Life,
+    ) -> Result<u8, Error> {
+        let request = ClientRequest {
+            overrides: options.overrides()?,
+            interface,
+            config,
+            overlay: Overlay::of_process().unwrap_or_default(),
+            stop: self.signals.token(),
+            warn: Arc::new(ah_terminal::warn),
+            written: document::markdown,
+            described,
+            call: Some(call(config)),
+        };
+        serve_http(self.listener, Token::new(&self.token), life, request).await?;
+        Ok(0)
     }
 }

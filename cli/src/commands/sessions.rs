@@ -1,11 +1,13 @@
 //! `ah sessions`: the sessions of this folder; `ah gc`: removal of old ones.
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Time, neutralise};
 use ah_store::SessionHead;
 use serde_json::{Value, json};
 
+use super::attach::states;
 use super::place::open_error;
 use crate::args::json::Json;
 use crate::args::subcommands::SessionsAction;
@@ -19,6 +21,9 @@ use ah_config::places::short;
 use ah_terminal::line::{preview, utc};
 use ah_terminal::print::count;
 
+/// What sessions in the background are doing, by id.
+type States = HashMap<String, &'static str>;
+
 /// Lists the sessions, or runs a subcommand on some.
 pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Result<u8, Error> {
     match action {
@@ -29,9 +34,9 @@ pub fn run(config: &Config, action: Option<&SessionsAction>, form: Json) -> Resu
 }
 
 fn list(config: &Config, form: Json) -> Result<u8, Error> {
-    let heads = sessions(config).list()?;
+    let (heads, states) = (sessions(config).list()?, states(config));
     if form.json {
-        return print_json(&heads.iter().map(to_json).collect());
+        return print_json(&heads.iter().map(|head| to_json(head, &states)).collect());
     }
     if heads.is_empty() {
         ah_terminal::note("no sessions in this folder yet");
@@ -39,15 +44,20 @@ fn list(config: &Config, form: Json) -> Result<u8, Error> {
     let lines = heads
         .iter()
         .enumerate()
-        .map(|(at, head)| line(head, at == 0) + "\n");
+        .map(|(at, head)| line(head, at == 0, &states) + "\n");
     print(&lines.collect::<String>())
 }
 
 /// Lists the sessions of all folders, those of the folder that was used last first.
 pub fn list_all(config: &Config, form: Json) -> Result<u8, Error> {
-    let all = everywhere(config)?;
+    let (all, states) = (everywhere(config)?, states(config));
     if form.json {
-        return print_json(&all.heads.iter().map(to_json).collect());
+        return print_json(
+            &all.heads
+                .iter()
+                .map(|head| to_json(head, &states))
+                .collect(),
+        );
     }
     if all.heads.is_empty() {
         ah_terminal::note("no sessions yet");
@@ -66,7 +76,9 @@ pub fn list_all(config: &Config, form: Json) -> Result<u8, Error> {
     let mut text = String::new();
     for (folder, heads) in folders {
         text.push_str(&format!("{}\n", neutralise(&folder)));
-        let lines = heads.into_iter().map(|head| line(head, false) + "\n");
+        let lines = heads
+            .into_iter()
+            .map(|head| line(head, false, &states) + "\n");
         text.extend(lines);
     }
     if !all.gone.is_empty() {
@@ -77,7 +89,7 @@ pub fn list_all(config: &Config, form: Json) -> Result<u8, Error> {
 }
 
 /// `> 01ARZ3NDEKT  2026-11-20T10:00:00   4 msgs  (branch)  [name]  the first words`
-fn line(head: &SessionHead, is_newest: bool) -> String {
+fn line(head: &SessionHead, is_newest: bool, states: &States) -> String {
     let mark = if is_newest { '>' } else { ' ' };
     let id = &head.id.as_str()[..head.id.as_str().len().min(11)];
     let name = head
@@ -88,25 +100,29 @@ fn line(head: &SessionHead, is_newest: bool) -> String {
         .branch
         .as_ref()
         .map_or_else(String::new, |branch| format!("  ({})", preview(branch, 30)));
+    let state = states
+        .get(head.id.as_str())
+        .map_or_else(String::new, |state| format!("  {state}"));
     let text = match &head.problem {
         Some(problem) => format!("cannot be read: {}", problem.reason),
         None => preview(&head.first_text, 40),
     };
     let line = format!(
-        "{mark} {id}  {}  {:>2} msgs{branch}{name}  {text}",
+        "{mark} {id}  {}  {:>2} msgs{branch}{name}{state}  {text}",
         utc(head.created_at),
         head.messages
     );
     line.trim_end().to_owned()
 }
 
-fn to_json(head: &SessionHead) -> Value {
+fn to_json(head: &SessionHead, states: &States) -> Value {
     json!({
         "id": head.id,
         "uuid": head.uuid.clone().unwrap_or_else(|| ah_store::uuid_of(&head.id)),
         "name": head.name,
         "created_at": head.created_at.seconds(),
         "last_written": head.last_written.seconds(),
+        "state": states.get(head.id.as_str()),
         "messages": head.messages,
         "tokens": head.tokens,
         "first_text": head.first_text,

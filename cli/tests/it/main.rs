@@ -5,6 +5,7 @@ mod acp;
 mod adapters;
 mod agents;
 mod attacks;
+mod background;
 mod bad_input;
 mod bench;
 mod beside;

@@ -271,9 +271,13 @@ fn files_with_secrets_in_the_users_folder_are_not_read_by_tools() {
         }
         let world = World::new();
         let folder = world.home().join(".ah");
-        let names = ["credentials.json", "server-credentials.json", "serve.json"];
+        let names = [
+            "credentials.json",
+            "server-credentials.json",
+            "serve/7.json",
+        ];
         let mut calls = Vec::new();
-        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(folder.join("serve")).unwrap();
         for name in names {
             let path = folder.join(name);
             fs::write(&path, json!({"variables": {"TOKEN": CANARY}}).to_string()).unwrap();

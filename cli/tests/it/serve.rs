@@ -6,7 +6,7 @@ mod client;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
@@ -134,14 +134,53 @@ fn a_run_is_steered_and_interrupted() {
 }
 
 #[test]
+fn an_answer_in_progress_comes_in_pieces() {
+    let world = World::new();
+    let server = Server::new([hangs("Salve, amice. Quid agis?")]);
+    let client = Client::of(world.asking(&server, FREE).start());
+    let begun = client.post("/v1/sessions", &json!({"prompt": "Greet me."}));
+    let session = begun.json["session"].as_str().unwrap().to_owned();
+    let place = |what: &str| format!("/v1/sessions/{session}{what}");
+    let heard = |stream: &mut Stream| {
+        let mut text = String::new();
+        while text != "Salve, amice. Quid agis?" {
+            let event = stream.next();
+            if event.name == "piece" {
+                assert_eq!(
+                    (&event.data["block"], &event.data["kind"]),
+                    (&json!(0), &json!("text"))
+                );
+                assert_eq!(event.id, "");
+                text.push_str(event.data["text"].as_str().unwrap());
+            }
+        }
+    };
+    let mut early = client.events(&place("/events"), None);
+    heard(&mut early);
+    // Whoever comes in the middle gets what was said so far.
+    heard(&mut client.events(&place("/events"), None));
+    assert_eq!(client.post(&place("/interrupt"), &json!({})).status, 202);
+    // What there was of the answer is a message now.
+    let mut last = early.next();
+    while last.name != "message" {
+        last = early.next();
+    }
+    assert_eq!(texts(&[last]), ["Salve, amice. Quid agis?"]);
+    client.conforms();
+}
+
+#[test]
 fn nobody_else_is_answered() {
     let world = World::new();
     let server = Server::new([says("unused")]);
     let client = Client::of(world.asking(&server, FREE).start());
-    let file = world.home().join(".ah/serve.json");
-    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    let folder = fs::read_dir(world.home().join(".ah/serve")).unwrap();
+    let [file] = &folder.map(|file| file.unwrap().path()).collect::<Vec<_>>()[..] else {
+        panic!("not one file");
+    };
+    let mode = fs::metadata(file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let known: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let known: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(known["token"], client.token());
     let host = client.host();
     let token = format!("Bearer {}", client.token());

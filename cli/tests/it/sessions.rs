@@ -276,6 +276,7 @@ exit code 0
   "name": "questions",
   "created_at": <time>,
   "last_written": <time>,
+  "state": null,
   "messages": 2,
   "tokens": 0,
   "first_text": "a question that goes on for longer than a line of the list has room",

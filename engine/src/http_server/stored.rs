@@ -68,6 +68,7 @@ impl Stored {
             id: message.id.to_string(),
             parent: message.parent.as_ref().map(ToString::to_string),
             seq: message.seq,
+            is_answer: message.role == Role::Assistant,
             json: environment.redact(&json).into_owned(),
         })
     }

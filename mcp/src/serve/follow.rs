@@ -93,6 +93,8 @@ impl Run {
             match self.running.events.recv().await {
                 Some(RunEvent::Began(session)) => self.begun(session),
                 Some(RunEvent::Step(step)) => caller.tell(&step, task).await,
+                // Callers have no place for it.
+                Some(RunEvent::Streamed(_)) => {}
                 Some(RunEvent::Asked(question, answer)) => {
                     self.questions += 1;
                     let is_kept = match caller.way {

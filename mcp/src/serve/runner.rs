@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::Choice;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -73,6 +74,8 @@ pub enum RunEvent {
     Began(String),
     /// A step, in words.
     Step(String),
+    /// The model streams its answer: an event in the form of the Messages API. Only if the runs were asked for it.
+    Streamed(Value),
     /// A question, and where its answer goes: the text for each choice, or `None` if nobody answers.
     Asked(Question, oneshot::Sender<Option<BTreeMap<String, String>>>),
     /// The end.

@@ -254,7 +254,7 @@ export class Draft {
       if (!known.isNew) continue;
       known.isNew = false;
       // The end is what is new of a long one.
-      const made = known.kind === 'call' ? [el('pre', {}, known.text.slice(-2_000))] : markdown(known.text);
+      const made = known.kind === 'call' ? [el('p', { class: 'weak' }, `Calls ${known.text}`)] : markdown(known.text);
       show(known.element, made);
     }
   }

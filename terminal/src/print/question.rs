@@ -15,7 +15,6 @@ use ah_conversation::{
     Destination, HostPermission, Interaction, PermissionAnswer, PermissionRequest, PermissionUpdate,
 };
 
-#[cfg(test)]
 pub use self::choice::sheet as choice_sheet;
 
 use self::form::refused;
@@ -70,6 +69,15 @@ fn permission(
 pub fn sheet(question: &PermissionRequest, key: Option<&str>, keeping: Option<&Keeping>) -> Sheet {
     let keeping = keeping.filter(|_| !rules(question).is_empty());
     call::sheet(question, key, &for_session(question), keeping)
+}
+
+/// Returns what a call would do, and why it is asked about, as plain text.
+pub fn described(question: &PermissionRequest) -> String {
+    const WIDE: usize = 100_000;
+    let sheet = sheet(question, None, None);
+    let rows = [sheet.body_rows(WIDE), sheet.note_rows(WIDE)].concat();
+    let rows = rows.iter().map(|row| row.text().trim_end().to_owned());
+    rows.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the rules that would allow the call.

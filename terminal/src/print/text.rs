@@ -1,21 +1,17 @@
 //! A run for people: answers on standard output, everything else on standard error.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use ah_agent::without_agent_id;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Cost, DisplayKey, Elicitation, ElicitationAnswer, Event, EventKind, ExitReason, Host,
-    HostPermission, Interface, LoopAction, Model, PermissionAnswer, PermissionRequest, Progress,
-    ToolSpec, ToolUse, ToolUseId, Usage, neutralise,
+    HostPermission, Interface, LoopAction, PermissionAnswer, PermissionRequest, Progress, ToolUse,
+    ToolUseId, Usage, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::Value;
-
-use ah::assemble::SessionView;
-use ah_config::{Config, Keeping};
 
 use super::question::{self, Lines};
 use super::tool_block::{Block, Paint, cut, seconds};
@@ -23,44 +19,6 @@ use super::{Screen, count};
 
 /// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
-
-/// Facts of a session that its output needs.
-pub struct View {
-    /// The native interface shows each text as it arrives, the Agent SDK one only the last answer.
-    pub interface: Interface,
-    /// The model, for its context window.
-    pub model: Model,
-    /// The tools, for the key arguments of their calls.
-    pub tools: Arc<[ToolSpec]>,
-    /// Paths are shown relative to this folder.
-    pub cwd: PathBuf,
-    /// The session's id, of which the beginning is shown.
-    pub session: Option<String>,
-    /// Name of the run in the log of a GitHub workflow; `None` outside of one.
-    pub group: Option<String>,
-    /// Place of permanent permissions, if a person can be asked.
-    pub asks: Option<Keeping>,
-    /// Whether the person can type commands beside the run.
-    pub is_conversation: bool,
-}
-
-impl View {
-    /// Returns the view of a session; `asks` is the place of permanent permissions, if a person can be asked.
-    pub fn of(session: SessionView, config: &Config, asks: Option<Keeping>) -> Self {
-        let is_on_github = config.environment.get("GITHUB_ACTIONS") == Some("true");
-        let skill = config.run.prompt.skill.clone();
-        Self {
-            interface: session.interface,
-            model: session.model,
-            tools: session.tools,
-            cwd: session.cwd,
-            session: Some(session.session),
-            group: skill.filter(|_| is_on_github),
-            asks,
-            is_conversation: false,
-        }
-    }
-}
 
 /// Shows a run to people.
 pub struct Text {
@@ -122,6 +80,12 @@ impl Text {
     pub fn set_apart(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.part(&mut state);
+    }
+
+    /// Ends the answer that was shown piece by piece.
+    pub fn break_off(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.end_answer(&mut state);
     }
 
     fn show_text(&self, state: &mut State, text: &str) {
@@ -598,5 +562,8 @@ pub(crate) fn measure(progress: &Progress) -> String {
 
 mod drawing;
 pub mod replay;
+mod view;
+
+pub use view::View;
 #[cfg(test)]
 mod tests;

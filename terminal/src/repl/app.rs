@@ -60,6 +60,8 @@ pub struct App {
     pub is_apart: bool,
     /// Message about the last input, shown until the next key.
     pub hint: Option<String>,
+    /// Whether the run goes on when the terminal is left.
+    pub leaves_run: bool,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
     /// Whether the last key has shown an output.
@@ -91,6 +93,7 @@ impl App {
             colours,
             is_apart: true,
             hint: None,
+            leaves_run: false,
             is_leaving: false,
             has_shown_output: false,
             has_prefix: false,

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
-    PermissionRequest, StreamEvent, Task, TaskUpdate,
+    PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
 };
 use ah_render::Palette;
 use async_trait::async_trait;
@@ -98,6 +98,27 @@ impl ReplFrontend {
     /// Returns the display of stored messages, among the output of runs.
     pub fn replay(&self) -> Replay<'_> {
         Replay::on(&self.text)
+    }
+
+    /// Writes all collected output.
+    pub fn flush(&self) {
+        self.text.flush();
+    }
+
+    /// Ends the answer that was shown piece by piece.
+    pub fn end_answer(&self) {
+        self.text.break_off();
+        self.is_answering.store(false, Ordering::Relaxed);
+    }
+
+    /// Separates the next output from the last.
+    pub fn set_apart(&self) {
+        self.text.set_apart();
+    }
+
+    /// Returns the argument that stands for a call.
+    pub fn key_value(&self, call: &ToolUse) -> String {
+        self.text.key_value(call)
     }
 
     fn send(&self, input: Input) {

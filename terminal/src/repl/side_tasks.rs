@@ -100,7 +100,7 @@ impl SideTasks {
             Task::List(Subject::All) => self.list_sessions(),
             Task::Look(id, head) => self.look(&id, &head).await,
             Task::End(id) => self.end(id),
-            Task::Notify(kind, message) => self.notify(kind, &message),
+            Task::Notify(kind, message) => notify(&self.config, self.store.uuid(), kind, &message),
             Task::Mode(mode) => self.controls.request(SessionChange::Mode(mode)),
             Task::Model(name) => match self.models.connect(Some(&name)) {
                 Ok(provider) => {
@@ -196,33 +196,32 @@ impl SideTasks {
         }
     }
 
-    /// Runs the user's notification command in the background.
-    fn notify(&self, kind: NotificationKind, message: &str) {
-        let notify = self.config.conversation.notify.as_ref();
-        let command = notify.and_then(|notify| notify.value.command.clone());
-        let Some(command) = command else {
-            return;
-        };
-        let input = json!({
-            "hook_event_name": "Notification",
-            "session_id": self.store.uuid(),
-            "cwd": self.config.environment.cwd(),
-            "title": "ah",
-            "message": message,
-            "notification_type": kind.as_str(),
-        });
-        let config = self.config.clone();
-        tokio::spawn(async move {
-            let ran = bang::tell(&command, input.to_string(), &config, DEADLINE).await;
-            if let Err(error) = ran {
-                crate::warn(&format!("the command of `notify` failed: {error}"));
-            }
-        });
-    }
-
     fn tell(&self, input: Input) {
         let _ = self.inputs.send(input);
     }
+}
+
+/// Runs the user's notification command in the background, if there is one.
+pub fn notify(config: &Config, session: &str, kind: NotificationKind, message: &str) {
+    let notify = config.conversation.notify.as_ref();
+    let Some(command) = notify.and_then(|notify| notify.value.command.clone()) else {
+        return;
+    };
+    let input = json!({
+        "hook_event_name": "Notification",
+        "session_id": session,
+        "cwd": config.environment.cwd(),
+        "title": "ah",
+        "message": message,
+        "notification_type": kind.as_str(),
+    });
+    let config = config.clone();
+    tokio::spawn(async move {
+        let ran = bang::tell(&command, input.to_string(), &config, DEADLINE).await;
+        if let Err(error) = ran {
+            crate::warn(&format!("the command of `notify` failed: {error}"));
+        }
+    });
 }
 
 /// Waits for `work` and does immediate tasks meanwhile; other tasks are put into `later`.

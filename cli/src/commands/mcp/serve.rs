@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ah::mcp_server::{ClientRequest, serve_client};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
-use ah_conversation::ExitReason;
+use ah_conversation::{ExitReason, Interface};
+use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
 use ah_terminal::{document, exit};
 
@@ -37,11 +38,15 @@ async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
         .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
     let request = ClientRequest {
         overrides: options.overrides()?,
+        interface: Interface::AgentSdk,
         config,
         overlay: Overlay::of_process().unwrap_or_default(),
         stop: signals.token(),
         warn: Arc::new(ah_terminal::warn),
         written: document::markdown,
+        described,
+        // The other agent waits for its runs.
+        call: None,
     };
     serve_client((tokio::io::stdin(), tokio::io::stdout()), request).await?;
     Ok(match signals.interrupt() {

@@ -1,6 +1,7 @@
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use ah_conversation::{Interface, Price, ResultBlock, ToolResult, Truncation};
+use ah_conversation::{Interface, Model, Price, ResultBlock, ToolResult, ToolSpec, Truncation};
 
 use super::*;
 use crate::print::drawn::Size;

@@ -337,7 +337,7 @@ fn escape(app: &mut App) -> Vec<Effect> {
 
 fn leave(app: &App) -> Vec<Effect> {
     let mut effects = Vec::new();
-    if app.work.is_some() {
+    if app.work.is_some() && !app.leaves_run {
         effects.push(Effect::Task(Task::Interrupt));
     }
     effects.push(Effect::Quit);

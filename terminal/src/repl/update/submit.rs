@@ -17,7 +17,8 @@ use ah_conversation::neutralise;
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
         if is_exit(app.editor.text()) {
-            return vec![Effect::Task(Task::Interrupt), Effect::Quit];
+            let stops = (!app.leaves_run).then_some(Effect::Task(Task::Interrupt));
+            return stops.into_iter().chain([Effect::Quit]).collect();
         }
         app.questions.answer(&mut app.editor);
         return Vec::new();

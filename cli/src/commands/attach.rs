@@ -1,0 +1,196 @@
+//! `ah attach`: shows a session that another process of this user runs (`ah -d`, `ah serve`), steers and answers it. The process
+//! goes on when this one is left.
+
+mod client;
+
+use std::collections::HashMap;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use ah::specs::specs;
+use ah_config::{Config, Error};
+use ah_conversation::{Interface, Message, Model, neutralise};
+use ah_store::{Paths, Tree};
+use ah_terminal::line::preview;
+use ah_terminal::repl::remote::{Remote, attach};
+use ah_terminal::repl::{Display, PlainStyle};
+use ah_tools::Profile;
+use tokio::sync::mpsc::unbounded_channel;
+
+use self::client::{Door, ServedSession, follow, place};
+use super::runtime::runtime;
+use crate::args::TypedPrompt;
+use crate::args::options::Options;
+use ah::session_folders::{elsewhere, sessions};
+
+/// Messages from before that are shown.
+const SHOWN: usize = 100;
+/// Context window of a model that the catalogue does not know.
+const WINDOW: u64 = 200_000;
+
+/// Attaches to a session; returns the exit code. One that nobody runs is opened here.
+///
+/// # Errors
+///
+/// If there is no such session, or its process does not answer.
+pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u8, Error> {
+    let runtime = runtime()?;
+    let running = runtime.block_on(running(config))?;
+    let id = match wanted {
+        Some(wanted) => paths(wanted, config)?.id().map(|id| id.to_string()),
+        None => Some(only(&running)?),
+    };
+    let id = id.ok_or_else(|| Error::failure("the session has no id"))?;
+    let Some(found) = running.into_iter().find(|session| session.id == id) else {
+        ah_terminal::note("nothing runs this session now, so it is opened here");
+        let mut options = options.clone();
+        options.resume.resume = Some(id);
+        return super::run::run(&TypedPrompt::default(), &options, config);
+    };
+    let code = runtime.block_on(shown(found, options, config));
+    runtime.shutdown_background();
+    code
+}
+
+/// A session that a process of this user runs.
+struct Found {
+    id: String,
+    title: String,
+    questions: u64,
+    door: Door,
+}
+
+/// Returns the sessions that processes of this user run now.
+async fn running(config: &Config) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    for server in config.known_servers() {
+        let door = Door::to(server)?;
+        let sessions = door.sessions().await.into_iter();
+        let sessions = sessions.filter(|session| session["running"] == true);
+        found.extend(sessions.map(|session| Found {
+            id: session["id"].as_str().unwrap_or_default().to_owned(),
+            title: session["title"].as_str().unwrap_or_default().to_owned(),
+            questions: session["questions"].as_u64().unwrap_or_default(),
+            door: door.clone(),
+        }));
+    }
+    Ok(found)
+}
+
+/// Returns what the sessions that run in the background are doing, by id: `running`, or `waiting` for an answer.
+pub fn states(config: &Config) -> HashMap<String, &'static str> {
+    if config.known_servers().is_empty() {
+        return HashMap::new();
+    }
+    let found = runtime().and_then(|runtime| runtime.block_on(running(config)));
+    let found = found.unwrap_or_default().into_iter();
+    found
+        .map(|session| (session.id, doing(session.questions)))
+        .collect()
+}
+
+fn doing(questions: u64) -> &'static str {
+    match questions {
+        0 => "running",
+        _ => "waiting",
+    }
+}
+
+/// Returns the id of the only session that runs.
+fn only(running: &[Found]) -> Result<String, Error> {
+    match running {
+        [one] => Ok(one.id.clone()),
+        [] => {
+            let nothing = Error::failure("nothing runs in the background");
+            Err(nothing.hint("`ah -d PROMPT` begins a run there; `ah -r` opens a session here"))
+        }
+        several => {
+            let lines = several.iter().map(|session| {
+                let title = preview(&neutralise(&session.title), 50);
+                format!(
+                    "\n  ah attach {}  {}  {title}",
+                    session.id,
+                    doing(session.questions)
+                )
+            });
+            let text = format!("several sessions run:{}", lines.collect::<String>());
+            Err(Error::usage(text))
+        }
+    }
+}
+
+/// Returns the files of a session of this folder or another.
+fn paths(wanted: &str, config: &Config) -> Result<Paths, Error> {
+    match sessions(config).find(wanted) {
+        Ok(paths) => Ok(paths),
+        Err(error) => match elsewhere(wanted, config) {
+            Some(head) => Ok(head.paths),
+            None => Err(error.into()),
+        },
+    }
+}
+
+async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
+    let paths = paths(&found.id, config)?;
+    let (past, messages) = past(&paths)?;
+    let (sender, events) = unbounded_channel();
+    let last = past.last().map(place);
+    let tools = [
+        specs(&config.environment, Profile::Default, Interface::Native)?,
+        specs(&config.environment, Profile::Sdk, Interface::AgentSdk)?,
+    ];
+    tokio::spawn(follow(found.door.clone(), found.id.clone(), last, sender));
+    let remote = Remote {
+        session: Arc::new(ServedSession {
+            door: found.door,
+            id: found.id.clone(),
+            paths,
+        }),
+        events,
+        past,
+        messages,
+        id: found.id,
+        model: model(config),
+        tools: tools.concat().into(),
+    };
+    let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let display = match options.output.plain || is_dumb {
+        true => Display::Plain(PlainStyle::Own),
+        false => Display::Drawn,
+    };
+    let display = is_terminal.then_some(display);
+    attach(display, remote, config).await
+}
+
+/// Returns the last messages of a session, and the number of all.
+fn past(paths: &Paths) -> Result<(Vec<Message>, usize), Error> {
+    let tree = Tree::open(paths)?;
+    let mut past = Vec::new();
+    let mut next = tree.current()?;
+    let mut number = 0;
+    while let Some(id) = next.take().filter(|_| past.len() < SHOWN) {
+        if let Some(message) = tree.message(&id)? {
+            number = number.max(message.seq as usize + 1);
+            next = message.parent.clone();
+            past.push(message);
+        }
+    }
+    past.reverse();
+    Ok((past, number))
+}
+
+fn model(config: &Config) -> Model {
+    let known = ah::model::model(config, &mut Vec::new());
+    known.map_or_else(
+        |_| Model {
+            name: config.model.value.clone(),
+            context_window: WINDOW,
+            provider: String::new(),
+            max_output: 0,
+            price: None,
+            long_price: None,
+        },
+        |known| known.model().clone(),
+    )
+}

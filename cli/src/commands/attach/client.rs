@@ -1,0 +1,240 @@
+//! A client of a server of this user, for one session: requests, and its stream of events.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ah_config::Error;
+use ah_config::server_file::KnownServer;
+use ah_conversation::{Choice, ChoiceOption, MailKind, Message, MessageId};
+use ah_http::sse::{Decoder, Event};
+use ah_store::{Paths, Queue};
+use ah_terminal::repl::remote::{
+    RemoteEnd, RemoteEvent, RemoteQuestion, RemoteSession, RemoteState,
+};
+use async_trait::async_trait;
+use reqwest::{Client, Method, Response};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Longest event, in bytes: a message with its outputs.
+const LONGEST: usize = 256 * 1024 * 1024;
+/// Number of times that a lost stream is asked for again, and the time between.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A server of this user.
+#[derive(Clone)]
+pub struct Door {
+    client: Client,
+    server: KnownServer,
+}
+
+impl Door {
+    /// Returns the way to a server.
+    ///
+    /// # Errors
+    ///
+    /// If there can be no client.
+    pub fn to(server: KnownServer) -> Result<Self, Error> {
+        let client = ah_http::client(&ah_http::Options::default(), &server.url)
+            .map_err(|error| Error::failure(error.to_string()))?;
+        Ok(Self { client, server })
+    }
+
+    /// Returns the sessions that are run by the server, each with its state.
+    pub async fn sessions(&self) -> Vec<Value> {
+        let listed = self.ask(Method::GET, "/v1/sessions", &Value::Null).await;
+        let mut listed = listed.unwrap_or_default();
+        let sessions = listed["sessions"].take();
+        match sessions {
+            Value::Array(sessions) => sessions,
+            _ => Vec::new(),
+        }
+    }
+
+    async fn ask(&self, method: Method, place: &str, body: &Value) -> Result<Value, String> {
+        let mut request = self
+            .client
+            .request(method, format!("{}{place}", self.server.url))
+            .bearer_auth(&self.server.token);
+        if !body.is_null() {
+            request = request.body(body.to_string());
+        }
+        let response = request.send().await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let text = response.bytes().await.map_err(|error| error.to_string())?;
+        let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+        match (status.is_success(), said["error"].as_str()) {
+            (true, _) => Ok(said),
+            (false, Some(reason)) => Err(reason.to_owned()),
+            (false, None) => Err(format!("the server answered with {status}")),
+        }
+    }
+
+    async fn stream(&self, session: &str, last: Option<&str>) -> Result<Response, String> {
+        let mut request = self
+            .client
+            .get(format!("{}/v1/sessions/{session}/events", self.server.url))
+            .bearer_auth(&self.server.token);
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        let response = request.send().await.map_err(|error| error.to_string())?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(format!("the server answered with {}", response.status())),
+        }
+    }
+}
+
+/// A session of a server.
+pub struct ServedSession {
+    /// The way to the server.
+    pub door: Door,
+    /// The session's id.
+    pub id: String,
+    /// Its files, in which messages are queued.
+    pub paths: Paths,
+}
+
+impl ServedSession {
+    async fn post(&self, place: &str, body: &Value) -> Result<(), String> {
+        let place = format!("/v1/sessions/{}{place}", self.id);
+        self.door.ask(Method::POST, &place, body).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl RemoteSession for ServedSession {
+    async fn prompt(&self, text: &str) -> Result<(), String> {
+        self.post("/prompt", &json!({ "prompt": text })).await
+    }
+
+    async fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, String> {
+        let sent = Queue::open(&self.paths).and_then(|queue| queue.send(kind, text));
+        sent.map_err(|error| error.to_string())
+    }
+
+    async fn interrupt(&self) -> Result<(), String> {
+        self.post("/interrupt", &json!({})).await
+    }
+
+    async fn answer(&self, question: u64, answers: BTreeMap<String, String>) -> Result<(), String> {
+        let place = format!("/questions/{question}");
+        self.post(&place, &json!({ "answers": answers })).await
+    }
+}
+
+/// Passes on what comes from a session after the message `last`, until the server is gone or nobody listens.
+pub async fn follow(
+    door: Door,
+    session: String,
+    mut last: Option<String>,
+    events: UnboundedSender<RemoteEvent>,
+) {
+    let mut tries = 0;
+    loop {
+        let reason = match door.stream(&session, last.as_deref()).await {
+            Ok(stream) => {
+                let before = last.clone();
+                let reason = match read(stream, &mut last, &events).await {
+                    Ok(()) => "its process has ended".to_owned(),
+                    Err(reason) => reason,
+                };
+                if last != before {
+                    tries = 0;
+                }
+                reason
+            }
+            Err(reason) => reason,
+        };
+        tries += 1;
+        if tries > TRIES {
+            // Nobody listens if the person has left.
+            let _ = events.send(RemoteEvent::Lost(reason));
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn read(
+    mut stream: Response,
+    last: &mut Option<String>,
+    events: &UnboundedSender<RemoteEvent>,
+) -> Result<(), String> {
+    let mut decoder = Decoder::new(LONGEST);
+    while let Some(bytes) = stream.chunk().await.map_err(|error| error.to_string())? {
+        decoder.feed(&bytes);
+        while let Some(event) = decoder.next_event().map_err(|error| error.to_string())? {
+            let Some(event) = of(&event) else {
+                continue;
+            };
+            match &event {
+                RemoteEvent::Message(message) => *last = Some(place(message)),
+                RemoteEvent::Reset => *last = None,
+                _ => {}
+            }
+            if events.send(event).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the id of a message's event.
+pub fn place(message: &Message) -> String {
+    format!("{}-{}", message.seq, message.id)
+}
+
+/// Returns what an event says; `None` if it says nothing to this version.
+fn of(event: &Event<'_>) -> Option<RemoteEvent> {
+    if event.name == "message" {
+        let message = serde_json::from_str(event.data).ok()?;
+        return Some(RemoteEvent::Message(Box::new(message)));
+    }
+    let said: Value = serde_json::from_str(event.data).ok()?;
+    Some(match event.name {
+        "reset" => RemoteEvent::Reset,
+        "piece" if said["reset"] == true => RemoteEvent::Void,
+        "piece" if said["kind"] == "text" => RemoteEvent::Text(said["text"].as_str()?.to_owned()),
+        "state" => RemoteEvent::State(state(&said)),
+        _ => return None,
+    })
+}
+
+fn state(said: &Value) -> RemoteState {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let choice = |pick: &Value| Choice {
+        question: text(&pick["question"]),
+        header: text(&pick["header"]),
+        is_multiple: pick["is_multiple"] == true,
+        options: { list(&pick["options"]).into_iter() }
+            .map(|option| ChoiceOption {
+                label: text(&option["label"]),
+                description: text(&option["description"]),
+            })
+            .collect(),
+    };
+    let question = |asked: &Value| {
+        Some(RemoteQuestion {
+            id: asked["id"].as_u64()?,
+            about: text(&asked["about"]),
+            choices: list(&asked["picks"]).iter().map(choice).collect(),
+        })
+    };
+    RemoteState {
+        is_running: said["running"] == true,
+        questions: list(&said["questions"])
+            .iter()
+            .filter_map(question)
+            .collect(),
+        ended: said["ended"].is_object().then(|| RemoteEnd {
+            is_stopped: said["ended"]["is_stopped"] == true,
+            is_error: said["ended"]["is_error"] == true,
+            text: text(&said["ended"]["text"]),
+        }),
+    }
+}

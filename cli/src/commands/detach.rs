@@ -1,0 +1,158 @@
+//! `ah -d PROMPT`: a run in a process of its own, which goes on without this terminal. That process serves its session, as
+//! `ah serve` does, so `ah attach` and other programs of the user can follow, steer and answer it; it ends when the run has
+//! ended and nobody watches any more.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use ah::http_server::{At, FirstRun, Life, Wanted};
+use ah::place::stored;
+use ah::plan::SessionChoice;
+use ah_config::trust::Reason;
+use ah_config::{Config, Error};
+use tokio::sync::oneshot;
+
+use super::output::print;
+use super::runtime::runtime;
+use super::serve::Server;
+use crate::args::TypedPrompt;
+use crate::args::options::Options;
+use crate::args::session::plan;
+
+/// Argument by which the process of the run knows what it is.
+pub const OWN_PROCESS: &str = "--detached-process";
+
+/// Starts the process of the run, and prints the id of its session; returns the exit code.
+///
+/// # Errors
+///
+/// If the process cannot be started. It reports itself why the run did not begin.
+pub fn start(prompt: &str, config: &Config) -> Result<u8, Error> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let session = begin(prompt, &arguments, config)?;
+    let Some(session) = session else {
+        return Ok(ah_terminal::exit::FAILURE);
+    };
+    print(&format!("{session}\n"))?;
+    ah_terminal::note(&format!(
+        "it runs in the background; to see it: ah attach {session}"
+    ));
+    Ok(0)
+}
+
+/// Starts the process; returns the id of its session, or `None` if the run did not begin.
+fn begin(prompt: &str, arguments: &[OsString], config: &Config) -> Result<Option<String>, Error> {
+    let failed =
+        |error: std::io::Error| Error::failure(format!("cannot start the process: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(program);
+    command.arg(OWN_PROCESS);
+    let is_given = arguments.iter().any(|argument| argument == "--trust");
+    if config.trust.reason() == Some(Reason::Option) && !is_given {
+        // An answer for this once.
+        command.arg("--trust");
+    }
+    command.args(arguments);
+    // Of this process, they are not in the environment any more.
+    let secrets = config.environment.all();
+    command.envs(secrets.filter(|(name, _)| config.environment.is_secret(name)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = command.spawn().map_err(failed)?;
+    if let Some(mut stdin) = process.stdin.take() {
+        // If it has ended, it has said why.
+        let _ = stdin.write_all(prompt.as_bytes());
+    }
+    let mut said = String::new();
+    if let Some(mut stdout) = process.stdout.take() {
+        stdout.read_to_string(&mut said).map_err(failed)?;
+    }
+    Ok(Some(said.trim().to_owned()).filter(|session| !session.is_empty()))
+}
+
+/// Is the process of the run: reads the prompt from standard input, and prints the id of its session once it has begun.
+///
+/// # Errors
+///
+/// If the run cannot begin.
+pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
+    // The end of the terminal is not its end. It fails only for a process that leads a group, which is as good.
+    let _ = rustix::process::setsid();
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Error::failure(format!("cannot read the prompt: {error}")))?;
+    let wanted = wanted(text, prompt, options, config)?;
+    let runtime = runtime()?;
+    let code = runtime.block_on(async {
+        let server = Server::begin(config, 0).await?;
+        let (begun, told) = oneshot::channel();
+        let life = Life::WhileInUse(Some(FirstRun { wanted, begun }));
+        let served = server.serve(config, options, config.interface, life);
+        let (served, told) = tokio::join!(served, tell(told));
+        told.and(served)
+    });
+    // Processes started by tools may still be ending.
+    ah_process::finish_all();
+    runtime.shutdown_background();
+    code
+}
+
+/// Prints the session's id, and lets go of the terminal.
+async fn tell(begun: oneshot::Receiver<Result<String, String>>) -> Result<u8, Error> {
+    let session = match begun.await {
+        Ok(Ok(session)) => session,
+        Ok(Err(reason)) => return Err(Error::failure(reason)),
+        // The server was stopped, or says itself why it failed.
+        Err(_) => return Ok(0),
+    };
+    print(&format!("{session}\n"))?;
+    let let_go = || {
+        let null = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+        rustix::stdio::dup2_stderr(&null)?;
+        Ok::<_, std::io::Error>(())
+    };
+    let_go().map_err(|error| Error::failure(format!("cannot let go of the terminal: {error}")))?;
+    Ok(0)
+}
+
+/// Returns the run that the options choose.
+fn wanted(
+    text: String,
+    prompt: &TypedPrompt,
+    options: &Options,
+    config: &Config,
+) -> Result<Wanted, Error> {
+    let plan = plan(options, config.interface)?;
+    if plan.ephemeral || plan.uuid.is_some() || plan.at.is_some() {
+        let text =
+            "a run in the background continues a stored session, or begins one with an id of ours";
+        return Err(Error::usage(text)
+            .hint("leave out --no-session-persistence, --session-id and --resume-session-at"));
+    }
+    if prompt.fork_at.is_some() && !plan.fork {
+        let text =
+            "a run in the background goes on from an earlier message in a copy of the session only";
+        return Err(Error::usage(text).hint("add --fork-session"));
+    }
+    let paths = stored(&plan, config)?;
+    if paths.is_none()
+        && let SessionChoice::Named(name) = &plan.choice
+    {
+        let text = format!("there is no session with the name `{name}`");
+        return Err(Error::failure(text).hint("begin it without -d, or give the name afterwards"));
+    }
+    Ok(Wanted {
+        prompt: text,
+        session: paths.and_then(|paths| Some(paths.id()?.to_string())),
+        at: prompt.fork_at.map(At::Number),
+        is_fork: plan.fork,
+        model: None,
+    })
+}

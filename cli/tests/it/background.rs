@@ -1,0 +1,222 @@
+//! `ah -d` and `ah attach`: a run without its terminal, seen, steered and answered from others.
+
+use std::fs;
+
+use ah_testkit::script::{hangs, says, uses};
+use ah_testkit::server::Server;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::binary::{World, wait_for_file};
+use crate::seat::Seat;
+
+/// Options of runs that ask nothing.
+const FREE: [&str; 3] = ["--no-sandbox", "--dangerously-skip-permissions", "-n"];
+
+/// Begins a run in the background; returns its session.
+fn begun(world: &World, server: &Server, arguments: &[&str]) -> String {
+    let arguments = [arguments, &["-d"]].concat();
+    let ended = world
+        .asking_as_typed(server, arguments)
+        .argument("Do it.")
+        .run()
+        .expect(0);
+    let session = ended.stdout.trim().to_owned();
+    assert_eq!(session.len(), 26, "{session}");
+    assert!(
+        ended.stderr.contains(&format!("ah attach {session}")),
+        "{}",
+        ended.stderr
+    );
+    session
+}
+
+/// The files of the servers that are there, each with its content.
+fn servers(world: &World) -> Vec<Value> {
+    let Ok(files) = fs::read_dir(world.home().join(".ah/serve")) else {
+        return Vec::new();
+    };
+    let read = |file: fs::DirEntry| serde_json::from_slice(&fs::read(file.path()).ok()?).ok();
+    files.flatten().filter_map(read).collect()
+}
+
+/// Ends the processes of the runs, and waits until they have.
+fn end(world: &World) {
+    for server in servers(world) {
+        let pid = i32::try_from(server["pid"].as_i64().unwrap()).unwrap();
+        let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM);
+    }
+    ah_testkit::wait::until("the end of the runs' processes", || {
+        servers(world).is_empty() && world.processes().is_empty()
+    });
+}
+
+fn state(world: &World, session: &str) -> Value {
+    let listed = world.as_typed(["sessions", "--json"]).run().expect(0);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let listed = listed.as_array().unwrap().iter();
+    let mut own = listed.filter(|one| one["id"] == session);
+    own.next().unwrap()["state"].clone()
+}
+
+#[test]
+fn a_run_goes_on_without_its_terminal_and_is_seen_and_steered_from_another() {
+    let world = World::new();
+    let waits = uses(
+        "bash",
+        json!({"command": "echo yes > begun; while [ ! -e go ]; do sleep 0.05; done; echo gone"}),
+    );
+    let server = Server::new([
+        waits,
+        says("All is done."),
+        says("And this."),
+        says("Last."),
+    ]);
+    let session = begun(&world, &server, &FREE);
+    wait_for_file(&world.file("begun"));
+    assert_eq!(state(&world, &session), "running");
+    // The only one that runs is meant.
+    let mut seat = Seat::take(world.as_typed(["attach"]));
+    seat.sees("> Do it.");
+    seat.sees("Esc interrupts");
+    seat.says("Be quick.");
+    seat.sees("Be quick.");
+    seat.types("\x04");
+    seat.sees("The run goes on.");
+    assert_eq!(seat.leaves(), 0);
+    world.write("go", "");
+    let mut seat = Seat::take(world.as_typed(["attach", &session]));
+    seat.sees("All is done.");
+    seat.sees("steering: Be quick.");
+    seat.sees("gone");
+    seat.sees_no_more("Esc interrupts");
+    // It is a conversation as any other.
+    seat.says("And then?");
+    seat.sees("And this.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    seat.sees(&format!("ah -r {session}"));
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(state(&world, &session), Value::Null);
+    end(&world);
+    // Nobody runs it any more, so it is opened here.
+    let mut seat = Seat::take(
+        world
+            .asking_as_typed(&server, ["--no-sandbox", "attach"])
+            .argument(&session),
+    );
+    seat.sees("And this.");
+    seat.says("More.");
+    seat.sees("Last.");
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    assert_eq!(server.refusals(), Vec::<String>::new());
+}
+
+#[test]
+fn a_question_is_shown_in_every_terminal_and_answered_once() {
+    let world = World::new();
+    let settings = json!({"notify": {"command": "cat >> called; echo >> called"}});
+    fs::create_dir_all(world.home().join(".ah")).unwrap();
+    fs::write(world.home().join(".ah/settings.json"), settings.to_string()).unwrap();
+    let write = uses("write", json!({"path": "a.txt", "content": "first line\n"}));
+    let server = Server::new([write, says("Written.")]);
+    let session = begun(&world, &server, &["--no-sandbox", "-n"]);
+    let called = wait_for_file(&world.file("called"));
+    assert!(called.contains("is waiting for you"), "{called}");
+    assert!(called.contains(&format!("ah attach {session}")), "{called}");
+    assert_eq!(state(&world, &session), "waiting");
+    let mut one = Seat::take(world.as_typed(["attach", &session]));
+    let mut other = Seat::take(world.as_typed(["attach", &session]));
+    for seat in [&one, &other] {
+        seat.sees("The agent wants to use write:");
+        seat.sees("first line");
+        seat.sees("Allow it?");
+    }
+    assert!(!world.file("a.txt").exists());
+    one.says("y");
+    for seat in [&one, &other] {
+        seat.sees("Written.");
+        seat.sees_no_more("Allow it?");
+        seat.sees_no_more("Esc interrupts");
+    }
+    assert_eq!(world.text("a.txt"), "first line\n");
+    // What the other types is a prompt, no answer.
+    for seat in [&mut one, &mut other] {
+        seat.types("\x04");
+    }
+    assert_eq!((one.leaves(), other.leaves()), (0, 0));
+    end(&world);
+}
+
+#[test]
+fn a_run_is_interrupted_from_another_terminal() {
+    let world = World::new();
+    let server = Server::new([hangs("I begin to say")]);
+    let session = begun(&world, &server, &FREE);
+    let mut seat = Seat::take(world.as_typed(["attach", &session]));
+    seat.sees("I begin to say");
+    seat.types("\x1b");
+    seat.sees("interrupted");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+}
+
+#[test]
+fn without_a_terminal_a_run_is_printed_until_its_end() {
+    let world = World::new();
+    let waits = uses(
+        "bash",
+        json!({"command": "while [ ! -e go ]; do sleep 0.05; done; echo gone"}),
+    );
+    let server = Server::new([waits, says("All is done.")]);
+    let session = begun(&world, &server, &FREE);
+    let attached = world.as_typed(["attach", &session]).start();
+    attached.wait_for_notice("> Do it.");
+    world.write("go", "");
+    let ended = attached.wait().expect(0);
+    assert!(ended.stdout.contains("All is done."), "{}", ended.stdout);
+    end(&world);
+}
+
+#[test]
+fn what_prevents_a_run_is_said_before_the_command_ends() {
+    let world = World::new();
+    let nothing = world.as_typed(["attach"]).run().expect(1);
+    assert!(nothing.stderr.contains("nothing runs in the background"));
+    for (arguments, said) in [
+        (
+            &["-d", "-m", "script:missing.yaml", "go"][..],
+            "missing.yaml",
+        ),
+        (&["-d", "-c", "go"], "no session to resume"),
+        (
+            &["-d", "--no-session-persistence", "-n", "go"],
+            "leave out --no-session-persistence",
+        ),
+        (
+            &[
+                "-d",
+                "-p",
+                "--verbose",
+                "--output-format",
+                "stream-json",
+                "--input-format",
+                "stream-json",
+            ],
+            "a host cannot",
+        ),
+    ] {
+        let ended = world.as_typed(arguments.iter().copied()).run();
+        assert_ne!(ended.code, Some(0), "{arguments:?}");
+        assert!(
+            ended.stderr.contains(said),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+    }
+    end(&world);
+}

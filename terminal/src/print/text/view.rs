@@ -1,0 +1,46 @@
+//! What the output of a run needs to know of its session.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah::assemble::SessionView;
+use ah_config::{Config, Keeping};
+use ah_conversation::{Interface, Model, ToolSpec};
+
+/// Facts of a session that its output needs.
+pub struct View {
+    /// The native interface shows each text as it arrives, the Agent SDK one only the last answer.
+    pub interface: Interface,
+    /// The model, for its context window.
+    pub model: Model,
+    /// The tools, for the key arguments of their calls.
+    pub tools: Arc<[ToolSpec]>,
+    /// Paths are shown relative to this folder.
+    pub cwd: PathBuf,
+    /// The session's id, of which the beginning is shown.
+    pub session: Option<String>,
+    /// Name of the run in the log of a GitHub workflow; `None` outside of one.
+    pub group: Option<String>,
+    /// Place of permanent permissions, if a person can be asked.
+    pub asks: Option<Keeping>,
+    /// Whether the person can type commands beside the run.
+    pub is_conversation: bool,
+}
+
+impl View {
+    /// Returns the view of a session; `asks` is the place of permanent permissions, if a person can be asked.
+    pub fn of(session: SessionView, config: &Config, asks: Option<Keeping>) -> Self {
+        let is_on_github = config.environment.get("GITHUB_ACTIONS") == Some("true");
+        let skill = config.run.prompt.skill.clone();
+        Self {
+            interface: session.interface,
+            model: session.model,
+            tools: session.tools,
+            cwd: session.cwd,
+            session: Some(session.session),
+            group: skill.filter(|_| is_on_github),
+            asks,
+            is_conversation: false,
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! The conversation with a session that another process runs: the same terminal, whose tasks go to that process and whose
+//! output is what comes from there. Leaving it ends nothing.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use ah_agent::Frontend as _;
+use ah_config::{Config, Error};
+use ah_conversation::{
+    Choice, ContentBlock, Event, EventKind, LiveOutput, MailKind, Message, MessageId, Model,
+    Origin, ToolSpec,
+};
+use async_trait::async_trait;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::activity::RunningTool;
+use super::app::App;
+use super::asker::{Asker, Closer};
+use super::effect::Task;
+use super::frontend::{Link, ReplFrontend};
+use super::history::History;
+use super::input::{self, Ending, Input, Queued};
+use super::notify::Notifier;
+use super::terminal::{self, Terminal};
+use super::{Display, begin, intro, open_history};
+use crate::print::question::{Form, Said, answer, choice_sheet, confirm};
+use crate::print::text::View;
+use crate::print::text::replay::Replay;
+use crate::print::{Size, divert};
+use crate::signals::{Signals, leave};
+
+/// Text of an answer that permits a call, and of one that does not.
+const PERMISSION: [&str; 2] = ["Allow", "Deny"];
+
+/// A session in another process. Errors are texts for the person.
+#[async_trait]
+pub trait RemoteSession: Send + Sync + 'static {
+    /// Begins a run.
+    async fn prompt(&self, text: &str) -> Result<(), String>;
+
+    /// Queues a message for the run; returns its id.
+    async fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, String>;
+
+    /// Interrupts the run; its end still comes.
+    async fn interrupt(&self) -> Result<(), String>;
+
+    /// Answers a question: the text for each choice.
+    async fn answer(&self, question: u64, answers: BTreeMap<String, String>) -> Result<(), String>;
+}
+
+/// What comes from the session.
+#[derive(Debug)]
+pub enum RemoteEvent {
+    /// The next message of the branch.
+    Message(Box<Message>),
+    /// Another branch is the current one: its messages come.
+    Reset,
+    /// A piece of the text of the answer in progress.
+    Text(String),
+    /// The answer in progress begins anew.
+    Void,
+    /// What the session is doing.
+    State(RemoteState),
+    /// The process is gone, or says nothing any more; the reason.
+    Lost(String),
+}
+
+/// What the session is doing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemoteState {
+    /// Whether a run is in progress.
+    pub is_running: bool,
+    /// Questions that wait for an answer.
+    pub questions: Vec<RemoteQuestion>,
+    /// How the last run has ended.
+    pub ended: Option<RemoteEnd>,
+}
+
+/// A question of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteQuestion {
+    /// Its number.
+    pub id: u64,
+    /// What it is about; empty if the choices say it.
+    pub about: String,
+    /// What is to be chosen.
+    pub choices: Vec<Choice>,
+}
+
+/// How a run has ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemoteEnd {
+    /// Whether it was interrupted.
+    pub is_stopped: bool,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// The last answer, or why it failed.
+    pub text: String,
+}
+
+/// A session in another process, and what the terminal shows of it.
+pub struct Remote {
+    /// The session.
+    pub session: Arc<dyn RemoteSession>,
+    /// What comes from it, after `past`.
+    pub events: UnboundedReceiver<RemoteEvent>,
+    /// The messages that are shown first.
+    pub past: Vec<Message>,
+    /// Number of all its messages.
+    pub messages: usize,
+    /// Its id.
+    pub id: String,
+    /// Its model.
+    pub model: Model,
+    /// The tools that the program knows, for the key arguments of calls.
+    pub tools: Arc<[ToolSpec]>,
+}
+
+/// Shows the session at the terminal until the person leaves it or its process is gone; returns the exit code. Without a
+/// display it is only printed, until the end of its run.
+///
+/// # Errors
+///
+/// If the terminal cannot be used.
+pub async fn attach(
+    display: Option<Display>,
+    remote: Remote,
+    config: &Config,
+) -> Result<u8, Error> {
+    let is_drawn = display == Some(Display::Drawn);
+    let signals = match is_drawn {
+        true => Signals::listen(|code| {
+            terminal::leave();
+            leave(code);
+        }),
+        false => Signals::listen_to_ends(),
+    };
+    let signals =
+        signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+    let (inputs, happened) = channel();
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    let (width, height) = Terminal::size();
+    let link = Link {
+        inputs: inputs.clone(),
+        colours: is_drawn && choice != anstream::ColorChoice::Never,
+        is_drawn,
+        size: Size { width, height },
+    };
+    let (tasks, wanted) = unbounded_channel();
+    let history = match display {
+        Some(Display::Drawn) => open_history(config),
+        _ => History::default(),
+    };
+    let mode = config.conversation.editor_mode.as_ref();
+    let keys = mode.map(|mode| mode.value).unwrap_or_default();
+    let mut app = App::new(keys, history, Terminal::size(), link.colours);
+    app.notifier = Notifier::new(config);
+    app.leaves_run = true;
+    let is_over = match display {
+        Some(display) => begin(display, app, config, (inputs.clone(), happened), tasks)
+            .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?,
+        None => std::thread::spawn(move || print(&happened)),
+    };
+    let id = remote.id.clone();
+    let mut worker = RemoteWorker::new(remote, wanted, link, config);
+    worker.is_watching_only = display.is_none();
+    let end = tokio::select! {
+        end = worker.work() => end,
+        () = signals.token().cancelled() => End::Left { is_running: true, },
+    };
+    let _ = inputs.send(Input::Stop(0));
+    drop(inputs);
+    if !matches!(display, Some(Display::Plain(_))) {
+        // A panic of the thread has been printed already.
+        let _ = is_over.join();
+        divert(None);
+    }
+    match end {
+        End::Left { is_running: true } => {
+            crate::note(&format!("The run goes on. To come back: ah attach {id}"));
+        }
+        End::Left { is_running: false } => crate::note(&format!("To come back: ah -r {id}")),
+        End::Lost(reason) => {
+            let lost = Error::failure(format!("the session is gone: {reason}"));
+            return Err(lost.hint(format!("all that was said is kept: `ah -r {id}`")));
+        }
+    }
+    Ok(0)
+}
+
+/// Why the terminal shows the session no longer.
+enum End {
+    /// The person has left.
+    Left {
+        /// Whether a run is in progress.
+        is_running: bool,
+    },
+    /// The process is gone.
+    Lost(String),
+}
+
+/// Does the tasks of the terminal, and shows what comes.
+struct RemoteWorker<'a> {
+    session: Arc<dyn RemoteSession>,
+    events: UnboundedReceiver<RemoteEvent>,
+    tasks: UnboundedReceiver<Task>,
+    past: Vec<Message>,
+    opened: input::Opened,
+    link: Link,
+    view: Option<View>,
+    config: &'a Config,
+    run: Run,
+    /// Whether nobody types, so that nothing is asked, and the end of the run is the end.
+    is_watching_only: bool,
+    /// Open questions.
+    asked: HashMap<u64, Closer>,
+}
+
+/// The run in progress, as far as it is shown.
+#[derive(Default)]
+struct Run {
+    /// Whether the terminal waits for its end.
+    is_shown: bool,
+    /// Whether it is known if there is one.
+    is_known: bool,
+    /// Whether something of it has come, so that the next end is its own.
+    has_begun: bool,
+    /// Prompts that were typed here, and are on the screen already.
+    typed: VecDeque<String>,
+    /// Messages that were typed here and not read yet.
+    queued: Vec<String>,
+    /// What is shown of the answer in progress.
+    answer: String,
+}
+
+impl<'a> RemoteWorker<'a> {
+    fn new(remote: Remote, tasks: UnboundedReceiver<Task>, link: Link, config: &'a Config) -> Self {
+        let view = View {
+            interface: ah_conversation::Interface::Native,
+            model: remote.model.clone(),
+            tools: remote.tools,
+            cwd: config.environment.cwd().to_owned(),
+            session: None,
+            group: None,
+            asks: None,
+            is_conversation: true,
+        };
+        let opened = input::Opened {
+            session: remote.id,
+            model: remote.model,
+            mode: config.permission_mode.value,
+            may_bypass: false,
+            context: 0,
+            messages: remote.messages,
+            place: intro::short_place(config),
+            is_sandboxed: config.leaves_mode_open(),
+            cost: 0.0,
+            facts: None,
+        };
+        Self {
+            session: remote.session,
+            events: remote.events,
+            tasks,
+            past: remote.past,
+            opened,
+            link,
+            view: Some(view),
+            config,
+            run: Run::default(),
+            is_watching_only: false,
+            asked: HashMap::new(),
+        }
+    }
+
+    async fn work(mut self) -> End {
+        let Some(view) = self.view.take() else {
+            return End::Lost(String::new());
+        };
+        let frontend = self.link.frontend(view);
+        let mut replay = frontend.replay();
+        for message in std::mem::take(&mut self.past) {
+            self.count(&message);
+            replay.show(&message);
+        }
+        frontend.flush();
+        self.tell(Input::Opened(Box::new(self.opened.clone())));
+        loop {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(RemoteEvent::Lost(reason)) => return End::Lost(reason),
+                    None => return End::Lost("its process has ended".to_owned()),
+                    Some(event) => {
+                        let is_end = matches!(&event, RemoteEvent::State(state) if !state.is_running);
+                        self.take(event, &frontend, &mut replay);
+                        if is_end && self.is_watching_only {
+                            return End::Left { is_running: false };
+                        }
+                    }
+                },
+                task = self.tasks.recv(), if !self.is_watching_only => match task {
+                    None | Some(Task::Quit) => {
+                        let is_running = self.run.is_shown || !self.run.is_known;
+                        return End::Left { is_running };
+                    }
+                    Some(task) => self.perform(task).await,
+                },
+            }
+        }
+    }
+
+    async fn perform(&mut self, task: Task) {
+        match task {
+            Task::Prompt(text) => {
+                self.run.has_begun = false;
+                self.run.typed.push_back(text.clone());
+                match self.session.prompt(&text).await {
+                    Ok(()) => self.run.is_shown = true,
+                    Err(reason) => {
+                        self.run.typed.pop_back();
+                        self.tell(Input::Ended(Ending::Failed(reason, None)));
+                    }
+                }
+            }
+            // A run that somebody else has begun.
+            Task::TakeMail => {}
+            Task::Send(kind, text) => match self.session.send(kind, &text).await {
+                Ok(id) => {
+                    self.run.queued.push(text.clone());
+                    self.tell(Input::Sent(Queued { id, kind, text }));
+                }
+                Err(reason) => crate::warn(&reason),
+            },
+            // They stay queued; the next run reads them.
+            Task::Withdraw(..) => self.forget_queued(|_| true),
+            Task::Interrupt => {
+                // There may be no run any more.
+                let _ = self.session.interrupt().await;
+            }
+            Task::Notify(kind, message) => {
+                super::side_tasks::notify(self.config, &self.opened.session, kind, &message);
+            }
+            _ => {
+                crate::note(
+                    "not while attached: `ah -r` opens the session itself once its run is over",
+                );
+                if !self.run.is_shown {
+                    self.tell(Input::Ended(Ending::Well));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, event: RemoteEvent, frontend: &ReplFrontend, replay: &mut Replay<'_>) {
+        match event {
+            RemoteEvent::Message(message) => self.message(&message, frontend, replay),
+            RemoteEvent::Reset => {
+                self.run.answer.clear();
+                crate::note("the conversation was changed elsewhere; it is now:");
+            }
+            RemoteEvent::Text(text) => {
+                self.run.answer.push_str(&text);
+                show(frontend, EventKind::TextDelta { text });
+            }
+            RemoteEvent::Void => {
+                if !std::mem::take(&mut self.run.answer).is_empty() {
+                    frontend.notice("the answer begins anew");
+                }
+            }
+            RemoteEvent::State(state) => self.state(state, frontend),
+            RemoteEvent::Lost(_) => {}
+        }
+    }
+
+    fn message(&mut self, message: &Message, frontend: &ReplFrontend, replay: &mut Replay<'_>) {
+        self.run.has_begun = true;
+        self.count(message);
+        match &message.origin {
+            Origin::Prompt
+                if { self.run.typed.front() }
+                    .is_some_and(|typed| message.said().contains(typed)) =>
+            {
+                self.run.typed.pop_front();
+                return;
+            }
+            Origin::Steering | Origin::FollowUp => {
+                let said = message.text();
+                self.forget_queued(|queued| said.contains(queued));
+            }
+            Origin::Results => self.tell(requested()),
+            _ => {}
+        }
+        let shown = std::mem::take(&mut self.run.answer);
+        if message.origin == Origin::Model && !shown.is_empty() {
+            let said = message.text();
+            let text = said.strip_prefix(&*shown).unwrap_or_default().to_owned();
+            if !text.is_empty() {
+                show(frontend, EventKind::TextDelta { text });
+            }
+            frontend.end_answer();
+            let mut rest = message.clone();
+            rest.content
+                .retain(|block| matches!(block, ContentBlock::ToolUse(_)));
+            replay.show(&rest);
+        } else {
+            replay.show(message);
+        }
+        frontend.flush();
+        for block in &message.content {
+            if let ContentBlock::ToolUse(call) = block {
+                let key = frontend.key_value(call);
+                let tool = RunningTool::new(&call.name, &key, &LiveOutput::default());
+                self.tell(Input::Running(tool));
+            }
+        }
+    }
+
+    fn state(&mut self, state: RemoteState, frontend: &ReplFrontend) {
+        let asked = state.questions.iter().filter(|_| !self.is_watching_only);
+        for question in asked.collect::<Vec<_>>() {
+            if !self.asked.contains_key(&question.id) {
+                self.ask(question.clone(), frontend);
+            }
+        }
+        self.run.is_known = true;
+        // What was answered elsewhere is asked no more.
+        let is_open = |id: &u64| state.questions.iter().any(|question| question.id == *id);
+        self.asked.retain(|id, _| is_open(id));
+        if state.is_running {
+            self.run.has_begun = true;
+            if !std::mem::replace(&mut self.run.is_shown, true) {
+                self.tell(Input::Mail);
+                self.tell(requested());
+            }
+            return;
+        }
+        if self.run.is_shown && self.run.has_begun {
+            self.run.is_shown = false;
+            self.run.has_begun = false;
+            self.run.answer.clear();
+            frontend.end_answer();
+            frontend.flush();
+            self.tell(Input::Opened(Box::new(self.opened.clone())));
+            let ended = state.ended.unwrap_or_default();
+            self.tell(Input::Ended(match (ended.is_stopped, ended.is_error) {
+                (true, _) => Ending::Interrupted,
+                (false, true) => Ending::Failed(ended.text, None),
+                (false, false) => Ending::Well,
+            }));
+        }
+    }
+
+    /// Asks the person. If it is answered elsewhere meanwhile, the question is closed.
+    fn ask(&mut self, question: RemoteQuestion, frontend: &ReplFrontend) {
+        frontend.set_apart();
+        let mut asker = Asker::open(&self.link.inputs);
+        self.asked.insert(question.id, asker.closer());
+        let session = self.session.clone();
+        tokio::spawn(async move {
+            let id = question.id;
+            let asked = tokio::task::spawn_blocking(move || ask(&question, &mut asker));
+            if let Ok(Ok(Some(answers))) = asked.await
+                && let Err(reason) = session.answer(id, answers).await
+            {
+                crate::note(&reason);
+            }
+        });
+    }
+
+    /// Keeps the tokens and the cost that the terminal shows.
+    fn count(&mut self, message: &Message) {
+        if let Some(response) = &message.response {
+            self.opened.context = response.usage.total();
+            self.opened.cost += response.cost.map_or(0.0, |cost| cost.usd());
+        }
+    }
+
+    fn forget_queued(&mut self, is_read: impl Fn(&str) -> bool) {
+        let (read, kept) = std::mem::take(&mut self.run.queued)
+            .into_iter()
+            .partition(|queued| is_read(queued));
+        self.run.queued = kept;
+        let read: Vec<String> = read;
+        for content in read {
+            self.tell(Input::Event(Box::new(EventKind::SteeringReceived {
+                content,
+                message_count: 1,
+            })));
+        }
+    }
+
+    fn tell(&self, input: Input) {
+        tell(&self.link.inputs, input);
+    }
+}
+
+/// Prints what is shown, until the end.
+fn print(happened: &Receiver<Input>) {
+    for input in happened {
+        match input {
+            Input::Written(text) | Input::Output(text) => {
+                // If nobody reads, the run goes on all the same.
+                let _ = io::stdout().write_all(text.as_bytes());
+            }
+            Input::Noted(text) => {
+                let _ = crate::glyphs::err().write_all(text.as_bytes());
+            }
+            Input::Stop(_) => return,
+            _ => {}
+        }
+    }
+}
+
+fn tell(inputs: &Sender<Input>, input: Input) {
+    // If the terminal has gone, the program ends.
+    let _ = inputs.send(input);
+}
+
+/// The model is asked, so no tool runs any more.
+fn requested() -> Input {
+    Input::Event(Box::new(EventKind::ApiCallStart { payload_bytes: 0 }))
+}
+
+fn show(frontend: &ReplFrontend, kind: EventKind) {
+    let timestamp = jiff::Timestamp::now().as_second();
+    frontend.show(&Event { kind, timestamp });
+}
+
+/// Asks one choice after the other; `None` if nobody answers.
+fn ask(
+    question: &RemoteQuestion,
+    form: &mut impl Form,
+) -> io::Result<Option<BTreeMap<String, String>>> {
+    let mut answers = BTreeMap::new();
+    for choice in &question.choices {
+        let labels = choice.options.iter().map(|option| option.label.as_str());
+        let text = if labels.eq(PERMISSION) {
+            let (head, body) = question
+                .about
+                .split_once('\n')
+                .unwrap_or((&question.about, ""));
+            let is_allowed = confirm(head, body, &format!("{} ", choice.question), form)?;
+            PERMISSION[usize::from(!is_allowed)].to_owned()
+        } else {
+            match answer(&choice_sheet(choice), form)? {
+                None => return Ok(None),
+                Some(Said::Words(words)) => words,
+                Some(Said::Chosen(chosen, _)) => {
+                    let labels = chosen.iter().map(|at| choice.options[*at].label.as_str());
+                    labels.collect::<Vec<_>>().join(", ")
+                }
+            }
+        };
+        answers.insert(choice.question.clone(), text);
+    }
+    Ok(Some(answers))
+}
