@@ -58,6 +58,20 @@ on('an answer is followed while it is written', async bench => {
   assert.deepEqual(page.faults, []);
 });
 
+on('an answer is shown as it grows, and once when it is there', async bench => {
+  const text = ['The ', 'answer ', 'grows **word', ' by word**.'];
+  await bench.serves([{ thinking: 'Slowly.', text, chunk_delay_ms: 600 }]);
+  const page = await bench.open();
+  await send(page, 'Go.');
+  const draft = page.getByRole('article', { name: 'Answer in progress' });
+  await draft.getByText('The answer').waitFor();
+  assert.equal(await page.locator('article.assistant:not(.draft)').count(), 0);
+  await page.locator('article.assistant:not(.draft)', { hasText: 'word by word.' }).waitFor();
+  assert.equal(await draft.count(), 0);
+  assert.equal(await page.locator('article').count(), 2);
+  assert.deepEqual(page.faults, []);
+});
+
 on('a run is interrupted', async bench => {
   await bench.serves([uses('bash', { command: 'sleep 600' }), says('unused')]);
   const page = await bench.open();

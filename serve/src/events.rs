@@ -101,9 +101,9 @@ impl Watcher {
 
     /// Reads the next messages; returns whether these are all that there are.
     async fn read(&mut self) -> Option<bool> {
-        let (feed, seen) = (self.feed.clone(), self.seen.clone());
-        let read = tokio::task::spawn_blocking(move || feed.after(seen.as_deref(), PAGE));
-        let unseen = match read.await.ok()? {
+        // A state that was looked at before is behind its step.
+        let step = *self.steps.borrow_and_update();
+        let unseen = match self.feed.news(self.seen.clone(), PAGE, step).await {
             Ok(unseen) => unseen,
             Err(reason) => {
                 tracing::warn!("cannot read a session for a client: {reason}");

@@ -130,6 +130,8 @@ impl Live {
         lock(&self.answers).clear();
         lock(&self.stop).take();
         lock(&self.draft).begin();
+        // First the step: whoever learns that the run has ended reads what came before.
+        self.step();
         self.state.send_modify(|state| {
             *state = State {
                 running: false,
@@ -137,7 +139,6 @@ impl Live {
                 ended,
             };
         });
-        self.step();
     }
 }
 

@@ -166,7 +166,7 @@ async fn messages(
     let seen = last_seen(&headers);
     let read = move || match at {
         Some(at) => feed.up_to(&at, PAGE),
-        None => feed.after(seen.as_deref(), PAGE).map(Some),
+        None => feed.after(seen.as_deref(), PAGE, None).map(Some),
     };
     let unseen = blocking(read).await?;
     let missing = || Failure::new(StatusCode::NOT_FOUND, "the session has no such message");

@@ -64,6 +64,9 @@ export function target(address) {
   }
 }
 
+/// Returns text on one line, without the marks of Markdown.
+export const plain = text => text.replace(/^#+ |\*\*|`/gm, '').replace(/\s+/g, ' ').trim();
+
 /// Returns a number of tokens for people: `950`, `12.4k`, `1.2M`.
 export const tokens = number => {
   if (number < 1000) return String(number);

@@ -1,7 +1,7 @@
 // The page: who is asked, which session is shown, colours, keys. The address after `#` is a place: `/SESSION/MESSAGE`.
 
 import { Composer } from './composer.js';
-import { by, el, show, time } from './dom.js';
+import { by, el, plain, show, time } from './dom.js';
 import { Archive, Server } from './server.js';
 import { SessionView } from './session.js';
 
@@ -134,7 +134,7 @@ async function list() {
   by('list').dataset.told = told;
   const had = document.activeElement?.closest('#list a')?.dataset.id;
   show(by('list'), sessions.map(({ id, title, messages, updated_ms: at }) => el('li', {},
-    el('a', { href: `#/${encodeURIComponent(id)}`, 'data-id': id }, el('span', { class: 'words' }, title || id),
+    el('a', { href: `#/${encodeURIComponent(id)}`, 'data-id': id }, el('span', { class: 'words' }, plain(title) || id),
       el('span', { class: 'weak' }, `${time(at)} · ${messages === 1 ? '1 message' : `${messages} messages`}`)))));
   mark(decodeURIComponent(location.hash.split('/')[1] ?? ''));
   if (had) [...by('list').querySelectorAll('a')].find(it => it.dataset.id === had)?.focus();

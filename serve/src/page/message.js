@@ -143,7 +143,7 @@ class Call {
     const count = mark => diff.flatMap(hunk => hunk.lines).filter(line => line.startsWith(mark)).length;
     show(this.summary,
       el('span', { class: word }, el('span', { 'aria-hidden': 'true' }, sign), el('span', { class: 'unseen' }, `${word}: `)),
-      el('b', {}, name), el('code', {}, key.slice(0, 300).split('\n')[0]),
+      el('b', {}, name), el('code', {}, short(key)),
       diff.length ? [el('span', { class: 'added' }, `+${count('+')}`), el('span', { class: 'removed' }, `−${count('-')}`)] : null,
       result ? el('span', { class: 'weak' }, duration(result.duration_ms)) : null);
   }
@@ -153,15 +153,15 @@ class Call {
     const { input } = this.#call;
     const result = this.#result;
     const diff = hunks(result?.details);
-    if (diff.length) return put(this.element, changes(diff), this.#whole());
+    if (diff.length) return put(this.element, changes(diff), this.#whole(false));
     const isCommand = Object.keys(input ?? {}).every(key => ['command', 'description'].includes(key)) && input?.command;
     put(this.element,
       el('p', { class: 'label' }, 'Input'), isCommand ? code(input.command, 'shell') : code(JSON.stringify(input, null, 2), 'JSON'),
-      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole()] : el('p', { class: 'weak' }, 'It runs.'));
+      result ? [el('p', { class: 'label' }, 'Output'), said(result.content), this.#whole(true)] : el('p', { class: 'weak' }, 'It runs.'));
   }
 
   /// Returns buttons that load the output as the tool wrote it, and what is cut of the result.
-  #whole() {
+  #whole(hasOutput) {
     const { source, session } = this.#around;
     if (source.isReadOnly) return null;
     const loads = (label, load) => {
@@ -172,7 +172,7 @@ class Call {
       return button;
     };
     return [
-      loads('Whole output', async button => {
+      hasOutput && loads('Whole output', async button => {
         const whole = text(await source.output(session, this.#call.id), 'Whole output');
         button.replaceWith(whole);
         whole.focus();
@@ -184,6 +184,12 @@ class Call {
       }),
     ];
   }
+}
+
+/// Returns the first line of an argument; of a long path its end.
+function short(key) {
+  const [line] = key.slice(0, 300).split('\n');
+  return /^(?:\/[^/ ]+){4,}$/.test(line) ? `…/${line.split('/').slice(-2).join('/')}` : line;
 }
 
 /// Returns the changes that a result tells of; a new file is one that only adds.

@@ -1,7 +1,7 @@
 // A session: its messages, followed as they come, its tree, its usage, and what can be done with it.
 
 import { Composer } from './composer.js';
-import { by, el, put, show, tell } from './dom.js';
+import { by, el, plain, put, show, tell } from './dom.js';
 import { Draft, article } from './message.js';
 import { usage } from './plots.js';
 import { node } from './server.js';
@@ -69,7 +69,7 @@ export class SessionView {
 
   #name(name) {
     const [first] = this.#nodes;
-    const title = name || first?.text.split('\n')[0] || 'Session';
+    const title = name || plain(first?.text.split('\n')[0] ?? '') || 'Session';
     show(by('title'), title);
     document.title = `${title.slice(0, 60)} · ah`;
   }
@@ -120,7 +120,9 @@ export class SessionView {
       this.#older();
       this.list.scrollTop = top + this.list.scrollHeight - height;
     } }, 'Earlier messages');
-    this.list.querySelector('.banner')?.after(button) ?? this.list.prepend(button);
+    const banner = this.list.querySelector('.banner');
+    if (banner) banner.after(button);
+    else this.list.prepend(button);
   }
 
   /// Scrolls to the message that was asked for, or to the end.

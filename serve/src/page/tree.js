@@ -1,9 +1,13 @@
 // The tree of a session as rows. A branch that goes on stays on its level; others stand below the message that they fork
 // from, one level further in.
 
-import { el, show } from './dom.js';
+import { draw, el, plain, show } from './dom.js';
 
 const DEEPEST = 6;
+
+/// Returns the sign of a message that several go on from: open, or folded.
+const branch = isOpen => draw('svg', { viewBox: '0 0 12 12', 'aria-hidden': 'true' },
+  draw('path', { d: isOpen ? 'M3 1v10M3 7c0-3 6-1 6-5V1' : 'M3 1v10M7 3h.5M9.5 3h.5' }));
 
 /// A tree in an element. `open` is called with the node that is chosen.
 export class Tree {
@@ -128,7 +132,7 @@ export class Tree {
 
   #row({ node, rails, isFork }, isCurrent, isViewed) {
     const isNow = node.id === this.#current;
-    const words = node.text.replace(/^#+ |\*\*|`/gm, '').replace(/\s+/g, ' ') || node.tools.join(', ') || node.origin.replace('_', ' ');
+    const words = plain(node.text) || node.tools.join(', ') || node.origin.replace('_', ' ');
     const isOpen = !this.#folded.has(node.id);
     const classes = [node.role, isCurrent.has(node.id) && 'on-current', isViewed.has(node.id) && 'on-view', isNow && 'now'];
     return el('div', {
@@ -147,7 +151,7 @@ export class Tree {
     el('span', { class: 'dot', 'aria-hidden': 'true' }),
     el('span', { class: node.text ? 'words' : 'words weak' }, words),
     isFork && el('span', { class: 'branches', click: event => { event.stopPropagation(); this.#fold(node.id); } },
-      isOpen ? '⑂' : '⑂…'),
+      branch(isOpen)),
     isNow && el('span', { class: 'tag' }, 'current'),
     el('span', { class: 'number' }, `@${node.seq}`));
   }

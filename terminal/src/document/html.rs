@@ -122,7 +122,7 @@ mod tests {
                 .lines()
                 .any(|line| line.starts_with("import ") || line.starts_with("export "))
         );
-        assert!(script.contains("const { by, el, show, time } = modules['dom.js'];"));
+        assert!(script.contains("const { by, el, plain, show, time } = modules['dom.js'];"));
         assert!(script.contains("return { Composer };"));
     }
 
