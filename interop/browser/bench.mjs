@@ -8,10 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, test } from 'node:test';
 
-// Installed outside the repository.
-const installed = createRequire(join(process.env.BROWSER_DIR, 'package.json'));
-const { chromium } = installed('playwright-core');
-const AXE = readFileSync(installed.resolve('axe-core/axe.min.js'), 'utf8');
+/// What is installed outside the repository; tests without a browser need none of it.
+const installed = () => createRequire(join(process.env.BROWSER_DIR, 'package.json'));
 
 export const says = (text, more = {}) => ({ text, ...more });
 /// A turn of one tool call.
@@ -25,7 +23,7 @@ let browser;
 after(() => browser?.close());
 
 async function launched() {
-  browser ??= await chromium.launch({
+  browser ??= await installed()('playwright-core').chromium.launch({
     executablePath: process.env.CHROMIUM, headless: true,
     // The sandbox of Chromium does not work for root, and the pages are ours.
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
@@ -151,7 +149,7 @@ export async function send(page, text) {
 /// Fails if the checker of accessibility finds something.
 export async function accessible(page, what) {
   // By the driver, since the page's policy lets no script in.
-  await page.evaluate(AXE);
+  await page.evaluate(readFileSync(installed().resolve('axe-core/axe.min.js'), 'utf8'));
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
   const found = violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(node => `${node.html} ${node.failureSummary}`).slice(0, 3).join(' | ')}`);
   assert.deepEqual(found, [], what);

@@ -11,6 +11,7 @@ pub mod hubs;
 pub mod library;
 pub mod litellm;
 pub mod mcp;
+pub mod openapi;
 pub mod packages;
 pub mod programs;
 pub mod projects;
@@ -100,6 +101,11 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => left_out.push("programs (a download of 200 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("programs ({missing:#})")),
         Some(Ok(programs)) => programs::test(&programs)?,
+    }
+    match is_fetched.then(openapi::install) {
+        None => left_out.push("openapi (a download of 90 MB; use `--all`)".to_owned()),
+        Some(Err(missing)) => left_out.push(format!("openapi ({missing:#})")),
+        Some(Ok(fuzzer)) => openapi::test(&fuzzer)?,
     }
     if is_fetched {
         library::test(&library::build()?)?;
