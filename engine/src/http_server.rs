@@ -1,30 +1,32 @@
 //! Sessions over HTTP. Runs are those that other agents get ([`mcp_server`](crate::mcp_server)): a session of the folder, with
 //! the rules and the sandbox of `-p`, whose questions go to the clients.
 
-use std::io;
+mod stored;
+
 use std::sync::Arc;
 use std::thread;
 
 use ah_config::Error;
-use ah_conversation::{Message, MessageId, Role, neutralise};
+use ah_conversation::neutralise;
 use ah_mcp::serve::{self as agent, Runner as _};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_serve::{
-    BlockKind, Driven, Ended, Entry, HostStreams, Need, Offer, Pick, Piece, Question, RunEvent,
-    Running, Sessions, Transcript,
+    BlockKind, Driven, Ended, HostStreams, Need, Offer, Pick, Piece, Question, RunEvent, Running,
+    Sessions, Transcript,
 };
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 
+use self::stored::Stored;
 use crate::assemble::HostExtensions;
 use crate::mcp_server::{Call, ClientRequest, ClientRuns};
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, serve_host};
 use crate::session_folders::sessions;
 
-pub use ah_serve::{Certificate, Door, FirstRun, Fork, Life, Token, Wanted};
+pub use ah_serve::{At, Certificate, Door, FirstRun, Life, Token, Wanted};
 
 /// Bytes of a token.
 const TOKEN: usize = 32;
@@ -94,8 +96,11 @@ impl Sessions for HttpSessions {
         let wanted = agent::Wanted {
             prompt: wanted.prompt,
             session: wanted.session,
-            is_fork: wanted.fork.is_some(),
-            at: wanted.fork.and_then(|fork| fork.at),
+            is_fork: wanted.is_fork,
+            at: wanted.at.map(|at| match at {
+                At::Number(seq) => agent::At::Number(seq),
+                At::Message(id) => agent::At::Message(id),
+            }),
             model: wanted.model,
         };
         let agent::Running { mut events, stop } = self.runs.begin(wanted);
@@ -270,39 +275,4 @@ fn streamed(event: &Value) -> Option<RunEvent> {
         kind,
         text: text.to_owned(),
     }))
-}
-
-/// A session in the store.
-struct Stored {
-    tree: Tree,
-    runs: Arc<ClientRuns>,
-}
-
-impl Transcript for Stored {
-    fn current(&mut self) -> Result<Option<String>, String> {
-        let current = self.tree.current();
-        let current = current.map_err(|error| error.to_string())?;
-        Ok(current.map(|id| id.to_string()))
-    }
-
-    fn message(&mut self, id: &str) -> Result<Entry, String> {
-        let message = self.tree.message(&MessageId::from(id.to_owned()));
-        let message = message.map_err(|error| error.to_string())?;
-        let message = message.ok_or_else(|| format!("there is no message `{id}`"))?;
-        self.entry(&message).map_err(|error| error.to_string())
-    }
-}
-
-impl Stored {
-    fn entry(&self, message: &Message) -> io::Result<Entry> {
-        let json = serde_json::to_string(message)?;
-        let environment = &self.runs.config().environment;
-        Ok(Entry {
-            id: message.id.to_string(),
-            parent: message.parent.as_ref().map(ToString::to_string),
-            seq: message.seq,
-            is_answer: message.role == Role::Assistant,
-            json: environment.redact(&json).into_owned(),
-        })
-    }
 }

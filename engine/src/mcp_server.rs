@@ -13,7 +13,9 @@ use ah_conversation::{
     Input, Interaction, Interface, MailKind, Message as StoredMessage, PermissionAnswer,
     PermissionMode, PermissionRequest, PermissionUpdate, neutralise,
 };
-use ah_mcp::serve::{Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve};
+use ah_mcp::serve::{
+    At, Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve,
+};
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use ah_store::{Paths, Queue, SessionHead, Tree};
@@ -26,7 +28,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::HostExtensions;
-use crate::plan::{SessionChoice, SessionPlan};
+use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, serve_program};
 use crate::session_folders::sessions;
 use crate::warn::Warn;
@@ -313,9 +315,15 @@ impl ClientRun {
             model,
         } = wanted;
         let config = self.starts.of_run(model)?;
+        let (at, fork_at) = match at {
+            None => (None, None),
+            Some(At::Number(seq)) => (None, Some(seq)),
+            Some(At::Message(id)) => (Some(ResumePoint::of(&id)), None),
+        };
         let plan = SessionPlan {
             choice: session.map_or(SessionChoice::New, SessionChoice::Find),
             fork: is_fork,
+            at,
             ..SessionPlan::default()
         };
         let (mut program, requests, messages) = Program::new();
@@ -329,7 +337,7 @@ impl ClientRun {
         let ends = CancellationToken::new();
         let request = ServeRequest {
             plan: plan.checked()?,
-            fork_at: at,
+            fork_at,
             config: &config,
             stop: &ends,
             extensions: HostExtensions::default(),

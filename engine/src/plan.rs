@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use ah_config::Error;
+use ah_conversation::SessionId;
+use ah_store::uuid_of;
 
 /// The chosen session, and its use in the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +30,16 @@ pub struct ResumePoint {
     pub name: String,
     /// The only prompt whose turn may be dropped.
     pub drops: Option<String>,
+}
+
+impl ResumePoint {
+    /// The message with this id.
+    pub fn of(message: &str) -> Self {
+        Self {
+            name: uuid_of(&SessionId::from(message)),
+            drops: None,
+        }
+    }
 }
 
 /// A session, as it was requested.

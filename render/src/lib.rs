@@ -12,7 +12,6 @@
 //! - [`tool::running`] and [`tool::ended`] render a tool call, [`tool::thinking`] the thinking of a model. Changes of files
 //!   and task lists are recognised by the shape of a result's details, never by the name of the tool.
 //! - [`ascii`] translates signs for terminals without Unicode.
-//! - [`html`] renders to HTML.
 //!
 //! No row is wider than the requested width. No meaning is in a colour alone: changes have signs, failures a cross,
 //! headings their marks, so that people who cannot tell red from green miss nothing. Colours are the sixteen of the terminal.
@@ -20,7 +19,6 @@
 mod ascii;
 pub mod diff;
 mod highlight;
-pub mod html;
 mod markdown;
 
 mod styled;

@@ -99,8 +99,8 @@ impl Style {
         style.fg_color(self.ink.colour().map(Into::into))
     }
 
-    /// The names of kind and effects: the marks in the `Debug` form, and the classes in HTML.
-    pub(crate) fn mark(self) -> String {
+    /// The names of kind and effects: the marks in the `Debug` form.
+    fn mark(self) -> String {
         const EFFECTS: [(Effects, &str); 6] = [
             (Effects::BOLD, "bold"),
             (Effects::DIMMED, "dim"),

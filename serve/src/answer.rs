@@ -26,6 +26,15 @@ pub(crate) fn text(status: StatusCode, json: String) -> Answer {
     response
 }
 
+/// Runs what blocks.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, Failure> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    let ended = ended.unwrap_or_else(|_| Err("it broke off".to_owned()));
+    ended.map_err(Failure::impossible)
+}
+
 /// Why a request is not carried out: the status, and the reason in words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) StatusCode, pub(crate) String);

@@ -101,9 +101,9 @@ impl Watcher {
 
     /// Reads the next messages; returns whether these are all that there are.
     async fn read(&mut self) -> Option<bool> {
-        let (feed, seen) = (self.feed.clone(), self.seen.clone());
-        let read = tokio::task::spawn_blocking(move || feed.after(seen.as_deref(), PAGE));
-        let unseen = match read.await.ok()? {
+        // A state that was looked at before is behind its step.
+        let step = *self.steps.borrow_and_update();
+        let unseen = match self.feed.news(self.seen.clone(), PAGE, step).await {
             Ok(unseen) => unseen,
             Err(reason) => {
                 tracing::warn!("cannot read a session for a client: {reason}");
@@ -114,12 +114,12 @@ impl Watcher {
             is_anew,
             is_answered,
             entries,
+            is_whole,
         } = unseen;
         if is_anew {
             self.seen = None;
             self.ready.push_back(told("reset", &json!({})));
         }
-        let is_whole = entries.len() < PAGE;
         for entry in entries {
             let id = format!("{}-{}", entry.seq, entry.id);
             let event = Event::default().event("message").id(id);

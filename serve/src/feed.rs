@@ -1,18 +1,30 @@
 //! The current branch of a session as its watchers see it: read from the store once for all of them, and only what is new.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::port::{Entry, Transcript};
+use crate::port::{Entry, Nodes, Transcript};
+use crate::short::short;
+
+/// Time in which what was read at a step is what another watcher gets. Other processes write without a step.
+const RECENT: Duration = Duration::from_millis(100);
 
 /// The branch of a session that has watchers.
-pub(crate) struct Feed(Mutex<Branch>);
+pub(crate) struct Feed {
+    branch: Mutex<Branch>,
+    /// Held by the watcher that reads.
+    turn: tokio::sync::Mutex<()>,
+}
 
 struct Branch {
     transcript: Box<dyn Transcript>,
     entries: Vec<Arc<Entry>>,
     /// Place of each entry.
     places: HashMap<String, usize>,
+    /// Newest step that it was read at or after, and when that was.
+    step: Option<u64>,
+    read_at: Instant,
 }
 
 /// What a watcher has not seen.
@@ -24,37 +36,143 @@ pub(crate) struct Unseen {
     pub is_answered: bool,
     /// The messages, oldest first.
     pub entries: Vec<Arc<Entry>>,
+    /// Whether these are all that there are on this side.
+    pub is_whole: bool,
 }
 
 impl Feed {
     pub(crate) fn new(transcript: Box<dyn Transcript>) -> Self {
-        Self(Mutex::new(Branch {
-            transcript,
-            entries: Vec::new(),
-            places: HashMap::new(),
+        Self {
+            branch: Mutex::new(Branch {
+                transcript,
+                entries: Vec::new(),
+                places: HashMap::new(),
+                step: None,
+                read_at: Instant::now(),
+            }),
+            turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Returns at most `most` messages after the one with this id, as the store has them now, or had them at a `step` of
+    /// the session's runs: a hundred watchers that are woken by one step ask the store once. Blocks while it reads.
+    pub(crate) fn after(
+        &self,
+        seen: Option<&str>,
+        most: usize,
+        step: Option<u64>,
+    ) -> Result<Unseen, String> {
+        let mut branch = self.branch();
+        if !branch.is_known(step) {
+            branch.refresh()?;
+            branch.read_at = Instant::now();
+            branch.step = branch.step.max(step);
+        }
+        Ok(branch.after(seen, most))
+    }
+
+    /// As [`Self::after`], for one of many watchers: they wait for the one that reads, and take no thread each.
+    pub(crate) async fn news(
+        self: &Arc<Self>,
+        seen: Option<String>,
+        most: usize,
+        step: u64,
+    ) -> Result<Unseen, String> {
+        let _turn = self.turn.lock().await;
+        if let Ok(branch) = self.branch.try_lock()
+            && branch.is_known(Some(step))
+        {
+            return Ok(branch.after(seen.as_deref(), most));
+        }
+        let feed = self.clone();
+        let read = move || feed.after(seen.as_deref(), most, Some(step));
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|_| Err("it broke off".to_owned()))
+    }
+
+    /// Returns the last messages up to the one with this id, at most `most`, of any branch; `None` if there is none.
+    pub(crate) fn up_to(&self, last: &str, most: usize) -> Result<Option<Unseen>, String> {
+        let mut branch = self.branch();
+        let (mut next, mut entries) = (Some(last.to_owned()), Vec::new());
+        while let Some(id) = next.take_if(|_| entries.len() < most) {
+            let known = branch.places.get(&id).copied();
+            let entry = match known {
+                Some(place) => branch.entries[place].clone(),
+                None => match branch.read(&id)? {
+                    Some(entry) => entry,
+                    None if entries.is_empty() => return Ok(None),
+                    None => return Err(gone(&id)),
+                },
+            };
+            next.clone_from(&entry.parent);
+            entries.push(entry);
+        }
+        entries.reverse();
+        Ok(Some(Unseen {
+            is_anew: false,
+            is_answered: false,
+            entries,
+            is_whole: next.is_none(),
         }))
     }
 
-    /// Returns at most `most` messages after the one with this id, as the store has them now. Blocks while it reads.
-    pub(crate) fn after(&self, seen: Option<&str>, most: usize) -> Result<Unseen, String> {
-        let mut branch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        branch.refresh()?;
-        let place = seen.map(|id| branch.places.get(id).copied());
+    /// Returns a message in full, of any branch; `None` if there is none.
+    pub(crate) fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
+        self.branch().transcript.message(id)
+    }
+
+    /// Returns nodes of the tree.
+    pub(crate) fn tree(&self, from: usize, most: usize) -> Result<Nodes, String> {
+        self.branch().transcript.tree(from, most)
+    }
+
+    /// Returns the whole output of a call.
+    pub(crate) fn output(&self, call: &str) -> Result<Option<String>, String> {
+        self.branch().transcript.output(call)
+    }
+
+    fn branch(&self) -> MutexGuard<'_, Branch> {
+        self.branch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn gone(id: &str) -> String {
+    format!("there is no message `{id}`")
+}
+
+impl Branch {
+    /// Returns whether what was read is what the store had at this step.
+    fn is_known(&self, step: Option<u64>) -> bool {
+        step.is_some() && self.step >= step && self.read_at.elapsed() < RECENT
+    }
+
+    fn after(&self, seen: Option<&str>, most: usize) -> Unseen {
+        let place = seen.map(|id| self.places.get(id).copied());
         let (is_anew, from) = match place {
             None => (false, 0),
             Some(Some(place)) => (false, place + 1),
             Some(None) => (true, 0),
         };
-        let entries = branch.entries[from..].iter().take(most).cloned();
-        Ok(Unseen {
+        let entries = self.entries[from..].iter().take(most).cloned();
+        Unseen {
             is_anew,
-            is_answered: branch.entries.last().is_some_and(|last| last.is_answer),
+            is_answered: self.entries.last().is_some_and(|last| last.is_answer),
             entries: entries.collect(),
-        })
+            is_whole: self.entries.len() - from < most,
+        }
     }
-}
 
-impl Branch {
+    /// Reads a message as lists have it.
+    fn read(&mut self, id: &str) -> Result<Option<Arc<Entry>>, String> {
+        let entry = self.transcript.message(id)?;
+        Ok(entry.map(|entry| {
+            Arc::new(Entry {
+                json: short(entry.json),
+                ..entry
+            })
+        }))
+    }
+
     /// Reads what is new, back to a message that is known.
     fn refresh(&mut self) -> Result<(), String> {
         let mut next = self.transcript.current()?;
@@ -65,9 +183,9 @@ impl Branch {
                 kept = place + 1;
                 break;
             }
-            let entry = self.transcript.message(&id)?;
+            let entry = self.read(&id)?.ok_or_else(|| gone(&id))?;
             next = entry.parent.clone();
-            new.push(Arc::new(entry));
+            new.push(entry);
         }
         for entry in self.entries.drain(kept..) {
             self.places.remove(&entry.id);
@@ -120,16 +238,24 @@ mod tests {
             Ok(self.messages.lock().unwrap().current.clone())
         }
 
-        fn message(&mut self, id: &str) -> Result<Entry, String> {
+        fn message(&mut self, id: &str) -> Result<Option<Entry>, String> {
             self.reads.fetch_add(1, Ordering::Relaxed);
-            let parent = self.messages.lock().unwrap().parents[id].clone();
-            Ok(Entry {
+            let parent = self.messages.lock().unwrap().parents.get(id).cloned();
+            Ok(parent.map(|parent| Entry {
                 id: id.to_owned(),
                 parent,
                 seq: 0,
                 is_answer: false,
                 json: String::new(),
-            })
+            }))
+        }
+
+        fn tree(&mut self, _from: usize, _most: usize) -> Result<Nodes, String> {
+            Ok(Nodes::default())
+        }
+
+        fn output(&mut self, _call: &str) -> Result<Option<String>, String> {
+            Ok(None)
         }
     }
 
@@ -138,7 +264,7 @@ mod tests {
         let fake = Fake::default();
         let feed = Feed::new(Box::new(fake.clone()));
         let after = |seen: Option<&str>| {
-            let unseen = feed.after(seen, 3).unwrap();
+            let unseen = feed.after(seen, 3, None).unwrap();
             let ids: Vec<_> = unseen
                 .entries
                 .iter()
@@ -160,5 +286,36 @@ mod tests {
         assert_eq!(after(Some("b")), told(false, "x"));
         assert_eq!(after(Some("e")), told(true, "a b x"));
         assert_eq!(fake.reads(), 6);
+    }
+    #[test]
+    fn any_branch_is_read_from_its_end() {
+        let fake = Fake::default();
+        let feed = Feed::new(Box::new(fake.clone()));
+        fake.goes(&["a", "b", "c"]);
+        fake.goes(&["a", "b", "x", "y"]);
+        feed.after(None, 9, None).unwrap();
+        let up_to = |last: &str, most| {
+            let unseen = feed.up_to(last, most).unwrap()?;
+            let ids: Vec<_> = unseen.entries.iter().map(|it| it.id.clone()).collect();
+            Some((unseen.is_whole, ids.join(" ")))
+        };
+        let told = |is_whole: bool, ids: &str| Some((is_whole, ids.to_owned()));
+        assert_eq!(up_to("c", 9), told(true, "a b c"));
+        assert_eq!(up_to("y", 2), told(false, "x y"));
+        assert_eq!(up_to("b", 2), told(true, "a b"));
+        assert_eq!(up_to("nothing", 2), None);
+    }
+    #[test]
+    fn a_step_is_read_once_for_all() {
+        let fake = Fake::default();
+        let feed = Feed::new(Box::new(fake.clone()));
+        let many = |step| feed.after(None, 9, step).unwrap().entries.len();
+        fake.goes(&["a"]);
+        assert_eq!(many(Some(1)), 1);
+        fake.goes(&["a", "b"]);
+        // Who has not been told of the next step does not need it yet.
+        assert_eq!(many(Some(2)), 2);
+        fake.goes(&["a", "b", "c"]);
+        assert_eq!(many(None), 3);
     }
 }

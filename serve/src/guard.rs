@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use sha2::{Digest as _, Sha256};
 
 /// The secret that every request names. Only its hash is kept here.
@@ -14,6 +14,13 @@ impl Token {
     /// The token with this text.
     pub fn new(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// Returns the folder of the page: a name that only those know who have the token, and that opens nothing else.
+    pub fn key(&self) -> String {
+        let named = Sha256::new().chain_update(b"page").chain_update(self.0);
+        let hash = named.finalize();
+        hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Returns whether `text` is it, in a time that says nothing of it: hashes are compared, in full.
@@ -80,14 +87,22 @@ impl Guard {
 
     /// Returns why a request is not answered, if it is not.
     pub(crate) fn refusal(&self, headers: &HeaderMap) -> Option<StatusCode> {
-        let all = |name| {
-            headers
-                .get_all(name)
-                .iter()
-                .map(|value| value.to_str().ok())
-        };
+        self.strange(headers).or_else(|| {
+            let mut tokens = all(headers, AUTHORIZATION);
+            let token = tokens
+                .next()
+                .flatten()
+                .and_then(|it| it.strip_prefix("Bearer "));
+            let is_known =
+                token.is_some_and(|token| self.token.is(token)) && tokens.next().is_none();
+            (!is_known).then_some(StatusCode::UNAUTHORIZED)
+        })
+    }
+
+    /// Returns why a request is not answered whoever sends it: it is meant for another server, or comes from another's page.
+    pub(crate) fn strange(&self, headers: &HeaderMap) -> Option<StatusCode> {
         let is_ours = |name: Option<&str>| name.is_some_and(|name| self.is_name(name));
-        let mut hosts = all(HOST);
+        let mut hosts = all(headers, HOST);
         // A name that was bound to this address is not one of ours.
         if !(hosts.next().is_some_and(is_ours) && hosts.next().is_none()) {
             return Some(StatusCode::FORBIDDEN);
@@ -95,16 +110,8 @@ impl Guard {
         let is_page_of_ours = |origin: Option<&str>| {
             is_ours(origin.and_then(|it| it.strip_prefix(self.scheme.prefix())))
         };
-        if !all(ORIGIN).all(is_page_of_ours) {
-            return Some(StatusCode::FORBIDDEN);
-        }
-        let mut tokens = all(AUTHORIZATION);
-        let token = tokens
-            .next()
-            .flatten()
-            .and_then(|it| it.strip_prefix("Bearer "));
-        let is_known = token.is_some_and(|token| self.token.is(token)) && tokens.next().is_none();
-        (!is_known).then_some(StatusCode::UNAUTHORIZED)
+        let is_strange = !all(headers, ORIGIN).all(is_page_of_ours);
+        is_strange.then_some(StatusCode::FORBIDDEN)
     }
 
     fn is_name(&self, name: &str) -> bool {
@@ -112,9 +119,15 @@ impl Guard {
     }
 }
 
+/// Returns the values of a header; `None` for one that is no text.
+fn all(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Option<&str>> {
+    let values = headers.get_all(name).into_iter();
+    values.map(|value| value.to_str().ok())
+}
+
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderValue;
 
     use super::*;
 

@@ -9,22 +9,25 @@
 //! [`Sessions`] is the port to one.
 
 mod answer;
+mod browse;
 mod draft;
 mod events;
 mod feed;
 mod guard;
 mod live;
+mod page;
 mod port;
 mod rate;
 mod routes;
 mod server;
+mod short;
 mod socket;
 mod tls;
 
 pub use guard::Token;
 pub use port::{
-    BlockKind, Driven, Ended, Entry, Fork, HostStreams, Need, Offer, Pick, Piece, Question,
-    RunEvent, Running, Sessions, Transcript, Wanted,
+    At, BlockKind, Driven, Ended, Entry, HostStreams, Need, Node, Nodes, Offer, Pick, Piece,
+    Question, RunEvent, Running, Sessions, Transcript, Used, Wanted,
 };
 pub use server::{Door, FirstRun, Life, serve};
 pub use tls::Certificate;

@@ -130,6 +130,8 @@ impl Live {
         lock(&self.answers).clear();
         lock(&self.stop).take();
         lock(&self.draft).begin();
+        // First the step: whoever learns that the run has ended reads what came before.
+        self.step();
         self.state.send_modify(|state| {
             *state = State {
                 running: false,
@@ -137,7 +139,6 @@ impl Live {
                 ended,
             };
         });
-        self.step();
     }
 }
 
@@ -192,7 +193,7 @@ impl Lives {
     /// Begins a run; returns the id of its session once that is open.
     pub(crate) async fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<String, Refused> {
         // A copy is a session of its own.
-        let continued = wanted.session.clone().filter(|_| wanted.fork.is_none());
+        let continued = wanted.session.clone().filter(|_| !wanted.is_fork);
         let taken = continued.as_deref().map(|session| self.of(session));
         if taken.as_ref().is_some_and(|live| !live.take()) {
             return Err(Refused::Busy);

@@ -81,12 +81,79 @@ pub trait Transcript: Send {
     /// If the store cannot be read.
     fn current(&mut self) -> Result<Option<String>, String>;
 
-    /// Returns a message.
+    /// Returns a message; `None` if there is none with this id.
     ///
     /// # Errors
     ///
-    /// If the store cannot be read, or has no such message.
-    fn message(&mut self, id: &str) -> Result<Entry, String>;
+    /// If the store cannot be read.
+    fn message(&mut self, id: &str) -> Result<Option<Entry>, String>;
+
+    /// Returns at most `most` nodes of the tree in the order of storing, without the first `from`.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read.
+    fn tree(&mut self, from: usize, most: usize) -> Result<Nodes, String>;
+
+    /// Returns the whole output of a call, as text; `None` if there is no such call. What is longer than a few MiB is cut.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read.
+    fn output(&mut self, call: &str) -> Result<Option<String>, String>;
+}
+
+/// A part of a session's tree.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Nodes {
+    /// The session's name, if it has one.
+    pub name: Option<String>,
+    /// Id of the current message.
+    pub current: Option<String>,
+    /// Messages in the order of storing.
+    pub nodes: Vec<Node>,
+}
+
+/// A message as the tree shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Node {
+    /// Id.
+    pub id: String,
+    /// Id of the message before it.
+    pub parent: Option<String>,
+    /// Its number on its branch, from 0.
+    pub seq: u32,
+    /// `user` or `assistant`.
+    pub role: &'static str,
+    /// Why it is in the conversation: `prompt`, `results`, `steering` …
+    pub origin: &'static str,
+    /// The beginning of what it says.
+    pub text: String,
+    /// Names of the tools that it calls.
+    pub tools: Vec<String>,
+    /// Id of the subagent whose conversation it belongs to.
+    pub agent: Option<String>,
+    /// Time of storing, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// What the answer used; `None` for messages that no model wrote.
+    pub used: Option<Used>,
+}
+
+/// What an answer of a model used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Used {
+    /// The model.
+    pub model: String,
+    /// Tokens of the request, all of them.
+    pub input_tokens: u64,
+    /// Of these, the ones that were read from the cache.
+    pub cached_tokens: u64,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+    /// Cost in US dollars, if it is known.
+    pub cost_usd: Option<f64>,
+    /// Time from the request to the end of the answer, in milliseconds.
+    pub latency_ms: u64,
 }
 
 /// A message of a transcript.
@@ -111,17 +178,22 @@ pub struct Wanted {
     pub prompt: String,
     /// Id of the session to continue; `None` for a new one.
     pub session: Option<String>,
+    /// The message after which it goes on; `None` for the current one.
+    pub at: Option<At>,
     /// Whether it goes on in a copy of that session.
-    pub fork: Option<Fork>,
+    pub is_fork: bool,
     /// The model; `None` for that of the session or of the settings.
     pub model: Option<String>,
 }
 
-/// A copy of a session.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fork {
-    /// Number of the last message that counts; `None` for all.
-    pub at: Option<u32>,
+/// A message of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum At {
+    /// By its number, on the current branch.
+    Number(u32),
+    /// By its id, on any branch.
+    Message(String),
 }
 
 /// A run. Dropping it ends it; all messages so far are stored.

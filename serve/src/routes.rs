@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
@@ -17,11 +18,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::DESCRIPTION;
-use crate::answer::{Answer, Failure, text, told};
+use crate::answer::{Answer, Failure, blocking, text, told};
+use crate::browse;
 use crate::events::{Watcher, last};
 use crate::feed::Feed;
 use crate::live::{Lives, Refused};
-use crate::port::{Driven, Fork, Wanted};
+use crate::port::{At, Driven, Wanted};
 use crate::socket::{LONGEST, drive};
 
 /// Largest request, in bytes.
@@ -41,6 +43,7 @@ pub(crate) struct Shared {
 
 /// Returns the routes, of which `docs/openapi.json` has each.
 pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
+    let browse = browse::routes(lives.clone());
     let shared = Shared {
         lives,
         streams: Arc::new(Semaphore::new(STREAMS)),
@@ -68,6 +71,7 @@ pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
         })
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(shared)
+        .merge(browse)
 }
 
 /// A prompt, or a message.
@@ -77,6 +81,23 @@ struct Prompt {
     prompt: String,
     #[serde(default)]
     model: Option<String>,
+}
+
+/// A prompt for a session that is there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NextPrompt {
+    prompt: String,
+    #[serde(default)]
+    at: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+/// A place in the tree.
+#[derive(Deserialize)]
+struct Place {
+    at: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +111,7 @@ struct Message {
 struct ForkPrompt {
     prompt: String,
     #[serde(default)]
-    at: Option<u32>,
+    at: Option<At>,
     #[serde(default)]
     model: Option<String>,
 }
@@ -152,14 +173,22 @@ async fn show(State(shared): State<Shared>, Path(session): Path<String>) -> Done
 async fn messages(
     State(shared): State<Shared>,
     Path(session): Path<String>,
+    place: Result<Query<Place>, QueryRejection>,
     headers: HeaderMap,
 ) -> Done {
+    let Query(Place { at }) = place.map_err(|error| Failure::impossible(error.body_text()))?;
     let feed = feed(&shared, &session).await?;
     let seen = last_seen(&headers);
-    let unseen = blocking(move || feed.after(seen.as_deref(), PAGE)).await?;
+    let read = move || match at {
+        Some(at) => feed.up_to(&at, PAGE),
+        None => feed.after(seen.as_deref(), PAGE, None).map(Some),
+    };
+    let unseen = blocking(read).await?;
+    let missing = || Failure::new(StatusCode::NOT_FOUND, "the session has no such message");
+    let unseen = unseen.ok_or_else(missing)?;
     let entries = unseen.entries.iter().map(|entry| entry.json.as_str());
     let entries = entries.collect::<Vec<_>>().join(",");
-    let (is_anew, is_whole) = (unseen.is_anew, unseen.entries.len() < PAGE);
+    let (is_anew, is_whole) = (unseen.is_anew, unseen.is_whole);
     let json =
         format!("{{\"messages\":[{entries}],\"is_anew\":{is_anew},\"is_whole\":{is_whole}}}");
     Ok(text(StatusCode::OK, json))
@@ -179,13 +208,14 @@ async fn events(
 }
 
 async fn prompt(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
-    let Prompt { prompt, model } = read(&body)?;
+    let NextPrompt { prompt, at, model } = read(&body)?;
     feed(&shared, &session).await?;
     let wanted = Wanted {
         prompt,
         session: Some(session),
         model,
-        fork: None,
+        at: at.map(At::Message),
+        is_fork: false,
     };
     begin(&shared, wanted).await
 }
@@ -197,7 +227,8 @@ async fn fork(State(shared): State<Shared>, Path(session): Path<String>, body: B
         prompt,
         session: Some(session),
         model,
-        fork: Some(Fork { at }),
+        at,
+        is_fork: true,
     };
     begin(&shared, wanted).await
 }
@@ -259,15 +290,6 @@ async fn feed(shared: &Shared, session: &str) -> Result<Arc<Feed>, Failure> {
     feed.ok_or_else(|| Failure::missing(session))
 }
 
-/// Runs what blocks.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, Failure> {
-    let ended = tokio::task::spawn_blocking(work).await;
-    let ended = ended.unwrap_or_else(|_| Err("it broke off".to_owned()));
-    ended.map_err(Failure::impossible)
-}
-
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| Failure::impossible(error.to_string()))
 }
@@ -286,10 +308,9 @@ mod tests {
     fn the_description_has_every_place() {
         let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
         let places = description["paths"].as_object().unwrap();
-        let source = include_str!("routes.rs");
-        let routes = source
-            .lines()
-            .filter(|line| line.trim().starts_with(".route("));
+        let source = [include_str!("routes.rs"), include_str!("browse.rs")];
+        let lines = source.iter().flat_map(|source| source.lines());
+        let routes = lines.filter(|line| line.trim().starts_with(".route("));
         assert_eq!(routes.count(), places.len());
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::{self, Next};
+use axum::middleware::{self, Next, map_response};
 use axum::response::IntoResponse as _;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::guard::{Guard, Scheme, Token};
 use crate::live::{Lives, Refused};
+use crate::page::{Page, guarded};
 use crate::port::{Sessions, Wanted};
 use crate::rate::Rate;
 use crate::routes::routes;
@@ -74,14 +75,16 @@ pub async fn serve(
         Some(_) => Scheme::Https,
         None => Scheme::Http,
     };
+    let page = Page::at(&door.token.key());
+    let lives = Arc::new(Lives::new(sessions));
+    let routes = routes(lives.clone(), stop.clone()).merge(page.routes());
     let guard = Arc::new(Guard::new(door.token, scheme, address, &door.names));
     let rate = Arc::new(Mutex::new(Rate::new(Instant::now())));
-    let lives = Arc::new(Lives::new(sessions));
     if let Life::WhileInUse(first) = life {
         tokio::spawn(end_when_unused(first, lives.clone(), stop.clone()));
     }
     let checked = middleware::from_fn(move |request: Request, next: Next| {
-        let refusal = refusal(&guard, &rate, &request);
+        let refusal = refusal((&guard, &page), &rate, &request);
         async move {
             match refusal {
                 // Nothing is said to those who may not ask.
@@ -90,7 +93,7 @@ pub async fn serve(
             }
         }
     });
-    let routes = routes(lives, stop.clone()).layer(checked);
+    let routes = routes.layer(checked).layer(map_response(guarded));
     match door.certificate {
         None => {
             axum::serve(door.listener, routes)
@@ -127,9 +130,18 @@ async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: Cance
     stop.cancel();
 }
 
-fn refusal(guard: &Guard, rate: &Mutex<Rate>, request: &Request) -> Option<StatusCode> {
+fn refusal(
+    (guard, page): (&Guard, &Page),
+    rate: &Mutex<Rate>,
+    request: &Request,
+) -> Option<StatusCode> {
+    // A browser that opens the page has no token yet. Whoever knows its address was given that with the token.
+    let refused = if page.has(request.method(), request.uri().path()) {
+        guard.strange(request.headers())
+    } else {
+        guard.refusal(request.headers())
+    };
     // Whoever is not answered takes nothing from those who are.
-    let refused = guard.refusal(request.headers());
     refused.or_else(|| {
         let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
         let is_left = rate.take(Instant::now());

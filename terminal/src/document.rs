@@ -7,12 +7,13 @@ use ah_agent::without_agent_id;
 use ah_conversation::{ContentBlock, Environment, Message, is_note};
 use serde_json::Value;
 
-use crate::message::{Keys, role};
+use crate::message::role;
 
 /// Returns the messages as a self-contained HTML page. Secrets are replaced.
-pub fn html(name: &str, messages: &[Message], environment: &Environment, keys: &Keys) -> String {
-    let messages = redacted(messages, environment);
-    html::page(&environment.redact(name), &messages, keys)
+pub fn html(name: &str, messages: &[Message], environment: &Environment) -> String {
+    let messages = messages.iter();
+    let messages = messages.map(|message| without_secrets(message, environment));
+    html::page(&environment.redact(name), messages.collect())
 }
 
 /// Returns the messages with the names of secrets in their place.
@@ -234,86 +235,34 @@ export KEY="[MY_SECRET]"
     #[test]
     fn html_is_self_contained_and_inert() {
         let mut messages = conversation();
-        messages[0].content = vec![
-            ContentBlock::text("<script>alert(1)</script> **Look** ![x](http://a.b/c.png)"),
-            ContentBlock::Image(ah_conversation::Image {
-                media_type: "image/png".to_owned(),
-                data: "QUJD".to_owned(),
-            }),
-            ContentBlock::Image(ah_conversation::Image {
-                media_type: "image/png".to_owned(),
-                data: "\"><script>".to_owned(),
-            }),
-        ];
-        let messages = messages
-            .iter()
-            .map(|message| read_back(without_secrets(message, &environment())))
-            .collect::<Vec<_>>();
-        let page = html::page("<b>Session</b>", &messages, &Keys::none());
-        let body = &page[page.find("<body>").unwrap()..];
-        insta::assert_snapshot!(body, @r#"
-<body>
-<h1>&lt;b&gt;Session&lt;/b&gt;</h1>
-<section class="user" id="m0">
-<div class="meta">@0 user · <time>1970-01-01T00:00:00</time></div>
-<p>&lt;script&gt;alert(1)&lt;/script&gt; **Look** ![x](http://a.b/c.png)</p>
-<p><img alt="a picture" src="data:image/png;base64,QUJD"></p>
-<p class="dim">a picture: image/png</p>
-</section>
-<section class="assistant" id="m1">
-<div class="meta">@1 assistant · m · <time>1970-01-01T00:00:00</time></div>
-<details><summary class="dim">thinking</summary>
-<p>Hm.
-So.</p>
-</details>
-<details><summary><span class="done">✓</span> bash cat README.md <span class="dim">(0.0s)</span></summary>
-<pre>{
-  <span class="quoted">&quot;command&quot;</span>: <span class="quoted">&quot;cat README.md&quot;</span>
-}
-</pre>
-<pre>```sh
-export KEY=&quot;[MY_SECRET]&quot;
-```
-</pre>
-</details>
-</section>
-<footer>Written by ah 0.1.0.</footer>
+        messages[0].content = vec![ContentBlock::text(
+            "</script><script>alert(1)</script><!-- http://a.b/c.png",
+        )];
+        let page = html("<b>Session</b>", &messages, &environment());
+        let (before, rest) = page.split_once(html::DATA).unwrap();
+        let (data, after) = rest.split_once("</script>").unwrap();
+        assert!(!data.contains('<') && !data.contains("quite"), "{data}");
+        let held: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(held["name"], "<b>Session</b>");
+        let text = messages[0].text();
+        assert_eq!(held["messages"][0]["content"][0]["text"], text.as_str());
+        insta::assert_snapshot!(after, @r"
+
 </body>
 </html>
-"#);
-        let head = &page[..page.len() - body.len()];
-        assert!(head.contains("default-src 'none'"), "{head}");
-        assert!(!page.contains("<script") && !page.contains("src=\"http"));
-    }
-
-    #[test]
-    fn html_marks_what_nobody_has_typed() {
-        let [typed, told, ..] = &mut conversation()[..] else {
-            panic!("there are three messages");
-        };
-        typed.content = vec![
-            ContentBlock::text("[ah] The user undid changes."),
-            ContentBlock::text("Go on."),
-        ];
-        told.role = Role::User;
-        told.origin = Origin::Reminder;
-        told.content = vec![ContentBlock::text("Write the file.")];
-        told.response = None;
-        let page = html::page("Session", &[typed.clone(), told.clone()], &Keys::none());
-        let body = &page[page.find("<section").unwrap()..page.find("<footer").unwrap()];
-        insta::assert_snapshot!(body, @r#"
-<section class="user" id="m0">
-<div class="meta">@0 user · <time>1970-01-01T00:00:00</time></div>
-<details class="note"><summary class="dim">note to the model</summary>
-<p>[ah] The user undid changes.</p>
-</details>
-<p>Go on.</p>
-</section>
-<section class="note" id="m1">
-<div class="meta">@1 ah · <time>1970-01-01T00:00:00</time></div>
-<p>Write the file.</p>
-</section>
-"#);
+");
+        // Nothing but what the policy names by its hash runs, and nothing is loaded.
+        assert_eq!(before.matches("<script").count(), 1);
+        assert!(!before.contains(" src=") && !before.contains("href=\"page"));
+        let policy = before
+            .lines()
+            .find(|line| line.contains("Content-Security-Policy"));
+        let policy = policy.unwrap();
+        assert!(
+            policy.contains("default-src 'none'; script-src 'sha256-"),
+            "{policy}"
+        );
+        assert!(!policy.contains("unsafe") && !policy.contains("connect-src"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use ah::http_server::{FirstRun, Fork, Life, Wanted};
+use ah::http_server::{At, FirstRun, Life, Wanted};
 use ah::place::stored;
 use ah::plan::SessionChoice;
 use ah_config::trust::Reason;
@@ -152,7 +152,8 @@ fn wanted(
     Ok(Wanted {
         prompt: text,
         session: paths.and_then(|paths| Some(paths.id()?.to_string())),
-        fork: plan.fork.then_some(Fork { at: prompt.fork_at }),
+        at: prompt.fork_at.map(At::Number),
+        is_fork: plan.fork,
         model: None,
     })
 }

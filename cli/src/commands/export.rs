@@ -10,7 +10,6 @@ use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
 use ah_terminal::document;
-use ah_terminal::message::Keys;
 
 /// Prints the current branch.
 pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<u8, Error> {
@@ -29,15 +28,7 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
                 .environment
                 .redact(&document::markdown(&name, &messages)),
         ),
-        ExportFormat::Html => {
-            let keys = Keys::of(config)?;
-            print_exact(&document::html(
-                &name,
-                &messages,
-                &config.environment,
-                &keys,
-            ))
-        }
+        ExportFormat::Html => print_exact(&document::html(&name, &messages, &config.environment)),
         ExportFormat::Claude => {
             let messages = document::redacted(&messages, &config.environment);
             let cwd = config.environment.cwd();

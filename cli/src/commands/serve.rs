@@ -29,7 +29,11 @@ pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Erro
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let server = Server::begin(config, place).await?;
-        print(&format!("{}\ntoken: {}\n", server.url, server.token))?;
+        let Server { url, token, .. } = &server;
+        let key = Token::new(token).key();
+        print(&format!(
+            "{url}\ntoken: {token}\npage: {url}/{key}/#{token}\n"
+        ))?;
         ah_terminal::note(&format!(
             "serving the sessions of this folder; `{}` has both, for you only; end with Ctrl-C",
             server.file.path().display()

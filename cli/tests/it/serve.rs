@@ -1,5 +1,6 @@
 //! `ah serve`: sessions over HTTP, with a real client on the loopback interface.
 
+mod browse;
 mod client;
 mod socket;
 
@@ -279,7 +280,7 @@ fn clients_come_and_go_and_the_run_goes_on() {
     let all = client.events(&place, None).until_idle();
     let ids: Vec<_> = all.iter().map(|event| event.id.clone()).collect();
     assert_eq!(texts(&all).last().unwrap(), "The end.");
-    for seed in 0..40u64 {
+    for seed in 0..disconnecting_clients() {
         let (mut seen, mut last, mut state) = (Vec::new(), None::<String>, seed);
         let whole = loop {
             state = state
@@ -313,6 +314,12 @@ fn clients_come_and_go_and_the_run_goes_on() {
         ids
     );
     client.conforms();
+}
+
+/// Number of clients that break off; `AH_TEST_CLIENTS` asks for more than a usual run has time for.
+fn disconnecting_clients() -> u64 {
+    let wanted = std::env::var("AH_TEST_CLIENTS").ok();
+    wanted.map_or(40, |wanted| wanted.parse().unwrap())
 }
 
 /// The texts of messages.

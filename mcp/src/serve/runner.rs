@@ -34,6 +34,15 @@ pub trait Runner: Send + Sync + 'static {
     fn read(&self, session: &str) -> Result<Option<Opened>, String>;
 }
 
+/// A message of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// By its number, on the current branch.
+    Number(u32),
+    /// By its id, on any branch.
+    Message(String),
+}
+
 /// A run as a client wants it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
@@ -43,8 +52,8 @@ pub struct Wanted {
     pub session: Option<String>,
     /// Whether it goes on in a copy of the session.
     pub is_fork: bool,
-    /// Number of the last message of the session that counts; `None` for all.
-    pub at: Option<u32>,
+    /// The last message of the session that counts; `None` for the current one.
+    pub at: Option<At>,
     /// The model; `None` for that of the session or of the settings.
     pub model: Option<String>,
 }

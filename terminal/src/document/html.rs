@@ -1,165 +1,151 @@
-//! A session as a self-contained HTML page: no network, no script, no other file.
+//! A session as one HTML file: the page of `ah serve` with the session in it. It needs no server, no network and no other
+//! file, and is for reading only.
 
-use std::collections::HashMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
-use ah_conversation::{
-    ContentBlock, Message, Origin, ResultBlock, Role, ToolResult, ToolUse, ToolUseId, is_note,
-};
-use ah_render::html::{STYLE, code, escape, lines, markdown};
-use ah_render::tool;
+/// What comes before the session.
+pub(super) const DATA: &str = "<script type=\"application/json\" id=\"session\">";
 
-use crate::line::utc;
-use crate::message::{Keys, role};
+const PAGE: &str = include_str!("../../../serve/src/page/index.html");
+const STYLE: &str = include_str!("../../../serve/src/page/page.css");
+const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"page.css\">";
+const SCRIPT_LINK: &str = "<script type=\"module\" src=\"main.js\"></script>";
+/// The modules, each behind those that it imports.
+const MODULES: &[(&str, &str)] = &[
+    ("dom.js", include_str!("../../../serve/src/page/dom.js")),
+    (
+        "markdown.js",
+        include_str!("../../../serve/src/page/markdown.js"),
+    ),
+    (
+        "server.js",
+        include_str!("../../../serve/src/page/server.js"),
+    ),
+    ("tree.js", include_str!("../../../serve/src/page/tree.js")),
+    ("plots.js", include_str!("../../../serve/src/page/plots.js")),
+    (
+        "message.js",
+        include_str!("../../../serve/src/page/message.js"),
+    ),
+    (
+        "composer.js",
+        include_str!("../../../serve/src/page/composer.js"),
+    ),
+    (
+        "session.js",
+        include_str!("../../../serve/src/page/session.js"),
+    ),
+    ("main.js", include_str!("../../../serve/src/page/main.js")),
+];
 
-/// Tool results by the ids of their calls.
-type Results<'a> = HashMap<&'a ToolUseId, &'a ToolResult>;
-
-/// Head of every page, with a policy that forbids fetching and scripts.
-const HEAD: &str = include_str!("head.html");
-/// Width of terminal-like blocks, in columns.
-const WIDTH: usize = 120;
-/// Length of a call in its summary line, in characters.
-const KEY_WIDTH: usize = 120;
-
-/// Returns the page. The messages must have been redacted.
-pub fn page(name: &str, messages: &[Message], keys: &Keys) -> String {
-    let results: Results<'_> = messages
-        .iter()
-        .flat_map(Message::tool_results)
-        .map(|result| (&result.tool_use_id, result))
-        .collect();
-    let sections: String = messages
-        .iter()
-        .map(|message| section(message, &results, keys))
-        .collect();
-    let title = escape(name);
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n{HEAD}\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{sections}\
-         <footer>Written by ah {}.</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    )
-}
-
-fn section(message: &Message, results: &Results<'_>, keys: &Keys) -> String {
-    let blocks = message
-        .content
-        .iter()
-        .map(|block| shown(block, results, keys));
-    let blocks: String = blocks.collect();
-    // Results are shown below their calls.
-    if blocks.is_empty() && message.origin == Origin::Results {
-        return String::new();
-    }
-    let model = message
-        .response
-        .as_ref()
-        .map_or_else(String::new, |response| {
-            format!(" · {}", escape(&response.model))
-        });
-    let (class, author) = author(message);
-    format!(
-        "<section class=\"{class}\" id=\"m{seq}\">\n<div class=\"meta\">@{seq} {}{model} · <time>{}</time></div>\n{blocks}</section>\n",
-        author,
-        utc(message.created_at),
-        seq = message.seq,
-    )
-}
-
-/// Returns the class of a message and who wrote it: what the engine tells the model looks like nobody's prompt.
-fn author(message: &Message) -> (&'static str, &'static str) {
-    match (&message.role, &message.origin) {
-        (Role::Assistant, _) => ("assistant", role(Role::Assistant)),
-        (
-            Role::User,
-            Origin::Prompt | Origin::Steering | Origin::FollowUp | Origin::Results | Origin::Model,
-        ) => ("user", role(Role::User)),
-        (
-            Role::User,
-            Origin::Nudge
-            | Origin::Continuation
-            | Origin::Reminder
-            | Origin::Task
-            | Origin::Update(_)
-            | Origin::Summary { .. },
-        ) => ("note", "ah"),
-    }
-}
-
-fn shown(block: &ContentBlock, results: &Results<'_>, keys: &Keys) -> String {
-    match block {
-        ContentBlock::Text { text } if is_note(text) => format!(
-            "<details class=\"note\"><summary class=\"dim\">note to the model</summary>\n{}</details>\n",
-            markdown(text)
-        ),
-        ContentBlock::Text { text } => markdown(text),
-        ContentBlock::Thinking { thinking, .. } => {
-            format!(
-                "<details><summary class=\"dim\">thinking</summary>\n{}</details>\n",
-                markdown(thinking)
-            )
-        }
-        ContentBlock::RedactedThinking { .. } => {
-            "<p class=\"dim\">redacted thinking</p>\n".to_owned()
-        }
-        ContentBlock::Image(image) => picture(&image.media_type, &image.data),
-        ContentBlock::ToolUse(call) => called(call, results.get(&call.id).copied(), keys),
-        ContentBlock::ToolResult(_) => String::new(),
-        ContentBlock::Other { raw } => {
-            format!("<pre>{}</pre>\n", code("json", &format!("{raw:#}")))
-        }
-    }
-}
-
-/// Returns a call with its result.
-fn called(call: &ToolUse, result: Option<&ToolResult>, keys: &Keys) -> String {
-    let key = escape(&keys.show(call, KEY_WIDTH));
-    let input = code("json", &format!("{:#}", call.input.to_value()));
-    let Some(result) = result else {
-        return format!("<details><summary>… {key}</summary>\n<pre>{input}</pre></details>\n");
-    };
-    let (sign, class) = if result.is_error {
-        ("✗", "failed")
-    } else {
-        ("✓", "done")
-    };
-    let time = tool::duration(result.duration_ms);
-    let changes = result
-        .details
-        .as_ref()
-        .filter(|_| !result.is_error)
-        .and_then(|details| tool::changes(details, WIDTH));
-    let body = match changes {
-        Some(rows) => format!("<pre>{}</pre>\n", lines(&rows)),
-        None => format!("<pre>{input}</pre>\n{}", said(&result.content)),
-    };
-    format!(
-        "<details><summary><span class=\"{class}\">{sign}</span> {key} <span class=\"dim\">({time})</span></summary>\n{body}</details>\n"
-    )
-}
-
-fn said(content: &[ResultBlock]) -> String {
-    let block = |block: &ResultBlock| match block {
-        ResultBlock::Text { text } => format!("<pre>{}</pre>\n", escape(text)),
-        ResultBlock::Image(image) => picture(&image.media_type, &image.data),
-        // The text before it says what it is.
-        ResultBlock::Audio(_) => String::new(),
-    };
-    content.iter().map(block).collect()
-}
-
-/// Returns a picture embedded in the page.
-fn picture(kind: &str, data: &str) -> String {
-    let is_known = matches!(
-        kind,
-        "image/png" | "image/jpeg" | "image/gif" | "image/webp"
+/// Returns the file. The name and the messages must have been redacted.
+pub(super) fn page(name: &str, messages: Vec<Value>) -> String {
+    let script = script();
+    let held = json!({
+        "name": name,
+        "messages": messages,
+        "writer": format!("ah {}", env!("CARGO_PKG_VERSION")),
+    });
+    // Without this character no text in it ends the element.
+    let held = held.to_string().replace('<', "\\u003c");
+    let policy = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{}'; style-src '{}'; \
+         img-src data:; base-uri 'none'; form-action 'none'\">\n<style>{STYLE}</style>",
+        hash(&script),
+        hash(STYLE),
     );
-    let is_base64 = data
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte));
-    if is_known && is_base64 {
-        format!("<p><img alt=\"a picture\" src=\"data:{kind};base64,{data}\"></p>\n")
-    } else {
-        format!("<p class=\"dim\">a picture: {}</p>\n", escape(kind))
+    PAGE.replace(STYLE_LINK, &policy)
+        .replace(
+            SCRIPT_LINK,
+            &format!("<script type=\"module\">{script}</script>"),
+        )
+        .replace("</body>", &format!("{DATA}{held}</script>\n</body>"))
+}
+
+/// Returns all modules as one script: each becomes a function that gives its exports.
+fn script() -> String {
+    let mut script = "const modules = {};\n".to_owned();
+    for (name, source) in MODULES {
+        let mut exports = Vec::new();
+        script.push_str(&format!("modules['{name}'] = (() => {{\n"));
+        for line in source.lines() {
+            let (exported, line) = match line.strip_prefix("export ") {
+                Some(line) => (true, line),
+                None => (false, line),
+            };
+            if exported {
+                exports.extend(declared(line));
+            }
+            script.push_str(&import(line).unwrap_or_else(|| line.to_owned()));
+            script.push('\n');
+        }
+        script.push_str(&format!("return {{ {} }};\n}})();\n", exports.join(", ")));
+    }
+    script
+}
+
+/// Returns what stands for an import.
+fn import(line: &str) -> Option<String> {
+    let (names, from) = line.strip_prefix("import ")?.split_once(" from './")?;
+    let name = from.strip_suffix("';")?;
+    Some(format!("const {names} = modules['{name}'];"))
+}
+
+/// Returns the name that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let is_keyword = |word: &&str| ["const", "class", "function", "async", ""].contains(word);
+    words.find(|word| !is_keyword(word))
+}
+
+fn hash(text: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_taken_apart_where_it_should_be() {
+        for place in [STYLE_LINK, SCRIPT_LINK, "</body>"] {
+            assert_eq!(PAGE.matches(place).count(), 1, "{place}");
+        }
+        let script = script();
+        assert!(!script.contains("</script") && !script.contains("<!--"));
+        assert!(!STYLE.contains("</style") && !STYLE.contains("url("));
+        assert!(
+            !script
+                .lines()
+                .any(|line| line.starts_with("import ") || line.starts_with("export "))
+        );
+        assert!(script.contains("const { by, el, plain, show, time } = modules['dom.js'];"));
+        assert!(script.contains("return { Composer };"));
+    }
+
+    #[test]
+    fn every_module_of_the_page_is_there() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/src/page");
+        let files = std::fs::read_dir(folder).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.ends_with(".js")).collect();
+        let mut known: Vec<_> = MODULES.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(names, known);
+        for (at, (_, source)) in MODULES.iter().enumerate() {
+            let earlier = &MODULES[..at];
+            for line in source.lines().filter_map(import) {
+                assert!(
+                    earlier
+                        .iter()
+                        .any(|(name, _)| line.contains(&format!("'{name}'"))),
+                    "{line}"
+                );
+            }
+        }
     }
 }

@@ -18,6 +18,7 @@ const DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
+    pub head: String,
     pub body: String,
     /// The body; null if it is no JSON.
     pub json: Value,
@@ -37,6 +38,8 @@ pub struct Client {
     running: Mutex<Running>,
     host: String,
     token: String,
+    /// Address of the page, without the token.
+    page: String,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
@@ -46,10 +49,10 @@ pub struct Stream(BufReader<Chunks>);
 impl Client {
     /// Waits until the server says where it is.
     pub fn of(running: Running) -> Self {
-        running.wait_for_output("token: ");
+        running.wait_for_output("page: ");
         let output = loop {
             let output = running.output_so_far();
-            if output.lines().count() == 2 && output.ends_with('\n') {
+            if output.lines().count() == 3 && output.ends_with('\n') {
                 break output;
             }
             std::thread::yield_now();
@@ -58,9 +61,13 @@ impl Client {
         let host = lines.next().unwrap().strip_prefix("http://").unwrap();
         let token = lines.next().unwrap().strip_prefix("token: ").unwrap();
         assert_eq!(token.len(), 64);
+        let page = lines.next().unwrap().strip_prefix("page: ").unwrap();
+        let (page, secret) = page.split_once('#').unwrap();
+        assert_eq!(secret, token);
         Self {
             host: host.to_owned(),
             token: token.to_owned(),
+            page: page.to_owned(),
             running: Mutex::new(running),
             exchanges: Mutex::default(),
         }
@@ -72,6 +79,12 @@ impl Client {
 
     pub fn token(&self) -> &str {
         &self.token
+    }
+
+    /// The folder of the page, as `/KEY/`.
+    pub fn folder(&self) -> String {
+        let server = format!("http://{}", self.host);
+        self.page.strip_prefix(&server).unwrap().to_owned()
     }
 
     /// Interrupts the server, and waits for its end.
@@ -97,10 +110,11 @@ impl Client {
             body => body.to_string(),
         };
         let reply = self.raw(method, place, &headers, text.as_bytes());
+        let (path, query) = place.split_once('?').unwrap_or((place, ""));
         self.exchanges.lock().unwrap().push(Exchange {
             method: method.to_owned(),
-            path: place.to_owned(),
-            query: String::new(),
+            path: path.to_owned(),
+            query: query.to_owned(),
             // An empty object is sent where nothing is wanted.
             sent: match body.as_object().is_some_and(serde_json::Map::is_empty) {
                 true => Value::Null,
@@ -124,6 +138,7 @@ impl Client {
         let status = head.split(' ').nth(1).map(|word| word.parse().unwrap());
         Reply {
             status: status.unwrap_or_else(|| panic!("{method} {place}: {text}")),
+            head: head.to_owned(),
             body: body.to_owned(),
             json: serde_json::from_str(body).unwrap_or_default(),
         }

@@ -1,0 +1,181 @@
+// What the page knows of sessions: from the server, or from the document that holds one.
+
+const AGAIN = 500;
+const LATEST = 5_000;
+
+/// A response that is no success; `status` is 0 if there was none.
+export class Refusal extends Error {
+  constructor(status, reason) {
+    super(reason);
+    this.status = status;
+  }
+}
+
+/// The server that this page is from.
+export class Server {
+  #token;
+
+  constructor(token) { this.#token = token; }
+
+  isReadOnly = false;
+
+  async #fetch(path, { method = 'GET', body, headers, signal } = {}) {
+    const asked = { method, signal, cache: 'no-store', headers: { ...headers, Authorization: `Bearer ${this.#token}` } };
+    if (body !== undefined) Object.assign(asked, { body: JSON.stringify(body) });
+    let response;
+    try {
+      response = await fetch(`/v1/sessions${path}`, asked);
+    } catch (error) {
+      throw error.name === 'AbortError' ? error : new Refusal(0, 'The server does not answer.');
+    }
+    if (response.ok) return response;
+    const told = await response.json().catch(() => ({}));
+    throw new Refusal(response.status, told.error ?? `The server says ${response.status}.`);
+  }
+
+  async list() { return (await (await this.#fetch('')).json()).sessions; }
+
+  /// All of a session's tree.
+  async tree(session) {
+    const tree = { name: null, current: null, nodes: [] };
+    for (let from = 0; from !== null;) {
+      const part = await (await this.#fetch(`/${session}/tree?from=${from}`)).json();
+      tree.nodes.push(...part.nodes);
+      Object.assign(tree, { name: part.name, current: part.current });
+      from = part.next;
+    }
+    return tree;
+  }
+
+  /// The last messages of a branch up to a message, and whether there are none before them.
+  async messages(session, at) {
+    const { messages, is_whole } = await (await this.#fetch(`/${session}/messages?at=${encodeURIComponent(at)}`)).json();
+    return { messages, isWhole: is_whole };
+  }
+
+  async message(session, id) { return (await this.#fetch(`/${session}/messages/${encodeURIComponent(id)}`)).json(); }
+  async output(session, call) { return (await this.#fetch(`/${session}/calls/${encodeURIComponent(call)}/output`)).text(); }
+
+  async #post(path, body) { return (await this.#fetch(path, { method: 'POST', body })).json(); }
+
+  begin(prompt) { return this.#post('', { prompt }); }
+  prompt(session, prompt, at) { return this.#post(`/${session}/prompt`, at ? { prompt, at } : { prompt }); }
+  fork(session, prompt, at) { return this.#post(`/${session}/fork`, at ? { prompt, at } : { prompt }); }
+  steer(session, message) { return this.#post(`/${session}/steer`, { message }); }
+  interrupt(session) { return this.#post(`/${session}/interrupt`, {}); }
+  answer(session, question, answers) { return this.#post(`/${session}/questions/${question}`, { answers }); }
+
+  /// Follows a session from the message with the event id `last` on, over lost connections, until `signal` says stop.
+  async follow(session, last, { on, lost, signal }) {
+    let seen = last;
+    let wait = AGAIN;
+    while (!signal.aborted) {
+      try {
+        const headers = seen ? { 'Last-Event-ID': seen } : {};
+        const response = await this.#fetch(`/${session}/events`, { headers, signal });
+        lost(null);
+        for await (const event of events(response.body)) {
+          wait = AGAIN;
+          if (signal.aborted) return;
+          if (event.id) seen = event.id;
+          if (event.name === 'reset') seen = null;
+          on(event.name, JSON.parse(event.data));
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        lost(error);
+        if ([401, 403, 404].includes(error.status)) return;
+      }
+      await new Promise(resolve => { setTimeout(resolve, wait); });
+      wait = Math.min(wait * 2, LATEST);
+    }
+  }
+}
+
+/// Reads server-sent events.
+async function* events(body) {
+  let rest = '';
+  let event = { name: 'message', id: null, data: [] };
+  for await (const piece of pieces(body)) {
+    const lines = (rest + piece).split('\n');
+    rest = lines.pop();
+    for (const line of lines.map(it => it.replace(/\r$/, ''))) {
+      if (line) {
+        field(event, line);
+      } else {
+        if (event.data.length) yield { ...event, data: event.data.join('\n') };
+        event = { name: 'message', id: null, data: [] };
+      }
+    }
+  }
+}
+
+function field(event, line) {
+  const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line);
+  if (name === 'event') event.name = value;
+  else if (name === 'id') event.id = value;
+  else if (name === 'data') event.data.push(value);
+}
+
+// Not all browsers iterate over streams.
+async function* pieces(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/// A document that holds one session.
+export class Archive {
+  isReadOnly = true;
+  #messages;
+
+  constructor({ name, messages }) {
+    this.name = name;
+    this.#messages = messages;
+  }
+
+  async list() { return []; }
+  async tree() {
+    const nodes = this.#messages.map(node);
+    return { name: this.name, current: nodes.at(-1)?.id ?? null, nodes };
+  }
+  async messages() { return { messages: this.#messages, isWhole: true }; }
+  async follow() {}
+}
+
+/// Returns a message as a node of the tree.
+export function node(message) {
+  const texts = message.content.filter(block => block.type === 'text' && !isNote(block.text));
+  const { response } = message;
+  const usage = response?.usage;
+  return {
+    id: message.id,
+    parent: message.parent,
+    seq: message.seq,
+    role: message.role,
+    origin: typeof message.origin === 'string' ? message.origin : Object.keys(message.origin)[0],
+    text: texts.map(block => block.text).join(' ').trim().slice(0, 120),
+    tools: message.content.filter(block => block.type === 'tool_use').map(block => block.name),
+    agent: null,
+    at_ms: message.created_at,
+    used: response && {
+      model: response.model,
+      input_tokens: usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens,
+      cached_tokens: usage.cache_read_input_tokens,
+      output_tokens: usage.output_tokens,
+      // Costs are stored in millionths of a millionth of a dollar.
+      cost_usd: response.cost === undefined || response.cost === null ? null : Number(response.cost) / 1e12,
+      latency_ms: response.latency_ms,
+    },
+  };
+}
+
+/// Returns whether nobody has typed a text: it tells the model what happened beside the conversation.
+export const isNote = text => /^\[(ah|HOOK|NOTE)\]/.test(text);

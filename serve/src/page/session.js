@@ -1,0 +1,231 @@
+// A session: its messages, followed as they come, its tree, its usage, and what can be done with it.
+
+import { Composer } from './composer.js';
+import { by, el, plain, put, show, tell } from './dom.js';
+import { Draft, article } from './message.js';
+import { usage } from './plots.js';
+import { node } from './server.js';
+import { Tree } from './tree.js';
+
+/// Distance from the end at which the messages are followed, in pixels.
+const NEAR = 120;
+
+/// The view of a session. `go(session, message)` opens another place.
+export class SessionView {
+  #source;
+  #session;
+  #at;
+  #go;
+  #stop = new AbortController();
+  #calls = new Map();
+  #draft = null;
+  #isUsageDue = false;
+  #nodes = [];
+  #earlier = null;
+
+  constructor(source, session, at, go) {
+    this.#source = source;
+    this.#session = session;
+    this.#at = at;
+    this.#go = go;
+    this.list = by('messages');
+    this.tree = new Tree(by('tree'), chosen => this.#look(chosen));
+    this.composer = source.isReadOnly ? null : new Composer(by('below'), {
+      send: (text, message, isCopy) => this.#send(text, message, isCopy),
+      steer: text => source.steer(session, text),
+      interrupt: () => source.interrupt(session),
+      answer: (question, answers) => source.answer(session, question, answers),
+    });
+  }
+
+  /// Shows it.
+  async open() {
+    const tree = await this.#source.tree(this.#session);
+    if (this.#stop.signal.aborted) return;
+    const isElsewhere = this.#at !== null && tree.nodes.some(it => it.id === this.#at);
+    if (!isElsewhere) this.#at = null;
+    this.tree.set(tree.nodes, tree.current, this.#at ?? tree.current);
+    this.#nodes = tree.nodes;
+    this.#name(tree.name);
+    this.#count();
+    const last = this.#at === null ? tree.current : this.tree.end(this.#at);
+    await this.#load(last, tree.current);
+    const current = this.tree.get(tree.current);
+    if (!this.#source.isReadOnly) this.#follow(current ? `${current.seq}-${current.id}` : null);
+  }
+
+  /// Ends it.
+  close() { this.#stop.abort(); }
+
+  /// The messages that are shown.
+  get articles() { return [...this.list.querySelectorAll('article')]; }
+
+  /// Goes on after the message that has the focus, or the last.
+  fork() {
+    const id = document.activeElement?.closest('article, [role=treeitem]')?.dataset.id ?? this.tree.current;
+    const known = this.tree.get(id);
+    if (known) this.composer?.forkAt(known);
+  }
+
+  #name(name) {
+    const [first] = this.#nodes;
+    const title = name || plain(first?.text.split('\n')[0] ?? '') || 'Session';
+    show(by('title'), title);
+    document.title = `${title.slice(0, 60)} · ah`;
+  }
+
+  /// Shows the branch that ends with a message.
+  async #load(last, current) {
+    show(this.list);
+    this.#calls.clear();
+    this.#draft = null;
+    this.#earlier = null;
+    if (!last) return;
+    const isOther = !this.tree.path(current).has(last);
+    if (isOther) {
+      put(this.list, el('p', { class: 'banner' }, 'This branch is not the current one. ',
+        el('button', { type: 'button', class: 'quiet', click: () => this.#go(this.#session) }, 'Show the current branch')));
+      this.composer?.forkAt(this.tree.get(last));
+    }
+    const { messages, isWhole } = await this.#source.messages(this.#session, last);
+    if (this.#stop.signal.aborted) return;
+    this.#earlier = isWhole ? null : messages[0].parent;
+    this.#older();
+    this.#put(messages);
+    this.#reveal();
+  }
+
+  #put(messages, before = null) {
+    const around = {
+      calls: this.#calls, source: this.#source, session: this.#session,
+      fork: this.composer && (known => this.composer.forkAt(known)),
+    };
+    for (const message of messages) {
+      const made = article(message, around);
+      if (made) this.list.insertBefore(made, before);
+    }
+  }
+
+  /// Offers what is before the first message.
+  #older() {
+    if (!this.#earlier) return;
+    const button = el('button', { type: 'button', class: 'quiet older', click: async () => {
+      button.disabled = true;
+      const { messages, isWhole } = await this.#source.messages(this.#session, this.#earlier);
+      const first = button.nextElementSibling;
+      const [height, top] = [this.list.scrollHeight, this.list.scrollTop];
+      this.#put(messages, first);
+      button.remove();
+      this.#earlier = isWhole ? null : messages[0].parent;
+      this.#older();
+      this.list.scrollTop = top + this.list.scrollHeight - height;
+    } }, 'Earlier messages');
+    const banner = this.list.querySelector('.banner');
+    if (banner) banner.after(button);
+    else this.list.prepend(button);
+  }
+
+  /// Scrolls to the message that was asked for, or to the end.
+  #reveal() {
+    const wanted = this.#at && this.articles.find(it => it.dataset.id === this.#at);
+    if (wanted) {
+      wanted.scrollIntoView({ block: 'start' });
+      wanted.focus({ preventScroll: true });
+    } else {
+      this.list.scrollTop = this.list.scrollHeight;
+    }
+  }
+
+  /// Looks at a node of the tree: here if it is on this branch, else at its branch.
+  #look(chosen) {
+    // Results stand with their calls.
+    const isHere = id => this.articles.find(it => it.dataset.id === id);
+    const found = isHere(chosen.id) ?? (chosen.origin === 'results' ? isHere(chosen.parent) : undefined);
+    this.tree.view(chosen.id);
+    if (!found) return this.#go(this.#session, chosen.id);
+    found.scrollIntoView({ block: 'start' });
+    return found.focus({ preventScroll: true });
+  }
+
+  async #send(text, message, isCopy) {
+    const { session } = isCopy ? await this.#source.fork(this.#session, text, message)
+      : await this.#source.prompt(this.#session, text, message);
+    if (session !== this.#session || this.#at !== null) this.#go(session);
+  }
+
+  #follow(last) {
+    const signal = this.#stop.signal;
+    const on = (name, data) => this.#on(name, data);
+    const lost = error => {
+      document.body.classList.toggle('lost', Boolean(error));
+      this.composer.fail(error);
+      if (error?.status === 401) this.#go(null);
+    };
+    this.#source.follow(this.#session, last, { on, lost, signal });
+  }
+
+  #on(name, data) {
+    if (name === 'state') this.#state(data);
+    else if (name === 'message') this.#message(data);
+    else if (name === 'piece') this.#piece(data);
+    // Somebody went on elsewhere in the tree.
+    else if (name === 'reset') this.#go(this.#session, this.#at);
+  }
+
+  #state(state) {
+    if (!state.running) this.#write(null);
+    this.composer.state = state;
+    document.body.classList.toggle('running', state.running);
+    document.body.classList.toggle('asked', state.questions.length > 0);
+  }
+
+  #message(message) {
+    const known = node(message);
+    const isNew = !this.tree.get(message.id);
+    if (!isNew) return;
+    this.tree.add(known);
+    this.#nodes.push(known);
+    if (this.#nodes.length === 1) this.#name(null);
+    this.#count();
+    if (this.#at !== null) return;
+    this.#near(() => {
+      if (message.role === 'assistant') this.#write(null);
+      this.#put([message], this.#draft?.element ?? null);
+    });
+    if (message.role === 'assistant') tell(known.tools.length ? `It calls ${known.tools.join(', ')}.` : 'An answer has come.');
+  }
+
+  #piece(piece) {
+    if (this.#at !== null) return;
+    if (piece.reset) return this.#draft?.clear();
+    return this.#near(() => {
+      if (!this.#draft) this.#write(new Draft());
+      this.#draft.add(piece);
+    });
+  }
+
+  #write(draft) {
+    this.#draft?.element.remove();
+    this.#draft = draft;
+    if (draft) this.list.append(draft.element);
+  }
+
+  /// Does what makes the messages longer; whoever looks at the end still does so.
+  #near(act) {
+    const { list } = this;
+    const isNear = list.scrollHeight - list.scrollTop - list.clientHeight < NEAR;
+    act();
+    if (isNear) requestAnimationFrame(() => { list.scrollTop = list.scrollHeight; });
+  }
+
+  #count() {
+    if (this.#isUsageDue) return;
+    this.#isUsageDue = true;
+    requestAnimationFrame(() => {
+      this.#isUsageDue = false;
+      usage(by('usage'), this.#nodes);
+      const model = this.#nodes.findLast(it => it.used && !it.agent)?.used.model;
+      show(by('facts'), model ?? '');
+    });
+  }
+}
