@@ -69,6 +69,10 @@ pub(crate) async fn drive(
             Ok(Err(_)) | Err(_) => return,
         }
     }
+    if ended.is_none() && !stop.is_cancelled() {
+        // The session says no more, and ends.
+        ended = timeout(PATIENCE, end).await.ok().and_then(Result::ok);
+    }
     let (code, reason) = match ended {
         Some(Err(reason)) => (close_code::ERROR, reason),
         _ if stop.is_cancelled() => (close_code::AWAY, "the server ends".to_owned()),
@@ -78,8 +82,12 @@ pub(crate) async fn drive(
         code,
         reason: reason[..reason.floor_char_boundary(REASON)].into(),
     };
-    // It may be gone already.
-    let _ = timeout(PATIENCE, sink.send(Message::Close(Some(frame)))).await;
+    let closing = async {
+        // It may have closed, or be gone already.
+        let _ = sink.send(Message::Close(Some(frame))).await;
+        let _ = sink.close().await;
+    };
+    let _ = timeout(PATIENCE, closing).await;
 }
 
 /// Passes on what the host says; returns whether it may say more.

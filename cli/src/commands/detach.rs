@@ -137,11 +137,6 @@ fn wanted(
         return Err(Error::usage(text)
             .hint("leave out --no-session-persistence, --session-id and --resume-session-at"));
     }
-    if prompt.fork_at.is_some() && !plan.fork {
-        let text =
-            "a run in the background goes on from an earlier message in a copy of the session only";
-        return Err(Error::usage(text).hint("add --fork-session"));
-    }
     let paths = stored(&plan, config)?;
     if paths.is_none()
         && let SessionChoice::Named(name) = &plan.choice

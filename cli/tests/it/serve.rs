@@ -3,6 +3,7 @@
 mod browse;
 mod client;
 mod socket;
+mod tls;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

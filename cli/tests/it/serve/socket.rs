@@ -64,8 +64,13 @@ impl Host {
     /// Returns why the server closes.
     fn closed(mut self) -> (CloseCode, String) {
         loop {
-            if let Message::Close(Some(frame)) = self.0.read().unwrap() {
-                return (frame.code, frame.reason.to_string());
+            match self.0.read() {
+                Ok(Message::Close(Some(frame))) => return (frame.code, frame.reason.to_string()),
+                // It has answered the host's own closing frame.
+                Ok(Message::Close(None)) | Err(Error::ConnectionClosed) => {
+                    return (CloseCode::Normal, String::new());
+                }
+                other => drop(other.unwrap()),
             }
         }
     }
