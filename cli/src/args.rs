@@ -10,6 +10,7 @@ pub mod options;
 mod overrides;
 mod parse_error;
 pub mod plugin;
+pub mod serve;
 pub mod session;
 pub mod subcommands;
 mod words;

@@ -121,7 +121,7 @@ pub fn perform(
         Subcommands::Man { folder } => man::run(folder.as_deref()),
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
-        Subcommands::Serve { port } => serve::run(config, options, port),
+        Subcommands::Serve(place) => serve::run(config, options, &place),
         Subcommands::Attach { session } => attach::run(session.as_deref(), options, config),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),

@@ -4,23 +4,29 @@
 mod stored;
 
 use std::sync::Arc;
+use std::thread;
 
 use ah_config::Error;
 use ah_conversation::neutralise;
 use ah_mcp::serve::{self as agent, Runner as _};
+use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_serve::{
-    BlockKind, Ended, Need, Offer, Pick, Piece, Question, RunEvent, Running, Sessions, Transcript,
+    BlockKind, Driven, Ended, HostStreams, Need, Offer, Pick, Piece, Question, RunEvent, Running,
+    Sessions, Transcript,
 };
 use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
 
 use self::stored::Stored;
+use crate::assemble::HostExtensions;
 use crate::mcp_server::{Call, ClientRequest, ClientRuns};
+use crate::plan::{SessionChoice, SessionPlan};
+use crate::serve::{ServeRequest, serve_host};
 use crate::session_folders::sessions;
 
-pub use ah_serve::{At, FirstRun, Life, Token, Wanted};
+pub use ah_serve::{At, Certificate, Door, FirstRun, Life, Token, Wanted};
 
 /// Bytes of a token.
 const TOKEN: usize = 32;
@@ -37,15 +43,14 @@ pub fn new_token() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Serves clients at the listener's loopback address until the request's `stop` is cancelled or its life is over; then its
+/// Serves clients at a door until the request's `stop` is cancelled or its life is over; then its
 /// runs end, with all messages stored.
 ///
 /// # Errors
 ///
 /// If the settings are not valid for runs, or the address cannot be served.
 pub async fn serve_http(
-    listener: TcpListener,
-    token: Token,
+    door: Door,
     life: Life,
     mut request: ClientRequest<'_>,
 ) -> Result<(), Error> {
@@ -58,7 +63,7 @@ pub async fn serve_http(
         runs: runs.clone(),
         call,
     });
-    let served = ah_serve::serve(listener, token, sessions, life, stop).await;
+    let served = ah_serve::serve(door, sessions, life, stop).await;
     runs.end();
     served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
 }
@@ -122,6 +127,22 @@ impl Sessions for HttpSessions {
         self.runs.steer(session, message)
     }
 
+    fn drive(&self, driven: Driven, streams: HostStreams) -> oneshot::Receiver<Result<(), String>> {
+        let (end, ended) = oneshot::channel();
+        let runs = self.runs.clone();
+        let spawned = thread::Builder::new()
+            .name("host".to_owned())
+            .spawn(move || {
+                let done = driven_by(&runs, driven, streams);
+                // The host may be gone.
+                let _ = end.send(done.map_err(|error| error.message));
+            });
+        if let Err(error) = spawned {
+            tracing::warn!("cannot start the thread of a host: {error}");
+        }
+        ended
+    }
+
     fn call_for(&self, session: &str, need: Need<'_>) {
         let Some(call) = &self.call else {
             return;
@@ -139,6 +160,41 @@ impl Sessions for HttpSessions {
             }
             Need::End(ended) => call(session, false, how(ended)),
         }
+    }
+}
+
+/// Serves a host until it is gone.
+fn driven_by(runs: &ClientRuns, driven: Driven, streams: HostStreams) -> Result<(), Error> {
+    let config = runs.of_host(driven.model, driven.include_partial_messages)?;
+    let plan = SessionPlan {
+        choice: driven
+            .resume
+            .map_or(SessionChoice::New, SessionChoice::Find),
+        fork: driven.fork_session,
+        ..SessionPlan::default()
+    };
+    let stop = runs.stop();
+    let request = ServeRequest {
+        plan: plan.checked()?,
+        fork_at: None,
+        config: &config,
+        stop: &stop,
+        extensions: HostExtensions::default(),
+        warn: runs.warn(),
+    };
+    let streams = Streams {
+        source: Source::Lines(streams.input),
+        output: streams.output,
+    };
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::failure(format!("cannot start: {error}")))?;
+    let (served, refusal) = runtime.block_on(serve_host(streams, request))?;
+    match served {
+        Served::Refused => Err(refusal),
+        Served::Lost(error) => Err(error.into()),
+        Served::Closed(_) | Served::Ended { .. } => Ok(()),
     }
 }
 

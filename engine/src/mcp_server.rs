@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use ah_config::overlay::Overlay;
+use ah_config::overrides::HostOptions;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{
     Choice, ChoiceOption, ContentBlock, Destination, Environment, ExitReason, Host, HostPermission,
@@ -212,6 +213,27 @@ impl ClientRuns {
         &self.starts.config
     }
 
+    /// Returns the configuration of a session that a host drives.
+    #[cfg(feature = "serve")]
+    pub(crate) fn of_host(&self, model: Option<String>, is_partial: bool) -> Result<Config, Error> {
+        self.starts.configured(model, |host| {
+            host.decides_permissions = true;
+            host.partial_messages = is_partial;
+        })
+    }
+
+    /// Returns what ends all runs.
+    #[cfg(feature = "serve")]
+    pub(crate) fn stop(&self) -> CancellationToken {
+        self.stop.child_token()
+    }
+
+    /// Returns the callback for warnings.
+    #[cfg(feature = "serve")]
+    pub(crate) fn warn(&self) -> Warn {
+        self.starts.warn.clone()
+    }
+
     /// Returns the paths of the session with exactly this id; `None` if the folder has none.
     pub(crate) fn paths(&self, session: &str) -> Result<Option<Paths>, String> {
         let heads = sessions(&self.starts.config).list();
@@ -238,11 +260,21 @@ fn listed(head: &SessionHead) -> Listed {
 impl Starts {
     /// Returns the configuration of a run. It is read anew, since settings may have changed.
     fn of_run(&self, model: Option<String>) -> Result<Config, Error> {
+        self.configured(model, |_| {})
+    }
+
+    /// Returns the configuration of a run, with these options of its host.
+    fn configured(
+        &self,
+        model: Option<String>,
+        choose: impl FnOnce(&mut HostOptions),
+    ) -> Result<Config, Error> {
         let variables = self.config.environment.all();
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let environment = Environment::new(variables, self.config.environment.cwd().to_owned());
         let mut overrides = self.overrides.clone();
         overrides.model = model.or(overrides.model);
+        choose(&mut overrides.run.host);
         let config = Config::resolve(overrides, self.interface, environment, &self.overlay)?;
         Ok(Config {
             unpacked: self.config.unpacked.clone(),

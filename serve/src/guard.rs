@@ -1,5 +1,7 @@
 //! Who is answered: whoever has the token, names this server, and is no page of another. Pure.
 
+use std::net::SocketAddr;
+
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -33,20 +35,53 @@ impl Token {
     }
 }
 
+/// How clients reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// Without TLS.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Returns what its addresses begin with.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Http => "http://",
+            Self::Https => "https://",
+        }
+    }
+}
+
 /// Checks the headers of a request.
 pub(crate) struct Guard {
     token: Token,
+    scheme: Scheme,
     /// Names of this server, with the port.
     names: Vec<String>,
 }
 
 impl Guard {
-    /// For a server on this port of the loopback addresses.
-    pub(crate) fn new(token: Token, port: u16) -> Self {
-        let names = ["127.0.0.1", "localhost", "[::1]"];
+    /// For a server at this address, with these names besides.
+    pub(crate) fn new(token: Token, scheme: Scheme, address: SocketAddr, names: &[String]) -> Self {
+        let port = address.port();
+        let local = ["127.0.0.1", "localhost", "[::1]"].map(str::to_owned);
+        let named = local.iter().chain(names);
+        let mut names: Vec<_> = named.map(|name| format!("{name}:{port}")).collect();
+        if !address.ip().is_unspecified() {
+            names.push(address.to_string());
+        }
+        if (scheme, port) == (Scheme::Https, 443) {
+            // Clients leave it out.
+            let short = names.iter().filter_map(|name| name.strip_suffix(":443"));
+            let short: Vec<_> = short.map(str::to_owned).collect();
+            names.extend(short);
+        }
         Self {
             token,
-            names: names.map(|name| format!("{name}:{port}")).to_vec(),
+            scheme,
+            names,
         }
     }
 
@@ -72,8 +107,9 @@ impl Guard {
         if !(hosts.next().is_some_and(is_ours) && hosts.next().is_none()) {
             return Some(StatusCode::FORBIDDEN);
         }
-        let is_page_of_ours =
-            |origin: Option<&str>| is_ours(origin.and_then(|it| it.strip_prefix("http://")));
+        let is_page_of_ours = |origin: Option<&str>| {
+            is_ours(origin.and_then(|it| it.strip_prefix(self.scheme.prefix())))
+        };
         let is_strange = !all(headers, ORIGIN).all(is_page_of_ours);
         is_strange.then_some(StatusCode::FORBIDDEN)
     }
@@ -97,7 +133,8 @@ mod tests {
 
     #[test]
     fn only_who_has_the_token_and_is_no_page_of_another_is_answered() {
-        let guard = Guard::new(Token::new("secret"), 4114);
+        let address = SocketAddr::from(([127, 0, 0, 1], 4114));
+        let guard = Guard::new(Token::new("secret"), Scheme::Http, address, &[]);
         let own = ("host", "127.0.0.1:4114");
         let token = ("authorization", "Bearer secret");
         for (headers, expected) in [
@@ -129,6 +166,29 @@ mod tests {
             }
             let refusal = guard.refusal(&map).map(|status| status.as_u16());
             assert_eq!(refusal, expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn another_address_has_its_own_names() {
+        let address = SocketAddr::from(([0, 0, 0, 0], 443));
+        let named = ["ah.example".to_owned()];
+        let guard = Guard::new(Token::new("secret"), Scheme::Https, address, &named);
+        for (host, origin, expected) in [
+            ("ah.example", None, None),
+            ("ah.example:443", Some("https://ah.example"), None),
+            ("ah.example", Some("http://ah.example"), Some(403)),
+            ("0.0.0.0", None, Some(403)),
+            ("evil.example", None, Some(403)),
+        ] {
+            let mut map = HeaderMap::new();
+            map.insert(HOST, HeaderValue::from_static(host));
+            map.insert(AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
+            if let Some(origin) = origin {
+                map.insert(ORIGIN, HeaderValue::from_static(origin));
+            }
+            let refusal = guard.refusal(&map).map(|status| status.as_u16());
+            assert_eq!(refusal, expected, "{host} {origin:?}");
         }
     }
 }

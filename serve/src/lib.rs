@@ -4,7 +4,7 @@
 //! message as far as its client has come, and a client that reconnects goes on where it was (`Last-Event-ID`). So nothing is
 //! kept for slow clients, no run waits for one, and none misses anything.
 //!
-//! Every request needs the token, and must name this server in `Host` and, if a page sends it, in `Origin`: a page in the
+//! The server is at a loopback address, unless another one was asked for with TLS. Every request needs the token, and must name this server in `Host` and, if a page sends it, in `Origin`: a page in the
 //! user's browser, also one whose name was bound to this machine's address, is told nothing. The crate knows no engine:
 //! [`Sessions`] is the port to one.
 
@@ -21,13 +21,16 @@ mod rate;
 mod routes;
 mod server;
 mod short;
+mod socket;
+mod tls;
 
 pub use guard::Token;
 pub use port::{
-    At, BlockKind, Ended, Entry, Need, Node, Nodes, Offer, Pick, Piece, Question, RunEvent,
-    Running, Sessions, Transcript, Used, Wanted,
+    At, BlockKind, Driven, Ended, Entry, HostStreams, Need, Node, Nodes, Offer, Pick, Piece,
+    Question, RunEvent, Running, Sessions, Transcript, Used, Wanted,
 };
-pub use server::{FirstRun, Life, serve};
+pub use server::{Door, FirstRun, Life, serve};
+pub use tls::Certificate;
 
 /// The description of the interface, as OpenAPI.
 pub const DESCRIPTION: &str = include_str!("../../docs/openapi.json");

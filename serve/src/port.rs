@@ -1,6 +1,7 @@
 //! Port: sessions, and runs of them.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,8 +34,33 @@ pub trait Sessions: Send + Sync + 'static {
     /// If it cannot be stored.
     fn steer(&self, session: &str, message: &str) -> Result<(), String>;
 
+    /// Has a session driven by a host, on a thread of its own. Returns what receives the end: why it failed, if it did.
+    fn drive(&self, driven: Driven, streams: HostStreams) -> oneshot::Receiver<Result<(), String>>;
+
     /// Is told that a run needs somebody while nobody watches it.
     fn call_for(&self, _session: &str, _need: Need<'_>) {}
+}
+
+/// A session as a host wants to drive it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Driven {
+    /// Id of the session to continue; `None` for a new one.
+    pub resume: Option<String>,
+    /// Whether it goes on in a copy of that session.
+    pub fork_session: bool,
+    /// The model; `None` for that of the session or of the settings.
+    pub model: Option<String>,
+    /// Whether the host wants answers piece by piece.
+    pub include_partial_messages: bool,
+}
+
+/// What a host and a session say to each other by the protocol of the Agent SDKs: a JSON message a line.
+pub struct HostStreams {
+    /// Lines of the host, until it is gone.
+    pub input: Box<dyn Read + Send>,
+    /// Lines for the host, each written at once.
+    pub output: Box<dyn Write + Send>,
 }
 
 /// What a run needs somebody for.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::response::sse::{KeepAlive, Sse};
@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::DESCRIPTION;
@@ -23,7 +23,8 @@ use crate::browse;
 use crate::events::{Watcher, last};
 use crate::feed::Feed;
 use crate::live::{Lives, Refused};
-use crate::port::{At, Wanted};
+use crate::port::{At, Driven, Wanted};
+use crate::socket::{LONGEST, drive};
 
 /// Largest request, in bytes.
 const LARGEST: usize = 1024 * 1024;
@@ -51,6 +52,7 @@ pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
     let session = "/v1/sessions/{session}";
     Router::new()
         .route("/openapi.json", get(description))
+        .route("/v1/sdk", get(sdk))
         .route("/v1/sessions", get(list).post(create))
         .route(session, get(show))
         .route(&format!("{session}/messages"), get(messages))
@@ -126,6 +128,19 @@ async fn description() -> Answer {
     text(StatusCode::OK, DESCRIPTION.to_owned())
 }
 
+async fn sdk(
+    State(shared): State<Shared>,
+    Query(driven): Query<Driven>,
+    upgrade: WebSocketUpgrade,
+) -> Done {
+    let permit = stream_permit(&shared)?;
+    let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        drive(socket, driven, &**shared.lives.sessions(), &shared.stop).await;
+        drop(permit);
+    }))
+}
+
 async fn list(State(shared): State<Shared>) -> Done {
     let sessions = shared.lives.sessions().clone();
     let mut listed = blocking(move || sessions.list()).await?;
@@ -185,14 +200,7 @@ async fn events(
     headers: HeaderMap,
 ) -> Done {
     let feed = feed(&shared, &session).await?;
-    let permit = shared.streams.clone().try_acquire_owned();
-    let too_many = |_| {
-        Failure::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "there are too many streams",
-        )
-    };
-    let permit = permit.map_err(too_many)?;
+    let permit = stream_permit(&shared)?;
     let live = shared.lives.of(&session);
     let watcher = Watcher::new(feed, live, last_seen(&headers), shared.stop.clone(), permit);
     let stream = Sse::new(watcher.events()).keep_alive(KeepAlive::default());
@@ -264,6 +272,15 @@ async fn begin(shared: &Shared, wanted: Wanted) -> Done {
     let begun = shared.lives.begin(wanted).await;
     let session = begun.map_err(|error| Failure::refused(error, ""))?;
     Ok(told(StatusCode::CREATED, &json!({ "session": session })))
+}
+
+/// Returns the permit of one more stream.
+fn stream_permit(shared: &Shared) -> Result<OwnedSemaphorePermit, Failure> {
+    let permit = shared.streams.clone().try_acquire_owned();
+    permit.map_err(|_| {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Failure::new(status, "there are too many streams")
+    })
 }
 
 /// Returns the feed of a session.

@@ -12,17 +12,30 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::guard::{Guard, Token};
+use crate::guard::{Guard, Scheme, Token};
 use crate::live::{Lives, Refused};
 use crate::page::{Page, guarded};
 use crate::port::{Sessions, Wanted};
 use crate::rate::Rate;
 use crate::routes::routes;
+use crate::tls::{Certificate, TlsListener};
 
 /// Interval at which a server that ends by itself looks whether it is in use.
 const LOOK: Duration = Duration::from_secs(1);
 /// Number of times that it finds itself unused before it ends. A client that has started it needs time to come.
 const PATIENCE: u32 = 10;
+
+/// Where clients come in.
+pub struct Door {
+    /// Its listener.
+    pub listener: TcpListener,
+    /// The secret that every request names.
+    pub token: Token,
+    /// The certificate, for TLS; without one, the address has to be a loopback address.
+    pub certificate: Option<Certificate>,
+    /// Names by which clients may know the server, besides its address.
+    pub names: Vec<String>,
+}
 
 /// How long a server is there.
 #[derive(Debug)]
@@ -42,27 +55,30 @@ pub struct FirstRun {
     pub begun: oneshot::Sender<Result<String, String>>,
 }
 
-/// Serves clients at the listener's address, which must be a loopback address, until `stop` is cancelled or its life is over.
+/// Serves clients at a door until `stop` is cancelled or its life is over.
 ///
 /// # Errors
 ///
-/// If the address is another, or cannot be served.
+/// If the address may not be served without TLS, or not at all.
 pub async fn serve(
-    listener: TcpListener,
-    token: Token,
+    door: Door,
     sessions: Arc<dyn Sessions>,
     life: Life,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let address = listener.local_addr()?;
-    if !address.ip().is_loopback() {
-        let text = "only a loopback address is served";
+    let address = door.listener.local_addr()?;
+    if !address.ip().is_loopback() && door.certificate.is_none() {
+        let text = "an address that is not a loopback address is served with TLS only";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let page = Page::at(&token.key());
+    let scheme = match door.certificate {
+        Some(_) => Scheme::Https,
+        None => Scheme::Http,
+    };
+    let page = Page::at(&door.token.key());
     let lives = Arc::new(Lives::new(sessions));
     let routes = routes(lives.clone(), stop.clone()).merge(page.routes());
-    let guard = Arc::new(Guard::new(token, address.port()));
+    let guard = Arc::new(Guard::new(door.token, scheme, address, &door.names));
     let rate = Arc::new(Mutex::new(Rate::new(Instant::now())));
     if let Life::WhileInUse(first) = life {
         tokio::spawn(end_when_unused(first, lives.clone(), stop.clone()));
@@ -78,9 +94,18 @@ pub async fn serve(
         }
     });
     let routes = routes.layer(checked).layer(map_response(guarded));
-    axum::serve(listener, routes)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+    match door.certificate {
+        None => {
+            axum::serve(door.listener, routes)
+                .with_graceful_shutdown(stop.cancelled_owned())
+                .await
+        }
+        Some(certificate) => {
+            axum::serve(TlsListener::new(door.listener, certificate)?, routes)
+                .with_graceful_shutdown(stop.cancelled_owned())
+                .await
+        }
+    }
 }
 
 /// Begins the first run, and cancels `stop` once nobody needs the server any more.

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 
 use super::options::{Hosts, SandboxTier, whole};
 use super::plugin::PluginAction;
+use super::serve::Place;
 use super::work::{WorkAction, WorkOptions};
 
 /// Subcommands; each has a file of its name in `commands/`.
@@ -232,11 +233,7 @@ pub enum Subcommands {
         login: bool,
     },
     /// Serve the sessions of this folder over HTTP, on this machine and with a token
-    Serve {
-        /// Port [default: a free one]
-        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-        port: u16,
-    },
+    Serve(Place),
     /// Show a run in the background: follow, steer and answer it, and leave it again
     Attach {
         /// The session; without it, the one that runs
@@ -272,7 +269,7 @@ impl Subcommands {
         matches!(
             self,
             Self::Acp { login: false }
-                | Self::Serve { .. }
+                | Self::Serve(_)
                 | Self::Models(_)
                 | Self::Tools(_)
                 | Self::Agents(_)

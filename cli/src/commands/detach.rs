@@ -19,6 +19,7 @@ use super::runtime::runtime;
 use super::serve::Server;
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
+use crate::args::serve::Place;
 use crate::args::session::plan;
 
 /// Argument by which the process of the run knows what it is.
@@ -86,7 +87,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     let wanted = wanted(text, prompt, options, config)?;
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let server = Server::begin(config, 0).await?;
+        let server = Server::begin(config, &Place::default()).await?;
         let (begun, told) = oneshot::channel();
         let life = Life::WhileInUse(Some(FirstRun { wanted, begun }));
         let served = server.serve(config, options, config.interface, life);

@@ -1,8 +1,9 @@
 //! `ah serve`: sessions of this folder over HTTP, for programs on this machine.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ah::http_server::{Life, Token, new_token, serve_http};
+use ah::http_server::{Certificate, Door, Life, Token, new_token, serve_http};
 use ah::mcp_server::{Call, ClientRequest};
 use ah_config::overlay::Overlay;
 use ah_config::server_file::ServerFile;
@@ -17,16 +18,17 @@ use tokio::net::TcpListener;
 use super::output::print;
 use super::runtime::runtime;
 use crate::args::options::Options;
+use crate::args::serve::Place;
 
 /// Serves until it is interrupted; returns the exit code.
 ///
 /// # Errors
 ///
 /// If the port is taken, or the settings are not valid for runs.
-pub fn run(config: &Config, options: &Options, port: u16) -> Result<u8, Error> {
+pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Error> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let server = Server::begin(config, port).await?;
+        let server = Server::begin(config, place).await?;
         let Server { url, token, .. } = &server;
         let key = Token::new(token).key();
         print(&format!(
@@ -70,34 +72,53 @@ fn call(config: &Config) -> Call {
 /// A server that has its address, and is known to the programs of this user.
 pub struct Server {
     signals: Signals,
-    listener: TcpListener,
+    door: Door,
     url: String,
     token: String,
     file: ServerFile,
 }
 
 impl Server {
-    /// Takes a port, 0 for a free one.
+    /// Takes a place.
     ///
     /// # Errors
     ///
-    /// If the port is taken, or the user's folder cannot be written.
-    pub async fn begin(config: &Config, port: u16) -> Result<Self, Error> {
+    /// If the port is taken, the certificate cannot be used, or the user's folder cannot be written.
+    pub async fn begin(config: &Config, place: &Place) -> Result<Self, Error> {
         let signals = Signals::listen(leave)
             .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
-        let listener = TcpListener::bind(("127.0.0.1", port)).await;
+        let certificate = match (&place.cert, &place.key) {
+            (Some(cert), Some(key)) => Some(Certificate::read(cert, key).map_err(Error::failure)?),
+            _ => None,
+        };
+        let ip = place.address.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        let listener = TcpListener::bind((ip, place.port)).await;
         let listener = listener.map_err(|error| {
-            Error::failure(format!("cannot use port {port}: {error}"))
+            Error::failure(format!("cannot use port {} of {ip}: {error}", place.port))
                 .hint("`--port` names another; 0 takes a free one")
         })?;
         let address = listener
             .local_addr()
             .map_err(|error| Error::failure(error.to_string()))?;
-        let (url, token) = (format!("http://{address}"), new_token()?);
+        let scheme = if certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let name = match place.hosts.first() {
+            Some(host) => format!("{host}:{}", address.port()),
+            None => address.to_string(),
+        };
+        let (url, token) = (format!("{scheme}://{name}"), new_token()?);
         let file = config.announce(&url, &token)?;
         Ok(Self {
             signals,
-            listener,
+            door: Door {
+                listener,
+                token: Token::new(&token),
+                certificate,
+                names: place.hosts.clone(),
+            },
             url,
             token,
             file,
@@ -127,7 +148,7 @@ impl Server {
             described,
             call: Some(call(config)),
         };
-        serve_http(self.listener, Token::new(&self.token), life, request).await?;
+        serve_http(self.door, life, request).await?;
         Ok(0)
     }
 }

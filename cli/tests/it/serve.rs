@@ -2,6 +2,7 @@
 
 mod browse;
 mod client;
+mod socket;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

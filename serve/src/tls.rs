@@ -1,0 +1,118 @@
+//! Connections with TLS. Handshakes are made beside each other, so a client that does not finish its own delays nobody.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::Listener;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::server::TlsStream;
+
+/// Time for a handshake.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Handshakes at once.
+const HANDSHAKES: usize = 64;
+/// Pause after an error of the system: there are too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The server's certificate and key.
+#[derive(Clone)]
+pub struct Certificate(TlsAcceptor);
+
+impl Certificate {
+    /// Reads a chain of certificates, the server's first, and its key, both as PEM.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read, or do not belong together.
+    pub fn read(chain: &Path, key: &Path) -> Result<Self, String> {
+        let text = |path: &Path| {
+            fs::read(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))
+        };
+        let (chain_text, key_text) = (text(chain)?, text(key)?);
+        let certificates =
+            CertificateDer::pem_slice_iter(&chain_text).collect::<Result<Vec<_>, _>>();
+        let certificates = certificates
+            .ok()
+            .filter(|certificates| !certificates.is_empty())
+            .ok_or_else(|| format!("`{}` holds no certificate as PEM", chain.display()))?;
+        let own = PrivateKeyDer::from_pem_slice(&key_text)
+            .map_err(|_| format!("`{}` holds no private key as PEM", key.display()))?;
+        let mut config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(certificates, own)
+            .map_err(|error| format!("the certificate cannot be used: {error}"))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// Accepts connections with TLS.
+pub(crate) struct TlsListener {
+    ready: Receiver<(TlsStream<TcpStream>, SocketAddr)>,
+    address: SocketAddr,
+}
+
+impl TlsListener {
+    /// Begins to accept connections.
+    pub(crate) fn new(listener: TcpListener, certificate: Certificate) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let (sender, ready) = channel(1);
+        let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+        tokio::spawn(async move {
+            loop {
+                let Ok(permit) = handshakes.clone().acquire_owned().await else {
+                    return;
+                };
+                let (stream, peer) = tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok(accepted) => accepted,
+                        Err(_) => {
+                            tokio::time::sleep(PAUSE).await;
+                            continue;
+                        }
+                    },
+                    // Nobody serves any more.
+                    () = sender.closed() => return,
+                };
+                let (sender, acceptor) = (sender.clone(), certificate.0.clone());
+                tokio::spawn(async move {
+                    let shaken = timeout(PATIENCE, acceptor.accept(stream)).await;
+                    drop(permit);
+                    if let Ok(Ok(stream)) = shaken {
+                        // Nobody serves any more.
+                        let _ = sender.send((stream, peer)).await;
+                    }
+                });
+            }
+        });
+        Ok(Self { ready, address })
+    }
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        match self.ready.recv().await {
+            Some(accepted) => accepted,
+            // The task has ended with the runtime.
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.address)
+    }
+}
