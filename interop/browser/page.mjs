@@ -224,6 +224,7 @@ on('all of it is done with the keyboard', async bench => {
   await page.keyboard.press('Enter');
   await article(page, 'Three.').waitFor();
   await page.keyboard.press('Escape');
+  await page.locator('#list a').nth(1).waitFor();
   await page.keyboard.press('s');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');

@@ -12,8 +12,10 @@ use crate::message::role;
 /// Returns the messages as a self-contained HTML page. Secrets are replaced.
 pub fn html(name: &str, messages: &[Message], environment: &Environment) -> String {
     let messages = messages.iter();
-    let messages = messages.map(|message| without_secrets(message, environment));
-    html::page(&environment.redact(name), messages.collect())
+    let messages: Vec<_> = messages
+        .map(|message| without_secrets(message, environment))
+        .collect();
+    html::page(&environment.redact(name), &messages)
 }
 
 /// Returns the messages with the names of secrets in their place.

@@ -42,7 +42,7 @@ const MODULES: &[(&str, &str)] = &[
 ];
 
 /// Returns the file. The name and the messages must have been redacted.
-pub(super) fn page(name: &str, messages: Vec<Value>) -> String {
+pub(super) fn page(name: &str, messages: &[Value]) -> String {
     let script = script();
     let held = json!({
         "name": name,
