@@ -197,7 +197,7 @@ fn unfinished(bytes: &[u8]) -> usize {
             0x80..=0xbf => continue,
             0xc0..=0xdf => 2,
             0xe0..=0xef => 3,
-            0xf0.. => 4,
+            0xf0..=0xf4 => 4,
             _ => 1,
         };
         return if wanted > at + 1 { at + 1 } else { 0 };

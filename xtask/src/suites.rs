@@ -2,6 +2,7 @@
 //!
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
+pub mod acp;
 pub mod cache;
 pub mod conformance;
 pub mod differential;
@@ -59,6 +60,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
     match mcp::install() {
         Err(missing) => left_out.push(format!("mcp ({missing:#})")),
         Ok(folder) => mcp::test(&folder)?,
+    }
+    match acp::install() {
+        Err(missing) => left_out.push(format!("acp ({missing:#})")),
+        Ok(folder) => acp::test(&folder)?,
     }
     left_out.extend(packages::test(None)?);
     match hubs::install() {
