@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod differential;
 mod features;
 pub mod hubs;
+pub mod inspect;
 pub mod library;
 pub mod litellm;
 pub mod mcp;
@@ -87,6 +88,11 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => left_out.push("litellm (a download of 750 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("litellm ({missing:#})")),
         Some(Ok(python)) => litellm::test(&python)?,
+    }
+    match is_fetched.then(inspect::install) {
+        None => left_out.push("inspect (a download of 450 MB; use `--all`)".to_owned()),
+        Some(Err(missing)) => left_out.push(format!("inspect ({missing:#})")),
+        Some(Ok(python)) => inspect::test(&python)?,
     }
     match is_fetched.then(conformance::install) {
         None => left_out.push("conformance (a download of 250 MB; use `--all`)".to_owned()),

@@ -31,6 +31,7 @@ mod hooks;
 mod hostile_git;
 mod hostile_text;
 mod how_it_shows;
+mod inspect;
 mod interfaces;
 mod kill;
 mod leavings;
