@@ -13,6 +13,7 @@ mod cases;
 mod checks;
 mod code_mode;
 mod commands;
+mod config_tool;
 mod confined;
 mod conflicts;
 mod damage;
