@@ -17,6 +17,8 @@ use ah_conversation::{
 };
 use serde_json::Value;
 
+use crate::patch::{fenced, patch};
+
 /// Longest title, in characters.
 const TITLE: usize = 200;
 /// Arguments of an edit, and of a new content.
@@ -110,9 +112,25 @@ impl Shown {
         ToolCallUpdate::new(result.tool_use_id.as_str().to_owned(), fields)
     }
 
-    /// Whether the call runs a command, whose output is no Markdown.
-    pub(crate) fn is_command(&self, call: &ToolUse) -> bool {
-        matches!(self.key(call), Some(DisplayKey::Command(_)))
+    /// Returns the change of a file that a call has made, as a patch: its file, whether that is new, and the text.
+    pub(crate) fn change(&self, result: &ToolResult) -> Option<(PathBuf, bool, String)> {
+        let details = result.details.as_ref().filter(|_| !result.is_error)?;
+        let (path, hunks) = self.patch(details)?;
+        let is_new = details["type"] == "create";
+        let content = details["content"].as_str().filter(|_| is_new);
+        if hunks.is_empty() && content.is_none() {
+            return None;
+        }
+        let text = patch(&path, hunks, content.filter(|_| hunks.is_empty()));
+        Some((path, is_new, text))
+    }
+
+    /// Returns the command that a call runs, whose output is no Markdown.
+    pub(crate) fn command<'a>(&self, call: &'a ToolUse) -> Option<&'a str> {
+        match self.key(call)? {
+            DisplayKey::Command(argument) => call.input.text(argument),
+            DisplayKey::Path(_) | DisplayKey::Text(_) => None,
+        }
     }
 
     fn title(&self, call: &ToolUse) -> String {
@@ -170,7 +188,7 @@ impl Shown {
         let block = |block: &ResultBlock| match block {
             ResultBlock::Text { text } if text.is_empty() => None,
             ResultBlock::Text { text } if is_command || result.is_error => {
-                Some(said(&fenced(text)))
+                Some(said(&fenced("", text)))
             }
             ResultBlock::Text { text } => Some(said(text)),
             ResultBlock::Audio(audio) => {
@@ -255,19 +273,8 @@ fn wanted(call: &ToolUse, path: &Path, is_new: bool) -> Option<ToolCallContent> 
     let whole = call.input.text(WHOLE)?;
     Some(match is_new {
         true => Diff::new(path, whole).into(),
-        false => said(&fenced(whole)),
+        false => said(&fenced("", whole)),
     })
-}
-
-/// Returns text as a block of code, whatever is in it.
-fn fenced(text: &str) -> String {
-    let (mut longest, mut run) = (2, 0);
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat(longest + 1);
-    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
 #[cfg(test)]
@@ -367,11 +374,5 @@ mod tests {
             ]
         );
         assert_eq!(plan(&result(json!({"newTodos": 3}))), None);
-    }
-
-    #[test]
-    fn no_text_ends_its_fence() {
-        assert_eq!(fenced("a\n"), "```\na\n```");
-        assert_eq!(fenced("```\nb"), "````\n```\nb\n````");
     }
 }

@@ -12,6 +12,34 @@ use crate::Offered;
 pub(crate) const MODE: &str = "mode";
 /// Id of the option for the model.
 pub(crate) const MODEL: &str = "model";
+/// Id of the option for prompts during a run.
+pub(crate) const BUSY: &str = "busy";
+
+/// What becomes of a prompt during a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// It is the next prompt, once the run has ended.
+    #[default]
+    Queue,
+    /// The run takes it before its next step.
+    Steer,
+}
+
+impl Busy {
+    /// Returns the choice with this id.
+    pub(crate) fn of(id: &str) -> Option<Self> {
+        [Self::Queue, Self::Steer]
+            .into_iter()
+            .find(|busy| busy.id() == id)
+    }
+
+    fn id(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Steer => "steer",
+        }
+    }
+}
 
 /// What can be chosen in a session, and what is.
 #[derive(Debug, Clone)]
@@ -26,6 +54,8 @@ pub(crate) struct Choices {
     pub(crate) first: String,
     /// Full name of the model.
     pub(crate) model: String,
+    /// What becomes of prompts during a run.
+    pub(crate) busy: Busy,
 }
 
 impl Choices {
@@ -59,7 +89,7 @@ impl Choices {
         SessionModeState::new(self.mode.as_str(), modes.collect())
     }
 
-    /// Returns mode and model as options of the session.
+    /// Returns what can be chosen as options of the session.
     pub(crate) fn options(&self) -> Vec<SessionConfigOption> {
         let modes: Vec<_> = self
             .modes()
@@ -79,11 +109,27 @@ impl Choices {
                 .description(offered.name.clone())
         });
         let models: Vec<_> = first.into_iter().chain(others).collect();
+        let busy = [
+            (
+                Busy::Queue,
+                "Queue",
+                "Prompts during a run wait for its end",
+            ),
+            (
+                Busy::Steer,
+                "Steer",
+                "The run takes prompts before its next step",
+            ),
+        ];
+        let busy = busy.map(|(busy, name, description)| {
+            SessionConfigSelectOption::new(busy.id(), name).description(description.to_owned())
+        });
         vec![
             SessionConfigOption::select(MODE, "Permissions", self.mode.as_str(), modes)
                 .category(SessionConfigOptionCategory::Mode),
             SessionConfigOption::select(MODEL, "Model", current.clone(), models)
                 .category(SessionConfigOptionCategory::Model),
+            SessionConfigOption::select(BUSY, "During a run", self.busy.id(), busy.to_vec()),
         ]
     }
 }
@@ -116,6 +162,7 @@ mod tests {
             }],
             first: "other-2".to_owned(),
             model: "fast-1".to_owned(),
+            busy: Busy::Queue,
         }
     }
 

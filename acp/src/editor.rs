@@ -1,36 +1,36 @@
 //! The editor as a frontend: what happens in a run becomes its notifications.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use agent_client_protocol::Client;
-use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ConfigOptionUpdate, ContentChunk, CurrentModeUpdate, Notice, NoticeSeverity, SessionId,
-    SessionNotification, SessionUpdate as Told, ToolCallUpdate, UsageUpdate,
+    ConfigOptionUpdate, ContentChunk, Cost as ToldCost, CurrentModeUpdate, MessageId as ToldId,
+    Notice, NoticeSeverity, SessionId, SessionUpdate as Told, ToolCallUpdate, UsageUpdate,
 };
+use agent_client_protocol::v2::schema as second;
 use ah_agent::{Controls, Frontend, Session, SessionChange, SessionUpdate};
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, Event, EventKind, Message, StreamEvent, ToolResult, ToolUse,
-    ToolUseId,
+    BlockStart, ContentBlock, Cost, Delta, Event, EventKind, LiveOutput, Message, MessageId,
+    Origin, StreamEvent, ToolResult, ToolUse, ToolUseId,
 };
 use async_trait::async_trait;
 
 use crate::call::{Shown, plan};
 use crate::choice::Choices;
+use crate::terminals::Terminals;
+use crate::wire::Wire;
 
 /// Shows notices to a user whose editor does not: on the error stream.
 pub(crate) type Warn = Arc<dyn Fn(&str) + Send + Sync>;
+/// Learns that a prompt has become the message with this id.
+pub(crate) type Inserted = Box<dyn FnOnce(&MessageId) + Send>;
 
 /// The editor's view of one session.
 pub(crate) struct Editor {
     /// The connection.
-    pub(crate) connection: ConnectionTo<Client>,
-    /// Whether it shows notices.
-    shows_notices: bool,
+    pub(crate) wire: Arc<Wire>,
+    terminals: Arc<Terminals>,
     warn: Warn,
-    /// The session, once it is open.
-    session: OnceLock<SessionId>,
     controls: OnceLock<Controls>,
     state: Mutex<State>,
 }
@@ -40,23 +40,31 @@ pub(crate) struct Editor {
 struct State {
     /// The display of calls, while the session is open: its tools keep the stored session in use.
     shown: Option<Arc<Shown>>,
-    /// Calls that run a command.
-    commands: HashSet<ToolUseId>,
+    /// Commands of calls that run one.
+    commands: HashMap<ToolUseId, String>,
     /// Mode, model, and what can be chosen.
     choices: Option<Choices>,
     /// Tokens that fit into the context window; 0 if that is not known.
     window: u64,
     /// Number of questions that belong to no call.
     questions: u32,
+    /// The message that the answer becomes which is told.
+    answer: Option<MessageId>,
+    /// What the session has cost.
+    cost: Cost,
+    /// Waits for the next prompt to become a message.
+    prompt: Option<Inserted>,
+    /// Wait for what steers the run to become messages, in this order.
+    steering: VecDeque<Inserted>,
 }
 
 impl Editor {
-    pub(crate) fn new(connection: ConnectionTo<Client>, shows_notices: bool, warn: Warn) -> Self {
+    pub(crate) fn new(wire: Wire, warn: Warn) -> Self {
+        let wire = Arc::new(wire);
         Self {
-            connection,
-            shows_notices,
+            terminals: Arc::new(Terminals::new(wire.clone())),
+            wire,
             warn,
-            session: OnceLock::new(),
             controls: OnceLock::new(),
             state: Mutex::default(),
         }
@@ -65,9 +73,12 @@ impl Editor {
     /// Begins to show the session with this id.
     pub(crate) fn follow(&self, id: SessionId, session: &Session, shown: Shown, choices: Choices) {
         // A session is opened once.
-        let _ = self.session.set(id);
+        self.wire.open(id);
         let _ = self.controls.set(session.controls());
+        let responses = session.transcript().messages().iter();
+        let responses = responses.filter_map(|message| message.response.as_ref());
         let mut state = self.lock();
+        state.cost = responses.filter_map(|response| response.cost).sum();
         state.shown = Some(Arc::new(shown));
         state.choices = Some(choices);
         state.window = session.model().context_window;
@@ -78,16 +89,21 @@ impl Editor {
         self.lock().shown = None;
     }
 
+    /// Calls `inserted` once the next prompt is a message.
+    pub(crate) fn expect_prompt(&self, inserted: Inserted) {
+        self.lock().prompt = Some(inserted);
+    }
+
+    /// Calls `inserted` once what was sent to steer the run is a message.
+    pub(crate) fn expect_steering(&self, inserted: Inserted) {
+        self.lock().steering.push_back(inserted);
+    }
+
     /// Requests a change of the session, which it takes before its next step.
     pub(crate) fn change(&self, change: SessionChange) {
         if let Some(controls) = self.controls.get() {
             controls.request(change);
         }
-    }
-
-    /// Returns the session's id; `None` until it is open.
-    pub(crate) fn session(&self) -> Option<&SessionId> {
-        self.session.get()
     }
 
     /// Calls `change` with what can be chosen; returns its result. `None` until the session is open.
@@ -100,27 +116,18 @@ impl Editor {
         self.lock().window = window;
     }
 
-    /// Sends a notification. One that cannot be sent is lost with the connection.
-    pub(crate) fn tell(&self, update: Told) {
-        if let Some(session) = self.session.get() {
-            let told = SessionNotification::new(session.clone(), update);
-            if let Err(error) = self.connection.send_notification(told) {
-                tracing::debug!(%error, "a notification is lost");
-            }
-        }
-    }
-
     /// Tells mode and model.
     pub(crate) fn tell_choices(&self) {
         if let Some(options) = self.choices(|choices| choices.options()) {
-            self.tell(Told::ConfigOptionUpdate(ConfigOptionUpdate::new(options)));
+            self.wire
+                .tell(Told::ConfigOptionUpdate(ConfigOptionUpdate::new(options)));
         }
     }
 
     /// Calls `show` with the display of calls; the result is a notification.
     fn tell_call(&self, show: impl FnOnce(&Shown) -> Told) {
         if let Some(shown) = self.shown() {
-            self.tell(show(&shown));
+            self.wire.tell(show(&shown));
         }
     }
 
@@ -131,37 +138,91 @@ impl Editor {
         format!("question-{}", state.questions)
     }
 
+    /// Says something at the end of a run.
+    pub(crate) fn say(&self, text: &str) {
+        let answer = self.lock().answer.clone();
+        let id = answer.map_or_else(|| "end".to_owned(), |id| format!("{id}-end"));
+        self.wire.tell(Told::AgentMessageChunk(chunk(text, &id)));
+    }
+
     /// Shows a call that the model has made.
     pub(crate) fn made(&self, call: &ToolUse) {
         self.tell_call(|shown| {
-            if shown.is_command(call) {
-                self.lock().commands.insert(call.id.clone());
+            if let Some(command) = shown.command(call) {
+                let command = command.to_owned();
+                self.lock().commands.insert(call.id.clone(), command);
             }
             Told::ToolCall(shown.made(call))
         });
     }
 
+    /// Shows that a call has begun, and its output from now on.
+    fn begun(&self, call: &ToolUse, output: &LiveOutput) {
+        self.tell_call(|shown| Told::ToolCallUpdate(shown.begun(call)));
+        let command = self.lock().commands.get(&call.id).cloned();
+        if let (Some(command), Some(shown)) = (command, self.shown()) {
+            self.terminals.begin(call, &command, &shown.folder, output);
+        }
+    }
+
     /// Shows the result of a call.
     pub(crate) fn ended(&self, result: &ToolResult) {
-        let is_command = self.lock().commands.remove(&result.tool_use_id);
-        self.tell_call(|shown| Told::ToolCallUpdate(shown.ended(result, is_command)));
+        let command = self.lock().commands.remove(&result.tool_use_id);
+        let Some(shown) = self.shown() else { return };
+        let mut update = shown.ended(result, command.is_some());
+        if let Some(command) = command {
+            let terminal = self.terminals.end(result, &command, &shown.folder);
+            update.fields.content = terminal.or(update.fields.content);
+        }
+        let change = shown.change(result).filter(|_| self.wire.is_second());
+        if change.is_some() {
+            update.fields.content = None;
+        }
+        self.wire.tell(Told::ToolCallUpdate(update));
+        if let Some((path, is_new, patch)) = change {
+            let change = match is_new {
+                true => second::DiffChange::add(path),
+                false => second::DiffChange::modify(path),
+            };
+            let change = change.file_type(second::DiffFileType::Text);
+            let diff = second::Diff::patch(patch, vec![change]);
+            let update = second::ToolCallUpdate::new(result.tool_use_id.as_str());
+            let update = update.content(vec![second::ToolCallContent::Diff(diff)]);
+            self.wire
+                .tell_second(second::SessionUpdate::ToolCallUpdate(update));
+        }
         if let Some(plan) = plan(result) {
-            self.tell(Told::Plan(plan));
+            self.wire.tell(Told::Plan(plan));
         }
     }
 
     fn stored(&self, message: &Message) {
+        let inserted = match message.origin {
+            Origin::Prompt | Origin::FollowUp => self.lock().prompt.take(),
+            Origin::Steering => self.lock().steering.pop_front(),
+            _ => None,
+        };
+        if let Some(inserted) = inserted {
+            inserted(&message.id);
+        }
         let Some(response) = &message.response else {
             return;
         };
-        let window = self.lock().window;
+        let (window, cost) = {
+            let mut state = self.lock();
+            state.cost = state.cost + response.cost.unwrap_or_default();
+            (state.window, state.cost)
+        };
         if window > 0 {
-            let used = response.usage.total();
-            self.tell(Told::UsageUpdate(UsageUpdate::new(used, window)));
+            let usage = UsageUpdate::new(response.usage.total(), window);
+            let cost = (cost > Cost::default()).then(|| ToldCost::new(cost.usd(), "USD"));
+            self.wire.tell(Told::UsageUpdate(usage.cost(cost)));
         }
     }
 
     fn piece(&self, piece: &StreamEvent) {
+        let answer = self.lock().answer.clone();
+        let id = answer.as_ref().map_or("answer", MessageId::as_str);
         match piece {
             StreamEvent::BlockStarted {
                 block: BlockStart::Text(text),
@@ -170,7 +231,7 @@ impl Editor {
             | StreamEvent::Delta {
                 delta: Delta::Text(text),
                 ..
-            } if !text.is_empty() => self.tell(Told::AgentMessageChunk(chunk(text))),
+            } if !text.is_empty() => self.wire.tell(Told::AgentMessageChunk(chunk(text, id))),
             StreamEvent::BlockStarted {
                 block: BlockStart::Thinking(text),
                 ..
@@ -178,7 +239,10 @@ impl Editor {
             | StreamEvent::Delta {
                 delta: Delta::Thinking(text),
                 ..
-            } if !text.is_empty() => self.tell(Told::AgentThoughtChunk(chunk(text))),
+            } if !text.is_empty() => {
+                self.wire
+                    .tell(Told::AgentThoughtChunk(chunk(text, &thought(id))));
+            }
             _ => {}
         }
     }
@@ -187,9 +251,7 @@ impl Editor {
     fn call(&self, update: &SessionUpdate<'_>) {
         match update {
             SessionUpdate::Block(ContentBlock::ToolUse(call)) => self.made(call),
-            SessionUpdate::Call(call, _) => {
-                self.tell_call(|shown| Told::ToolCallUpdate(shown.begun(call)));
-            }
+            SessionUpdate::Call(call, output) => self.begun(call, output),
             SessionUpdate::Result(result) => self.ended(result),
             SessionUpdate::Subagent(_, update) => self.call(update),
             _ => {}
@@ -205,9 +267,14 @@ impl Editor {
     }
 }
 
-/// Returns a piece of text.
-pub(crate) fn chunk(text: &str) -> ContentChunk {
-    ContentChunk::new(text.into())
+/// Returns a piece of the message with this id.
+pub(crate) fn chunk(text: &str, message: &str) -> ContentChunk {
+    ContentChunk::new(text.into()).message_id(ToldId::new(message))
+}
+
+/// Returns the id of the reasoning before the answer with this id.
+pub(crate) fn thought(message: &str) -> String {
+    format!("{message}-thought")
 }
 
 #[async_trait]
@@ -223,8 +290,9 @@ impl Frontend for Editor {
     }
 
     fn notice(&self, text: &str) {
-        if self.shows_notices && self.session.get().is_some() {
-            self.tell(Told::Notice(Notice::new(NoticeSeverity::Warning, text)));
+        if self.wire.abilities.notices && self.wire.session().is_some() {
+            self.wire
+                .tell(Told::Notice(Notice::new(NoticeSeverity::Warning, text)));
         } else {
             (self.warn)(text);
         }
@@ -232,12 +300,15 @@ impl Frontend for Editor {
 
     fn update(&self, update: SessionUpdate<'_>) {
         match &update {
+            SessionUpdate::Asking { message, .. } => {
+                self.lock().answer = Some((*message).clone());
+            }
             SessionUpdate::Piece(piece) => self.piece(piece),
             SessionUpdate::Stored(message) => self.stored(message),
             SessionUpdate::Mode(mode) => {
                 self.choices(|choices| choices.mode = *mode);
                 let mode = CurrentModeUpdate::new(mode.as_str());
-                self.tell(Told::CurrentModeUpdate(mode));
+                self.wire.tell(Told::CurrentModeUpdate(mode));
                 self.tell_choices();
             }
             SessionUpdate::Denied { call, .. } => {

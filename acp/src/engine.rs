@@ -28,6 +28,13 @@ pub trait Engine: Send + Sync {
     /// If they cannot be listed.
     fn list(&self, folder: Option<&Path>) -> Result<Vec<Listed>, Refusal>;
 
+    /// Removes a stored session.
+    ///
+    /// # Errors
+    ///
+    /// If there is none with this id, or it cannot be removed: it may be in use.
+    fn delete(&self, id: &str) -> Result<(), Refusal>;
+
     /// Whether the model can be asked: whether there is a key for it, if it needs one.
     fn has_key(&self) -> bool;
 }
@@ -43,6 +50,8 @@ pub struct Wanted {
     pub servers: Map<String, Value>,
     /// Id of the stored session; `None` for a new one.
     pub stored: Option<String>,
+    /// Whether to go on in a copy of the stored session.
+    pub forks: bool,
 }
 
 /// An open session.
@@ -79,6 +88,13 @@ pub trait Project: Send + Sync {
     ///
     /// If it cannot be stored.
     async fn keep_model(&self, name: &str) -> Result<(), Refusal>;
+
+    /// Gives a run words that it takes before its next step.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be stored.
+    fn steer(&self, words: &str) -> Result<(), Refusal>;
 
     /// Returns commands that are known only some time after the session was opened: prompts of its servers.
     async fn more_commands(&self) -> Vec<Command>;

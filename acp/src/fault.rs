@@ -1,7 +1,6 @@
 //! Errors of the protocol.
 
 use agent_client_protocol::Error;
-use agent_client_protocol::v1::schema::SessionId;
 
 /// Returns the error for a request that cannot be carried out, with a text that editors show.
 pub(crate) fn failed(text: impl Into<String>) -> Error {
@@ -14,6 +13,6 @@ pub(crate) fn invalid(text: impl Into<String>) -> Error {
 }
 
 /// Returns the error for a session that is not open.
-pub(crate) fn not_open(session: &SessionId) -> Error {
+pub(crate) fn not_open(session: &str) -> Error {
     invalid(format!("there is no open session `{session}`"))
 }

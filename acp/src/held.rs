@@ -14,8 +14,8 @@ use ah_conversation::{ExitReason, Models, PermissionMode, neutralise};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Shown;
-use crate::choice::{Choices, MODE, MODEL};
-use crate::editor::{Editor, chunk};
+use crate::choice::{BUSY, Busy, Choices, MODE, MODEL};
+use crate::editor::{Editor, Inserted};
 use crate::fault::{failed, invalid, not_open};
 use crate::replay::replay;
 use crate::{Command, Opened, Project, Prompt};
@@ -66,6 +66,7 @@ impl Held {
             offered,
             first: session.model().name.clone(),
             model: session.model().name.clone(),
+            busy: Busy::default(),
         };
         editor.follow(id.clone(), &session, shown, choices);
         Self {
@@ -95,25 +96,27 @@ impl Held {
 
     /// Tells which commands there are, and again once more are known.
     pub(crate) async fn tell_commands(&self) {
-        self.tell_with(&[]);
+        let update = AvailableCommandsUpdate::new(self.told_commands(&[]));
+        self.editor.wire.tell(Told::AvailableCommandsUpdate(update));
         let more = tokio::select! {
             more = self.project.more_commands() => more,
             () = self.over.cancelled() => return,
         };
         if !more.is_empty() {
-            self.tell_with(&more);
+            let update = AvailableCommandsUpdate::new(self.told_commands(&more));
+            self.editor.wire.tell(Told::AvailableCommandsUpdate(update));
         }
     }
 
-    fn tell_with(&self, more: &[Command]) {
+    /// Returns the commands in the protocol's form.
+    pub(crate) fn told_commands(&self, more: &[Command]) -> Vec<AvailableCommand> {
         let commands = self.commands.iter().chain(more).map(|command| {
             let input = command.hint.clone().map(|hint| {
                 AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
             });
             AvailableCommand::new(command.name.clone(), command.description.clone()).input(input)
         });
-        let update = AvailableCommandsUpdate::new(commands.collect());
-        self.editor.tell(Told::AvailableCommandsUpdate(update));
+        commands.collect()
     }
 
     /// Tells the whole conversation.
@@ -134,22 +137,46 @@ impl Held {
         std::mem::take(&mut *self.lock()).cancel();
     }
 
-    /// Runs a prompt to its end, or until `stop`; returns why it ended.
+    /// Gives the words of a prompt to the run, if there is one and the user wants that; `inserted` is called once it has
+    /// taken them. Otherwise they are given back with it. Pictures and commands are prompts of their own.
+    pub(crate) fn steer(&self, prompt: &Prompt, inserted: Inserted) -> Result<(), Inserted> {
+        let wanted = self.editor.choices(|choices| choices.busy) == Some(Busy::Steer);
+        let is_plain = prompt.attached.is_empty() && prompt.pictures.is_empty();
+        let is_idle = self.session.try_lock().is_ok();
+        if !wanted || !is_plain || is_idle || prompt.text.starts_with('/') {
+            return Err(inserted);
+        }
+        if let Err(refusal) = self.project.steer(&prompt.text) {
+            tracing::warn!(%refusal, "a run cannot be steered");
+            return Err(inserted);
+        }
+        self.editor.expect_steering(inserted);
+        Ok(())
+    }
+
+    /// Waits until no prompt runs.
+    pub(crate) async fn idle(&self) {
+        drop(self.session.lock().await);
+    }
+
+    /// Runs a prompt to its end, or until `stop`; returns why it ended. `inserted` is called once it is a message.
     pub(crate) async fn run(
         &self,
         prompt: Prompt,
         stop: &CancellationToken,
+        inserted: Inserted,
     ) -> Result<StopReason, Error> {
         let mut held = self.session.lock().await;
-        let session = held.as_mut().ok_or_else(|| not_open(&self.id))?;
+        let session = held.as_mut().ok_or_else(|| not_open(&self.id.0))?;
         if stop.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
         if session.transcript().last().is_none() {
             let title = SessionInfoUpdate::new().title(title(&prompt.text));
-            self.editor.tell(Told::SessionInfoUpdate(title));
+            self.editor.wire.tell(Told::SessionInfoUpdate(title));
         }
         let content = self.project.content(prompt).await?;
+        self.editor.expect_prompt(inserted);
         let ends = Stop::interrupt(stop.clone());
         let outcome = session.run(content, &ends).await;
         // The editor may have asked for changes after the last step.
@@ -184,7 +211,7 @@ impl Held {
                 return Err(failed(text));
             }
         };
-        self.editor.tell(Told::AgentMessageChunk(chunk(said)));
+        self.editor.say(said);
         Ok(StopReason::EndTurn)
     }
 
@@ -212,6 +239,12 @@ impl Held {
         match option {
             MODE => self.set_mode(value),
             MODEL => self.set_model(value).await,
+            BUSY => {
+                let busy = Busy::of(value);
+                let busy = busy.ok_or_else(|| invalid(format!("`{value}` cannot be chosen")))?;
+                self.editor.choices(|choices| choices.busy = busy);
+                Ok(())
+            }
             _ => Err(invalid(format!("there is no option `{option}`"))),
         }
     }

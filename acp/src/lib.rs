@@ -2,21 +2,32 @@
 //!
 //! An editor starts this program and speaks JSON-RPC over its standard input and output. Its requests open sessions and
 //! run prompts; what happens in a run becomes its notifications. The messages and the connection are those of the
-//! official crate. [`serve`] is a [`Frontend`](ah_agent::Frontend) like the terminal: it drives sessions that an
-//! [`Engine`] opens, and knows no provider, no store and no tool.
+//! official crate, in version 1 of the protocol or in version 2, as the editor begins. [`serve`] is a
+//! [`Frontend`](ah_agent::Frontend) like the terminal: it drives sessions that an [`Engine`] opens, and knows no provider,
+//! no store and no tool.
 
 mod call;
 mod choice;
 mod editor;
 mod engine;
 mod fault;
+mod files;
+mod first;
+mod form;
 mod held;
+mod patch;
 mod prompt;
 mod question;
 mod replay;
 mod requests;
+mod second;
+mod serve;
+mod terminals;
+mod told;
+mod wanted;
+mod wire;
 
 pub use agent_client_protocol::{Agent, Client, ConnectTo, Stdio};
 pub use engine::{Command, Engine, Listed, Offered, Opened, Project, Refusal, Wanted};
 pub use prompt::Prompt;
-pub use requests::{Served, serve};
+pub use serve::{Served, serve};

@@ -1,19 +1,23 @@
 //! Questions to the user, through the editor: permission for a call or a network host, the approval of a plan, a choice.
 
+use std::path::Path;
+
 use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    PermissionOption, PermissionOptionKind, ToolCallContent, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
 };
 use ah_agent::SessionChange;
 use ah_conversation::{
-    Behavior, Choice, Destination, Host, HostPermission, Input, Interaction, PermissionAnswer,
-    PermissionMode, PermissionRequest, PermissionUpdate, ToolUse, neutralise,
+    Behavior, Choice, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Input,
+    Interaction, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, ToolUse,
+    Wanted, neutralise,
 };
 use async_trait::async_trait;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::call::said;
 use crate::editor::Editor;
+use crate::{files, form};
 
 const ONCE: &str = "once";
 const ALWAYS: &str = "always";
@@ -33,6 +37,9 @@ impl Host for Editor {
         let call = &request.call;
         match &request.inquiry.interaction {
             None => self.ask_permission(request).await,
+            Some(Interaction::Choices(choices)) if self.wire.abilities.forms => {
+                self.ask_form(call, choices).await
+            }
             Some(Interaction::Choices(choices)) => self.ask_choices(call, choices).await,
             Some(Interaction::Plan(plan)) => self.ask_approval(call, plan.as_deref()).await,
             Some(Interaction::ToPlan) => {
@@ -41,7 +48,7 @@ impl Host for Editor {
                     option(NO, "No", PermissionOptionKind::RejectOnce),
                 ];
                 let asked = self.asked(call, None);
-                let answer = self.ask(asked, options).await;
+                let answer = self.wire.choose(asked, options).await;
                 decided(answer.as_deref(), |_| Vec::new())
             }
         }
@@ -67,34 +74,41 @@ impl Host for Editor {
             ),
             option(NO, "Deny", PermissionOptionKind::RejectOnce),
         ];
-        match self.ask(asked, options).await.as_deref() {
+        match self.wire.choose(asked, options).await.as_deref() {
             Some(ONCE) => HostPermission::Session,
             Some(ALWAYS) => HostPermission::Project,
             _ => HostPermission::No,
         }
     }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        let able = self.wire.abilities;
+        let message = format!("{}: {}", question.server, question.message);
+        let message = neutralise(&message);
+        let asked = match &question.wanted {
+            Wanted::Form(schema) if able.forms => {
+                json!({"mode": "form", "message": message, "requestedSchema": schema})
+            }
+            Wanted::Visit { url, id } if able.pages => {
+                json!({"mode": "url", "message": message, "url": url, "elicitationId": id})
+            }
+            Wanted::Form(_) | Wanted::Visit { .. } => return ElicitationAnswer::Decline,
+        };
+        let answer = self.wire.elicit(asked).await;
+        let answer = answer.as_ref().and_then(ElicitationAnswer::of_value);
+        answer.unwrap_or(ElicitationAnswer::Cancel)
+    }
+
+    async fn unsaved(&self, path: &Path) -> Option<String> {
+        files::unsaved(&self.wire, path).await
+    }
+
+    async fn wrote(&self, path: &Path) {
+        files::wrote(&self.wire, path).await;
+    }
 }
 
 impl Editor {
-    /// Asks a question; returns the id of the answer, `None` if there is none.
-    async fn ask(&self, about: ToolCallUpdate, options: Vec<PermissionOption>) -> Option<String> {
-        let session = self.session()?.clone();
-        let offered: Vec<_> = options.iter().map(|it| it.option_id.clone()).collect();
-        let request = RequestPermissionRequest::new(session, about, options);
-        let answer = self.connection.send_request(request).block_task().await;
-        match answer.map(|answer| answer.outcome) {
-            Ok(RequestPermissionOutcome::Selected(chosen)) => {
-                let id = chosen.option_id;
-                offered.contains(&id).then(|| id.to_string())
-            }
-            Ok(_) => None,
-            Err(error) => {
-                tracing::debug!(%error, "a question has no answer");
-                None
-            }
-        }
-    }
-
     async fn ask_permission(&self, request: &PermissionRequest) -> PermissionAnswer {
         let rules = rules(request);
         let mut options = vec![option(ONCE, "Allow", PermissionOptionKind::AllowOnce)];
@@ -115,7 +129,7 @@ impl Editor {
             let content = asked.fields.content.get_or_insert_default();
             content.insert(0, said(&format!("Reason: {}.", neutralise(reason))));
         }
-        let answer = self.ask(asked, options).await;
+        let answer = self.wire.choose(asked, options).await;
         match answer.as_deref() {
             Some(NEVER) => {
                 self.deny(&rules);
@@ -159,7 +173,7 @@ impl Editor {
             ),
             option(NO, "No, keep planning", PermissionOptionKind::RejectOnce),
         ];
-        let answer = self.ask(asked, options).await;
+        let answer = self.wire.choose(asked, options).await;
         decided(answer.as_deref(), |answer| match answer {
             EDITS => vec![PermissionUpdate::SetMode {
                 mode: PermissionMode::AcceptEdits,
@@ -185,22 +199,45 @@ impl Editor {
                 .title(neutralise(&choice.question).into_owned())
                 .status(ToolCallStatus::Pending);
             let asked = ToolCallUpdate::new(call.id.as_str().to_owned(), fields);
-            let answer = self.ask(asked, options.chain([none]).collect()).await;
+            let answer = self
+                .wire
+                .choose(asked, options.chain([none]).collect())
+                .await;
             let chosen = answer.as_deref().and_then(|id| id.parse::<usize>().ok());
             let Some(chosen) = chosen.and_then(|at| choice.options.get(at)) else {
                 return decided(answer.as_deref().filter(|id| *id == NO), |_| Vec::new());
             };
             answers.insert(choice.question.clone(), chosen.label.clone().into());
         }
-        let mut arguments = match &call.input {
-            Input::Object(arguments) => arguments.clone(),
-            Input::Malformed(_) => Map::new(),
-        };
-        arguments.insert("answers".to_owned(), Value::Object(answers));
-        PermissionAnswer::Allow {
-            input: Some(Input::Object(arguments)),
-            updates: Vec::new(),
+        with_answers(call, answers)
+    }
+
+    /// Asks all questions in one form, with room for words of the user's own.
+    async fn ask_form(&self, call: &ToolUse, choices: &[Choice]) -> PermissionAnswer {
+        let asked = form::of(choices);
+        match self.wire.elicit(asked).await {
+            Some(answer) if answer["action"] == "accept" => {
+                match form::answers(choices, &answer["content"]) {
+                    Some(answers) => with_answers(call, answers),
+                    None => decided(None, |_| Vec::new()),
+                }
+            }
+            Some(answer) if answer["action"] == "decline" => decided(Some(NO), |_| Vec::new()),
+            _ => decided(None, |_| Vec::new()),
         }
+    }
+}
+
+/// Returns the answer that gives the call these answers.
+fn with_answers(call: &ToolUse, answers: Map<String, Value>) -> PermissionAnswer {
+    let mut arguments = match &call.input {
+        Input::Object(arguments) => arguments.clone(),
+        Input::Malformed(_) => Map::new(),
+    };
+    arguments.insert("answers".to_owned(), Value::Object(answers));
+    PermissionAnswer::Allow {
+        input: Some(Input::Object(arguments)),
+        updates: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use agent_client_protocol::v1::schema::SessionUpdate as Told;
 use ah_conversation::{ContentBlock, Message, Origin, Role, is_note};
 
-use crate::editor::{Editor, chunk};
+use crate::editor::{Editor, chunk, thought};
 
 /// Tells the messages, oldest first.
 pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &Editor) {
@@ -13,7 +13,8 @@ pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &E
             (Origin::Steering, _) => {
                 let text = message.text();
                 let said = text.strip_prefix("[STEERING]").unwrap_or(&text).trim();
-                editor.tell(Told::UserMessageChunk(chunk(said)));
+                let chunk = chunk(said, message.id.as_str());
+                editor.wire.tell(Told::UserMessageChunk(chunk));
             }
             (_, Role::Assistant) => answer(message, editor),
             (Origin::Results, _) => {
@@ -29,20 +30,23 @@ pub(crate) fn replay<'a>(messages: impl Iterator<Item = &'a Message>, editor: &E
 fn prompt(message: &Message, editor: &Editor) {
     let texts = message.content.iter().filter_map(ContentBlock::as_text);
     for text in texts.filter(|text| !is_note(text)) {
-        editor.tell(Told::UserMessageChunk(chunk(text)));
+        let chunk = chunk(text, message.id.as_str());
+        editor.wire.tell(Told::UserMessageChunk(chunk));
     }
 }
 
 fn answer(message: &Message, editor: &Editor) {
+    let id = message.id.as_str();
     for block in &message.content {
         match block {
             ContentBlock::Thinking { thinking, .. } if !thinking.is_empty() => {
-                editor.tell(Told::AgentThoughtChunk(chunk(thinking)));
+                let chunk = chunk(thinking, &thought(id));
+                editor.wire.tell(Told::AgentThoughtChunk(chunk));
             }
             ContentBlock::ToolUse(call) => editor.made(call),
             block => {
                 if let Some(text) = block.as_text().filter(|text| !text.is_empty()) {
-                    editor.tell(Told::AgentMessageChunk(chunk(text)));
+                    editor.wire.tell(Told::AgentMessageChunk(chunk(text, id)));
                 }
             }
         }

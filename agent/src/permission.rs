@@ -132,7 +132,10 @@ impl Session {
         if inquiry.reason.is_some() || touched.any(|path| hidden.hides(path)) {
             return None;
         }
-        tool.failure(&prepared.call).await
+        let failure = tool.failure(&prepared.call).await?;
+        // It was found in what is on the disk.
+        let unsaved = self.unsaved(&prepared.call, accesses).await;
+        unsaved.is_empty().then_some(failure)
     }
 
     fn agree(&mut self, interaction: Option<&Interaction>) {

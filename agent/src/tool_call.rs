@@ -6,6 +6,7 @@
 
 mod afterwards;
 mod prepared;
+mod unsaved;
 
 use std::ops::Range;
 use std::pin::pin;
@@ -140,7 +141,7 @@ impl Session {
                 let call = ToolUse { input, ..call };
                 let accesses = tool.access(&call.input);
                 let plan = CallPlan::Run { tool, accesses };
-                PreparedCall { call, plan }
+                PreparedCall::new(call, plan)
             }
             Err(errors) => PreparedCall::answered(call, errors),
         }
@@ -185,6 +186,7 @@ impl Session {
                 .by_ref()
                 .take(MAX_CONCURRENT - running.len())
                 .collect();
+            self.take_unsaved(&mut batch.calls, &starting).await;
             self.note(batch, &starting).await?;
             for at in starting {
                 let context = Context {
@@ -230,7 +232,8 @@ impl Session {
     }
 
     /// Returns the context of a call.
-    fn context(&self, PreparedCall { call, plan }: &PreparedCall) -> Context {
+    fn context(&self, prepared: &PreparedCall) -> Context {
+        let PreparedCall { call, plan, .. } = prepared;
         let accesses = match plan {
             CallPlan::Run { accesses, .. } => accesses.as_slice(),
             CallPlan::Answer(_) => &[],
@@ -241,6 +244,7 @@ impl Session {
             tasks: self.task_sink(),
             variables: self.ports.frontend.variables(call),
             hidden: self.settings.permissions.hidden_from(call, accesses),
+            unsaved: prepared.unsaved.clone(),
             ..Context::new(self.ports.store.spool_path(&call.id))
         }
     }
@@ -275,7 +279,12 @@ impl Session {
             &origin,
             &*self.ports.clock,
         ));
-        for PreparedCall { call, plan } in starting.iter().map(|at| &batch.calls[*at]) {
+        for prepared in starting.iter().map(|at| &batch.calls[*at]) {
+            let PreparedCall {
+                call,
+                plan,
+                unsaved,
+            } = prepared;
             let CallPlan::Run { accesses, .. } = plan else {
                 continue;
             };
@@ -283,8 +292,8 @@ impl Session {
                 .start_call(call.id.clone(), !accesses.iter().all(Access::is_read_only));
             let unseen = checkpoint::is_unseen(accesses, commands.is_some());
             let unseen = unseen.then(|| format!("{}: {}", call.name, self.key(call)));
-            let clock = &*self.ports.clock;
-            records.extend(checkpoint::record(accesses, unseen, &origin, clock));
+            let record = checkpoint::record(accesses, unseen, &origin, &*self.ports.clock);
+            records.extend(unsaved::before(record, unsaved));
             let words: Vec<_> = accesses.iter().map(Access::word).collect();
             records.push(Record::CallStarted(CallStart {
                 tool_use_id: call.id.clone(),
@@ -309,7 +318,7 @@ impl Session {
     fn finish(&mut self, batch: &mut Batch, at: usize, done: FinishedCall) {
         let now = self.ports.clock.now();
         let output = done.output;
-        let PreparedCall { call, plan } = &batch.calls[at];
+        let PreparedCall { call, plan, .. } = &batch.calls[at];
         let truncation = match plan {
             CallPlan::Run { tool, .. } => tool.spec().truncation,
             CallPlan::Answer(_) => Truncation::DEFAULT,

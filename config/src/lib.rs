@@ -8,6 +8,7 @@
 //! Nothing here prints: warnings are in [`Config::warnings`] and in return values.
 
 mod answers_file;
+mod changeable;
 mod concurrency;
 mod config;
 pub mod conversation;
@@ -49,6 +50,7 @@ pub mod trust;
 pub mod untrusted;
 pub mod web;
 
+pub use changeable::Changeable;
 pub use concurrency::Concurrency;
 pub use config::Config;
 pub use entry::SettingEntry;

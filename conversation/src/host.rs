@@ -1,6 +1,8 @@
 //! Ports: questions to the person at the terminal or to the program that started this one, and the storage of
 //! permission rules.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 
 use crate::{
@@ -32,6 +34,18 @@ pub trait Host: Send + Sync {
     /// Learns that what `server` asked for under the name `id` is done.
     fn elicitation_complete(&self, server: &str, id: &str) {
         let _ = (server, id);
+    }
+
+    /// Returns the text of a file as its user has changed it without saving it; `None` if it is that on the disk. It is
+    /// asked only about the files of calls that are permitted.
+    async fn unsaved(&self, path: &Path) -> Option<String> {
+        let _ = path;
+        None
+    }
+
+    /// Learns that a call has written a file, so that an editor shows what is on the disk now.
+    async fn wrote(&self, path: &Path) {
+        let _ = path;
     }
 }
 

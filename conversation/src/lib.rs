@@ -99,7 +99,7 @@ pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
-pub use tool::{Access, Context, Progress, ProgressSink, Tool};
+pub use tool::{Access, Context, Progress, ProgressSink, Tool, Unsaved};
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};

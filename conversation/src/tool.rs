@@ -138,6 +138,18 @@ pub struct Context {
     pub variables: Vec<(String, String)>,
     /// Makes calls for this one; `None` if none can be made.
     pub caller: Option<Arc<dyn Caller>>,
+    /// Texts of files of the call that their user has changed without saving them. A tool that reads such a file reads
+    /// this.
+    pub unsaved: Vec<Unsaved>,
+}
+
+/// The text of a file that its user has changed without saving it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsaved {
+    /// Resolved path of the file.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: Arc<str>,
 }
 
 impl Context {
@@ -152,6 +164,7 @@ impl Context {
             former: None,
             variables: Vec::new(),
             caller: None,
+            unsaved: Vec::new(),
         }
     }
 }

@@ -12,8 +12,8 @@ use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
 use ah_config::overrides::McpSource;
 use ah_config::{Config, Error, ErrorKind, Overrides, extensions};
-use ah_conversation::{ContentBlock, Environment, Image, Interface, Servers};
-use ah_store::{Paths, SessionHead, SessionStore};
+use ah_conversation::{ContentBlock, Environment, Image, Interface, MailKind, Servers};
+use ah_store::{Paths, Queue, SessionHead, SessionStore};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -112,6 +112,7 @@ impl EditorSessions {
                 Some(id) => SessionChoice::Find(id.clone()),
                 None => SessionChoice::New,
             },
+            fork: wanted.forks,
             ephemeral: config.run.is_ephemeral && wanted.stored.is_none(),
             ..SessionPlan::default()
         };
@@ -141,7 +142,7 @@ impl EditorSessions {
             .chain(stored);
         all.for_each(|text| frontend.notice(&text));
         let id = store.id().to_string();
-        if wanted.stored.as_ref().is_some_and(|named| *named != id) {
+        if !wanted.forks && wanted.stored.as_ref().is_some_and(|named| *named != id) {
             return Err(Error::failure(format!(
                 "there is no session with exactly the id `{}`",
                 wanted.stored.as_deref().unwrap_or_default()
@@ -191,6 +192,29 @@ impl Engine for EditorSessions {
         let heads = self.listed(folder).map_err(refusal)?.into_iter();
         let heads = heads.filter(|head| head.problem.is_none() && head.messages > 0);
         Ok(heads.filter_map(|head| listed(&head, folder)).collect())
+    }
+
+    fn delete(&self, id: &str) -> Result<(), Refusal> {
+        let heads = self.listed(None).map_err(refusal)?;
+        let head = heads.iter().find(|head| head.id.to_string() == id);
+        let folder = head.and_then(directory);
+        let wanted = Wanted {
+            folder: folder.unwrap_or_else(|| self.config.environment.cwd().to_owned()),
+            ..Wanted::default()
+        };
+        let removed = self.config_of(&wanted).and_then(|config| {
+            let sessions = sessions(&config);
+            let paths = sessions.find(id)?;
+            if paths.id().is_none_or(|found| found.to_string() != id) {
+                return Err(Error::failure(format!(
+                    "there is no session with the id `{id}`"
+                )));
+            }
+            sessions
+                .remove(&paths)
+                .map_err(|error| Error::failure(error.to_string()))
+        });
+        removed.map_err(refusal)
     }
 
     fn has_key(&self) -> bool {
@@ -254,6 +278,16 @@ impl Project for EditorProject {
         let Some(store) = store else { return Ok(()) };
         let kept = store.set_model(name.to_owned()).await;
         kept.map_err(|error| refusal(error.into()))
+    }
+
+    fn steer(&self, words: &str) -> Result<(), Refusal> {
+        let store = { self.store.lock() }
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(store) = store else { return Ok(()) };
+        let paths = Paths::of(store.path());
+        let queued = Queue::open(&paths).and_then(|queue| queue.send(MailKind::Steer, words));
+        queued.map(drop).map_err(|error| refusal(error.into()))
     }
 
     async fn more_commands(&self) -> Vec<Command> {

@@ -11,6 +11,7 @@ mod settings;
 mod spans;
 mod wire;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -95,6 +96,14 @@ impl Host for Traced {
 
     async fn new_host(&self, host: &str) -> HostPermission {
         self.frontend.new_host(host).await
+    }
+
+    async fn unsaved(&self, path: &Path) -> Option<String> {
+        self.frontend.unsaved(path).await
+    }
+
+    async fn wrote(&self, path: &Path) {
+        self.frontend.wrote(path).await;
     }
 
     async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {

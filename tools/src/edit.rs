@@ -67,8 +67,8 @@ impl Tool for Edit {
         self.0.failure(call, edit).await
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        self.0.run(call, edit).await
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        self.0.run(call, context, edit).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use ah_conversation::{
-    Access, DisplayKey, Input, Interface, Output, ToolSpec, ToolUse, Truncation,
+    Access, Context, DisplayKey, Input, Interface, Output, ToolSpec, ToolUse, Truncation, Unsaved,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use crate::blocking::{self, Stop};
 use crate::file::{self, FileError};
 use crate::naming::{describe, path_argument};
 use crate::seen::{self, Seen};
-use crate::workspace::Workspace;
+use crate::workspace::{OpenFile, Workspace};
 
 /// End of a trial in which nothing has failed.
 const UNCHANGED: &str = "nothing was changed";
@@ -48,6 +48,8 @@ pub(crate) struct Target<'a> {
     /// Set once the call was dropped.
     pub(crate) stop: &'a Stop,
     seen: Option<&'a Seen>,
+    /// Its text, if the user has changed it without saving it.
+    unsaved: Option<Arc<str>>,
     /// Whether the work ends where it would change the file.
     is_trial: bool,
 }
@@ -109,12 +111,12 @@ impl FileTool {
     }
 
     /// Runs `work` on the file that `call` names; an `Err` is a failure that the model is told of.
-    pub(crate) async fn run<A, F>(&self, call: &ToolUse, work: F) -> Output
+    pub(crate) async fn run<A, F>(&self, call: &ToolUse, context: &Context, work: F) -> Output
     where
         A: FileArguments,
         F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
     {
-        self.work(call, work, false).await
+        self.work(call, context.unsaved.clone(), work, false).await
     }
 
     /// Runs `work` until it would change the file, and returns its failure if it has one before.
@@ -123,11 +125,17 @@ impl FileTool {
         A: FileArguments,
         F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
     {
-        let output = self.work(call, work, true).await;
+        let output = self.work(call, Vec::new(), work, true).await;
         (output.is_error && output.content.text() != UNCHANGED).then_some(output)
     }
 
-    async fn work<A, F>(&self, call: &ToolUse, work: F, is_trial: bool) -> Output
+    async fn work<A, F>(
+        &self,
+        call: &ToolUse,
+        unsaved: Vec<Unsaved>,
+        work: F,
+        is_trial: bool,
+    ) -> Output
     where
         A: FileArguments,
         F: FnOnce(&Target<'_>, &A) -> Result<Output, String> + Send + 'static,
@@ -137,13 +145,16 @@ impl FileTool {
         blocking::answer(call, move |arguments: A, stop| {
             let typed = arguments.path();
             workspace.check_form(interface, typed)?;
+            let path = workspace.resolve(typed);
+            let unsaved = { unsaved.into_iter() }.find(|unsaved| unsaved.path == path);
             let target = Target {
                 workspace: &workspace,
                 interface,
                 typed,
-                path: workspace.resolve(typed),
+                path,
                 stop,
                 seen: seen.as_deref(),
+                unsaved: unsaved.map(|unsaved| unsaved.text),
                 is_trial,
             };
             work(&target, &arguments)
@@ -161,14 +172,31 @@ impl Target<'_> {
     pub(crate) fn content_to_change(&self, limit: u64) -> Result<Vec<u8>, String> {
         self.workspace.check_readable(&self.path)?;
         self.workspace.check_writable(&self.path)?;
-        let content = file::content(&self.path, limit)
-            .map_err(|error| self.explain(&error))?
+        let content = match &self.unsaved {
+            Some(text) => Ok(Some(text.as_bytes().to_vec())),
+            None => file::content(&self.path, limit),
+        };
+        let content = { content.map_err(|error| self.explain(&error))? }
+            .filter(|content| content.len() as u64 <= limit)
             .ok_or_else(|| {
                 let typed = self.typed;
                 format!("`{typed}` is too large to edit: more than {limit} bytes")
             })?;
         self.check_seen()?;
         Ok(content)
+    }
+
+    /// Opens the file to read it, as its user sees it.
+    ///
+    /// # Errors
+    ///
+    /// If it is hidden, missing or no regular file.
+    pub(crate) fn open(&self) -> Result<OpenFile<'_>, FileError> {
+        let opened = self.workspace.open(&self.path)?;
+        Ok(match &self.unsaved {
+            Some(text) => OpenFile::of(text.as_bytes()),
+            None => opened,
+        })
     }
 
     /// Refuses to change an existing file that the model does not know in its present state.

@@ -86,8 +86,8 @@ impl Tool for NotebookEdit {
         self.0.failure(call, changing(call)).await
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        self.0.run(call, changing(call)).await
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        self.0.run(call, context, changing(call)).await
     }
 }
 

@@ -88,15 +88,19 @@ impl Tool for Read {
         self.tool.access(input)
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let seen = self.seen.clone();
         self.tool
-            .run(call, move |target: &Target<'_>, arguments: &Arguments| {
-                let stamp = Stamp::of(&target.path);
-                let output = read(target, arguments)?;
-                seen.note(&target.path, stamp);
-                Ok(output)
-            })
+            .run(
+                call,
+                context,
+                move |target: &Target<'_>, arguments: &Arguments| {
+                    let stamp = Stamp::of(&target.path);
+                    let output = read(target, arguments)?;
+                    seen.note(&target.path, stamp);
+                    Ok(output)
+                },
+            )
             .await
     }
 }
@@ -113,7 +117,7 @@ fn read(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
     let OpenFile {
         source: mut file,
         len: size,
-    } = match workspace.open(path) {
+    } = match target.open() {
         Ok(opened) => opened,
         Err(FileError::Directory) => return directory::list(target),
         Err(error) => return Err(target.explain(&error)),

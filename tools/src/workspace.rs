@@ -28,23 +28,33 @@ pub struct Workspace {
     confinement: Option<Arc<Confinement>>,
 }
 
-/// An open file, on the disk or embedded in the program.
+/// An open file, on the disk or in memory.
 pub(crate) struct OpenFile<'a> {
     pub(crate) source: FileSource<'a>,
     pub(crate) len: u64,
 }
 
+impl<'a> OpenFile<'a> {
+    /// Returns a file with this content, which is in memory.
+    pub(crate) fn of(content: &'a [u8]) -> Self {
+        Self {
+            source: FileSource::Memory(Cursor::new(content)),
+            len: content.len() as u64,
+        }
+    }
+}
+
 /// Source of the bytes of a file.
 pub(crate) enum FileSource<'a> {
     Disk(fs::File),
-    Embedded(Cursor<&'a [u8]>),
+    Memory(Cursor<&'a [u8]>),
 }
 
 impl Read for FileSource<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Disk(file) => file.read(buffer),
-            Self::Embedded(content) => content.read(buffer),
+            Self::Memory(content) => content.read(buffer),
         }
     }
 }
@@ -53,7 +63,7 @@ impl Seek for FileSource<'_> {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
         match self {
             Self::Disk(file) => file.seek(to),
-            Self::Embedded(content) => content.seek(to),
+            Self::Memory(content) => content.seek(to),
         }
     }
 }
@@ -185,10 +195,7 @@ impl Workspace {
             });
         };
         match embedded.at(path) {
-            Some(EmbeddedEntry::File(file)) => Ok(OpenFile {
-                source: FileSource::Embedded(Cursor::new(&file.content)),
-                len: file.content.len() as u64,
-            }),
+            Some(EmbeddedEntry::File(file)) => Ok(OpenFile::of(&file.content)),
             Some(EmbeddedEntry::Folder(_)) => Err(FileError::Directory),
             None => Err(FileError::Missing),
         }

@@ -1,5 +1,6 @@
 //! The `write` tool: replaces the whole content of a file atomically.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
@@ -62,8 +63,8 @@ impl Tool for Write {
         self.0.failure(call, put).await
     }
 
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        self.0.run(call, put).await
+    async fn run(&self, call: &ToolUse, context: &Context) -> Output {
+        self.0.run(call, context, put).await
     }
 }
 
@@ -114,7 +115,10 @@ fn write(target: &Target<'_>, content: &str) -> Result<Former, String> {
 /// Returns the content of an existing file that may be read and is small enough for the details.
 fn small_content(target: &Target<'_>) -> Option<Vec<u8>> {
     target.workspace.check_readable(&target.path).ok()?;
-    file::content(&target.path, details::LIMIT as u64).ok()?
+    let (file, limit) = (target.open().ok()?, details::LIMIT as u64);
+    let mut content = Vec::new();
+    file.source.take(limit + 1).read_to_end(&mut content).ok()?;
+    (content.len() as u64 <= limit).then_some(content)
 }
 
 fn report(target: &Target<'_>, former: &Former, content: &str) -> Output {

@@ -2,12 +2,14 @@
 //!
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
+pub mod acp;
 pub mod browser;
 pub mod cache;
 pub mod conformance;
 pub mod differential;
 mod features;
 pub mod hubs;
+pub mod inspect;
 pub mod library;
 pub mod litellm;
 pub mod mcp;
@@ -62,6 +64,10 @@ pub fn test(wanted: Wanted) -> Result<()> {
         Err(missing) => left_out.push(format!("mcp ({missing:#})")),
         Ok(folder) => mcp::test(&folder)?,
     }
+    match acp::install() {
+        Err(missing) => left_out.push(format!("acp ({missing:#})")),
+        Ok(folder) => acp::test(&folder)?,
+    }
     left_out.extend(packages::test(None)?);
     match hubs::install() {
         Err(missing) => left_out.push(format!("hubs ({missing:#})")),
@@ -91,6 +97,11 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => left_out.push("litellm (a download of 750 MB; use `--all`)".to_owned()),
         Some(Err(missing)) => left_out.push(format!("litellm ({missing:#})")),
         Some(Ok(python)) => litellm::test(&python)?,
+    }
+    match is_fetched.then(inspect::install) {
+        None => left_out.push("inspect (a download of 450 MB; use `--all`)".to_owned()),
+        Some(Err(missing)) => left_out.push(format!("inspect ({missing:#})")),
+        Some(Ok(python)) => inspect::test(&python)?,
     }
     match is_fetched.then(conformance::install) {
         None => left_out.push("conformance (a download of 250 MB; use `--all`)".to_owned()),

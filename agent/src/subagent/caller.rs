@@ -2,6 +2,7 @@
 //! permissions, hooks and tools of the session whose call it is, and none of its limits of tokens, since it uses none.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
@@ -243,6 +244,14 @@ impl Host for Below {
 
     async fn new_host(&self, host: &str) -> HostPermission {
         self.outer.new_host(host).await
+    }
+
+    async fn unsaved(&self, path: &Path) -> Option<String> {
+        self.outer.unsaved(path).await
+    }
+
+    async fn wrote(&self, path: &Path) {
+        self.outer.wrote(path).await;
     }
 }
 

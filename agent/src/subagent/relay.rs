@@ -128,6 +128,14 @@ impl Host for Relay {
     async fn new_host(&self, host: &str) -> HostPermission {
         self.outer.new_host(host).await
     }
+
+    async fn unsaved(&self, path: &Path) -> Option<String> {
+        self.outer.unsaved(path).await
+    }
+
+    async fn wrote(&self, path: &Path) {
+        self.outer.wrote(path).await;
+    }
 }
 
 #[async_trait]

@@ -6,6 +6,7 @@ use ah_conversation::{CallState, ExitReason, Output, ToolResult};
 use serde_json::json;
 
 use super::prepared::PreparedCall;
+use super::unsaved::written;
 use crate::hooks::{HookEvent, HookMoment, HookVerdict, call_payload, output_payload, task_events};
 use crate::{Session, Stop};
 
@@ -30,10 +31,14 @@ impl Session {
         let mode = self.settings.permissions.mode;
         let call = prepared.call.clone();
         let runs = prepared.runs();
+        let written = written(&prepared.plan);
         async move {
             let started = ports.clock.now();
             let mut output = run.await;
             let duration_ms = ports.clock.now().since(started);
+            for path in written.iter().filter(|_| !output.is_error) {
+                ports.frontend.wrote(path).await;
+            }
             let event = if output.is_error {
                 HookEvent::PostToolUseFailure
             } else {

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Output, Tool, ToolUse};
+use ah_conversation::{Access, Context, Output, Tool, ToolUse, Unsaved};
 use futures_util::FutureExt;
 
 /// A call with the plan for it.
@@ -12,6 +12,8 @@ use futures_util::FutureExt;
 pub(crate) struct PreparedCall {
     pub(crate) call: ToolUse,
     pub(crate) plan: CallPlan,
+    /// Unsaved texts of its files, once it is about to run.
+    pub(crate) unsaved: Vec<Unsaved>,
 }
 
 /// Plan for a call.
@@ -29,8 +31,15 @@ pub(crate) enum CallPlan {
 impl PreparedCall {
     /// Returns a call answered with an error.
     pub(crate) fn answered(call: ToolUse, text: impl Into<String>) -> Self {
-        let plan = CallPlan::Answer(Output::error(text));
-        Self { call, plan }
+        Self::new(call, CallPlan::Answer(Output::error(text)))
+    }
+
+    pub(crate) fn new(call: ToolUse, plan: CallPlan) -> Self {
+        Self {
+            call,
+            plan,
+            unsaved: Vec::new(),
+        }
     }
 
     pub(crate) fn runs(&self) -> bool {

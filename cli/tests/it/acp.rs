@@ -1,6 +1,11 @@
 //! `ah acp`: the real binary, driven by the client of the official crate over pipes.
 
+mod client;
+
+use std::collections::HashMap;
+use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +13,12 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     AuthCapabilities, CancelNotification, ClientCapabilities, CloseSessionRequest,
-    InitializeRequest, ListSessionsRequest, LoadSessionRequest, NewSessionRequest,
-    PermissionOptionKind, PromptRequest, RequestPermissionOutcome, RequestPermissionRequest,
-    RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionNotification,
-    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
+    DeleteSessionRequest, FileSystemCapabilities, ForkSessionRequest, InitializeRequest,
+    ListSessionsRequest, LoadSessionRequest, NewSessionRequest, PermissionOptionKind,
+    PromptRequest, ReadTextFileRequest, ReadTextFileResponse, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
+    WriteTextFileRequest, WriteTextFileResponse,
 };
 use agent_client_protocol::{
     Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
@@ -33,6 +40,10 @@ struct Seen {
     asked: Arc<Mutex<Vec<Value>>>,
     /// Receives a note of each notification.
     news: Arc<tokio::sync::Notify>,
+    /// Files that the editor has open and has not saved.
+    open: Arc<Mutex<HashMap<PathBuf, String>>>,
+    /// Files that it was given.
+    given: Arc<Mutex<Vec<(PathBuf, String)>>>,
 }
 
 impl Seen {
@@ -111,6 +122,7 @@ fn edit(
     });
     let seen = Seen::default();
     let (hears, is_asked) = (seen.clone(), seen.clone());
+    let (reads, takes) = (seen.clone(), seen.clone());
     let connection = Client
         .v1()
         .on_receive_notification(
@@ -137,6 +149,22 @@ fn edit(
                 let request = serde_json::to_value(request).unwrap();
                 is_asked.asked.lock().unwrap().push(request);
                 responder.respond(RequestPermissionResponse::new(outcome))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: ReadTextFileRequest, responder, _| {
+                let open = reads.open.lock().unwrap().get(&request.path).cloned();
+                let text = open.or_else(|| fs::read_to_string(&request.path).ok());
+                responder.respond(ReadTextFileResponse::new(text.unwrap_or_default()))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: WriteTextFileRequest, responder, _| {
+                let file = (request.path, request.content);
+                takes.given.lock().unwrap().push(file);
+                responder.respond(WriteTextFileResponse::new())
             },
             on_receive_request!(),
         )
@@ -230,7 +258,7 @@ fn a_prompt_is_answered_in_pieces() {
             .iter()
             .map(|it| it["id"].as_str().unwrap())
             .collect();
-        assert_eq!(ids, ["mode", "model"]);
+        assert_eq!(ids, ["mode", "model", "busy"]);
         assert_eq!(options[1]["currentValue"], "sonnet");
         assert_eq!(prompted(&cx, &id, "Say hello").await?, StopReason::EndTurn);
         assert_eq!(seen.text("agent_message_chunk"), "Hello there.");
@@ -289,6 +317,89 @@ fn an_edit_is_asked_about_and_shown_as_a_diff() {
         Ok(())
     });
     assert_eq!(world.text("a.txt"), "one\nzwei\nthree\n");
+}
+
+/// Initializes as an editor that gives and takes files.
+async fn initialized_with_files(cx: &ConnectionTo<Agent>) -> Result<(), Error> {
+    let files = FileSystemCapabilities::new();
+    let files = files.read_text_file(true).write_text_file(true);
+    let client = ClientCapabilities::new().fs(files);
+    let request = InitializeRequest::new(ProtocolVersion::V1).client_capabilities(client);
+    cx.send_request(request).block_task().await?;
+    Ok(())
+}
+
+#[test]
+fn a_call_works_on_what_the_editor_shows_and_undo_gives_that_back() {
+    let world = World::new();
+    let path = world.write("a.txt", "saved\n");
+    let server = Server::new([
+        uses("read", json!({"path": path})),
+        edits(&path),
+        says("Done."),
+    ]);
+    let allowed = Some(PermissionOptionKind::AllowOnce);
+    edit(served(&world, &server, &[]), allowed, async |cx, seen| {
+        initialized_with_files(&cx).await?;
+        let request = NewSessionRequest::new(world.project());
+        let id = cx.send_request(request).block_task().await?.session_id;
+        let open = "not saved\ntwo\n".to_owned();
+        seen.open.lock().unwrap().insert(path.clone(), open);
+        prompted(&cx, &id, "Edit it").await?;
+        let changed = "not saved\nzwei\n".to_owned();
+        assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+        assert_eq!(*seen.given.lock().unwrap(), [(path.clone(), changed)]);
+        Ok(())
+    });
+    let requests = server.requests();
+    let read = requests[1].body["messages"].to_string();
+    assert!(read.contains("not saved"), "{read}");
+    world.as_typed(["undo"]).run().expect(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "not saved\ntwo\n");
+}
+
+#[test]
+fn what_the_editor_has_open_goes_around_no_rule() {
+    let world = World::new();
+    let path = world.write("secret.txt", "saved\n");
+    let rules = ["--disallowed-tools", "read(./secret.txt)"];
+    let server = Server::new([uses("read", json!({"path": path})), says("No.")]);
+    edit(served(&world, &server, &rules), None, async |cx, seen| {
+        initialized_with_files(&cx).await?;
+        let request = NewSessionRequest::new(world.project());
+        let id = cx.send_request(request).block_task().await?.session_id;
+        let open = "not saved\n".to_owned();
+        seen.open.lock().unwrap().insert(path.clone(), open);
+        prompted(&cx, &id, "Read it").await?;
+        assert_eq!(seen.call("read")["status"], "failed");
+        Ok(())
+    });
+    let said = server.requests()[1].body["messages"].to_string();
+    assert!(!said.contains("saved"), "{said}");
+}
+
+#[test]
+fn a_session_is_copied_and_removed() {
+    let world = World::new();
+    let server = Server::new([says("Hello."), says("In the copy.")]);
+    edit(served(&world, &server, &[]), None, async |cx, _| {
+        let (id, _) = begun(&cx, &world).await?;
+        prompted(&cx, &id, "Say hello").await?;
+        let request = ForkSessionRequest::new(id.clone(), world.project());
+        let copy = cx.send_request(request).block_task().await?.session_id;
+        assert_ne!(copy, id);
+        assert_eq!(prompted(&cx, &copy, "Go on").await?, StopReason::EndTurn);
+        let request = DeleteSessionRequest::new(copy.clone());
+        cx.send_request(request.clone()).block_task().await?;
+        assert!(cx.send_request(request).block_task().await.is_err());
+        let listed = ListSessionsRequest::new().cwd(world.project());
+        let listed = cx.send_request(listed).block_task().await?.sessions;
+        let ids: Vec<_> = listed.into_iter().map(|it| it.session_id).collect();
+        assert_eq!(ids, [id]);
+        Ok(())
+    });
+    let said = server.requests()[1].body["messages"].to_string();
+    assert!(said.contains("Say hello"), "{said}");
 }
 
 #[test]

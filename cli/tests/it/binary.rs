@@ -215,8 +215,30 @@ fn leaves_all_open(arguments: &[&str]) -> bool {
     })
 }
 
+/// Variable that names a folder to keep the sessions of the tests in, as trajectories.
+const EXPORTS: &str = "AH_TEST_EXPORTS";
+
+impl World {
+    /// Exports the sessions of the project into `folder`.
+    fn export(&self, folder: &Path) {
+        let listed = self.as_typed(["sessions", "--json"]).run().stdout;
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap_or_default();
+        let name = self.root.path().file_name().unwrap().to_string_lossy();
+        for id in { listed.as_array().into_iter().flatten() }.filter_map(|it| it["id"].as_str()) {
+            let arguments = ["-r", id, "export", "--format", "atif"];
+            let exported = self.as_typed(arguments).run();
+            if exported.code == Some(0) {
+                let _ = fs::write(folder.join(format!("{name}-{id}.json")), exported.stdout);
+            }
+        }
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
+        if let Some(folder) = std::env::var_os(EXPORTS).filter(|_| !std::thread::panicking()) {
+            self.export(Path::new(&folder));
+        }
         for (pid, _) in self.processes() {
             let _ = kill_process(pid, Signal::KILL);
         }

@@ -12,6 +12,7 @@ use ah_tools::{
     ToolLoader, ToolOrigin, Web, Workspace,
 };
 
+use crate::config_tool::{self, ConfigTool};
 use crate::confinement::Confined;
 
 /// The tool folders of a layer; later ones take precedence.
@@ -110,6 +111,9 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     let scripts = config.code_mode.as_ref().is_some_and(|mode| mode.value);
     all.extend(scripts.then(|| ah_tools::script(interface)).flatten());
     all.extend(sources.subagents.map(|tool| tool as Arc<dyn Tool>));
+    if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
+        all.push(Arc::new(ConfigTool::new(config)));
+    }
     let mut tools = Layered::default();
     for tool in all {
         let origin = ToolOrigin {
@@ -119,6 +123,12 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
         tools.add(tool, origin);
     }
     tools
+}
+
+/// Returns whether a list of tools has this name.
+fn is_named(tool: &str, config: &Config) -> bool {
+    let lists = config.run.tools.only.iter().flatten();
+    lists.flat_map(|list| names(list)).any(|name| name == tool)
 }
 
 /// Returns the set of built-in tools and the interface that names them.

@@ -1,0 +1,85 @@
+//! The session that an editor wants, from requests of either version. Pure, but for a look at the folder.
+
+use std::path::PathBuf;
+
+use agent_client_protocol::Error;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::Wanted;
+use crate::fault::invalid;
+
+/// Returns the new session that an editor wants.
+pub(crate) fn wanted(
+    folder: PathBuf,
+    directories: impl IntoIterator<Item = PathBuf>,
+    servers: &[impl Serialize],
+) -> Result<Wanted, Error> {
+    let directories: Vec<_> = directories.into_iter().collect();
+    let relative = { [&folder].into_iter() }
+        .chain(&directories)
+        .find(|it| !it.is_absolute());
+    if let Some(relative) = relative {
+        let relative = relative.display();
+        return Err(invalid(format!("`{relative}` is not an absolute path")));
+    }
+    if !folder.is_dir() {
+        let folder = folder.display();
+        return Err(invalid(format!("there is no folder `{folder}`")));
+    }
+    let servers = servers.iter().map(server).collect::<Result<_, _>>()?;
+    Ok(Wanted {
+        folder,
+        directories,
+        servers,
+        ..Wanted::default()
+    })
+}
+
+/// Returns the name of a server, and its entry as in the settings. Version 1 names no type for those over pipes.
+fn server(server: &impl Serialize) -> Result<(String, Value), Error> {
+    let server = serde_json::to_value(server).unwrap_or_default();
+    let pairs = |field: &str| {
+        let pairs = server[field].as_array().into_iter().flatten();
+        let pairs = pairs.map(|pair| {
+            let name = pair["name"].as_str().unwrap_or_default();
+            (name.to_owned(), pair["value"].clone())
+        });
+        Value::Object(pairs.collect::<Map<_, _>>())
+    };
+    let name = server["name"].as_str().unwrap_or_default().to_owned();
+    let entry = match server["type"].as_str() {
+        None | Some("stdio") => {
+            let arguments = server["args"].as_array().cloned().unwrap_or_default();
+            json!({"command": server["command"], "args": arguments, "env": pairs("env")})
+        }
+        Some("http") => {
+            json!({"type": "http", "url": server["url"], "headers": pairs("headers")})
+        }
+        Some(_) => return Err(invalid("MCP servers are reached over pipes or HTTP")),
+    };
+    Ok((name, entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_both_versions_are_entries_of_the_settings() {
+        let first = json!({"name": "a", "command": "/bin/a", "args": ["-x"], "env": [{"name": "K", "value": "v"}]});
+        let mut second = first.clone();
+        second["type"] = json!("stdio");
+        let entry = json!({"command": "/bin/a", "args": ["-x"], "env": {"K": "v"}});
+        for told in [&first, &second] {
+            assert_eq!(server(told).unwrap(), ("a".to_owned(), entry.clone()));
+        }
+        let bare = json!({"type": "stdio", "name": "b", "command": "/b"});
+        let entry = json!({"command": "/b", "args": [], "env": {}});
+        assert_eq!(server(&bare).unwrap().1, entry);
+        let web = json!({"type": "http", "name": "c", "url": "https://c", "headers": []});
+        let entry = json!({"type": "http", "url": "https://c", "headers": {}});
+        assert_eq!(server(&web).unwrap().1, entry);
+        assert!(server(&json!({"type": "sse", "name": "d", "url": "https://d"})).is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! `ah acp` with the official client of the Agent Client Protocol, in both versions: installs it once for each set of pinned
+//! versions, and runs the tests that start it.
+//!
+//! The tests are in `cli/tests/it/acp/client.rs`; a variable names the client's folder, and without it they do nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::cache;
+use crate::workspace::{cargo, root, run};
+
+/// Variable that names the client's folder to the tests.
+const VARIABLE: &str = "AH_TEST_ACP";
+const PINS: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs the client if necessary; returns its folder.
+pub fn install() -> Result<PathBuf> {
+    let interop = root().join("interop/acp");
+    let mut pins = vec![cache::node_version()?.into_bytes()];
+    pins.extend(cache::read(&interop, &PINS)?);
+    let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
+    cache::installed("acp", &pins, |folder| {
+        cache::install_node(folder, &interop, &[])
+    })
+}
+
+/// Runs the tests with the client in `folder`.
+pub fn test(folder: &Path) -> Result<()> {
+    let mut tests = cache::offline(&cargo());
+    tests
+        .args(["test", "--offline", "--workspace"])
+        .args(["--test", "it"])
+        .args(["--", "acp::client::"])
+        .env(VARIABLE, folder);
+    run(&mut tests)
+}
