@@ -16,6 +16,7 @@ pub(crate) mod head;
 mod lease;
 pub(crate) mod lock;
 mod log;
+mod logged;
 mod messages;
 mod number;
 mod outputs;
