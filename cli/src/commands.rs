@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod embed;
 pub mod export;
+pub mod fleet;
 pub mod import;
 pub mod login;
 pub mod logs;
@@ -99,6 +100,7 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
         Subcommands::Serve { port } => serve::run(config, options, port),
+        Subcommands::Fleet(command) => fleet::run(config, options, command),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),

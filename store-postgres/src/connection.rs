@@ -14,6 +14,7 @@ use ah_conversation::StoreError;
 use ah_store::fleet::Timing;
 use rustls::ClientConfig;
 use rustls_platform_verifier::ConfigVerifierExt as _;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::sleep;
 use tokio_postgres::config::{Host, SslMode};
@@ -47,6 +48,8 @@ pub struct Postgres {
     turn: AtomicUsize,
     pub(crate) hint: Arc<Notify>,
     listens: bool,
+    /// Where the connections live: not with the run that happens to need one first.
+    runtime: Handle,
 }
 
 impl fmt::Debug for Postgres {
@@ -108,6 +111,7 @@ impl Postgres {
             turn: AtomicUsize::new(0),
             hint: Arc::default(),
             listens: true,
+            runtime: Handle::current(),
         })
     }
 
@@ -145,7 +149,7 @@ impl Postgres {
 
     /// Runs statements that may not run twice, in one transaction of a connection of its own.
     pub(crate) async fn script(&self, statements: &str) -> Result<(), StoreError> {
-        let client = self.open().await;
+        let client = self.opened().await;
         let client = client.map_err(|error| failed("cannot open", &self.name, &error))?;
         let done = client.batch_execute(statements).await;
         done.map_err(|error| failed("cannot change", &self.name, &error))
@@ -157,51 +161,28 @@ impl Postgres {
         if let Some(client) = slot.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
-        let client = Arc::new(self.open().await?);
+        let client = Arc::new(self.opened().await?);
         if turn == 0 && self.listens {
             // If it fails, hints are missing and nothing else.
             let _ = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
-            self.hint.notify_waiters();
+            self.hint.notify_one();
         }
         *slot = Some(client.clone());
         Ok(client)
     }
 
-    async fn open(&self) -> Result<Client, tokio_postgres::Error> {
-        if self.config.get_ssl_mode() == SslMode::Disable {
-            return self.open_with(NoTls).await;
+    /// Opens a connection that lives in the runtime of the server's handle.
+    async fn opened(&self) -> Result<Client, tokio_postgres::Error> {
+        let (config, hint) = (self.config.clone(), self.hint.clone());
+        let opening = self.runtime.spawn(async move { open(&config, hint).await });
+        match opening.await {
+            Ok(opened) => opened,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down, and with it all that waits.
+                Err(_) => std::future::pending().await,
+            },
         }
-        match ClientConfig::with_platform_verifier() {
-            Ok(tls) => self.open_with(MakeRustlsConnect::new(tls)).await,
-            Err(error) => {
-                tracing::warn!("no certificates to check a server by: {error}");
-                self.open_with(NoTls).await
-            }
-        }
-    }
-
-    async fn open_with<T>(&self, tls: T) -> Result<Client, tokio_postgres::Error>
-    where
-        T: MakeTlsConnect<Socket> + Clone,
-        T::Stream: Send + 'static,
-        T::TlsConnect: Send,
-        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
-    {
-        let (client, mut connection) = self.config.connect(tls).await?;
-        let hint = self.hint.clone();
-        tokio::spawn(async move {
-            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-                match message {
-                    Ok(AsyncMessage::Notification(_)) => hint.notify_waiters(),
-                    Ok(_) => {}
-                    Err(error) => {
-                        tracing::debug!("lost a connection to PostgreSQL: {error}");
-                        break;
-                    }
-                }
-            }
-        });
-        Ok(client)
     }
 
     /// Returns the only row of a statement.
@@ -214,6 +195,46 @@ impl Postgres {
         let row = self.rows(action, statement, parameters).await?.pop();
         row.ok_or_else(|| refused(action, &self.name, "the server gave no row", None))
     }
+}
+
+async fn open(config: &Config, hint: Arc<Notify>) -> Result<Client, tokio_postgres::Error> {
+    if config.get_ssl_mode() == SslMode::Disable {
+        return open_with(NoTls, config, hint).await;
+    }
+    match ClientConfig::with_platform_verifier() {
+        Ok(tls) => open_with(MakeRustlsConnect::new(tls), config, hint).await,
+        Err(error) => {
+            tracing::warn!("no certificates to check a server by: {error}");
+            open_with(NoTls, config, hint).await
+        }
+    }
+}
+
+async fn open_with<T>(
+    tls: T,
+    config: &Config,
+    hint: Arc<Notify>,
+) -> Result<Client, tokio_postgres::Error>
+where
+    T: MakeTlsConnect<Socket> + Clone,
+    T::Stream: Send + 'static,
+    T::TlsConnect: Send,
+    <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+{
+    let (client, mut connection) = config.connect(tls).await?;
+    tokio::spawn(async move {
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            match message {
+                Ok(AsyncMessage::Notification(_)) => hint.notify_one(),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!("lost a connection to PostgreSQL: {error}");
+                    break;
+                }
+            }
+        }
+    });
+    Ok(client)
 }
 
 fn name_of(config: &Config) -> String {

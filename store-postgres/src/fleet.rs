@@ -51,7 +51,7 @@ const END: &str = "
         due_at = clock_timestamp() + make_interval(secs => $5), attempt = attempt - CASE WHEN $6 THEN 0 ELSE 1 END,
         ended_at = CASE WHEN $3 = 'queued' THEN NULL ELSE clock_timestamp() END
     WHERE tenant = current_user AND id = $1 AND owner = $2 AND state = 'running'
-    RETURNING pg_notify('ah', '')";
+    RETURNING session, pg_notify('ah', '')";
 
 #[async_trait]
 impl Fleet for Postgres {
@@ -121,14 +121,8 @@ impl Fleet for Postgres {
     }
 
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
-        let (state, error, after, counts) = match end {
-            End::Done => (RunState::Done, None, Duration::ZERO, true),
-            End::Failed(error) => (RunState::Failed, Some(error), Duration::ZERO, true),
-            End::Again(error, after) => (RunState::Queued, Some(error), *after, true),
-            End::Cancelled => (RunState::Cancelled, None, Duration::ZERO, true),
-            End::HandedOn(after) => (RunState::Queued, None, *after, false),
-        };
-        let error = error.map(|error| error.replace('\0', "\u{fffd}"));
+        let part = end.part();
+        let error = part.error.map(|error| error.replace('\0', "\u{fffd}"));
         let ended = self
             .rows(
                 "cannot write",
@@ -136,14 +130,20 @@ impl Fleet for Postgres {
                 &[
                     (&run, Type::INT8),
                     (&worker, Type::TEXT),
-                    (&state.word(), Type::TEXT),
+                    (&part.state.word(), Type::TEXT),
                     (&error, Type::TEXT),
-                    (&after.as_secs_f64(), Type::FLOAT8),
-                    (&counts, Type::BOOL),
+                    (&part.after.as_secs_f64(), Type::FLOAT8),
+                    (&part.counts, Type::BOOL),
                 ],
             )
             .await?;
-        Ok(!ended.is_empty())
+        let Some(session) = ended.first().map(|row| row.get::<_, String>(0)) else {
+            return Ok(false);
+        };
+        if *end == End::Done {
+            self.wake(&SessionId::from(session)).await?;
+        }
+        Ok(true)
     }
 
     async fn open(self: Arc<Self>, run: &Run, worker: &str) -> Result<SessionStore, OpenError> {
@@ -169,6 +169,7 @@ impl Fleet for Postgres {
     ) -> Result<MessageId, StoreError> {
         let id = SystemClock::default().message_id();
         lease::send(self, session, &id, kind, text).await?;
+        self.wake(session).await?;
         Ok(id)
     }
 
@@ -180,7 +181,8 @@ impl Fleet for Postgres {
                      UPDATE ah.runs SET wish = $2,
                          state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END,
                          ended_at = CASE state WHEN 'queued' THEN clock_timestamp() END
-                     WHERE tenant = current_user AND session = $1 AND state IN ('queued', 'running') RETURNING 1)
+                     WHERE tenant = current_user AND session = $1
+                         AND (state = 'running' OR state = 'queued' AND $2 = 'cancel') RETURNING 1)
                  SELECT (SELECT count(*) FROM changed), pg_notify('ah', '')",
                 &[(&session.as_str(), Type::TEXT), (&wish.word(), Type::TEXT)],
             )
@@ -264,6 +266,26 @@ impl Fleet for Postgres {
     async fn wait(&self, at_most: Duration) {
         // Without a hint, the time is up.
         let _ = tokio::time::timeout(at_most, self.hint.notified()).await;
+    }
+}
+
+impl Postgres {
+    /// Queues the last run of a session again if it is done and there is mail. Whoever sends and whoever ends a run calls
+    /// it afterwards, so that one of both sees what the other did.
+    async fn wake(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.rows(
+            "cannot write",
+            "UPDATE ah.runs SET state = 'queued', due_at = clock_timestamp(), attempt = 0, owner = NULL,
+                 ended_at = NULL, wish = NULL
+             WHERE tenant = current_user AND state = 'done'
+                 AND id = (SELECT max(id) FROM ah.runs WHERE tenant = current_user AND session = $1)
+                 AND EXISTS (
+                     SELECT FROM ah.mail WHERE tenant = current_user AND session = $1 AND consumed_by IS NULL)
+             RETURNING pg_notify('ah', '')",
+            &[(&session.as_str(), Type::TEXT)],
+        )
+        .await?;
+        Ok(())
     }
 }
 

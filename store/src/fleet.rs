@@ -28,7 +28,8 @@ pub trait Fleet: Send + Sync {
     /// Says that `worker` is still at `run`; returns what is wished of it, or [`Wish::Leave`] if it was taken over.
     async fn beat(&self, run: RunId, worker: &str) -> Result<Wish, StoreError>;
 
-    /// Ends the part of `worker` in a run; returns whether it was still its own.
+    /// Ends the part of `worker` in a run; returns whether it was still its own. One that is done is queued again if a
+    /// message came at its end.
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError>;
 
     /// Opens the session of a run for writing.
@@ -37,7 +38,7 @@ pub trait Fleet: Send + Sync {
     /// Gives a session back that [`Fleet::open`] has opened, and that is closed.
     async fn close(&self, session: &SessionId, worker: &str) -> Result<(), StoreError>;
 
-    /// Queues a message for a session.
+    /// Queues a message for a session. If its last run is done, that is queued again.
     async fn send(
         &self,
         session: &SessionId,
@@ -45,7 +46,8 @@ pub trait Fleet: Send + Sync {
         text: &str,
     ) -> Result<MessageId, StoreError>;
 
-    /// Asks for something of the open runs of a session; one that waits is cancelled at once. Returns their number.
+    /// Asks for something of the run of a session; to cancel concerns also those that wait. Returns the number of runs
+    /// that it concerns.
     async fn wish(&self, session: &SessionId, wish: Wish) -> Result<u64, StoreError>;
 
     /// Returns the sessions whose ids begin with `prefix`, at most two.
@@ -177,6 +179,38 @@ pub enum End {
     Cancelled,
     /// Another worker is to go on after this time. It does not count as an attempt.
     HandedOn(Duration),
+}
+
+/// What the end of a worker's part changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// The state.
+    pub state: RunState,
+    /// The error, if there is one.
+    pub error: Option<&'a str>,
+    /// When a run that waits is due.
+    pub after: Duration,
+    /// Whether it counts as an attempt.
+    pub counts: bool,
+}
+
+impl End {
+    /// Returns what it changes.
+    pub fn part(&self) -> Part<'_> {
+        let (state, error, after) = match self {
+            Self::Done => (RunState::Done, None, Duration::ZERO),
+            Self::Failed(error) => (RunState::Failed, Some(error.as_str()), Duration::ZERO),
+            Self::Again(error, after) => (RunState::Queued, Some(error.as_str()), *after),
+            Self::Cancelled => (RunState::Cancelled, None, Duration::ZERO),
+            Self::HandedOn(after) => (RunState::Queued, None, *after),
+        };
+        Part {
+            state,
+            error,
+            after,
+            counts: !matches!(self, Self::HandedOn(_)),
+        }
+    }
 }
 
 /// State of a run.

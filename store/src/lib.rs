@@ -43,6 +43,7 @@ pub use {
     sqlite::head::SessionHead,
     sqlite::lock::Holder,
     sqlite::queue::Queue,
+    sqlite::runs::LocalFleet,
     sqlite::session::SessionStore,
     sqlite::sessions::{Collected, Sessions},
     sqlite::tree::{ApiCall, Diff, Head, Tree},

@@ -23,6 +23,7 @@ mod outputs;
 mod prefixes;
 mod prune;
 pub(crate) mod queue;
+pub(crate) mod runs;
 mod salvage;
 mod schema;
 pub(crate) mod session;

@@ -6,6 +6,7 @@
 mod again;
 #[path = "../../../store/tests/it/contract.rs"]
 mod contract;
+mod faults;
 #[path = "../../../store/tests/it/fixture.rs"]
 #[allow(dead_code, reason = "the tests of SQLite use the rest")]
 mod fixture;

@@ -162,8 +162,8 @@ pub const PATIENT: Timing = Timing {
 };
 
 /// Connects to a database.
-pub async fn connect(url: &str) -> Arc<Postgres> {
-    Postgres::connect(url, PATIENT).await.unwrap()
+pub async fn connect(url: &str, timing: Timing) -> Arc<Postgres> {
+    Postgres::connect(url, timing).await.unwrap()
 }
 
 /// Returns the server that the tests of this process share, and its runtime's.

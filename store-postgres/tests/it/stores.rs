@@ -9,7 +9,7 @@ use ah_store_postgres::Postgres;
 
 use crate::again::{self, Place};
 use crate::contract::checks;
-use crate::server::{Server, connect, shared};
+use crate::server::{PATIENT, Server, connect, shared};
 
 /// A session in a database of its own.
 pub struct InPostgres {
@@ -22,7 +22,7 @@ impl InPostgres {
     pub async fn new(server: &'static Server) -> Self {
         let url = server.database().await;
         Self {
-            postgres: connect(&url).await,
+            postgres: connect(&url, PATIENT).await,
             server,
             url,
         }

@@ -4,7 +4,7 @@ use ah_conversation::{MailKind, SessionId, Store as _};
 use ah_store::fleet::Fleet as _;
 
 use crate::fixture::{Speaker, append};
-use crate::server::{connect, shared};
+use crate::server::{PATIENT, connect, shared};
 use crate::stores::run_of;
 
 #[tokio::test]
@@ -19,7 +19,7 @@ async fn tenants_see_only_their_own_sessions() {
     }
     let urls = roles.each_ref().map(|role| server.url(role, database));
     for (at, url) in urls.iter().enumerate() {
-        let fleet = connect(url).await;
+        let fleet = connect(url, PATIENT).await;
         // The same id in both tenants: neither learns of the other's.
         let session = fleet.clone().open(&run_of("S"), "me").await.unwrap();
         append(
@@ -65,7 +65,7 @@ async fn a_migration_may_be_repeated_and_a_role_without_tables_is_told() {
     server
         .psql(&owner, "INSERT INTO ah.migrations VALUES (99)")
         .unwrap();
-    let timing = crate::server::PATIENT;
+    let timing = PATIENT;
     let newer = ah_store_postgres::Postgres::connect(&owner, timing).await;
     assert!(newer.unwrap_err().reason.contains("version 99"));
     server.psql(&owner, "DROP SCHEMA ah CASCADE").unwrap();
