@@ -14,8 +14,8 @@ use std::time::Duration;
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{Clock as _, StoreError};
-use ah_store::{LocalFleet, SystemClock};
 use ah_store::fleet::{End, Fleet, Run, RunId, Timing, Wish};
+use ah_store::{LocalFleet, SystemClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -77,7 +77,10 @@ pub async fn fleet(
 /// # Errors
 ///
 /// If the role may not, or this build has no PostgreSQL.
-#[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "it has nothing to wait for"))]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(clippy::unused_async, reason = "it has nothing to wait for")
+)]
 pub async fn migrate(url: &str) -> Result<i32, Error> {
     #[cfg(feature = "postgres")]
     return Ok(ah_store_postgres::Postgres::migrate(url).await?);
@@ -212,10 +215,12 @@ impl Worker {
             warn: self.warn.clone(),
         };
         let (id, ended) = (run.id, self.ended.clone());
-        let spawned = thread::Builder::new().name("run".to_owned()).spawn(move || {
-            // The receiver is gone only when the worker is.
-            let _ = ended.send((id, attempt.perform()));
-        });
+        let spawned = thread::Builder::new()
+            .name("run".to_owned())
+            .spawn(move || {
+                // The receiver is gone only when the worker is.
+                let _ = ended.send((id, attempt.perform()));
+            });
         spawned.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
         self.running.insert(id, Running { run, wishes });
         Ok(())

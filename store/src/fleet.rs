@@ -83,12 +83,19 @@ pub struct Timing {
     pub dead: Duration,
 }
 
+impl Timing {
+    /// Returns the intervals with which a worker counts as dead after `dead`: six beats.
+    pub fn of(dead: Duration) -> Self {
+        Self {
+            beat: dead / 6,
+            dead,
+        }
+    }
+}
+
 impl Default for Timing {
     fn default() -> Self {
-        Self {
-            beat: Duration::from_millis(500),
-            dead: Duration::from_millis(3000),
-        }
+        Self::of(Duration::from_secs(3))
     }
 }
 

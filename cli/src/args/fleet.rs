@@ -85,7 +85,12 @@ pub struct Enqueuing {
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
     /// Higher ones begin first
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     pub priority: i32,
     /// Begin no earlier than after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true, value_parser = whole::<u64>)]

@@ -102,7 +102,19 @@ fn url<'a>(store: &'a Store, config: &'a Config) -> Option<&'a str> {
 }
 
 async fn open(config: &Config, store: &Store) -> Result<Arc<dyn Fleet>, Error> {
-    worker::fleet(url(store, config), config, Timing::default()).await
+    let timing = match config.environment.get("AH_FLEET_DEAD") {
+        None | Some("") => Timing::default(),
+        Some(seconds) => match seconds.parse() {
+            Ok(seconds) if (0.1..=3600.0).contains(&seconds) => {
+                Timing::of(Duration::from_secs_f64(seconds))
+            }
+            _ => {
+                return Err(Error::usage("AH_FLEET_DEAD is not a number of seconds")
+                    .hint("it may be 0.1 to 3600"));
+            }
+        },
+    };
+    worker::fleet(url(store, config), config, timing).await
 }
 
 async fn found(config: &Config, queued: &Queued) -> Result<(Arc<dyn Fleet>, SessionId), Error> {
@@ -135,14 +147,19 @@ async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
         }
         None => {
             let id = clock.message_id();
-            (open(config, &wanted.store).await?, SessionId::from(id.as_str()))
+            (
+                open(config, &wanted.store).await?,
+                SessionId::from(id.as_str()),
+            )
         }
     };
     let cwd = config.environment.cwd();
     let run = NewRun {
         message: clock.message_id(),
         prompt: wanted.task,
-        folder: wanted.folder.map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
+        folder: wanted
+            .folder
+            .map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
         model: wanted.model,
         priority: wanted.priority,
         delay: Duration::from_secs(wanted.delay),
@@ -227,7 +244,9 @@ async fn list(config: &Config, store: &Store, is_json: bool) -> Result<u8, Error
     let runs = fleet.runs(None, LISTED).await?;
     if is_json {
         let counts = fleet.counts().await?;
-        let counts = counts.iter().map(|(state, count)| (state.word().to_owned(), json!(count)));
+        let counts = counts
+            .iter()
+            .map(|(state, count)| (state.word().to_owned(), json!(count)));
         let runs: Vec<_> = runs.iter().map(to_json).collect();
         return print_json(&json!({ "counts": Value::Object(counts.collect()), "runs": runs }));
     }

@@ -24,7 +24,7 @@ use ah_store_postgres::Postgres;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::fixture::{Speaker, bytes, finished, result, started};
-use crate::server::Server;
+use crate::server::{Server, database};
 
 const URL: &str = "AH_FAULT_URL";
 const SEED: &str = "AH_FAULT_SEED";
@@ -33,8 +33,8 @@ const ACKNOWLEDGED: &str = "AH_FAULT_ACKNOWLEDGED";
 const TURNS: usize = 4;
 const SESSIONS: usize = 3;
 const FAST: Timing = Timing {
-    beat: Duration::from_millis(40),
-    dead: Duration::from_millis(400),
+    beat: Duration::from_millis(30),
+    dead: Duration::from_millis(250),
 };
 
 /// Numbers that follow from a seed.
@@ -116,7 +116,11 @@ impl Hand {
         }
         session.append(records).await?;
         let path = env::var(ACKNOWLEDGED).unwrap();
-        let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
         let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
         file.write_all(lines.as_bytes()).unwrap();
         if is_last && self.dies_when == 2 {
@@ -168,9 +172,13 @@ async fn play(session: &Arc<SessionStore>, hand: &mut Hand) -> Result<(), StoreE
             Some(last) => Speaker::after(last),
             None => Speaker::default(),
         };
-        let answers = messages.iter().filter(|message| message.role == Role::Assistant);
+        let answers = messages
+            .iter()
+            .filter(|message| message.role == Role::Assistant);
         let turn = answers.count();
-        let last = messages.last().filter(|last| last.tool_uses().next().is_some());
+        let last = messages
+            .last()
+            .filter(|last| last.tool_uses().next().is_some());
         if let Some(asking) = last {
             let call = asking.tool_uses().next().unwrap().id.clone();
             let done = match transcript.call(&call) {
@@ -204,7 +212,11 @@ async fn play(session: &Arc<SessionStore>, hand: &mut Hand) -> Result<(), StoreE
         if had_mail {
             continue;
         }
-        if turn > TURNS && messages.last().is_some_and(|last| last.role == Role::Assistant) {
+        if turn > TURNS
+            && messages
+                .last()
+                .is_some_and(|last| last.role == Role::Assistant)
+        {
             return Ok(());
         }
         let answer = match turn {
@@ -235,7 +247,7 @@ async fn faults_lose_nothing_and_do_nothing_twice() {
     let Some(mut server) = Server::start() else {
         return;
     };
-    let url = server.database().await;
+    let url = database(&server).await;
     for seed in seeds() {
         let problems = universe(seed, &mut server, &url).await;
         assert!(problems.is_empty(), "seed {seed}: {problems:#?}");
@@ -271,7 +283,10 @@ async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
     let server_dies = (numbers.below(4) == 0).then(|| numbers.below(60));
     let mut letters = 0;
     for step in 0_u64.. {
-        assert!(began.elapsed() < Duration::from_secs(120), "seed {seed} does not end");
+        assert!(
+            began.elapsed() < Duration::from_secs(120),
+            "seed {seed} does not end"
+        );
         workers.retain_mut(|worker| worker.try_wait().unwrap().is_none());
         while (workers.len() as u64) < count {
             workers.push(start(url, numbers.below(u64::MAX), &acknowledged));
@@ -308,12 +323,17 @@ async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
         let changes = server.psql(url, &changes).unwrap();
         problems.extend(judge(session, &changes, mail));
         stored.push_str(&changes);
-        let waiting = format!("SELECT count(*) FROM ah.mail WHERE session = '{session}' AND consumed_by IS NULL");
+        let waiting = format!(
+            "SELECT count(*) FROM ah.mail WHERE session = '{session}' AND consumed_by IS NULL"
+        );
         if server.psql(url, &waiting).unwrap() != "0" {
             problems.push(format!("{session}: mail is left"));
         }
     }
-    for id in fs::read_to_string(&acknowledged).unwrap_or_default().lines() {
+    for id in fs::read_to_string(&acknowledged)
+        .unwrap_or_default()
+        .lines()
+    {
         if !stored.contains(id) {
             problems.push(format!("{id} was acknowledged and is lost"));
         }
@@ -365,16 +385,27 @@ fn judge(session: &SessionId, changes: &str, mail: &[MessageId]) -> Vec<String> 
         let change: serde_json::Value = serde_json::from_str(line).unwrap();
         let (seq, epoch) = (change[0].as_i64().unwrap(), change[1].as_i64().unwrap());
         if seq != number || epoch < last_epoch {
-            problems.push(format!("{session}: change {seq} of epoch {epoch} is out of order"));
+            problems.push(format!(
+                "{session}: change {seq} of epoch {epoch} is out of order"
+            ));
         }
         last_epoch = epoch;
-        for record in change[2]["append"]["records"].as_array().into_iter().flatten() {
+        for record in change[2]["append"]["records"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             if record.get("call_finished").is_some() {
                 let call = &record["call_finished"]["result"]["tool_use_id"];
-                *finished.entry(call.as_str().unwrap().to_owned()).or_default() += 1;
+                *finished
+                    .entry(call.as_str().unwrap().to_owned())
+                    .or_default() += 1;
             }
             let text = record.to_string();
-            let by = text.split("by w").nth(1).filter(|_| record.get("call_finished").is_some());
+            let by = text
+                .split("by w")
+                .nth(1)
+                .filter(|_| record.get("call_finished").is_some());
             if let Some(by) = by {
                 let digits: String = by.chars().take_while(char::is_ascii_digit).collect();
                 writers.entry(epoch).or_default().insert(digits);
@@ -385,7 +416,9 @@ fn judge(session: &SessionId, changes: &str, mail: &[MessageId]) -> Vec<String> 
         }
     }
     for (epoch, names) in writers.iter().filter(|(_, names)| names.len() > 1) {
-        problems.push(format!("{session}: epoch {epoch} has the writers {names:?}"));
+        problems.push(format!(
+            "{session}: epoch {epoch} has the writers {names:?}"
+        ));
     }
     for (call, count) in finished.iter().filter(|(_, count)| **count > 1) {
         problems.push(format!("{session}: {call} has {count} results"));
@@ -405,7 +438,9 @@ fn judge(session: &SessionId, changes: &str, mail: &[MessageId]) -> Vec<String> 
         .filter(|id| mail.contains(id))
         .collect();
     if delivered != mail.iter().collect::<Vec<_>>() {
-        problems.push(format!("{session}: of the mail {mail:?}, {delivered:?} came"));
+        problems.push(format!(
+            "{session}: of the mail {mail:?}, {delivered:?} came"
+        ));
     }
     problems
 }

@@ -8,7 +8,7 @@ use ah_store::fleet::{End, Fleet, NewRun, RunState, Timing, Wish, backoff};
 use ah_store::{LocalFleet, SystemClock};
 
 use crate::fixture::{Speaker, append};
-use crate::server::{PATIENT, connect, shared};
+use crate::server::{PATIENT, connect, database, shared};
 
 const IMPATIENT: Timing = Timing {
     beat: Duration::from_millis(1),
@@ -126,7 +126,10 @@ async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
     let session = fleet.clone().open(&first, "me").await.unwrap();
     let mail = session.mail(MailKind::FollowUp).await.unwrap();
     assert_eq!(mail.len(), 1);
-    assert_eq!((&mail[0].id, &mail[0].content), (&wanted.message, &wanted.prompt));
+    assert_eq!(
+        (&mail[0].id, &mail[0].content),
+        (&wanted.message, &wanted.prompt)
+    );
     let mut speaker = Speaker::default();
     let block = vec![ah_conversation::ContentBlock::text("task")];
     let (role, origin) = (ah_conversation::Role::User, ah_conversation::Origin::Prompt);
@@ -137,7 +140,10 @@ async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
     // Done with nothing left: it stays done, until somebody writes.
     assert!(fleet.end(first.id, "me", &End::Done).await.unwrap());
     assert_eq!(fleet.claim("me").await.unwrap(), None);
-    fleet.send(&first.session, MailKind::Steer, "left").await.unwrap();
+    fleet
+        .send(&first.session, MailKind::Steer, "left")
+        .await
+        .unwrap();
     let second = fleet.claim("me").await.unwrap().unwrap();
     assert_eq!((second.id, second.attempt), (first.id, 1));
     // Done while a message has come: it goes on.
@@ -148,7 +154,10 @@ async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
 async fn what_was_said_can_be_followed(fleet: Arc<dyn Fleet>) {
     let id = SessionId::from("01ARZ3NDEKTSV4RRFFQ69G5FAV");
     fleet.enqueue(&run(id.as_str(), 0)).await.unwrap();
-    assert_eq!(fleet.find("01ARZ").await.unwrap(), std::slice::from_ref(&id));
+    assert_eq!(
+        fleet.find("01ARZ").await.unwrap(),
+        std::slice::from_ref(&id)
+    );
     assert_eq!(fleet.find("01ARY").await.unwrap(), []);
     let claimed = fleet.claim("me").await.unwrap().unwrap();
     let session = fleet.clone().open(&claimed, "me").await.unwrap();
@@ -160,7 +169,10 @@ async fn what_was_said_can_be_followed(fleet: Arc<dyn Fleet>) {
     append(&session, &two).await;
     let (messages, place) = fleet.messages(&id, place).await.unwrap();
     assert_eq!(messages, [two]);
-    assert_eq!(fleet.messages(&id, place).await.unwrap(), (Vec::new(), place));
+    assert_eq!(
+        fleet.messages(&id, place).await.unwrap(),
+        (Vec::new(), place)
+    );
 }
 
 #[tokio::test]
@@ -179,7 +191,7 @@ async fn of_a_folder() {
 async fn of_a_server() {
     let Some(server) = shared() else { return };
     check(async |timing| {
-        let url = server.database().await;
+        let url = database(server).await;
         let fleet = connect(&url, timing).await;
         fleet as Arc<dyn Fleet>
     })

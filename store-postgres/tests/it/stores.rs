@@ -9,7 +9,7 @@ use ah_store_postgres::Postgres;
 
 use crate::again::{self, Place};
 use crate::contract::checks;
-use crate::server::{PATIENT, Server, connect, shared};
+use crate::server::{PATIENT, Server, connect, database, shared};
 
 /// A session in a database of its own.
 pub struct InPostgres {
@@ -20,7 +20,7 @@ pub struct InPostgres {
 
 impl InPostgres {
     pub async fn new(server: &'static Server) -> Self {
-        let url = server.database().await;
+        let url = database(server).await;
         Self {
             postgres: connect(&url, PATIENT).await,
             server,

@@ -4,20 +4,20 @@ use ah_conversation::{MailKind, SessionId, Store as _};
 use ah_store::fleet::Fleet as _;
 
 use crate::fixture::{Speaker, append};
-use crate::server::{PATIENT, connect, shared};
+use crate::server::{PATIENT, connect, database, shared};
 use crate::stores::run_of;
 
 #[tokio::test]
 async fn tenants_see_only_their_own_sessions() {
     let Some(server) = shared() else { return };
-    let owner = server.database().await;
-    let database = owner.rsplit('=').next().unwrap();
-    let roles = ["anna", "ben"].map(|name| format!("{name}_{database}"));
+    let owner = database(server).await;
+    let name = owner.rsplit('/').next().unwrap();
+    let roles = ["anna", "ben"].map(|role| format!("{role}_{name}"));
     for role in &roles {
         let make = format!("CREATE ROLE {role} LOGIN; GRANT ah TO {role}");
         server.psql(&owner, &make).unwrap();
     }
-    let urls = roles.each_ref().map(|role| server.url(role, database));
+    let urls = roles.each_ref().map(|role| server.url(role, name));
     for (at, url) in urls.iter().enumerate() {
         let fleet = connect(url, PATIENT).await;
         // The same id in both tenants: neither learns of the other's.
@@ -56,7 +56,7 @@ async fn tenants_see_only_their_own_sessions() {
 #[tokio::test]
 async fn a_migration_may_be_repeated_and_a_role_without_tables_is_told() {
     let Some(server) = shared() else { return };
-    let owner = server.database().await;
+    let owner = database(server).await;
     let (one, two) = tokio::join!(
         ah_store_postgres::Postgres::migrate(&owner),
         ah_store_postgres::Postgres::migrate(&owner)
