@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -144,6 +145,28 @@ impl Server {
         } else {
             Err(text(&output.stderr))
         }
+    }
+}
+
+impl Server {
+    /// Makes a backup of the schema `ah` of a database and restores it into a new one; returns its address.
+    pub fn restored(&self, url: &str) -> String {
+        let mut dump = self.command("pg_dump");
+        let backup = dump.args(["-n", "ah", url]).output().unwrap();
+        assert!(backup.status.success());
+        let copy = self.database();
+        let mut psql = self.command("psql");
+        psql.args([&copy, "-Xqv", "ON_ERROR_STOP=1"]);
+        let mut restore = psql
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = restore.stdin.take().unwrap();
+        input.write_all(&backup.stdout).unwrap();
+        drop(input);
+        assert!(restore.wait().unwrap().success());
+        copy
     }
 }
 

@@ -62,10 +62,15 @@ impl Fleet {
     }
 }
 
-/// A scenario that appends a line to the file `made` in each of its turns, and ends.
+/// A scenario that appends a line to the file `made` in each of its turns, and ends; after that it can be asked once more.
 fn makes(world: &World, turns: usize) -> String {
     let make = |turn| uses("bash", json!({"command": format!("echo {turn} >> made")}));
-    world.scenario("makes", (0..turns).map(make).chain([says("Done.")]))
+    world.scenario(
+        "makes",
+        (0..turns)
+            .map(make)
+            .chain([says("Done."), says("Once more.")]),
+    )
 }
 
 #[test]
@@ -85,7 +90,6 @@ fn a_worker_runs_what_is_queued_and_mail_wakes_it_again() {
         assert!(watched.starts_with("> make it\n"), "{watched}");
         assert!(watched.ends_with("Done.\n"), "{watched}");
 
-        fleet.world.scenario("makes", [says("Once more.")]);
         fleet
             .ah(&["steer", &session[..20], "again"])
             .run()
@@ -130,9 +134,11 @@ fn a_worker_that_is_killed_at_any_commit_is_taken_over() {
                 let session = fleet.enqueue(&model, &[]);
                 let fault = format!("{side}:{commit}");
                 let worker = fleet.ah(&["worker", "--until-idle"]).env("AH_FAULT", fault);
-                let is_over = worker.run().signal.is_none();
+                let ended = worker.run();
+                let is_over = ended.signal.is_none();
                 fleet.ah(&["worker", "--until-idle"]).run().expect(0);
-                assert_eq!(fleet.runs()[0]["state"], "done", "{side} {commit}");
+                let run = fleet.runs()[0].clone();
+                assert_eq!(run["state"], "done", "{side} {commit}: {run} {ended:?}");
                 let watched = fleet.watch(&session);
                 assert!(watched.starts_with("> make it\n"), "{watched}");
                 assert_eq!(watched.matches("make it").count(), 1, "{watched}");
@@ -168,7 +174,6 @@ fn a_worker_that_is_terminated_hands_its_run_on() {
             (&run["state"], &run["attempt"]),
             (&json!("queued"), &json!(0))
         );
-        fleet.world.scenario("slow", [says("Done.")]);
         fleet.ah(&["worker", "--until-idle"]).run().expect(0);
         assert_eq!(fleet.runs()[0]["state"], "done");
         assert_eq!(fleet.world.text("made"), "begun\n", "it is not repeated");

@@ -73,3 +73,19 @@ async fn a_migration_may_be_repeated_and_a_role_without_tables_is_told() {
     let hint = missing.unwrap_err().hint.unwrap();
     assert!(hint.contains("ah fleet migrate"), "{hint}");
 }
+
+#[tokio::test]
+async fn a_restored_backup_goes_on() {
+    let Some(server) = shared() else { return };
+    let url = database(server).await;
+    let fleet = connect(&url, PATIENT).await;
+    let session = fleet.clone().open(&run_of("S"), "me").await.unwrap();
+    let mut speaker = Speaker::default();
+    append(&session, &speaker.prompt("before")).await;
+    let expected = crate::again::portrait(&session).await;
+    let copy = connect(&server.restored(&url), PATIENT).await;
+    let restored = copy.open(&run_of("S"), "me").await.unwrap();
+    assert_eq!(crate::again::portrait(&restored).await, expected);
+    append(&restored, &speaker.answer("after")).await;
+    assert_eq!(session.load().await.unwrap().messages().len(), 1);
+}
