@@ -121,7 +121,7 @@ pub async fn work(request: WorkerRequest<'_>) -> Result<usize, Error> {
         }
         tokio::select! {
             () = request.stop.cancelled() => break,
-            Some((id, end)) = ends.recv() => count += worker.end(id, end).await?,
+            Some(ended) = ends.recv() => count += worker.end(ended).await?,
             _ = beats.tick() => worker.beat().await?,
             () = worker.fleet.wait(Duration::from_secs(3600)), if !is_full => {}
         }
@@ -131,10 +131,11 @@ pub async fn work(request: WorkerRequest<'_>) -> Result<usize, Error> {
     }
     let handed_on = async {
         while !worker.running.is_empty() {
-            let Some((id, _)) = ends.recv().await else {
+            let Some((id, attempt, end)) = ends.recv().await else {
                 break;
             };
-            worker.end(id, Some(End::HandedOn(Duration::ZERO))).await?;
+            let on = End::HandedOn(Duration::ZERO);
+            worker.end((id, attempt, end.or(Some(on)))).await?;
         }
         Ok::<(), StoreError>(())
     };
@@ -175,9 +176,12 @@ struct Worker {
     fleet: Arc<dyn Fleet>,
     attempts: Arc<run::Starts>,
     running: HashMap<RunId, Running>,
-    ended: mpsc::UnboundedSender<(RunId, Option<End>)>,
+    ended: mpsc::UnboundedSender<Ended>,
     warn: Warn,
 }
+
+/// The end of a thread: its run, its attempt, and how it left it.
+type Ended = (RunId, u32, Option<End>);
 
 /// A run on its thread.
 struct Running {
@@ -214,12 +218,12 @@ impl Worker {
             wishes: heard,
             warn: self.warn.clone(),
         };
-        let (id, ended) = (run.id, self.ended.clone());
+        let (id, number, ended) = (run.id, run.attempt, self.ended.clone());
         let spawned = thread::Builder::new()
             .name("run".to_owned())
             .spawn(move || {
                 // The receiver is gone only when the worker is.
-                let _ = ended.send((id, attempt.perform()));
+                let _ = ended.send((id, number, attempt.perform()));
             });
         spawned.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
         self.running.insert(id, Running { run, wishes });
@@ -242,7 +246,12 @@ impl Worker {
     }
 
     /// Records the end of a run; returns 1 if it ended here.
-    async fn end(&mut self, id: RunId, end: Option<End>) -> Result<usize, StoreError> {
+    async fn end(&mut self, (id, attempt, end): Ended) -> Result<usize, StoreError> {
+        let of_attempt = |running: &Running| running.run.attempt == attempt;
+        if !self.running.get(&id).is_some_and(of_attempt) {
+            // It was lost, and taken anew.
+            return Ok(0);
+        }
         let Some(running) = self.running.remove(&id) else {
             return Ok(0);
         };

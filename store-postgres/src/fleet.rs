@@ -34,7 +34,7 @@ const CLAIM: &str = "
         SELECT id FROM ah.runs r
         WHERE tenant = current_user AND state IN ('queued', 'running')
             AND CASE state WHEN 'queued' THEN due_at <= clock_timestamp()
-                           ELSE beat_at < clock_timestamp() - make_interval(secs => $2) END
+                           ELSE owner <> $1 AND beat_at < clock_timestamp() - make_interval(secs => $2) END
             AND NOT EXISTS (
                 SELECT FROM ah.runs other
                 WHERE other.tenant = current_user AND other.session = r.session AND other.id <> r.id

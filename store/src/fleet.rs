@@ -22,7 +22,8 @@ pub trait Fleet: Send + Sync {
     /// Queues a run, with its prompt as a message for the session, in one transaction; returns its number.
     async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError>;
 
-    /// Takes the run that is next: due, of the highest priority, oldest. That of a worker that no longer beats is due.
+    /// Takes the run that is next: due, of the highest priority, oldest. That of another worker that no longer beats is
+    /// due.
     async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError>;
 
     /// Says that `worker` is still at `run`; returns what is wished of it, or [`Wish::Leave`] if it was taken over.

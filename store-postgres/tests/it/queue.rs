@@ -76,6 +76,8 @@ async fn the_run_of_a_dead_worker_is_taken_over(fleet: Arc<dyn Fleet>) {
     fleet.enqueue(&run("A", 0)).await.unwrap();
     let first = fleet.claim("dead").await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
+    // It is late, but knows what it has.
+    assert_eq!(fleet.claim("dead").await.unwrap(), None);
     let second = fleet.claim("living").await.unwrap().unwrap();
     assert_eq!((second.id, second.attempt), (first.id, 2));
     // It was only asleep.

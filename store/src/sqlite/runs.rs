@@ -129,7 +129,7 @@ impl Fleet for LocalFleet {
                     "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
                      WHERE id = (
                          SELECT id FROM runs r
-                         WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND beat_at < ?3)
+                         WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at < ?3)
                              AND NOT EXISTS (
                                  SELECT 1 FROM runs other
                                  WHERE other.session = r.session AND other.id <> r.id
