@@ -24,7 +24,6 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{failed, is_passing, refused};
-use crate::schema;
 
 /// Number of connections: commits of several sessions share a write to the disk.
 const CONNECTIONS: usize = 4;
@@ -62,26 +61,6 @@ impl fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// Connects to the server at `url`, such as `postgres://role@host/database`, whose tables must be there.
-    ///
-    /// # Errors
-    ///
-    /// If the address is none, the server is away, or the tables are missing or too new.
-    pub async fn connect(url: &str, timing: Timing) -> Result<Arc<Self>, StoreError> {
-        let server = Self::at(url, timing)?;
-        schema::check(&server).await?;
-        Ok(Arc::new(server))
-    }
-
-    /// Makes the tables, or brings them up to date. Workers of the version before go on meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// If the server is away, or the role may not change tables.
-    pub async fn migrate(url: &str) -> Result<i32, StoreError> {
-        schema::migrate(&Self::at(url, Timing::default())?).await
-    }
-
     /// Ignores all notifications: what they hint at is then found by looking.
     #[must_use]
     pub fn without_notifications(self: Arc<Self>) -> Arc<Self> {
@@ -95,7 +74,8 @@ impl Postgres {
         }
     }
 
-    fn at(url: &str, timing: Timing) -> Result<Self, StoreError> {
+    /// Returns the server at an address, without asking it for anything yet.
+    pub(crate) fn at(url: &str, timing: Timing) -> Result<Self, StoreError> {
         let unclear = |error: tokio_postgres::Error| {
             // The text of the address may have a password.
             failed("cannot use", "the address of the store", &error)

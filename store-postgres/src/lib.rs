@@ -12,6 +12,7 @@ mod connection;
 mod error;
 mod fleet;
 mod lease;
+mod open;
 mod schema;
 
 pub use connection::Postgres;

@@ -5,13 +5,16 @@
 //! answers nothing more, and whoever opens the session next repeats the log. So all that reads a session, tree and
 //! view, is the same over every log.
 
+mod entry;
 mod stored;
 
 use std::fmt;
 
-use ah_conversation::{Branch, Mail, MailKind, MessageId, Record, StoreError};
+use ah_conversation::{Mail, MailKind, MessageId, StoreError};
 use async_trait::async_trait;
 
+pub(crate) use entry::Change;
+pub use entry::{Blob, Entry};
 pub use stored::messages;
 pub(crate) use stored::{decode, encode, hashes};
 
@@ -39,41 +42,4 @@ pub trait Log: Send + Sync + fmt::Debug {
 
     /// Removes a queued message unless it is consumed; returns whether it was removed.
     async fn withdraw(&self, id: &MessageId) -> Result<bool, StoreError>;
-}
-
-/// One change, as a log keeps it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entry {
-    /// The change as JSON. It says nothing of tables, so their migrations do not concern it.
-    pub body: String,
-    /// Large contents that the body names by their hash.
-    pub blobs: Vec<Blob>,
-    /// Ids of its messages.
-    pub messages: Vec<MessageId>,
-    /// Cost of its model calls, in 10⁻¹² US dollars.
-    pub cost: i64,
-}
-
-/// A content that is stored once, however often it is named.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Blob {
-    /// SHA-256 in lower-case hexadecimal.
-    pub hash: String,
-    /// The content.
-    pub content: Vec<u8>,
-}
-
-/// A change to a session.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
-    /// Records of the main conversation, or of a subagent's.
-    Append(Option<Branch>, Vec<Record>),
-    /// Another message is the current one.
-    Checkout(MessageId),
-    /// A message is deleted.
-    Delete(MessageId),
-    /// A message is deleted with its descendants.
-    DeleteSubtree(MessageId),
-    /// A value of the session's context.
-    Context(String, String),
 }

@@ -187,6 +187,10 @@ pub fn shared() -> Option<&'static Server> {
 
 impl Server {
     /// Starts a watcher that ends the server when this process is gone, and removes its folder.
+    #[expect(
+        clippy::zombie_processes,
+        reason = "it is there to outlive this process"
+    )]
     fn ends_with_us(&self) {
         let Some(process) = &self.process else { return };
         let script = "while kill -0 $1 2>/dev/null; do sleep 0.2; done; kill -QUIT $2; sleep 1; rm -rf \"$3\"";

@@ -1,25 +1,23 @@
 //! `ah enqueue`, `ah worker` and what else there is for sessions that workers run.
 
+mod show;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah::worker::{self, WorkerRequest};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, ContentBlock, MailKind, Message, Role, SessionId, neutralise};
+use ah_conversation::{Clock as _, MailKind, SessionId};
 use ah_store::SystemClock;
-use ah_store::fleet::{Fleet, NewRun, RunRow, Timing, Wish};
+use ah_store::fleet::{Fleet, NewRun, Timing, Wish};
 use ah_terminal::signals::{Signals, leave};
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::output::{print, print_json};
+use super::output::print;
 use super::runtime::runtime;
 use crate::args::fleet::{Enqueuing, FleetAction, FleetCommands, Queued, Store};
 use crate::args::options::Options;
-
-/// Most runs that are listed.
-const LISTED: u32 = 200;
 
 /// Runs a subcommand; returns the exit code.
 ///
@@ -58,7 +56,10 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
             };
             work(request).await
         }
-        FleetCommands::Watch(queued) => watch(config, &queued).await,
+        FleetCommands::Watch(queued) => {
+            let (fleet, id) = found(config, &queued).await?;
+            show::watch(config, &*fleet, &id).await
+        }
         FleetCommands::Steer {
             session,
             text,
@@ -91,7 +92,9 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
             let version = worker::migrate(url).await?;
             print(&format!("the tables have version {version}\n"))
         }
-        FleetCommands::Fleet { store, json, .. } => list(config, &store, json.json).await,
+        FleetCommands::Fleet { store, json, .. } => {
+            show::list(&*open(config, &store).await?, json.json).await
+        }
     }
 }
 
@@ -185,99 +188,4 @@ async fn wish(config: &Config, queued: &Queued, wish: Wish) -> Result<u8, Error>
         0 => Err(Error::failure(format!("session {id} is at rest"))),
         _ => Ok(0),
     }
-}
-
-/// Prints the messages of a session until no run of it is open.
-async fn watch(config: &Config, queued: &Queued) -> Result<u8, Error> {
-    let (fleet, id) = found(config, queued).await?;
-    let mut place = 0;
-    loop {
-        // First, so that what the last run said is not missed.
-        let runs = fleet.runs(Some(&id), LISTED).await?;
-        let is_over = runs.iter().all(|run| run.state.is_over());
-        loop {
-            let (messages, next) = fleet.messages(&id, place).await?;
-            for message in &messages {
-                print(&said(message, config))?;
-            }
-            if next == place {
-                break;
-            }
-            place = next;
-        }
-        if is_over {
-            let failed = runs.first().and_then(|run| run.error.as_deref());
-            if let Some(error) = failed.filter(|_| runs[0].state.word() == "failed") {
-                return Err(Error::failure(error));
-            }
-            return Ok(0);
-        }
-        fleet.wait(fleet.timing().beat).await;
-    }
-}
-
-/// Returns a message as lines: who says it, its text, and the calls in one line each.
-fn said(message: &Message, config: &Config) -> String {
-    let mut lines = String::new();
-    for block in &message.content {
-        let line = match block {
-            ContentBlock::Text { text } if message.role == Role::User => format!("> {text}"),
-            ContentBlock::Text { text } => text.clone(),
-            ContentBlock::ToolUse(call) => {
-                let input = serde_json::to_string(&call.input).unwrap_or_default();
-                let input: String = input.chars().take(200).collect();
-                format!("* {} {input}", call.name)
-            }
-            ContentBlock::ToolResult(result) if result.is_error => {
-                format!("! {}", result.text().lines().next().unwrap_or_default())
-            }
-            _ => continue,
-        };
-        lines.push_str(&config.environment.redact(&line));
-        lines.push('\n');
-    }
-    lines
-}
-
-async fn list(config: &Config, store: &Store, is_json: bool) -> Result<u8, Error> {
-    let fleet = open(config, store).await?;
-    let runs = fleet.runs(None, LISTED).await?;
-    if is_json {
-        let counts = fleet.counts().await?;
-        let counts = counts
-            .iter()
-            .map(|(state, count)| (state.word().to_owned(), json!(count)));
-        let runs: Vec<_> = runs.iter().map(to_json).collect();
-        return print_json(&json!({ "counts": Value::Object(counts.collect()), "runs": runs }));
-    }
-    if runs.is_empty() {
-        return print("nothing was queued; `ah enqueue TASK` queues a run\n");
-    }
-    let lines = runs.iter().map(|run| {
-        let error = run.error.as_deref().unwrap_or_default();
-        let error = error.lines().next().unwrap_or_default();
-        let worker = run.worker.as_deref().unwrap_or_default();
-        let line = format!(
-            "{:>6}  {}  {:<9}  {}  {worker}  {error}",
-            run.id,
-            run.session,
-            run.state.word(),
-            run.attempt
-        );
-        format!("{}\n", neutralise(line.trim_end()))
-    });
-    print(&lines.collect::<String>())
-}
-
-fn to_json(run: &RunRow) -> Value {
-    json!({
-        "id": run.id,
-        "session": run.session,
-        "state": run.state.word(),
-        "attempt": run.attempt,
-        "worker": run.worker,
-        "queued_at": run.queued_at.seconds(),
-        "error": run.error,
-        "cost_usd": run.cost.map(|cost| cost as f64 / 1e12),
-    })
 }

@@ -163,7 +163,7 @@ impl Attempt {
         let is_stop = |wish: &Wish| matches!(wish, Wish::Interrupt | Wish::Cancel);
         let _ = wishes.wait_for(is_stop).await;
         token.cancel();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -15,7 +15,7 @@ use ah_conversation::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Blob, Change, Entry};
+use super::entry::{Blob, Change, Entry};
 use crate::paths::{create_folder, hex};
 
 /// Largest content within an entry, in bytes.

@@ -46,7 +46,7 @@ impl Logged {
         if let Some(error) = &*lost {
             return Err(error.clone());
         }
-        let entry = encode(change).map_err(|error| failed(error).at("cannot write", path))?;
+        let entry = encode(change).map_err(|error| failed(&error).at("cannot write", path))?;
         let cut_off = Failure::Refused {
             reason: "an earlier change was cut off".to_owned(),
             hint: Some("open the session anew".to_owned()),
@@ -73,15 +73,15 @@ impl Logged {
     ) -> Result<Change, StoreError> {
         let unreadable = |failure: Failure| failure.at("cannot read", Path::new(log.name()));
         let mut blobs = HashMap::new();
-        for hash in hashes(body).map_err(|error| unreadable(failed(error.into())))? {
+        for hash in hashes(body).map_err(|error| unreadable(failed(&error.into())))? {
             let content = log.blob(&hash).await?;
             blobs.insert(hash, content);
         }
-        decode(body, &blobs, outputs).map_err(|error| unreadable(failed(error)))
+        decode(body, &blobs, outputs).map_err(|error| unreadable(failed(&error)))
     }
 }
 
-fn failed(error: std::io::Error) -> Failure {
+fn failed(error: &std::io::Error) -> Failure {
     Failure::Refused {
         reason: error.to_string(),
         hint: None,
