@@ -1,6 +1,8 @@
 //! Messages queued by other processes: steering during a run, follow-ups at its end.
 
-use ah_conversation::{ContentBlock, EventKind, Mail, MailKind, Message, Origin, StoreError};
+use ah_conversation::{
+    ContentBlock, EventKind, Mail, MailKind, Message, Origin, Step, StoreError, next,
+};
 
 use crate::{RunOutcome, Session, Stop, finish};
 
@@ -29,6 +31,23 @@ impl Session {
             self.deliver_follow_up(queued, origin, message_count)
                 .await?;
         }
+        self.go_on(started, &stop).await.map(Some)
+    }
+
+    /// Goes on with a run that another process has left unfinished, or else runs the queued messages; `None` if there is
+    /// neither.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::run_mail`].
+    pub async fn resume(&mut self, stop: &Stop) -> Result<Option<RunOutcome>, StoreError> {
+        let now = self.ports.clock.now();
+        let step = next(&self.transcript, &self.settings.limits, now);
+        if matches!(step, Step::Finish(_)) {
+            return self.run_mail(stop).await;
+        }
+        let (started, stop) = self.begin_time(stop);
+        self.announce(String::new());
         self.go_on(started, &stop).await.map(Some)
     }
 

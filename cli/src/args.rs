@@ -4,6 +4,7 @@
 //! a file or the environment.
 
 pub mod bench;
+pub mod fleet;
 mod grammar;
 pub mod json;
 pub mod options;

@@ -12,6 +12,7 @@ pub mod detach;
 pub mod doctor;
 pub mod embed;
 pub mod export;
+pub mod fleet;
 pub mod import;
 pub mod login;
 pub mod logs;
@@ -123,6 +124,7 @@ pub fn perform(
         Subcommands::Acp { login } => acp::run(config, options, login),
         Subcommands::Serve(place) => serve::run(config, options, &place),
         Subcommands::Attach { session } => attach::run(session.as_deref(), options, config),
+        Subcommands::Fleet(command) => fleet::run(config, options, command),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),

@@ -30,7 +30,8 @@ const SECRET: [&str; 22] = [
     "WEBHOOK_URL",
 ];
 /// Names of variables with secrets of single programs.
-const ALSO_SECRET: [&str; 6] = [
+const ALSO_SECRET: [&str; 7] = [
+    "AH_STORE",
     "MYSQL_PWD",
     "OTEL_EXPORTER_OTLP_HEADERS",
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",

@@ -56,9 +56,11 @@ pub struct SessionInputs<'a> {
     pub warn: Warn,
 }
 
-/// The model and the tools of a program that embeds the engine.
+/// The model, the tools and the store of a program that embeds the engine.
 #[derive(Clone, Default)]
 pub struct HostExtensions {
+    /// Its store, open for writing; the session that the plan chooses is then not looked for.
+    pub store: Option<Arc<SessionStore>>,
     /// Its model; overrides that of the settings.
     pub provider: Option<Arc<dyn Provider>>,
     /// Its tools; each overrides another tool of the same name.

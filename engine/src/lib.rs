@@ -67,6 +67,8 @@ mod session_model;
 #[cfg(feature = "sqlite")]
 pub mod specs;
 pub mod warn;
+#[cfg(feature = "sqlite")]
+pub mod worker;
 pub mod worktrees;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,10 +57,16 @@ pub async fn open(
         None => SessionModel::find(plan, config, &mut warnings)?,
     };
     let config = &*config;
-    let location = SessionLocation::find(plan, config)?;
-    warnings.extend(location.notice());
-    let store = Arc::new(open_when_free(&location, config.interface).await?);
-    location.prepare(&store, plan, fork_at).await?;
+    let store = match &inputs.extensions.store {
+        Some(own) => own.clone(),
+        None => {
+            let location = SessionLocation::find(plan, config)?;
+            warnings.extend(location.notice());
+            let store = Arc::new(open_when_free(&location, config.interface).await?);
+            location.prepare(&store, plan, fork_at).await?;
+            store
+        }
+    };
     note_place(&store, config);
     if let Some(name) = recorded_as {
         store.set_model(name).await?;

@@ -332,6 +332,7 @@ impl Task {
             config: &config,
             stop: &self.stop,
             extensions: HostExtensions {
+                store: None,
                 provider: self.options.provider.clone(),
                 tools: self.options.own_tools.clone(),
             },

@@ -9,6 +9,8 @@
 
 #[cfg(feature = "sqlite")]
 mod big;
+#[cfg(feature = "sqlite")]
+pub mod fleet;
 #[cfg_attr(
     not(feature = "sqlite"),
     allow(
@@ -19,6 +21,8 @@ mod big;
 mod id;
 #[cfg(feature = "sqlite")]
 mod known;
+#[cfg(feature = "sqlite")]
+pub mod log;
 #[cfg(feature = "sqlite")]
 mod notice;
 #[cfg(feature = "sqlite")]
@@ -39,6 +43,7 @@ pub use {
     sqlite::head::SessionHead,
     sqlite::lock::Holder,
     sqlite::queue::Queue,
+    sqlite::runs::LocalFleet,
     sqlite::session::SessionStore,
     sqlite::sessions::{Collected, Sessions},
     sqlite::tree::{ApiCall, Diff, Head, Tree},

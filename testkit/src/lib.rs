@@ -6,6 +6,7 @@ pub mod bound;
 pub mod github;
 pub mod issuer;
 pub mod mcp;
+pub mod postgres;
 pub mod script;
 pub mod server;
 pub mod show;

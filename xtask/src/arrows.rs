@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-process", &["ah-conversation", "ah-sandbox"]),
     ("ah-provider", &["ah-conversation", "ah-http"]),
     ("ah-store", &["ah-conversation"]),
+    ("ah-store-postgres", &["ah-conversation", "ah-store"]),
     (
         "ah-tools",
         &["ah-conversation", "ah-http", "ah-process", "ah-schema"],

@@ -33,7 +33,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all | acp | browser | conformance | differential | hubs | inspect | library | litellm | mcp | openapi | packages | programs | projects | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all | acp | browser | conformance | differential | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
@@ -62,6 +62,7 @@ fn run(arguments: &[String]) -> Result<()> {
             suites::conformance::install().and_then(|it| suites::conformance::test(&it))
         }
         ["test", "differential"] => suites::differential::test(),
+        ["test", "postgres"] => suites::postgres::test(),
         ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
         ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "acp"] => suites::acp::install().and_then(|it| suites::acp::test(&it)),

@@ -15,6 +15,7 @@ pub mod litellm;
 pub mod mcp;
 pub mod openapi;
 pub mod packages;
+pub mod postgres;
 pub mod programs;
 pub mod projects;
 mod registry;
@@ -33,13 +34,19 @@ struct Suite {
 }
 
 /// Suites inside `cargo test` that pass without testing anything where their material is missing.
-const SUITES: [Suite; 1] = [Suite {
-    name: "recordings",
-    missing: || {
-        let absent = !root().join("../shared/recordings").is_dir();
-        absent.then_some("no folder ../shared/recordings")
+const SUITES: [Suite; 2] = [
+    Suite {
+        name: "recordings",
+        missing: || {
+            let absent = !root().join("../shared/recordings").is_dir();
+            absent.then_some("no folder ../shared/recordings")
+        },
     },
-}];
+    Suite {
+        name: "postgres",
+        missing: postgres::missing,
+    },
+];
 
 /// Selection of suites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

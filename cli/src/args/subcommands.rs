@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::bench::BenchOptions;
+use super::fleet::FleetCommands;
 use super::json::Json;
 use ah_sandbox::{Authority, Grant};
 use clap::{Subcommand, ValueEnum};
@@ -239,6 +240,9 @@ pub enum Subcommands {
         /// The session; without it, the one that runs
         session: Option<String>,
     },
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "they say what they are")]
+    Fleet(FleetCommands),
     /// Save an API key, or choose a model server; in a pipe, reads the key
     Login,
     /// Remove the keys that `ah login` has saved

@@ -28,6 +28,7 @@ mod extensions;
 mod faults;
 mod first_request;
 mod first_ten_minutes;
+mod fleet;
 mod glyphs;
 mod hooks;
 mod hostile_git;

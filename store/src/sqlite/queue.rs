@@ -47,9 +47,28 @@ impl Queue {
     /// Queues `text`, durably, and returns the id that the message will have.
     pub fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, StoreError> {
         let id = self.clock.message_id();
-        insert(&self.connection, &id, kind, text)
-            .map_err(|failure| failure.at("cannot write", &self.path))?;
+        self.send_as(&id, kind, text)?;
         Ok(id)
+    }
+
+    /// Queues `text` as the message `id`, durably.
+    pub(crate) fn send_as(
+        &self,
+        id: &MessageId,
+        kind: MailKind,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        insert(&self.connection, id, kind, text)
+            .map_err(|failure| failure.at("cannot write", &self.path))
+    }
+
+    /// Returns whether a message waits.
+    pub(crate) fn has_waiting(&self) -> Result<bool, StoreError> {
+        let waiting = self
+            .connection
+            .prepare("SELECT 1 FROM queue_messages WHERE consumed_at IS NULL LIMIT 1")
+            .and_then(|mut statement| statement.exists([]));
+        waiting.map_err(|error| Failure::from(error).at("cannot read", &self.path))
     }
 }
 

@@ -150,6 +150,29 @@ const NO_FILE_NOTES: &str = "
 CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);
 ";
 
+/// Migrations to the current schema of a folder's queue of runs.
+pub(super) const RUNS: Schema = Schema(&["
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    session TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    model TEXT,
+    priority INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'queued',
+    due_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL,
+    owner TEXT,
+    beat_at INTEGER,
+    wish TEXT,
+    error TEXT,
+    queued_at INTEGER NOT NULL,
+    ended_at INTEGER
+);
+CREATE INDEX runs_open ON runs (priority DESC, due_at, id) WHERE state IN ('queued', 'running');
+CREATE INDEX runs_of_session ON runs (session);
+"]);
+
 /// Migrations to the current schema of a queue.
 pub(super) const QUEUE: Schema = Schema(&["
 CREATE TABLE queue_messages (

@@ -18,10 +18,12 @@ use tokio::sync::oneshot;
 
 use super::database::Database;
 use super::lock::{Lock, LockAttempt};
+use super::logged::Logged;
 use super::outputs;
 use super::tree::Tree;
 use super::{Failure, context, require_file};
 use crate::id::{self, SystemClock};
+use crate::log::{Change, Log};
 use crate::notice::Notice;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, SESSIONS_FOLDER, create_folder, write_gitignore};
@@ -47,6 +49,8 @@ pub struct SessionStore {
     predecessor: Option<u32>,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
+    /// Where changes are made durable, if this database is only a copy.
+    logged: Option<Logged>,
 }
 
 impl SessionStore {
@@ -90,6 +94,30 @@ impl SessionStore {
             .map_err(|failure| failure.at("cannot open", path))
     }
 
+    /// Opens the session `id` whose truth is `log`, as a copy in memory. Its large outputs are in a folder below
+    /// `scratch`, which is removed on close.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read, or has an entry that this version does not understand.
+    pub async fn of_log(
+        id: SessionId,
+        log: Arc<dyn Log>,
+        scratch: &Path,
+    ) -> Result<Self, StoreError> {
+        let path = Path::new(log.name());
+        let outputs = scratch.join(format!("ah-{id}-{}.out", id::fresh_session_id(None)));
+        let mut session = Database::in_memory(&outputs)
+            .and_then(|database| Self::with(database, Some(id), path, outputs))
+            .map_err(|failure| failure.at("cannot open", path))?;
+        for body in log.entries().await? {
+            let change = Logged::read(&*log, &body, &session.outputs).await?;
+            session.apply(&change).await?;
+        }
+        session.logged = Some(Logged::new(log));
+        Ok(session)
+    }
+
     fn with(
         database: Database,
         id: Option<SessionId>,
@@ -114,6 +142,7 @@ impl SessionStore {
             predecessor: None,
             jobs: Some(jobs),
             writer: Some(writer),
+            logged: None,
         })
     }
 
@@ -172,36 +201,27 @@ impl SessionStore {
 
     /// Makes `id` the current message.
     pub async fn checkout(&self, id: MessageId) -> Result<(), StoreError> {
-        self.perform("cannot write", move |database| database.checkout(&id))
-            .await
+        self.change(Change::Checkout(id)).await.map(|_| ())
     }
 
     /// Deletes one message and moves its children to its parent; returns whether it existed.
     pub async fn delete(&self, id: MessageId) -> Result<bool, StoreError> {
-        self.perform("cannot write", move |database| database.delete(&id))
-            .await
+        Ok(self.change(Change::Delete(id)).await? == 1)
     }
 
     /// Deletes a message with its descendants, and returns the number of messages deleted.
     pub async fn delete_subtree(&self, id: MessageId) -> Result<usize, StoreError> {
-        self.perform("cannot write", move |database| database.delete_subtree(&id))
-            .await
+        self.change(Change::DeleteSubtree(id)).await
     }
 
     /// Names the session.
     pub async fn set_name(&self, name: String) -> Result<(), StoreError> {
-        self.perform("cannot write", move |database| {
-            database.set_context(context::NAME, &name)
-        })
-        .await
+        self.set_context(context::NAME, name).await
     }
 
     /// Records the model that the session continues with, as `--model` names it.
     pub async fn set_model(&self, name: String) -> Result<(), StoreError> {
-        self.perform("cannot write", move |database| {
-            database.set_context(context::MODEL, &name)
-        })
-        .await
+        self.set_context(context::MODEL, name).await
     }
 
     /// Records where the session is used, for lists: the working directory, and the branch of its repository. It is written
@@ -221,18 +241,16 @@ impl SessionStore {
 
     /// Assigns the UUID by which other programs identify the session. It can be assigned once.
     pub async fn set_uuid(&self, uuid: String) -> Result<(), StoreError> {
-        let given = uuid.clone();
-        self.perform("cannot write", move |database| {
-            database.set_context(context::UUID, &uuid)
-        })
-        .await?;
-        let _ = self.given_uuid.set(given);
-        Ok(())
+        self.set_context(context::UUID, uuid).await
     }
 
     /// Queues a message for this session, durably, and returns its id.
     pub async fn send(&self, kind: MailKind, text: String) -> Result<MessageId, StoreError> {
         let id = self.clock.message_id();
+        if let Some(logged) = &self.logged {
+            logged.log().send(&id, kind, &text).await?;
+            return Ok(id);
+        }
         self.perform("cannot write", move |database| {
             database.send(&id, kind, &text)?;
             Ok(id.clone())
@@ -243,8 +261,48 @@ impl SessionStore {
     /// Removes a queued message of this session, unless it is already in the conversation; returns whether it was
     /// removed.
     pub async fn withdraw(&self, id: MessageId) -> Result<bool, StoreError> {
+        if let Some(logged) = &self.logged {
+            return logged.log().withdraw(&id).await;
+        }
         self.perform("cannot write", move |database| database.withdraw(&id))
             .await
+    }
+
+    async fn set_context(&self, key: &str, value: String) -> Result<(), StoreError> {
+        let change = Change::Context(key.to_owned(), value);
+        self.change(change).await.map(|_| ())
+    }
+
+    /// Makes a change durably; returns the number of messages that it deleted.
+    async fn change(&self, change: Change) -> Result<usize, StoreError> {
+        match &self.logged {
+            Some(logged) => logged.commit(&change, self.apply(&change)).await,
+            None => self.apply(&change).await,
+        }
+    }
+
+    /// Makes a change in the database; returns the number of messages that it deleted.
+    async fn apply(&self, change: &Change) -> Result<usize, StoreError> {
+        let uuid = match change {
+            Change::Context(key, uuid) if key == context::UUID => Some(uuid.clone()),
+            _ => None,
+        };
+        let change = change.clone();
+        let deleted = self
+            .perform("cannot write", move |database| match &change {
+                Change::Append(branch, records) => {
+                    database.append(records, branch.as_ref()).map(|()| 0)
+                }
+                Change::Checkout(id) => database.checkout(id).map(|()| 0),
+                Change::Delete(id) => database.delete(id).map(usize::from),
+                Change::DeleteSubtree(id) => database.delete_subtree(id),
+                Change::Context(key, value) => database.set_context(key, value).map(|()| 0),
+            })
+            .await?;
+        if let Some(uuid) = uuid {
+            let _ = self.given_uuid.set(uuid);
+        }
+        Ok(deleted)
     }
 
     /// Runs `work` on the writer thread. If the database turns out to be damaged, it is salvaged and `work` is retried
@@ -294,18 +352,21 @@ impl Drop for SessionStore {
 #[async_trait]
 impl Store for SessionStore {
     async fn load(&self) -> Result<Transcript, StoreError> {
+        if let Some(logged) = &self.logged {
+            logged.check().await?;
+        }
         self.perform("cannot read", |database| database.load())
             .await
     }
 
     async fn append(&self, records: Vec<Record>) -> Result<(), StoreError> {
-        self.perform("cannot write", move |database| {
-            database.append(&records, None)
-        })
-        .await
+        self.change(Change::Append(None, records)).await.map(|_| ())
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        if let Some(logged) = &self.logged {
+            return logged.log().mail(kind).await;
+        }
         self.perform("cannot read the queue of", move |database| {
             database.mail(kind)
         })
@@ -371,12 +432,8 @@ impl Store for AgentBranch {
         if records.is_empty() {
             return Ok(());
         }
-        let branch = self.branch.clone();
-        self.session
-            .perform("cannot write", move |database| {
-                database.append(&records, Some(&branch))
-            })
-            .await
+        let change = Change::Append(Some(self.branch.clone()), records);
+        self.session.change(change).await.map(|_| ())
     }
 
     async fn mail(&self, _: MailKind) -> Result<Vec<Mail>, StoreError> {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::files::Contents;
 use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
+use super::queue::Queue;
 use super::salvage::remove_if_exists;
 use super::tree::Tree;
 use super::{Failure, files, prune};
@@ -191,12 +192,15 @@ impl Sessions {
     }
 
     /// Removes empty sessions, sessions without a message since `before`, and unused files. Sessions that are open or
-    /// unreadable stay.
+    /// unreadable stay, and those for which a message is queued.
     pub fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
         let mut collected = Collected::default();
         for head in self.list()? {
             let is_old = before.is_some_and(|before| head.last_written < before);
             if head.problem.is_some() || !(is_old || head.messages == 0) {
+                continue;
+            }
+            if head.paths.queue().exists() && Queue::open(&head.paths)?.has_waiting()? {
                 continue;
             }
             let bytes = self.bytes_of(&head.paths);

@@ -1,4 +1,4 @@
-//! The contract of a store, checked for a session on disk and for one in memory.
+//! The contract of a store: what a run relies on, wherever its session is kept.
 
 use std::sync::Arc;
 
@@ -8,68 +8,50 @@ use ah_conversation::{
 };
 use ah_store::SessionStore;
 
-use crate::fixture::{Speaker, World, append, bytes, finished, result, started, tool_use};
+use crate::fixture::{Speaker, append, bytes, finished, result, started, tool_use};
 
-macro_rules! contract {
-    ($($check:ident),* $(,)?) => {
-        mod on_disk {
-            use super::*;
-            $(#[tokio::test]
-            async fn $check() {
-                let world = World::new();
-                super::$check(&SessionStore::open(&world.fresh()).unwrap()).await;
-            })*
-        }
-
-        mod in_memory {
-            use super::*;
-            $(#[tokio::test]
-            async fn $check() {
-                let world = World::new();
-                super::$check(&SessionStore::in_memory(world.root()).unwrap()).await;
-                let left: Vec<_> = std::fs::read_dir(world.root()).unwrap().collect();
-                assert!(left.is_empty(), "{left:?}");
-            })*
+/// Gives the names of all checks to the macro `$test`.
+macro_rules! checks {
+    ($test:ident) => {
+        $test! {
+            a_new_session_is_empty,
+            appended_messages_are_loaded,
+            the_last_appended_message_is_the_current_one,
+            a_message_is_stored_once,
+            a_batch_is_stored_whole_or_not_at_all,
+            a_started_call_is_in_the_journal,
+            a_finished_call_keeps_its_result_until_a_message_stores_it,
+            results_store_the_full_output_of_calls_in_the_same_batch,
+            a_reused_id_means_the_newer_call,
+            results_of_calls_that_never_ran_are_their_own_output,
+            a_call_whose_results_were_deleted_counts_as_started,
+            going_back_to_an_answer_keeps_the_results_of_its_calls,
+            big_and_binary_outputs_come_back_byte_for_byte,
+            a_spooled_output_is_adopted_from_any_folder,
+            a_gap_in_a_capped_output_is_marked_in_its_place,
+            images_are_stored_and_loaded,
+            messages_before_the_view_are_loaded_without_content,
+            queued_messages_are_delivered_exactly_once_and_in_order,
+            a_queued_message_that_was_appended_before_a_crash_is_not_delivered_again,
+            only_events_of_stored_kinds_are_stored,
+            editing_the_tree_moves_the_current_message,
         }
     };
 }
-
-contract![
-    a_new_session_is_empty,
-    appended_messages_are_loaded,
-    the_last_appended_message_is_the_current_one,
-    a_message_is_stored_once,
-    a_batch_is_stored_whole_or_not_at_all,
-    a_started_call_is_in_the_journal,
-    a_finished_call_keeps_its_result_until_a_message_stores_it,
-    results_store_the_full_output_of_calls_in_the_same_batch,
-    a_reused_id_means_the_newer_call,
-    results_of_calls_that_never_ran_are_their_own_output,
-    a_call_whose_results_were_deleted_counts_as_started,
-    going_back_to_an_answer_keeps_the_results_of_its_calls,
-    big_and_binary_outputs_come_back_byte_for_byte,
-    a_spooled_output_is_adopted_from_any_folder,
-    a_gap_in_a_capped_output_is_marked_in_its_place,
-    images_are_stored_and_loaded,
-    messages_before_the_view_are_loaded_without_content,
-    queued_messages_are_delivered_exactly_once_and_in_order,
-    a_queued_message_that_was_appended_before_a_crash_is_not_delivered_again,
-    only_events_of_stored_kinds_are_stored,
-    editing_the_tree_moves_the_current_message,
-];
+pub(crate) use checks;
 
 async fn messages(store: &dyn Store) -> Vec<Arc<Message>> {
     store.load().await.unwrap().messages().to_vec()
 }
 
-async fn a_new_session_is_empty(session: &SessionStore) {
+pub async fn a_new_session_is_empty(session: &SessionStore) {
     assert_eq!(messages(session).await, []);
     assert_eq!(session.mail(MailKind::Steer).await.unwrap(), []);
     let nothing = session.output(&ToolUseId::from("x"), 1, 10).await.unwrap();
     assert_eq!(nothing, None);
 }
 
-async fn appended_messages_are_loaded(session: &SessionStore) {
+pub async fn appended_messages_are_loaded(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let all = [
         speaker.prompt("one"),
@@ -82,7 +64,7 @@ async fn appended_messages_are_loaded(session: &SessionStore) {
     assert_eq!(messages(session).await, all);
 }
 
-async fn the_last_appended_message_is_the_current_one(session: &SessionStore) {
+pub async fn the_last_appended_message_is_the_current_one(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let root = speaker.prompt("root");
     let first = speaker.answer("first");
@@ -93,7 +75,7 @@ async fn the_last_appended_message_is_the_current_one(session: &SessionStore) {
     assert_eq!(messages(session).await, [root, second]);
 }
 
-async fn a_message_is_stored_once(session: &SessionStore) {
+pub async fn a_message_is_stored_once(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let (prompt, answer) = (speaker.prompt("one"), speaker.answer("two"));
     for message in [&prompt, &answer, &prompt] {
@@ -102,7 +84,7 @@ async fn a_message_is_stored_once(session: &SessionStore) {
     assert_eq!(messages(session).await, [prompt, answer]);
 }
 
-async fn a_batch_is_stored_whole_or_not_at_all(session: &SessionStore) {
+pub async fn a_batch_is_stored_whole_or_not_at_all(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let prompt = speaker.prompt("one");
     let mut lost = (*speaker.answer("two")).clone();
@@ -118,7 +100,7 @@ async fn a_batch_is_stored_whole_or_not_at_all(session: &SessionStore) {
     assert_eq!(messages(session).await, [prompt]);
 }
 
-async fn a_started_call_is_in_the_journal(session: &SessionStore) {
+pub async fn a_started_call_is_in_the_journal(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["r", "w", "n", "x"]);
@@ -160,7 +142,7 @@ async fn a_started_call_is_in_the_journal(session: &SessionStore) {
     }
 }
 
-async fn a_finished_call_keeps_its_result_until_a_message_stores_it(session: &SessionStore) {
+pub async fn a_finished_call_keeps_its_result_until_a_message_stores_it(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a", "b"]);
@@ -195,7 +177,7 @@ async fn a_finished_call_keeps_its_result_until_a_message_stores_it(session: &Se
     check_output(session, "b", "all of it", 1).await;
 }
 
-async fn results_store_the_full_output_of_calls_in_the_same_batch(session: &SessionStore) {
+pub async fn results_store_the_full_output_of_calls_in_the_same_batch(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a"]);
@@ -214,7 +196,7 @@ async fn results_store_the_full_output_of_calls_in_the_same_batch(session: &Sess
     check_output(session, "a", output.trim_end(), 1000).await;
 }
 
-async fn a_reused_id_means_the_newer_call(session: &SessionStore) {
+pub async fn a_reused_id_means_the_newer_call(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let mut expected = Vec::new();
@@ -242,7 +224,7 @@ async fn a_reused_id_means_the_newer_call(session: &SessionStore) {
     check_output(session, "call_0", "second", 1).await;
 }
 
-async fn results_of_calls_that_never_ran_are_their_own_output(session: &SessionStore) {
+pub async fn results_of_calls_that_never_ran_are_their_own_output(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     append(session, &speaker.calls(&["a"])).await;
@@ -253,7 +235,7 @@ async fn results_of_calls_that_never_ran_are_their_own_output(session: &SessionS
     check_output(session, "a", "it did not run", 1).await;
 }
 
-async fn a_call_whose_results_were_deleted_counts_as_started(session: &SessionStore) {
+pub async fn a_call_whose_results_were_deleted_counts_as_started(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a"]);
@@ -277,7 +259,7 @@ async fn a_call_whose_results_were_deleted_counts_as_started(session: &SessionSt
     assert_eq!(transcript.call(&"a".into()), Some(&expected));
 }
 
-async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &SessionStore) {
+pub async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["a", "b"]);
@@ -292,7 +274,7 @@ async fn going_back_to_an_answer_keeps_the_results_of_its_calls(session: &Sessio
     assert_eq!(messages(session).await.len(), 4);
 }
 
-async fn big_and_binary_outputs_come_back_byte_for_byte(session: &SessionStore) {
+pub async fn big_and_binary_outputs_come_back_byte_for_byte(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let big: Vec<u8> = (0..400_000_u32).flat_map(u32::to_le_bytes).collect();
@@ -319,7 +301,7 @@ async fn big_and_binary_outputs_come_back_byte_for_byte(session: &SessionStore) 
     }
 }
 
-async fn a_spooled_output_is_adopted_from_any_folder(session: &SessionStore) {
+pub async fn a_spooled_output_is_adopted_from_any_folder(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let elsewhere = tempfile::TempDir::new().unwrap();
@@ -351,7 +333,7 @@ async fn a_spooled_output_is_adopted_from_any_folder(session: &SessionStore) {
     }
 }
 
-async fn a_gap_in_a_capped_output_is_marked_in_its_place(session: &SessionStore) {
+pub async fn a_gap_in_a_capped_output_is_marked_in_its_place(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let path = session.spool_path(&"a".into());
@@ -373,7 +355,7 @@ async fn a_gap_in_a_capped_output_is_marked_in_its_place(session: &SessionStore)
     check_output(session, "a", text, 5).await;
 }
 
-async fn images_are_stored_and_loaded(session: &SessionStore) {
+pub async fn images_are_stored_and_loaded(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let picture = vec![
@@ -407,7 +389,7 @@ async fn images_are_stored_and_loaded(session: &SessionStore) {
     assert!(envelope.starts_with(br#"{"__image__":true,"content":[{"type":"image","source":{"#));
 }
 
-async fn messages_before_the_view_are_loaded_without_content(session: &SessionStore) {
+pub async fn messages_before_the_view_are_loaded_without_content(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let old = [speaker.prompt("one"), speaker.answer("two")];
     let kept = [speaker.prompt("three"), speaker.answer("four")];
@@ -431,7 +413,7 @@ async fn messages_before_the_view_are_loaded_without_content(session: &SessionSt
     }
 }
 
-async fn queued_messages_are_delivered_exactly_once_and_in_order(session: &SessionStore) {
+pub async fn queued_messages_are_delivered_exactly_once_and_in_order(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     for (kind, text) in [
@@ -457,7 +439,7 @@ async fn queued_messages_are_delivered_exactly_once_and_in_order(session: &Sessi
     assert_eq!(messages(session).await.last(), speaker.last.as_ref());
 }
 
-async fn a_queued_message_that_was_appended_before_a_crash_is_not_delivered_again(
+pub async fn a_queued_message_that_was_appended_before_a_crash_is_not_delivered_again(
     session: &SessionStore,
 ) {
     let mut speaker = Speaker::default();
@@ -481,7 +463,7 @@ async fn a_queued_message_that_was_appended_before_a_crash_is_not_delivered_agai
     assert_eq!(session.mail(MailKind::Steer).await.unwrap().len(), 1);
 }
 
-async fn only_events_of_stored_kinds_are_stored(session: &SessionStore) {
+pub async fn only_events_of_stored_kinds_are_stored(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let prompt = speaker.prompt("go");
     let answer = speaker.answer("done");
@@ -539,7 +521,7 @@ async fn only_events_of_stored_kinds_are_stored(session: &SessionStore) {
     assert_eq!(calls[0].usage, answer.usage());
 }
 
-async fn editing_the_tree_moves_the_current_message(session: &SessionStore) {
+pub async fn editing_the_tree_moves_the_current_message(session: &SessionStore) {
     let mut speaker = Speaker::default();
     let root = speaker.prompt("root");
     let first = speaker.answer("first");

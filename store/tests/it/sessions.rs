@@ -283,3 +283,19 @@ async fn a_collection_removes_empty_and_old_sessions_and_unused_files() {
     assert_eq!(collected.sessions, [id(&kept)]);
     assert_eq!(world.sessions().newest().unwrap(), Some(held));
 }
+
+#[tokio::test]
+async fn a_collection_leaves_what_is_queued() {
+    let world = World::new();
+    let (queued, empty) = (world.fresh(), world.fresh());
+    for paths in [&queued, &empty] {
+        drop(SessionStore::open(paths).unwrap());
+    }
+    let queue = Queue::open(&queued).unwrap();
+    queue
+        .send(ah_conversation::MailKind::FollowUp, "go")
+        .unwrap();
+    let collected = world.sessions().collect(None).unwrap();
+    assert_eq!(collected.sessions, [id(&empty)]);
+    assert!(queued.database().exists());
+}

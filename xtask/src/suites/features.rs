@@ -28,6 +28,8 @@ pub fn test() -> Result<()> {
     for absent in FEATURES {
         check(&all_but(absent))?;
     }
+    // Off by default.
+    check("postgres")?;
     Ok(())
 }
 

@@ -1,0 +1,123 @@
+//! The command line of queued runs and their workers.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::json::Json;
+use super::options::whole;
+
+/// Subcommands for sessions that workers run.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum FleetCommands {
+    /// Queue a task for a worker
+    Enqueue(Enqueuing),
+    /// Run queued tasks, until it is stopped
+    Worker {
+        /// Most tasks at once
+        #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+        concurrency: u16,
+        /// Model for tasks that name none
+        #[arg(short = 'm', long, value_name = "NAME")]
+        model: Option<String>,
+        /// End when nothing is queued or running
+        #[arg(long)]
+        until_idle: bool,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        store: Store,
+    },
+    /// Show what is said in a queued session, until it is at rest
+    Watch(Queued),
+    /// Send a message to a queued session
+    Steer {
+        /// The session: the beginning of its id
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// The message
+        #[arg(value_name = "TEXT")]
+        text: String,
+        /// Deliver it when the answer is done, not before the next step
+        #[arg(long)]
+        followup: bool,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        store: Store,
+    },
+    /// Stop the run of a queued session; what waits stays queued
+    Interrupt(Queued),
+    /// Stop the run of a queued session, and all of its runs that wait
+    Cancel(Queued),
+    /// List queued runs, or prepare a database for them
+    Fleet {
+        /// Action
+        #[command(subcommand)]
+        action: Option<FleetAction>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        store: Store,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        json: Json,
+    },
+}
+
+/// Actions of `ah fleet`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum FleetAction {
+    /// Make the tables of a PostgreSQL database, or bring them up to date
+    Migrate,
+}
+
+/// Options of `ah enqueue`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Enqueuing {
+    /// The task
+    #[arg(value_name = "TASK")]
+    pub task: String,
+    /// Go on with this session: the beginning of its id [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// The folder to work in, on the worker's machine [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// Model [default: that of the worker]
+    #[arg(short = 'm', long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Higher ones begin first
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    pub priority: i32,
+    /// Begin no earlier than after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true, value_parser = whole::<u64>)]
+    pub delay: u64,
+    /// How often it may be attempted
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub attempts: u32,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its one field says it")]
+    pub store: Store,
+}
+
+/// A session that was queued.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Queued {
+    /// The session: the beginning of its id
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its one field says it")]
+    pub store: Store,
+}
+
+/// Where queued sessions are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Store {
+    /// PostgreSQL, such as `postgres://ROLE@HOST/DB` [default: `AH_STORE`, or the sessions of this folder]
+    #[arg(long, value_name = "URL", global = true)]
+    pub store: Option<String>,
+}

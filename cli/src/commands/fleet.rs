@@ -1,0 +1,191 @@
+//! `ah enqueue`, `ah worker` and what else there is for sessions that workers run.
+
+mod show;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah::worker::{self, WorkerRequest};
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error};
+use ah_conversation::{Clock as _, MailKind, SessionId};
+use ah_store::SystemClock;
+use ah_store::fleet::{Fleet, NewRun, Timing, Wish};
+use ah_terminal::signals::{Signals, leave};
+use tokio_util::sync::CancellationToken;
+
+use super::output::print;
+use super::runtime::runtime;
+use crate::args::fleet::{Enqueuing, FleetAction, FleetCommands, Queued, Store};
+use crate::args::options::Options;
+
+/// Runs a subcommand; returns the exit code.
+///
+/// # Errors
+///
+/// If the store cannot be used, or there is no such session.
+pub fn run(config: &Config, options: &Options, command: FleetCommands) -> Result<u8, Error> {
+    let runtime = runtime()?;
+    let code = runtime.block_on(perform(config, options, command));
+    // Processes started by tools may still be ending.
+    ah_process::finish_all();
+    runtime.shutdown_background();
+    code
+}
+
+async fn perform(config: &Config, options: &Options, command: FleetCommands) -> Result<u8, Error> {
+    match command {
+        FleetCommands::Enqueue(wanted) => enqueue(config, wanted).await,
+        FleetCommands::Worker {
+            concurrency,
+            until_idle,
+            model,
+            store,
+        } => {
+            let mut overrides = options.overrides()?;
+            overrides.model = model.or(overrides.model);
+            let request = WorkerRequest {
+                fleet: open(config, &store).await?,
+                concurrency: concurrency.into(),
+                until_idle,
+                overrides,
+                config,
+                overlay: Overlay::of_process().unwrap_or_default(),
+                stop: &CancellationToken::new(),
+                warn: Arc::new(ah_terminal::warn),
+            };
+            work(request).await
+        }
+        FleetCommands::Watch(queued) => {
+            let (fleet, id) = found(config, &queued).await?;
+            show::watch(config, &*fleet, &id).await
+        }
+        FleetCommands::Steer {
+            session,
+            text,
+            followup,
+            store,
+        } => {
+            let kind = match followup {
+                true => MailKind::FollowUp,
+                false => MailKind::Steer,
+            };
+            if text.trim().is_empty() {
+                return Err(Error::usage("the message is empty"));
+            }
+            let (fleet, id) = found(config, &Queued { session, store }).await?;
+            fleet.send(&id, kind, &text).await?;
+            ah_terminal::note(&format!("queued for session {id}"));
+            Ok(0)
+        }
+        FleetCommands::Interrupt(queued) => wish(config, &queued, Wish::Interrupt).await,
+        FleetCommands::Cancel(queued) => wish(config, &queued, Wish::Cancel).await,
+        FleetCommands::Fleet {
+            action: Some(FleetAction::Migrate),
+            store,
+            ..
+        } => {
+            let url = url(&store, config).ok_or_else(|| {
+                Error::usage("there is nothing to prepare for the sessions of a folder")
+                    .hint("name a database: `ah fleet migrate --store postgres://ROLE@HOST/DB`")
+            })?;
+            let version = worker::migrate(url).await?;
+            print(&format!("the tables have version {version}\n"))
+        }
+        FleetCommands::Fleet { store, json, .. } => {
+            show::list(&*open(config, &store).await?, json.json).await
+        }
+    }
+}
+
+fn url<'a>(store: &'a Store, config: &'a Config) -> Option<&'a str> {
+    let given = store.store.as_deref();
+    let kept = config.environment.get("AH_STORE");
+    given.or(kept).filter(|url| !url.is_empty())
+}
+
+async fn open(config: &Config, store: &Store) -> Result<Arc<dyn Fleet>, Error> {
+    let timing = match config.environment.get("AH_FLEET_DEAD") {
+        None | Some("") => Timing::default(),
+        Some(seconds) => match seconds.parse() {
+            Ok(seconds) if (0.1..=3600.0).contains(&seconds) => {
+                Timing::of(Duration::from_secs_f64(seconds))
+            }
+            _ => {
+                return Err(Error::usage("AH_FLEET_DEAD is not a number of seconds")
+                    .hint("it may be 0.1 to 3600"));
+            }
+        },
+    };
+    worker::fleet(url(store, config), config, timing).await
+}
+
+async fn found(config: &Config, queued: &Queued) -> Result<(Arc<dyn Fleet>, SessionId), Error> {
+    let fleet = open(config, &queued.store).await?;
+    let wanted = queued.session.to_ascii_uppercase();
+    let mut ids = fleet.find(&wanted).await?;
+    match (ids.pop(), ids.is_empty()) {
+        (Some(id), true) => Ok((fleet, id)),
+        (Some(_), false) => Err(Error::failure(format!(
+            "several sessions begin with `{}`",
+            queued.session
+        ))),
+        (None, _) => Err(Error::failure(format!(
+            "no queued session begins with `{}`",
+            queued.session
+        ))
+        .hint("`ah fleet` lists them")),
+    }
+}
+
+async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
+    let clock = SystemClock::default();
+    if wanted.task.trim().is_empty() {
+        return Err(Error::usage("the task is empty"));
+    }
+    let (fleet, session) = match wanted.session {
+        Some(session) => {
+            let store = wanted.store;
+            found(config, &Queued { session, store }).await?
+        }
+        None => {
+            let id = clock.message_id();
+            (
+                open(config, &wanted.store).await?,
+                SessionId::from(id.as_str()),
+            )
+        }
+    };
+    let cwd = config.environment.cwd();
+    let run = NewRun {
+        message: clock.message_id(),
+        prompt: wanted.task,
+        folder: wanted
+            .folder
+            .map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
+        model: wanted.model,
+        priority: wanted.priority,
+        delay: Duration::from_secs(wanted.delay),
+        attempts: wanted.attempts,
+        session,
+    };
+    fleet.enqueue(&run).await?;
+    print(&format!("{}\n", run.session))
+}
+
+async fn work(request: WorkerRequest<'_>) -> Result<u8, Error> {
+    let signals = Signals::listen(leave)
+        .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+    let stop = signals.token();
+    let count = worker::work(WorkerRequest { stop, ..request }).await?;
+    ah_terminal::note(&format!("runs that ended here: {count}"));
+    Ok(0)
+}
+
+async fn wish(config: &Config, queued: &Queued, wish: Wish) -> Result<u8, Error> {
+    let (fleet, id) = found(config, queued).await?;
+    match fleet.wish(&id, wish).await? {
+        0 => Err(Error::failure(format!("session {id} is at rest"))),
+        _ => Ok(0),
+    }
+}

@@ -1,0 +1,105 @@
+//! What is said in queued sessions, and the list of their runs.
+
+use ah_config::{Config, Error};
+use ah_conversation::{ContentBlock, Message, Role, SessionId, neutralise};
+use ah_store::fleet::{Fleet, RunRow};
+use serde_json::{Value, json};
+
+use super::super::output::{print, print_json};
+
+/// Most runs that are listed.
+const LISTED: u32 = 200;
+
+/// Prints the messages of a session until no run of it is open.
+pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<u8, Error> {
+    let mut place = 0;
+    loop {
+        // First, so that what the last run said is not missed.
+        let runs = fleet.runs(Some(id), LISTED).await?;
+        let is_over = runs.iter().all(|run| run.state.is_over());
+        loop {
+            let (messages, next) = fleet.messages(id, place).await?;
+            for message in &messages {
+                print(&said(message, config))?;
+            }
+            if next == place {
+                break;
+            }
+            place = next;
+        }
+        if is_over {
+            let failed = runs.first().and_then(|run| run.error.as_deref());
+            if let Some(error) = failed.filter(|_| runs[0].state.word() == "failed") {
+                return Err(Error::failure(error));
+            }
+            return Ok(0);
+        }
+        fleet.wait(fleet.timing().beat).await;
+    }
+}
+
+/// Returns a message as lines: who says it, its text, and the calls in one line each.
+fn said(message: &Message, config: &Config) -> String {
+    let mut lines = String::new();
+    for block in &message.content {
+        let line = match block {
+            ContentBlock::Text { text } if message.role == Role::User => format!("> {text}"),
+            ContentBlock::Text { text } => text.clone(),
+            ContentBlock::ToolUse(call) => {
+                let input = serde_json::to_string(&call.input).unwrap_or_default();
+                let input: String = input.chars().take(200).collect();
+                format!("* {} {input}", call.name)
+            }
+            ContentBlock::ToolResult(result) if result.is_error => {
+                format!("! {}", result.text().lines().next().unwrap_or_default())
+            }
+            _ => continue,
+        };
+        lines.push_str(&config.environment.redact(&line));
+        lines.push('\n');
+    }
+    lines
+}
+
+/// Lists the newest runs.
+pub async fn list(fleet: &dyn Fleet, is_json: bool) -> Result<u8, Error> {
+    let runs = fleet.runs(None, LISTED).await?;
+    if is_json {
+        let counts = fleet.counts().await?;
+        let counts = counts
+            .iter()
+            .map(|(state, count)| (state.word().to_owned(), json!(count)));
+        let runs: Vec<_> = runs.iter().map(to_json).collect();
+        return print_json(&json!({ "counts": Value::Object(counts.collect()), "runs": runs }));
+    }
+    if runs.is_empty() {
+        return print("nothing was queued; `ah enqueue TASK` queues a run\n");
+    }
+    let lines = runs.iter().map(|run| {
+        let error = run.error.as_deref().unwrap_or_default();
+        let error = error.lines().next().unwrap_or_default();
+        let worker = run.worker.as_deref().unwrap_or_default();
+        let line = format!(
+            "{:>6}  {}  {:<9}  {}  {worker}  {error}",
+            run.id,
+            run.session,
+            run.state.word(),
+            run.attempt
+        );
+        format!("{}\n", neutralise(line.trim_end()))
+    });
+    print(&lines.collect::<String>())
+}
+
+fn to_json(run: &RunRow) -> Value {
+    json!({
+        "id": run.id,
+        "session": run.session,
+        "state": run.state.word(),
+        "attempt": run.attempt,
+        "worker": run.worker,
+        "queued_at": run.queued_at.seconds(),
+        "error": run.error,
+        "cost_usd": run.cost.map(|cost| cost as f64 / 1e12),
+    })
+}

@@ -1,0 +1,210 @@
+//! Queued sessions and their workers, over the sessions of a folder and, in a build that has it, over PostgreSQL.
+
+use std::time::{Duration, Instant};
+
+use ah_testkit::script::{says, uses};
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::binary::{Ah, World, wait_for_file};
+
+/// A world with a store for its workers.
+struct Fleet {
+    world: World,
+    store: Option<String>,
+}
+
+impl Fleet {
+    /// Those that this machine and this build have.
+    fn all() -> Vec<Self> {
+        let folder = Self {
+            world: World::new(),
+            store: None,
+        };
+        let mut all = vec![folder];
+        if cfg!(feature = "postgres")
+            && let Some(server) = ah_testkit::postgres::shared()
+        {
+            let fleet = Self {
+                world: World::new(),
+                store: Some(server.database()),
+            };
+            fleet.ah(&["fleet", "migrate"]).run().expect(0);
+            all.push(fleet);
+        }
+        all
+    }
+
+    fn ah(&self, arguments: &[&str]) -> Ah {
+        let free = ["--no-sandbox", "--dangerously-skip-permissions"];
+        let all = free.iter().chain(arguments).copied();
+        let ah = self.world.as_typed(all).env("AH_FLEET_DEAD", "0.6");
+        match &self.store {
+            Some(store) => ah.env("AH_STORE", store),
+            None => ah,
+        }
+    }
+
+    fn enqueue(&self, model: &str, more: &[&str]) -> String {
+        let arguments = [&["enqueue", "-m", model, "make it"], more].concat();
+        let ended = self.ah(&arguments).run().expect(0);
+        ended.stdout.trim().to_owned()
+    }
+
+    fn runs(&self) -> Vec<Value> {
+        let ended = self.ah(&["fleet", "--json"]).run().expect(0);
+        let listed: Value = serde_json::from_str(&ended.stdout).unwrap();
+        listed["runs"].as_array().unwrap().clone()
+    }
+
+    fn watch(&self, session: &str) -> String {
+        self.ah(&["watch", session]).run().expect(0).stdout
+    }
+}
+
+/// A scenario that appends a line to the file `made` in each of its turns, and ends; after that it can be asked once more.
+fn makes(world: &World, turns: usize) -> String {
+    let make = |turn| uses("bash", json!({"command": format!("echo {turn} >> made")}));
+    world.scenario(
+        "makes",
+        (0..turns)
+            .map(make)
+            .chain([says("Done."), says("Once more.")]),
+    )
+}
+
+#[test]
+fn a_worker_runs_what_is_queued_and_mail_wakes_it_again() {
+    for fleet in Fleet::all() {
+        let model = makes(&fleet.world, 2);
+        let session = fleet.enqueue(&model, &[]);
+        assert_eq!(fleet.runs()[0]["state"], "queued");
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        let run = &fleet.runs()[0];
+        assert_eq!(
+            (&run["state"], &run["attempt"]),
+            (&json!("done"), &json!(1))
+        );
+        assert_eq!(fleet.world.text("made"), "0\n1\n");
+        let watched = fleet.watch(&session);
+        assert!(watched.starts_with("> make it\n"), "{watched}");
+        assert!(watched.ends_with("Done.\n"), "{watched}");
+
+        fleet
+            .ah(&["steer", &session[..20], "again"])
+            .run()
+            .expect(0);
+        assert_eq!(fleet.runs()[0]["state"], "queued");
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        let watched = fleet.watch(&session);
+        assert!(watched.ends_with("> again\nOnce more.\n"), "{watched}");
+    }
+}
+
+#[test]
+fn a_failed_run_says_why_and_one_that_waits_can_be_cancelled() {
+    for fleet in Fleet::all() {
+        let session = fleet.enqueue("script:nowhere.json", &["--attempts", "1"]);
+        let waits = fleet.enqueue("script:nowhere.json", &["--delay", "3600"]);
+        fleet.ah(&["cancel", &waits]).run().expect(0);
+        fleet.ah(&["cancel", &waits]).run().expect(1);
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        let states: Vec<_> = fleet
+            .runs()
+            .iter()
+            .map(|run| run["state"].clone())
+            .collect();
+        assert_eq!(states, ["cancelled", "failed"]);
+        let watched = fleet.ah(&["watch", &session]).run().expect(1);
+        assert!(
+            watched.stderr.contains("nowhere.json"),
+            "{}",
+            watched.stderr
+        );
+        fleet.ah(&["steer", "01", "left"]).run().expect(1);
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_at_any_commit_is_taken_over() {
+    for fleet in Fleet::all() {
+        for side in ["before", "after"] {
+            for commit in 1.. {
+                let model = makes(&fleet.world, 2);
+                let session = fleet.enqueue(&model, &[]);
+                let fault = format!("{side}:{commit}");
+                let worker = fleet.ah(&["worker", "--until-idle"]).env("AH_FAULT", fault);
+                let ended = worker.run();
+                let is_over = ended.signal.is_none();
+                fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+                let run = fleet.runs()[0].clone();
+                assert_eq!(run["state"], "done", "{side} {commit}: {run} {ended:?}");
+                let watched = fleet.watch(&session);
+                assert!(watched.starts_with("> make it\n"), "{watched}");
+                assert_eq!(watched.matches("make it").count(), 1, "{watched}");
+                let made = fleet.world.text("made");
+                let lines: Vec<_> = made.lines().collect();
+                let mut once = lines.clone();
+                once.dedup();
+                assert_eq!(lines, once, "{side} {commit}: nothing runs twice");
+                std::fs::remove_file(fleet.world.file("made")).unwrap();
+                if is_over {
+                    assert!(commit > 8, "there are only {commit} commits");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_is_terminated_hands_its_run_on() {
+    for fleet in Fleet::all() {
+        let slow = uses("bash", json!({"command": "echo begun >> made; sleep 60"}));
+        let model = fleet.world.scenario("slow", [slow, says("Done.")]);
+        fleet.enqueue(&model, &["--attempts", "1"]);
+        let worker = fleet.ah(&["worker"]).start();
+        wait_for_file(&fleet.world.file("made"));
+        let began = Instant::now();
+        kill_process(worker.pid, Signal::TERM).unwrap();
+        worker.wait().expect(0);
+        assert!(began.elapsed() < Duration::from_secs(20));
+        let run = &fleet.runs()[0];
+        assert_eq!(
+            (&run["state"], &run["attempt"]),
+            (&json!("queued"), &json!(0))
+        );
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        assert_eq!(fleet.runs()[0]["state"], "done");
+        assert_eq!(fleet.world.text("made"), "begun\n", "it is not repeated");
+        fleet.world.assert_nothing_runs();
+    }
+}
+
+#[test]
+fn a_running_session_is_interrupted() {
+    for fleet in Fleet::all() {
+        let slow = uses("bash", json!({"command": "echo begun >> made; sleep 60"}));
+        let model = fleet.world.scenario("slow", [slow, says("Done.")]);
+        let session = fleet.enqueue(&model, &[]);
+        let worker = fleet.ah(&["worker", "--until-idle"]).start();
+        wait_for_file(&fleet.world.file("made"));
+        fleet.ah(&["interrupt", &session]).run().expect(0);
+        worker.wait().expect(0);
+        assert_eq!(fleet.runs()[0]["state"], "cancelled");
+    }
+}
+
+#[test]
+fn a_store_of_another_kind_is_refused() {
+    let world = World::new();
+    let ended = world.as_typed(["fleet", "--store", "mysql://host"]).run();
+    let ended = ended.expect(2);
+    assert!(ended.stderr.contains("is no store"), "{}", ended.stderr);
+    if !cfg!(feature = "postgres") {
+        let url = "postgres://role:secret@host/db";
+        let ended = world.as_typed(["fleet", "--store", url]).run().expect(2);
+        assert!(ended.stderr.contains("feature `postgres`"));
+        assert!(!ended.stderr.contains("secret"));
+    }
+}

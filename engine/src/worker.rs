@@ -1,0 +1,274 @@
+//! A worker of a fleet: takes runs from a queue and runs them, each on a thread of its own.
+//!
+//! A run is that of `ah "TASK"` without a person: the settings of its folder, the same rules and the same sandbox. Its
+//! prompt is mail, so a run that was cut off anywhere goes on with what the store has, and nothing is read twice. The
+//! worker says for all its runs that they live; a run that it has lost is dropped at once, as by a crash.
+
+mod run;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error, Overrides};
+use ah_conversation::{Clock as _, StoreError};
+use ah_store::fleet::{End, Fleet, Run, RunId, Timing, Wish};
+use ah_store::{LocalFleet, SystemClock};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::warn::Warn;
+use run::Attempt;
+
+/// How long a worker that ends waits for its runs to be handed on.
+const HAND_OVER: Duration = Duration::from_millis(1500);
+
+/// What a worker works with.
+pub struct WorkerRequest<'a> {
+    /// The queue and its sessions.
+    pub fleet: Arc<dyn Fleet>,
+    /// How many runs there may be at once.
+    pub concurrency: usize,
+    /// Whether the worker ends when there is nothing to do.
+    pub until_idle: bool,
+    /// The choices of the command line, for every run.
+    pub overrides: Overrides,
+    /// The configuration of the folder that the worker was started in.
+    pub config: &'a Config,
+    /// The files in the executable.
+    pub overlay: Overlay,
+    /// Hands all runs on when cancelled, and ends the worker.
+    pub stop: &'a CancellationToken,
+    /// Callback for what happens to runs.
+    pub warn: Warn,
+}
+
+/// Opens the fleet of a store: an address such as `postgres://role@host/database`, or `None` for the sessions of this
+/// folder.
+///
+/// # Errors
+///
+/// If it cannot be opened, or is of a kind that this build does not have.
+pub async fn fleet(
+    store: Option<&str>,
+    config: &Config,
+    timing: Timing,
+) -> Result<Arc<dyn Fleet>, Error> {
+    match store {
+        None => Ok(Arc::new(LocalFleet::open(&config.session_folder().path, timing)?)),
+        #[cfg(feature = "postgres")]
+        Some(url) if is_postgres(url) => {
+            Ok(ah_store_postgres::Postgres::connect(url, timing).await?)
+        }
+        Some(url) if is_postgres(url) => Err(Error::usage(
+            "this build of ah has no PostgreSQL",
+        )
+        .hint("build it with the feature `postgres`: `cargo install --path cli --features postgres`")),
+        Some(other) => Err(Error::usage(format!("`{other}` is no store"))
+            .hint("use `postgres://ROLE@HOST/DATABASE`, or omit `--store` for the sessions of this folder")),
+    }
+}
+
+/// Makes the tables of a PostgreSQL store, or brings them up to date; returns their version.
+///
+/// # Errors
+///
+/// If the role may not, or this build has no PostgreSQL.
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(clippy::unused_async, reason = "it has nothing to wait for")
+)]
+pub async fn migrate(url: &str) -> Result<i32, Error> {
+    #[cfg(feature = "postgres")]
+    return Ok(ah_store_postgres::Postgres::migrate(url).await?);
+    #[cfg(not(feature = "postgres"))]
+    Err(Error::usage(format!(
+        "cannot migrate `{url}`: this build of ah has no PostgreSQL"
+    )))
+}
+
+fn is_postgres(url: &str) -> bool {
+    ["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme))
+}
+
+/// Works until it is stopped, or until there is nothing to do; returns the number of runs that ended here.
+///
+/// # Errors
+///
+/// If the store fails for longer than it is tried again.
+pub async fn work(request: WorkerRequest<'_>) -> Result<usize, Error> {
+    let (ended, mut ends) = mpsc::unbounded_channel();
+    let mut worker = Worker {
+        name: name(),
+        attempts: Arc::new(request.attempts()),
+        fleet: request.fleet,
+        running: HashMap::new(),
+        ended,
+        warn: request.warn,
+    };
+    let mut count = 0;
+    let mut beats = interval(worker.fleet.timing().beat);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !request.stop.is_cancelled() {
+        let is_full = worker.fill(request.concurrency, request.stop).await?;
+        if request.until_idle && worker.running.is_empty() && worker.is_idle().await? {
+            break;
+        }
+        tokio::select! {
+            () = request.stop.cancelled() => break,
+            Some(ended) = ends.recv() => count += worker.end(ended).await?,
+            _ = beats.tick() => worker.beat().await?,
+            () = worker.fleet.wait(Duration::from_secs(3600)), if !is_full => {}
+        }
+    }
+    for running in worker.running.values() {
+        let _ = running.wishes.send(Wish::Leave);
+    }
+    let handed_on = async {
+        while !worker.running.is_empty() {
+            let Some((id, attempt, end)) = ends.recv().await else {
+                break;
+            };
+            let on = End::HandedOn(Duration::ZERO);
+            worker.end((id, attempt, end.or(Some(on)))).await?;
+        }
+        Ok::<(), StoreError>(())
+    };
+    // Runs that take longer are taken over when their beats are missed.
+    match timeout(HAND_OVER, handed_on).await {
+        Ok(handed_on) => handed_on?,
+        Err(_) => tracing::warn!("a run did not end in time; another worker will take it over"),
+    }
+    Ok(count)
+}
+
+impl WorkerRequest<'_> {
+    fn attempts(&self) -> run::Starts {
+        let variables = self.config.environment.all();
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        run::Starts {
+            overrides: self.overrides.clone(),
+            variables: variables.collect(),
+            unpacked: self.config.unpacked.clone(),
+            overlay: self.overlay.clone(),
+        }
+    }
+}
+
+/// Returns a name that no other worker has.
+fn name() -> String {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy().into_owned();
+    format!(
+        "{host}-{}-{}",
+        std::process::id(),
+        SystemClock::default().message_id()
+    )
+}
+
+struct Worker {
+    name: String,
+    fleet: Arc<dyn Fleet>,
+    attempts: Arc<run::Starts>,
+    running: HashMap<RunId, Running>,
+    ended: mpsc::UnboundedSender<Ended>,
+    warn: Warn,
+}
+
+/// The end of a thread: its run, its attempt, and how it left it.
+type Ended = (RunId, u32, Option<End>);
+
+/// A run on its thread.
+struct Running {
+    run: Run,
+    wishes: watch::Sender<Wish>,
+}
+
+impl Worker {
+    /// Takes runs while there are any and there is room; returns whether there is no room.
+    async fn fill(&mut self, most: usize, stop: &CancellationToken) -> Result<bool, Error> {
+        while self.running.len() < most && !stop.is_cancelled() {
+            let Some(run) = self.fleet.claim(&self.name).await? else {
+                return Ok(false);
+            };
+            self.begin(run).await?;
+        }
+        Ok(true)
+    }
+
+    async fn begin(&mut self, run: Run) -> Result<(), Error> {
+        if run.attempt > run.attempts {
+            let reason = format!("it was given up after {} attempts", run.attempts);
+            self.fleet
+                .end(run.id, &self.name, &End::Failed(reason))
+                .await?;
+            return Ok(());
+        }
+        let (wishes, heard) = watch::channel(Wish::GoOn);
+        let attempt = Attempt {
+            run: run.clone(),
+            worker: self.name.clone(),
+            fleet: self.fleet.clone(),
+            starts: self.attempts.clone(),
+            wishes: heard,
+            warn: self.warn.clone(),
+        };
+        let (id, number, ended) = (run.id, run.attempt, self.ended.clone());
+        let spawned = thread::Builder::new()
+            .name("run".to_owned())
+            .spawn(move || {
+                // The receiver is gone only when the worker is.
+                let _ = ended.send((id, number, attempt.perform()));
+            });
+        spawned.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
+        self.running.insert(id, Running { run, wishes });
+        Ok(())
+    }
+
+    /// Says that all runs live, and passes on what is wished of them.
+    async fn beat(&mut self) -> Result<(), StoreError> {
+        for (id, running) in &self.running {
+            let wish = self.fleet.beat(*id, &self.name).await?;
+            running.wishes.send_if_modified(|known| {
+                let is_new = *known != wish && wish != Wish::GoOn;
+                if is_new {
+                    *known = wish;
+                }
+                is_new
+            });
+        }
+        Ok(())
+    }
+
+    /// Records the end of a run; returns 1 if it ended here.
+    async fn end(&mut self, (id, attempt, end): Ended) -> Result<usize, StoreError> {
+        let of_attempt = |running: &Running| running.run.attempt == attempt;
+        if !self.running.get(&id).is_some_and(of_attempt) {
+            // It was lost, and taken anew.
+            return Ok(0);
+        }
+        let Some(running) = self.running.remove(&id) else {
+            return Ok(0);
+        };
+        self.fleet.close(&running.run.session, &self.name).await?;
+        let Some(end) = end else {
+            return Ok(0);
+        };
+        if let End::Failed(error) | End::Again(error, _) = &end {
+            (self.warn)(&format!("run {id} of {}: {error}", running.run.session));
+        }
+        let is_ours = self.fleet.end(id, &self.name, &end).await?;
+        Ok(usize::from(is_ours && !matches!(end, End::HandedOn(_))))
+    }
+
+    /// Returns whether no run waits or runs, here or elsewhere.
+    async fn is_idle(&self) -> Result<bool, StoreError> {
+        let counts = self.fleet.counts().await?;
+        Ok(counts.iter().all(|(state, _)| state.is_over()))
+    }
+}

@@ -1,0 +1,186 @@
+//! One attempt at a run, on its own thread and runtime.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_agent::{Frontend, RunOutcome, Stop};
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error, Overrides, extensions};
+use ah_conversation::{
+    Environment, Event, ExitReason, Host, Interface, PermissionAnswer, PermissionRequest,
+};
+use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
+use ah_store::{OpenError, SessionStore};
+use async_trait::async_trait;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::assemble::{HostExtensions, SessionInputs};
+use crate::confinement::SandboxProbe;
+use crate::open::open;
+use crate::plan::{SessionChoice, SessionPlan};
+use crate::warn::Warn;
+
+/// What every run starts with.
+pub(super) struct Starts {
+    pub overrides: Overrides,
+    pub variables: Vec<(String, String)>,
+    pub unpacked: Option<PathBuf>,
+    pub overlay: Overlay,
+}
+
+/// An attempt at a run.
+pub(super) struct Attempt {
+    pub run: Run,
+    pub worker: String,
+    pub fleet: Arc<dyn Fleet>,
+    pub starts: Arc<Starts>,
+    pub wishes: watch::Receiver<Wish>,
+    pub warn: Warn,
+}
+
+impl Attempt {
+    /// Runs to the end; returns it, or `None` if the run was lost or left.
+    pub(super) fn perform(self) -> Option<End> {
+        let runtime = match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return Some(self.again(format!("cannot start: {error}"))),
+        };
+        let end = runtime.block_on(async {
+            tokio::select! {
+                // Whoever has it now writes; the rest of this attempt is a crash's.
+                () = self.left() => None,
+                end = self.attempt() => Some(end),
+            }
+        });
+        runtime.shutdown_background();
+        end
+    }
+
+    async fn attempt(&self) -> End {
+        let store = match self.fleet.clone().open(&self.run, &self.worker).await {
+            Ok(store) => Arc::new(store),
+            // Its last holder has not been missed for long enough.
+            Err(OpenError::Busy(_)) => return End::HandedOn(self.fleet.timing().beat),
+            Err(OpenError::Store(error)) => return self.again(error.to_string()),
+        };
+        if let Some(killed) = store.predecessor() {
+            ah_process::finish_orphans(killed);
+        }
+        match self.outcome(store).await {
+            Ok(outcome) => self.end(outcome),
+            Err(error) => self.again(error.to_string()),
+        }
+    }
+
+    async fn outcome(&self, store: Arc<SessionStore>) -> Result<Option<RunOutcome>, Error> {
+        let config = self.config()?;
+        let mut warnings = Vec::new();
+        let probe = SandboxProbe::begin(&config, &mut warnings)?;
+        let (skills, of_skills) = extensions::skills(&config);
+        warnings.extend(of_skills);
+        let skills = Arc::new(skills);
+        let inputs = SessionInputs {
+            skills: &skills,
+            active: None,
+            sandbox: probe.status(),
+            has_person: false,
+            host: None,
+            hooks: Vec::new(),
+            extensions: HostExtensions {
+                store: Some(store),
+                ..HostExtensions::default()
+            },
+            warn: self.warn.clone(),
+        };
+        let plan = SessionPlan {
+            choice: SessionChoice::New,
+            ..SessionPlan::default()
+        };
+        let mut opened = open(&plan, &config, None, inputs, |_| Arc::new(Nobody)).await?;
+        warnings.extend(opened.warnings);
+        warnings.iter().for_each(|warning| (self.warn)(warning));
+        let token = CancellationToken::new();
+        let stop = Stop::interrupt(token.clone());
+        let outcome = tokio::select! {
+            outcome = opened.session.resume(&stop) => outcome?,
+            () = self.interrupted(&token) => None,
+        };
+        opened.session.close("other").await?;
+        Ok(outcome)
+    }
+
+    /// Returns the configuration of the run's folder, as it is now.
+    fn config(&self) -> Result<Config, Error> {
+        let folder = &self.run.folder;
+        if !folder.is_dir() {
+            let missing = format!("this machine has no folder `{}`", folder.display());
+            return Err(Error::failure(missing));
+        }
+        let variables = self.starts.variables.iter().cloned();
+        let environment = Environment::new(variables, folder.clone());
+        let mut overrides = self.starts.overrides.clone();
+        overrides.model = self.run.model.clone().or(overrides.model);
+        let overlay = &self.starts.overlay;
+        let config = Config::resolve(overrides, Interface::Native, environment, overlay)?;
+        Ok(Config {
+            unpacked: self.starts.unpacked.clone(),
+            ..config
+        })
+    }
+
+    fn end(&self, outcome: Option<RunOutcome>) -> End {
+        let Some(outcome) = outcome else {
+            return End::Done;
+        };
+        match (&outcome.failure, &outcome.reason) {
+            (None, reason) if reason.is_end_of_turn() => End::Done,
+            (None, ExitReason::Interrupted) => End::Cancelled,
+            (None, reason) => End::Failed(format!("it ended with `{}`", reason.as_str())),
+            (Some(failure), _) => self.again(failure.to_string()),
+        }
+    }
+
+    fn again(&self, error: String) -> End {
+        if self.run.attempt < self.run.attempts {
+            End::Again(error, backoff(self.run.attempt))
+        } else {
+            End::Failed(error)
+        }
+    }
+
+    /// Waits until the run is no longer this worker's.
+    async fn left(&self) {
+        let mut wishes = self.wishes.clone();
+        // The sender lives as long as the run does.
+        let _ = wishes.wait_for(|wish| *wish == Wish::Leave).await;
+    }
+
+    /// Cancels `token` when the run is to stop. It never returns, so that the run ends by itself.
+    async fn interrupted(&self, token: &CancellationToken) {
+        let mut wishes = self.wishes.clone();
+        let is_stop = |wish: &Wish| matches!(wish, Wish::Interrupt | Wish::Cancel);
+        let _ = wishes.wait_for(is_stop).await;
+        token.cancel();
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The frontend of a run that nobody watches: what happens is in the store.
+struct Nobody;
+
+#[async_trait]
+impl Host for Nobody {
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        PermissionAnswer::nobody(request)
+    }
+}
+
+impl Frontend for Nobody {
+    fn show(&self, _: &Event) {}
+
+    fn notice(&self, text: &str) {
+        tracing::info!("{text}");
+    }
+}

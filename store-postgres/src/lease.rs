@@ -1,0 +1,247 @@
+//! A session held for writing: its lease, its log and its mail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use ah_conversation::{Mail, MailKind, MessageId, SessionId, StoreError, Time};
+use ah_store::log::{Entry, Log};
+use async_trait::async_trait;
+use tokio_postgres::types::{ToSql, Type};
+
+use crate::connection::Postgres;
+use crate::error::refused;
+
+/// One statement: it counts the change if the epoch is the writer's and no change has this number yet, and stores it
+/// only if it was counted.
+const COMMIT: &str = "
+    WITH held AS (
+        UPDATE ah.sessions
+        SET next = next + 1, messages = messages + $5, cost = cost + $6, beat_at = clock_timestamp()
+        WHERE tenant = current_user AND id = $1 AND epoch = $2 AND next = $3
+        RETURNING id),
+    consumed AS (
+        UPDATE ah.mail SET consumed_by = $3 FROM held
+        WHERE mail.tenant = current_user AND mail.session = held.id AND mail.id = ANY ($7) AND consumed_by IS NULL),
+    contents AS (
+        INSERT INTO ah.blobs (hash, content)
+        SELECT given.hash, given.content FROM held, unnest($8::text[], $9::bytea[]) AS given (hash, content)
+        ON CONFLICT DO NOTHING)
+    INSERT INTO ah.changes (session, seq, epoch, body) SELECT id, $3, $2, $4::text::json FROM held RETURNING seq";
+
+/// A lease on a session.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    server: Arc<Postgres>,
+    session: SessionId,
+    epoch: i64,
+    /// Number of the next change.
+    next: AtomicI64,
+}
+
+impl Lease {
+    /// Takes the lease on a session, unless another holder beats; a session that does not exist is made.
+    pub(crate) async fn take(
+        server: &Arc<Postgres>,
+        session: &SessionId,
+        owner: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let id = session.as_str();
+        let make = "INSERT INTO ah.sessions (id) VALUES ($1) ON CONFLICT DO NOTHING";
+        server
+            .rows("cannot open", make, &[(&id, Type::TEXT)])
+            .await?;
+        let dead = server.timing.dead.as_secs_f64();
+        let taken = server
+            .rows(
+                "cannot open",
+                "UPDATE ah.sessions SET epoch = epoch + 1, owner = $2, beat_at = clock_timestamp()
+                 WHERE tenant = current_user AND id = $1
+                     AND (owner IS NULL OR owner = $2 OR beat_at < clock_timestamp() - make_interval(secs => $3))
+                 RETURNING epoch, next",
+                &[(&id, Type::TEXT), (&owner, Type::TEXT), (&dead, Type::FLOAT8)],
+            )
+            .await?;
+        Ok(taken.first().map(|row| Self {
+            server: server.clone(),
+            session: session.clone(),
+            epoch: row.get(0),
+            next: AtomicI64::new(row.get(1)),
+        }))
+    }
+
+    /// Fails with the reason why a change was not stored, unless it was, by an attempt whose answer was lost.
+    async fn explain(&self, seq: i64) -> Result<(), StoreError> {
+        let found = self
+            .server
+            .rows(
+                "cannot read",
+                "SELECT epoch FROM ah.changes WHERE tenant = current_user AND session = $1 AND seq = $2",
+                &[(&self.session.as_str(), Type::TEXT), (&seq, Type::INT8)],
+            )
+            .await?;
+        if found
+            .first()
+            .is_some_and(|row| row.get::<_, i64>(0) == self.epoch)
+        {
+            return Ok(());
+        }
+        Err(refused(
+            "cannot write",
+            self.server.name(),
+            "another process has taken over the session",
+            Some("run again to continue from what that process has stored"),
+        ))
+    }
+}
+
+/// Gives a session back.
+pub(crate) async fn release(
+    server: &Postgres,
+    session: &SessionId,
+    owner: &str,
+) -> Result<(), StoreError> {
+    let free = "UPDATE ah.sessions SET owner = NULL
+                WHERE tenant = current_user AND id = $1 AND owner = $2";
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&session.as_str(), Type::TEXT), (&owner, Type::TEXT)];
+    server.rows("cannot write", free, &parameters).await?;
+    Ok(())
+}
+
+/// Queues a message for a session; one with this id is queued once.
+pub(crate) async fn send(
+    server: &Postgres,
+    session: &SessionId,
+    id: &MessageId,
+    kind: MailKind,
+    text: &str,
+) -> Result<(), StoreError> {
+    if text.contains('\0') {
+        let reason = "a queued message cannot have a NUL character";
+        return Err(refused("cannot write", server.name(), reason, None));
+    }
+    server
+        .rows(
+            "cannot write",
+            "WITH sent AS (
+                 INSERT INTO ah.mail (session, id, kind, content) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING)
+             SELECT pg_notify('ah', '')",
+            &[
+                (&session.as_str(), Type::TEXT),
+                (&id.as_str(), Type::TEXT),
+                (&word(kind), Type::TEXT),
+                (&text, Type::TEXT),
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+pub(crate) fn word(kind: MailKind) -> &'static str {
+    match kind {
+        MailKind::Steer => "steer",
+        MailKind::FollowUp => "followup",
+    }
+}
+
+#[async_trait]
+impl Log for Lease {
+    fn name(&self) -> &str {
+        self.server.name()
+    }
+
+    async fn entries(&self) -> Result<Vec<String>, StoreError> {
+        let rows = self
+            .server
+            .rows(
+                "cannot read",
+                "SELECT body::text FROM ah.changes WHERE tenant = current_user AND session = $1 ORDER BY seq",
+                &[(&self.session.as_str(), Type::TEXT)],
+            )
+            .await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    async fn blob(&self, hash: &str) -> Result<Vec<u8>, StoreError> {
+        let select = "SELECT content FROM ah.blobs WHERE tenant = current_user AND hash = $1";
+        let row = self
+            .server
+            .row("cannot read", select, &[(&hash, Type::TEXT)])
+            .await?;
+        Ok(row.get(0))
+    }
+
+    async fn commit(&self, entry: Entry) -> Result<(), StoreError> {
+        let seq = self.next.load(Ordering::SeqCst);
+        let count = i64::try_from(entry.messages.len()).unwrap_or(i64::MAX);
+        let ids: Vec<_> = entry.messages.iter().map(MessageId::as_str).collect();
+        let hashes: Vec<_> = entry.blobs.iter().map(|blob| blob.hash.as_str()).collect();
+        let contents: Vec<_> = entry
+            .blobs
+            .iter()
+            .map(|blob| blob.content.as_slice())
+            .collect();
+        let stored = self
+            .server
+            .rows(
+                "cannot write",
+                COMMIT,
+                &[
+                    (&self.session.as_str(), Type::TEXT),
+                    (&self.epoch, Type::INT8),
+                    (&seq, Type::INT8),
+                    (&entry.body, Type::TEXT),
+                    (&count, Type::INT8),
+                    (&entry.cost, Type::INT8),
+                    (&ids, Type::TEXT_ARRAY),
+                    (&hashes, Type::TEXT_ARRAY),
+                    (&contents, Type::BYTEA_ARRAY),
+                ],
+            )
+            .await?;
+        if stored.is_empty() {
+            self.explain(seq).await?;
+        }
+        self.next.store(seq + 1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        let rows = self
+            .server
+            .rows(
+                "cannot read the queue of",
+                "SELECT id, content, (extract(epoch FROM sent_at) * 1000)::bigint FROM ah.mail
+                 WHERE tenant = current_user AND session = $1 AND kind = $2 AND consumed_by IS NULL
+                 ORDER BY number",
+                &[
+                    (&self.session.as_str(), Type::TEXT),
+                    (&word(kind), Type::TEXT),
+                ],
+            )
+            .await?;
+        let mail = rows.iter().map(|row| Mail {
+            id: MessageId::from(row.get::<_, String>(0)),
+            content: row.get(1),
+            created_at: Time(row.get(2)),
+        });
+        Ok(mail.collect())
+    }
+
+    async fn send(&self, id: &MessageId, kind: MailKind, text: &str) -> Result<(), StoreError> {
+        send(&self.server, &self.session, id, kind, text).await
+    }
+
+    async fn withdraw(&self, id: &MessageId) -> Result<bool, StoreError> {
+        let rows = self
+            .server
+            .rows(
+                "cannot write",
+                "DELETE FROM ah.mail
+                 WHERE tenant = current_user AND session = $1 AND id = $2 AND consumed_by IS NULL RETURNING id",
+                &[(&self.session.as_str(), Type::TEXT), (&id.as_str(), Type::TEXT)],
+            )
+            .await?;
+        Ok(!rows.is_empty())
+    }
+}

@@ -1,0 +1,201 @@
+//! The queue of runs, the same checks over PostgreSQL and over the sessions of a folder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{Clock as _, MailKind, SessionId, Store as _};
+use ah_store::fleet::{End, Fleet, NewRun, RunState, Timing, Wish, backoff};
+use ah_store::{LocalFleet, SystemClock};
+
+use crate::fixture::{Speaker, append};
+use crate::server::{PATIENT, connect, database, shared};
+
+const IMPATIENT: Timing = Timing {
+    beat: Duration::from_millis(1),
+    dead: Duration::ZERO,
+};
+
+fn run(session: &str, priority: i32) -> NewRun {
+    NewRun {
+        session: SessionId::from(session),
+        message: SystemClock::default().message_id(),
+        prompt: format!("task of {session}"),
+        folder: "/tmp".into(),
+        model: Some("m".to_owned()),
+        priority,
+        delay: Duration::ZERO,
+        attempts: 3,
+    }
+}
+
+/// Calls every check with a fleet of its own.
+async fn check(fleet: impl AsyncFn(Timing) -> Arc<dyn Fleet>) {
+    runs_are_taken_by_priority_and_age(fleet(PATIENT).await).await;
+    a_run_waits_for_its_time(fleet(PATIENT).await).await;
+    a_session_has_one_run_at_a_time(fleet(PATIENT).await).await;
+    the_run_of_a_dead_worker_is_taken_over(fleet(IMPATIENT).await).await;
+    a_failed_attempt_is_repeated_later(fleet(PATIENT).await).await;
+    wishes_reach_the_worker(fleet(PATIENT).await).await;
+    mail_wakes_a_session_at_rest(fleet(PATIENT).await).await;
+    what_was_said_can_be_followed(fleet(PATIENT).await).await;
+}
+
+async fn runs_are_taken_by_priority_and_age(fleet: Arc<dyn Fleet>) {
+    for (session, priority) in [("A", 0), ("B", 5), ("C", 0), ("D", -1)] {
+        fleet.enqueue(&run(session, priority)).await.unwrap();
+    }
+    let mut taken = Vec::new();
+    while let Some(run) = fleet.claim("me").await.unwrap() {
+        assert_eq!((run.attempt, run.attempts), (1, 3));
+        assert_eq!(run.model.as_deref(), Some("m"));
+        taken.push(run.session.to_string());
+    }
+    assert_eq!(taken, ["B", "A", "C", "D"]);
+    assert_eq!(fleet.counts().await.unwrap(), [(RunState::Running, 4)]);
+}
+
+async fn a_run_waits_for_its_time(fleet: Arc<dyn Fleet>) {
+    let late = NewRun {
+        delay: Duration::from_secs(3600),
+        ..run("A", 0)
+    };
+    fleet.enqueue(&late).await.unwrap();
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
+}
+
+async fn a_session_has_one_run_at_a_time(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let first = fleet.claim("me").await.unwrap().unwrap();
+    assert_eq!(fleet.claim("you").await.unwrap(), None);
+    assert!(fleet.end(first.id, "me", &End::Cancelled).await.unwrap());
+    assert!(fleet.claim("you").await.unwrap().is_some());
+}
+
+async fn the_run_of_a_dead_worker_is_taken_over(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let first = fleet.claim("dead").await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    // It is late, but knows what it has.
+    assert_eq!(fleet.claim("dead").await.unwrap(), None);
+    let second = fleet.claim("living").await.unwrap().unwrap();
+    assert_eq!((second.id, second.attempt), (first.id, 2));
+    // It was only asleep.
+    assert_eq!(fleet.beat(first.id, "dead").await.unwrap(), Wish::Leave);
+    assert!(!fleet.end(first.id, "dead", &End::Done).await.unwrap());
+    assert_eq!(fleet.beat(first.id, "living").await.unwrap(), Wish::GoOn);
+}
+
+async fn a_failed_attempt_is_repeated_later(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let first = fleet.claim("me").await.unwrap().unwrap();
+    let again = End::Again("no answer".to_owned(), Duration::ZERO);
+    assert!(fleet.end(first.id, "me", &again).await.unwrap());
+    let second = fleet.claim("me").await.unwrap().unwrap();
+    assert_eq!(second.attempt, 2);
+    // A hand-over does not count.
+    let on = End::HandedOn(Duration::ZERO);
+    assert!(fleet.end(first.id, "me", &on).await.unwrap());
+    let third = fleet.claim("me").await.unwrap().unwrap();
+    assert_eq!(third.attempt, 2);
+    let later = End::Again("no answer".to_owned(), backoff(2) * 100);
+    assert!(fleet.end(first.id, "me", &later).await.unwrap());
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
+    let listed = &fleet.runs(None, 10).await.unwrap()[0];
+    assert_eq!(listed.state, RunState::Queued);
+    assert_eq!(listed.error.as_deref(), Some("no answer"));
+}
+
+async fn wishes_reach_the_worker(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let session = SessionId::from("A");
+    let running = fleet.claim("me").await.unwrap().unwrap();
+    assert_eq!(fleet.wish(&session, Wish::Interrupt).await.unwrap(), 1);
+    assert_eq!(fleet.beat(running.id, "me").await.unwrap(), Wish::Interrupt);
+    assert_eq!(fleet.wish(&session, Wish::Cancel).await.unwrap(), 2);
+    assert_eq!(fleet.beat(running.id, "me").await.unwrap(), Wish::Cancel);
+    assert!(fleet.end(running.id, "me", &End::Cancelled).await.unwrap());
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
+    assert_eq!(fleet.counts().await.unwrap(), [(RunState::Cancelled, 2)]);
+    assert_eq!(fleet.wish(&session, Wish::Cancel).await.unwrap(), 0);
+}
+
+async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
+    let wanted = run("A", 0);
+    fleet.enqueue(&wanted).await.unwrap();
+    let first = fleet.claim("me").await.unwrap().unwrap();
+    let session = fleet.clone().open(&first, "me").await.unwrap();
+    let mail = session.mail(MailKind::FollowUp).await.unwrap();
+    assert_eq!(mail.len(), 1);
+    assert_eq!(
+        (&mail[0].id, &mail[0].content),
+        (&wanted.message, &wanted.prompt)
+    );
+    let mut speaker = Speaker::default();
+    let block = vec![ah_conversation::ContentBlock::text("task")];
+    let (role, origin) = (ah_conversation::Role::User, ah_conversation::Origin::Prompt);
+    let prompt = speaker.says_as(mail[0].id.clone(), role, origin, block);
+    append(&session, &prompt).await;
+    drop(session);
+    fleet.close(&first.session, "me").await.unwrap();
+    // Done with nothing left: it stays done, until somebody writes.
+    assert!(fleet.end(first.id, "me", &End::Done).await.unwrap());
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
+    fleet
+        .send(&first.session, MailKind::Steer, "left")
+        .await
+        .unwrap();
+    let second = fleet.claim("me").await.unwrap().unwrap();
+    assert_eq!((second.id, second.attempt), (first.id, 1));
+    // Done while a message has come: it goes on.
+    assert!(fleet.end(second.id, "me", &End::Done).await.unwrap());
+    assert!(fleet.claim("me").await.unwrap().is_some());
+}
+
+async fn what_was_said_can_be_followed(fleet: Arc<dyn Fleet>) {
+    let id = SessionId::from("01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    fleet.enqueue(&run(id.as_str(), 0)).await.unwrap();
+    assert_eq!(
+        fleet.find("01ARZ").await.unwrap(),
+        std::slice::from_ref(&id)
+    );
+    assert_eq!(fleet.find("01ARY").await.unwrap(), []);
+    let claimed = fleet.claim("me").await.unwrap().unwrap();
+    let session = fleet.clone().open(&claimed, "me").await.unwrap();
+    let mut speaker = Speaker::default();
+    let (one, two) = (speaker.prompt("one"), speaker.answer("two"));
+    append(&session, &one).await;
+    let (messages, place) = fleet.messages(&id, 0).await.unwrap();
+    assert_eq!(messages, [one]);
+    append(&session, &two).await;
+    let (messages, place) = fleet.messages(&id, place).await.unwrap();
+    assert_eq!(messages, [two]);
+    assert_eq!(
+        fleet.messages(&id, place).await.unwrap(),
+        (Vec::new(), place)
+    );
+}
+
+#[tokio::test]
+async fn of_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = std::sync::atomic::AtomicU32::new(0);
+    check(async |timing| {
+        let number = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let folder = folder.path().join(number.to_string());
+        Arc::new(LocalFleet::open(&folder, timing).unwrap()) as Arc<dyn Fleet>
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_a_server() {
+    let Some(server) = shared() else { return };
+    check(async |timing| {
+        let url = database(server).await;
+        let fleet = connect(&url, timing).await;
+        fleet as Arc<dyn Fleet>
+    })
+    .await;
+}

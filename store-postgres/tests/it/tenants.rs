@@ -1,0 +1,91 @@
+//! Each tenant sees its own rows, whatever it asks the server for.
+
+use ah_conversation::{MailKind, SessionId, Store as _};
+use ah_store::fleet::Fleet as _;
+
+use crate::fixture::{Speaker, append};
+use crate::server::{PATIENT, connect, database, shared};
+use crate::stores::run_of;
+
+#[tokio::test]
+async fn tenants_see_only_their_own_sessions() {
+    let Some(server) = shared() else { return };
+    let owner = database(server).await;
+    let name = owner.rsplit('/').next().unwrap();
+    let roles = ["anna", "ben"].map(|role| format!("{role}_{name}"));
+    for role in &roles {
+        let make = format!("CREATE ROLE {role} LOGIN; GRANT ah TO {role}");
+        server.psql(&owner, &make).unwrap();
+    }
+    let urls = roles.each_ref().map(|role| server.url(role, name));
+    for (at, url) in urls.iter().enumerate() {
+        let fleet = connect(url, PATIENT).await;
+        // The same id in both tenants: neither learns of the other's.
+        let session = fleet.clone().open(&run_of("S"), "me").await.unwrap();
+        append(
+            &session,
+            &Speaker::default().prompt(&format!("secret {at}")),
+        )
+        .await;
+        let id = SessionId::from("S");
+        fleet.send(&id, MailKind::Steer, "left").await.unwrap();
+        let found = session.load().await.unwrap();
+        assert_eq!(found.messages().len(), 1);
+    }
+    for (at, url) in urls.iter().enumerate() {
+        for (table, count) in [("sessions", 1), ("changes", 1), ("mail", 1)] {
+            let seen = server.psql(url, &format!("SELECT count(*) FROM ah.{table}"));
+            assert_eq!(seen.unwrap(), count.to_string(), "{table}");
+        }
+        let body = server.psql(url, "SELECT body FROM ah.changes").unwrap();
+        assert!(body.contains(&format!("secret {at}")), "{body}");
+        let other = &roles[1 - at];
+        let forged = format!("INSERT INTO ah.sessions (tenant, id) VALUES ('{other}', 'forged')");
+        let error = server.psql(url, &forged).unwrap_err();
+        assert!(error.contains("row-level security"), "{error}");
+        let taken = format!("UPDATE ah.sessions SET tenant = '{other}'");
+        assert!(server.psql(url, &taken).is_err());
+        let gone = "DELETE FROM ah.sessions WHERE tenant <> current_user RETURNING id";
+        assert_eq!(server.psql(url, gone).unwrap(), "");
+        assert!(server.psql(url, "SET ROLE ah_owner").is_err());
+    }
+    let all = server.psql(&owner, "SELECT count(*) FROM ah.sessions");
+    assert_eq!(all.unwrap(), "2");
+}
+
+#[tokio::test]
+async fn a_migration_may_be_repeated_and_a_role_without_tables_is_told() {
+    let Some(server) = shared() else { return };
+    let owner = database(server).await;
+    let (one, two) = tokio::join!(
+        ah_store_postgres::Postgres::migrate(&owner),
+        ah_store_postgres::Postgres::migrate(&owner)
+    );
+    assert_eq!((one.unwrap(), two.unwrap()), (1, 1));
+    server
+        .psql(&owner, "INSERT INTO ah.migrations VALUES (99)")
+        .unwrap();
+    let timing = PATIENT;
+    let newer = ah_store_postgres::Postgres::connect(&owner, timing).await;
+    assert!(newer.unwrap_err().reason.contains("version 99"));
+    server.psql(&owner, "DROP SCHEMA ah CASCADE").unwrap();
+    let missing = ah_store_postgres::Postgres::connect(&owner, timing).await;
+    let hint = missing.unwrap_err().hint.unwrap();
+    assert!(hint.contains("ah fleet migrate"), "{hint}");
+}
+
+#[tokio::test]
+async fn a_restored_backup_goes_on() {
+    let Some(server) = shared() else { return };
+    let url = database(server).await;
+    let fleet = connect(&url, PATIENT).await;
+    let session = fleet.clone().open(&run_of("S"), "me").await.unwrap();
+    let mut speaker = Speaker::default();
+    append(&session, &speaker.prompt("before")).await;
+    let expected = crate::again::portrait(&session).await;
+    let copy = connect(&server.restored(&url), PATIENT).await;
+    let restored = copy.open(&run_of("S"), "me").await.unwrap();
+    assert_eq!(crate::again::portrait(&restored).await, expected);
+    append(&restored, &speaker.answer("after")).await;
+    assert_eq!(session.load().await.unwrap().messages().len(), 1);
+}

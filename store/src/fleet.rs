@@ -1,0 +1,298 @@
+//! Port: a queue of runs that several workers share, and the sessions that it is about.
+//!
+//! A row is the truth and a hint only wakes: with every hint lost, work begins a little later. A worker says with each
+//! beat that it is alive; the runs of one that has stopped beating are given to another. What is safe about a session is
+//! in its lease, not here: if two workers take the same run, only one of them can write.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
+use async_trait::async_trait;
+
+use crate::{OpenError, SessionStore};
+
+/// A queue of runs, and their sessions.
+#[async_trait]
+pub trait Fleet: Send + Sync {
+    /// Returns the intervals of beats.
+    fn timing(&self) -> Timing;
+
+    /// Queues a run, with its prompt as a message for the session, in one transaction; returns its number.
+    async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError>;
+
+    /// Takes the run that is next: due, of the highest priority, oldest. That of another worker that no longer beats is
+    /// due.
+    async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError>;
+
+    /// Says that `worker` is still at `run`; returns what is wished of it, or [`Wish::Leave`] if it was taken over.
+    async fn beat(&self, run: RunId, worker: &str) -> Result<Wish, StoreError>;
+
+    /// Ends the part of `worker` in a run; returns whether it was still its own. One that is done is queued again if a
+    /// message came at its end.
+    async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError>;
+
+    /// Opens the session of a run for writing.
+    async fn open(self: Arc<Self>, run: &Run, worker: &str) -> Result<SessionStore, OpenError>;
+
+    /// Gives a session back that [`Fleet::open`] has opened, and that is closed.
+    async fn close(&self, session: &SessionId, worker: &str) -> Result<(), StoreError>;
+
+    /// Queues a message for a session. If its last run is done, that is queued again.
+    async fn send(
+        &self,
+        session: &SessionId,
+        kind: MailKind,
+        text: &str,
+    ) -> Result<MessageId, StoreError>;
+
+    /// Asks for something of the run of a session; to cancel concerns also those that wait. Returns the number of runs
+    /// that it concerns.
+    async fn wish(&self, session: &SessionId, wish: Wish) -> Result<u64, StoreError>;
+
+    /// Returns the sessions whose ids begin with `prefix`, at most two.
+    async fn find(&self, prefix: &str) -> Result<Vec<SessionId>, StoreError>;
+
+    /// Returns the runs, newest first, at most `limit`; those of one session, or all.
+    async fn runs(
+        &self,
+        session: Option<&SessionId>,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Returns the number of runs in each state.
+    async fn counts(&self) -> Result<Vec<(RunState, u64)>, StoreError>;
+
+    /// Returns the messages of a session after the place `after`, and the new place. The first place is 0.
+    async fn messages(
+        &self,
+        session: &SessionId,
+        after: i64,
+    ) -> Result<(Vec<Arc<Message>>, i64), StoreError>;
+
+    /// Waits for a hint that there is something to do, at most this long.
+    async fn wait(&self, at_most: Duration);
+}
+
+/// Intervals of a fleet; all its workers must have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Between two beats of a worker, and between two looks at the queue.
+    pub beat: Duration,
+    /// After the last beat, when a worker counts as dead.
+    pub dead: Duration,
+}
+
+impl Timing {
+    /// Returns the intervals with which a worker counts as dead after `dead`: six beats.
+    pub fn of(dead: Duration) -> Self {
+        Self {
+            beat: dead / 6,
+            dead,
+        }
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::of(Duration::from_secs(3))
+    }
+}
+
+/// Number of a run.
+pub type RunId = i64;
+
+/// A run to queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    /// The session, which need not exist.
+    pub session: SessionId,
+    /// Id of the message with the prompt.
+    pub message: MessageId,
+    /// The prompt.
+    pub prompt: String,
+    /// The folder to work in, on the worker's machine.
+    pub folder: PathBuf,
+    /// The model; that of the worker's settings if `None`.
+    pub model: Option<String>,
+    /// Runs of higher priority begin first.
+    pub priority: i32,
+    /// How long it waits at least.
+    pub delay: Duration,
+    /// How often it may be attempted, hand-overs not counted.
+    pub attempts: u32,
+}
+
+/// A run that a worker has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its number.
+    pub id: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// The folder to work in.
+    pub folder: PathBuf,
+    /// The model; that of the worker's settings if `None`.
+    pub model: Option<String>,
+    /// The attempt: 1 is the first.
+    pub attempt: u32,
+    /// How many attempts there may be.
+    pub attempts: u32,
+}
+
+/// What somebody wishes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// That it goes on.
+    GoOn,
+    /// That it stops after what it is doing; the session can be continued.
+    Interrupt,
+    /// That it stops at once and does not begin again.
+    Cancel,
+    /// That this worker leaves it: another has it.
+    Leave,
+}
+
+impl Wish {
+    /// Returns the word that is stored, if it is stored.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Interrupt => Some("interrupt"),
+            Self::Cancel => Some("cancel"),
+            Self::GoOn | Self::Leave => None,
+        }
+    }
+
+    /// Returns the wish of a stored word.
+    pub fn of(word: Option<&str>) -> Self {
+        match word {
+            Some("interrupt") => Self::Interrupt,
+            Some("cancel") => Self::Cancel,
+            _ => Self::GoOn,
+        }
+    }
+}
+
+/// How a worker leaves a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It is done.
+    Done,
+    /// It failed, and no attempt is left.
+    Failed(String),
+    /// It failed, and is attempted again after this time.
+    Again(String, Duration),
+    /// It was interrupted or cancelled.
+    Cancelled,
+    /// Another worker is to go on after this time. It does not count as an attempt.
+    HandedOn(Duration),
+}
+
+/// What the end of a worker's part changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// The state.
+    pub state: RunState,
+    /// The error, if there is one.
+    pub error: Option<&'a str>,
+    /// When a run that waits is due.
+    pub after: Duration,
+    /// Whether it counts as an attempt.
+    pub counts: bool,
+}
+
+impl End {
+    /// Returns what it changes.
+    pub fn part(&self) -> Part<'_> {
+        let (state, error, after) = match self {
+            Self::Done => (RunState::Done, None, Duration::ZERO),
+            Self::Failed(error) => (RunState::Failed, Some(error.as_str()), Duration::ZERO),
+            Self::Again(error, after) => (RunState::Queued, Some(error.as_str()), *after),
+            Self::Cancelled => (RunState::Cancelled, None, Duration::ZERO),
+            Self::HandedOn(after) => (RunState::Queued, None, *after),
+        };
+        Part {
+            state,
+            error,
+            after,
+            counts: !matches!(self, Self::HandedOn(_)),
+        }
+    }
+}
+
+/// State of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RunState {
+    /// It waits.
+    Queued,
+    /// A worker has it.
+    Running,
+    /// It is done.
+    Done,
+    /// It failed.
+    Failed,
+    /// It was interrupted or cancelled.
+    Cancelled,
+}
+
+impl RunState {
+    /// All states.
+    pub const ALL: [Self; 5] = [
+        Self::Queued,
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// Returns the word that is stored and shown.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns the state of a stored word.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+
+    /// Returns whether it is over.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Queued | Self::Running)
+    }
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its number.
+    pub id: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its state.
+    pub state: RunState,
+    /// The attempt, 0 before the first.
+    pub attempt: u32,
+    /// The worker that has it, or had it last.
+    pub worker: Option<String>,
+    /// When it was queued.
+    pub queued_at: Time,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// Cost of its session so far, in 10⁻¹² US dollars, where the store knows it.
+    pub cost: Option<i64>,
+}
+
+/// Returns the pause before an attempt: one second, and twice as long each time, up to five minutes.
+pub fn backoff(attempt: u32) -> Duration {
+    let doubled = 1_u64
+        .checked_shl(attempt.saturating_sub(1))
+        .unwrap_or(u64::MAX);
+    Duration::from_secs(doubled.min(300))
+}

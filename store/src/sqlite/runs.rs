@@ -1,0 +1,309 @@
+//! The queue of runs of one machine: a database beside the sessions of a folder. Lease and mail are the sessions' own.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::schema::RUNS;
+use super::{Durability, Failure, connect, set_durability};
+use crate::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish};
+use crate::paths::create_folder;
+use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
+
+/// File of the queue, in the folder of the sessions.
+const FILE: &str = "runs.queue";
+/// Longest pause between two looks: nothing tells this process what another has queued.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The sessions of a folder as a fleet: any number of workers on this machine.
+#[derive(Debug)]
+pub struct LocalFleet {
+    folder: PathBuf,
+    path: PathBuf,
+    timing: Timing,
+    connection: Mutex<Connection>,
+}
+
+impl LocalFleet {
+    /// Opens the queue of the folder with the sessions, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// If it can be neither opened nor created.
+    pub fn open(folder: &Path, timing: Timing) -> Result<Self, StoreError> {
+        let path = folder.join(FILE);
+        let opened = || {
+            create_folder(folder)?;
+            RUNS.create_unless_exists(&path)?;
+            let mut connection = connect(&path)?;
+            RUNS.migrate(&mut connection)?;
+            set_durability(&connection, Durability::Full)?;
+            Ok(connection)
+        };
+        let connection = opened().map_err(|failure: Failure| failure.at("cannot open", &path))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            timing,
+            connection: Mutex::new(connection),
+            path,
+        })
+    }
+
+    fn paths(&self, session: &SessionId) -> Paths {
+        Paths::of(self.folder.join(format!("{session}.db")))
+    }
+
+    /// Runs one short statement.
+    fn with<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let connection = self.connection.lock();
+        let connection = connection.unwrap_or_else(PoisonError::into_inner);
+        work(&connection).map_err(|error| Failure::from(error).at(action, &self.path))
+    }
+
+    /// Queues the last run of a session again if it is over and there is mail for it.
+    fn wake(&self, session: &SessionId) -> Result<(), StoreError> {
+        self.with("cannot write", |connection| {
+            connection.execute(
+                "UPDATE runs SET state = 'queued', due_at = ?2, attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
+                 WHERE state = 'done' AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
+                params![session.as_str(), id::now().0],
+            )
+        })?;
+        Ok(())
+    }
+
+    fn dead_since(&self) -> i64 {
+        id::now().0.saturating_sub(milliseconds(self.timing.dead))
+    }
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[async_trait]
+impl Fleet for LocalFleet {
+    fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError> {
+        let paths = self.paths(&run.session);
+        // A session that is open elsewhere is there already.
+        match SessionStore::open(&paths) {
+            Ok(_) | Err(OpenError::Busy(_)) => {}
+            Err(OpenError::Store(error)) => return Err(error),
+        }
+        Queue::open(&paths)?.send_as(&run.message, MailKind::FollowUp, &run.prompt)?;
+        let now = id::now().0;
+        self.with("cannot write", |connection| {
+            connection.query_row(
+                "INSERT INTO runs (session, folder, model, priority, due_at, attempts, queued_at)
+                 VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                params![
+                    run.session.as_str(),
+                    run.folder.to_string_lossy(),
+                    run.model,
+                    run.priority,
+                    now.saturating_add(milliseconds(run.delay)),
+                    run.attempts,
+                    now
+                ],
+                |row| row.get(0),
+            )
+        })
+    }
+
+    async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError> {
+        self.with("cannot take a run of", |connection| {
+            connection
+                .query_row(
+                    "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
+                     WHERE id = (
+                         SELECT id FROM runs r
+                         WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at < ?3)
+                             AND NOT EXISTS (
+                                 SELECT 1 FROM runs other
+                                 WHERE other.session = r.session AND other.id <> r.id
+                                     AND other.state = 'running' AND other.beat_at >= ?3)
+                         ORDER BY priority DESC, due_at, id LIMIT 1)
+                     RETURNING id, session, folder, model, attempt, attempts",
+                    params![worker, id::now().0, self.dead_since()],
+                    |row| {
+                        Ok(Run {
+                            id: row.get(0)?,
+                            session: SessionId::from(row.get::<_, String>(1)?),
+                            folder: PathBuf::from(row.get::<_, String>(2)?),
+                            model: row.get(3)?,
+                            attempt: row.get(4)?,
+                            attempts: row.get(5)?,
+                        })
+                    },
+                )
+                .optional()
+        })
+    }
+
+    async fn beat(&self, run: RunId, worker: &str) -> Result<Wish, StoreError> {
+        let wish: Option<Option<String>> = self.with("cannot write", |connection| {
+            connection
+                .query_row(
+                    "UPDATE runs SET beat_at = ? WHERE id = ? AND owner = ? AND state = 'running' RETURNING wish",
+                    params![id::now().0, run, worker],
+                    |row| row.get(0),
+                )
+                .optional()
+        })?;
+        Ok(wish.map_or(Wish::Leave, |word| Wish::of(word.as_deref())))
+    }
+
+    async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
+        let part = end.part();
+        let now = id::now().0;
+        let session: Option<String> = self.with("cannot write", |connection| {
+            connection
+                .query_row(
+                    "UPDATE runs
+                     SET state = ?3, error = coalesce(?4, error), due_at = ?5, attempt = attempt - ?6,
+                         owner = CASE WHEN ?3 = 'queued' THEN NULL ELSE owner END,
+                         ended_at = CASE WHEN ?3 = 'queued' THEN NULL ELSE ?7 END
+                     WHERE id = ?1 AND owner = ?2 AND state = 'running' RETURNING session",
+                    params![
+                        run,
+                        worker,
+                        part.state.word(),
+                        part.error,
+                        now.saturating_add(milliseconds(part.after)),
+                        i32::from(!part.counts),
+                        now
+                    ],
+                    |row| row.get(0),
+                )
+                .optional()
+        })?;
+        let Some(session) = session.map(SessionId::from) else {
+            return Ok(false);
+        };
+        if *end == End::Done && Queue::open(&self.paths(&session))?.has_waiting()? {
+            self.wake(&session)?;
+        }
+        Ok(true)
+    }
+
+    async fn open(self: Arc<Self>, run: &Run, _: &str) -> Result<SessionStore, OpenError> {
+        SessionStore::open(&self.paths(&run.session))
+    }
+
+    async fn close(&self, _: &SessionId, _: &str) -> Result<(), StoreError> {
+        // The session's lock was released with it.
+        Ok(())
+    }
+
+    async fn send(
+        &self,
+        session: &SessionId,
+        kind: MailKind,
+        text: &str,
+    ) -> Result<MessageId, StoreError> {
+        let id = Queue::open(&self.paths(session))?.send(kind, text)?;
+        self.wake(session)?;
+        Ok(id)
+    }
+
+    async fn wish(&self, session: &SessionId, wish: Wish) -> Result<u64, StoreError> {
+        let changed = self.with("cannot write", |connection| {
+            connection.execute(
+                "UPDATE runs SET wish = ?2,
+                     ended_at = CASE state WHEN 'queued' THEN ?3 END,
+                     state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
+                 WHERE session = ?1 AND (state = 'running' OR state = 'queued' AND ?2 = 'cancel')",
+                params![session.as_str(), wish.word(), id::now().0],
+            )
+        })?;
+        Ok(changed as u64)
+    }
+
+    async fn find(&self, prefix: &str) -> Result<Vec<SessionId>, StoreError> {
+        self.with("cannot read", |connection| {
+            let mut statement = connection.prepare(
+                "SELECT DISTINCT session FROM runs WHERE substr(session, 1, length(?1)) = ?1 ORDER BY 1 LIMIT 2",
+            )?;
+            let ids = statement.query_map([prefix], |row| row.get::<_, String>(0))?;
+            ids.map(|id| Ok(SessionId::from(id?))).collect()
+        })
+    }
+
+    async fn runs(
+        &self,
+        session: Option<&SessionId>,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        self.with("cannot read", |connection| {
+            let mut statement = connection.prepare(
+                "SELECT id, session, state, attempt, owner, queued_at, error FROM runs
+                 WHERE ?1 IS NULL OR session = ?1 ORDER BY id DESC LIMIT ?2",
+            )?;
+            let wanted = params![session.map(SessionId::as_str), limit];
+            let rows = statement.query_map(wanted, listed)?;
+            rows.filter_map(Result::transpose).collect()
+        })
+    }
+
+    async fn counts(&self) -> Result<Vec<(RunState, u64)>, StoreError> {
+        self.with("cannot read", |connection| {
+            let mut statement =
+                connection.prepare("SELECT state, count(*) FROM runs GROUP BY state")?;
+            let counted = statement.query_map([], |row| {
+                let state = RunState::of(row.get_ref(0)?.as_str()?);
+                Ok(state.zip(Some(u64::from(row.get::<_, u32>(1)?))))
+            })?;
+            counted.filter_map(Result::transpose).collect()
+        })
+    }
+
+    async fn messages(
+        &self,
+        session: &SessionId,
+        after: i64,
+    ) -> Result<(Vec<Arc<Message>>, i64), StoreError> {
+        let tree = Tree::open(&self.paths(session))?;
+        let heads = tree.heads()?;
+        let known = usize::try_from(after).unwrap_or(0);
+        let mut messages = Vec::new();
+        for head in heads.iter().skip(known) {
+            if head.agent_id.is_none() {
+                messages.extend(tree.message(&head.message.id)?.map(Arc::new));
+            }
+        }
+        Ok((messages, i64::try_from(heads.len()).unwrap_or(i64::MAX)))
+    }
+
+    async fn wait(&self, at_most: Duration) {
+        tokio::time::sleep(at_most.min(LOOK)).await;
+    }
+}
+
+/// Returns a row of the list, unless its state is of a newer version.
+fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
+    let Some(state) = RunState::of(row.get_ref(2)?.as_str()?) else {
+        return Ok(None);
+    };
+    Ok(Some(RunRow {
+        id: row.get(0)?,
+        session: SessionId::from(row.get::<_, String>(1)?),
+        state,
+        attempt: row.get(3)?,
+        worker: row.get(4)?,
+        queued_at: Time(row.get(5)?),
+        error: row.get(6)?,
+        cost: None,
+    }))
+}

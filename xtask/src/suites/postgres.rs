@@ -1,0 +1,33 @@
+//! The store over a PostgreSQL server that the tests start on a temporary folder, kill and stop, and the program with that
+//! store.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::{cargo, run};
+
+/// Number of seeds with faults, if `AH_FAULT_SEEDS` does not say.
+const SEEDS: &str = "100";
+
+/// Returns what this machine lacks, if anything.
+pub fn missing() -> Option<&'static str> {
+    let installed = Path::new("/usr/lib/postgresql").read_dir();
+    let mut versions = installed.into_iter().flatten().flatten();
+    let is_there = versions.any(|version| version.path().join("bin/initdb").exists());
+    (!is_there).then_some("no PostgreSQL in /usr/lib/postgresql")
+}
+
+/// Runs the tests of the store with many seeds, and those of the program that has it.
+pub fn test() -> Result<()> {
+    if let Some(missing) = missing() {
+        bail!("{missing}: `apt-get install postgresql`");
+    }
+    let seeds = std::env::var("AH_FAULT_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
+    run(cargo()
+        .args(["test", "-p", "ah-store-postgres"])
+        .env("AH_FAULT_SEEDS", seeds))?;
+    run(cargo()
+        .args(["test", "--workspace", "--features", "ah-cli/postgres"])
+        .args(["--test", "it", "--", "fleet::"]))
+}
