@@ -66,8 +66,12 @@ impl Config {
         let names = [FILE, SERVER_CREDENTIALS];
         let home = self.home.iter();
         let files = home.flat_map(|home| names.map(|name| home.join(name)));
-        let tokens = self.home.iter().map(|home| home.join(FOLDER).join("**"));
-        files.filter(|path| path.exists()).chain(tokens).collect()
+        let servers = self.home.iter().map(|home| home.join(FOLDER));
+        let tokens = servers.filter(|folder| folder.exists());
+        files
+            .filter(|path| path.exists())
+            .chain(tokens.map(|folder| folder.join("**")))
+            .collect()
     }
 
     /// Keeps variables for later runs, in a file that only the user can read; returns its path. A key for the Messages

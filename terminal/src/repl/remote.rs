@@ -501,7 +501,7 @@ fn print(happened: &Receiver<Input>) {
         match input {
             Input::Written(text) | Input::Output(text) => {
                 // If nobody reads, the run goes on all the same.
-                let _ = io::stdout().write_all(text.as_bytes());
+                let _ = crate::glyphs::out().write_all(text.as_bytes());
             }
             Input::Noted(text) => {
                 let _ = crate::glyphs::err().write_all(text.as_bytes());
