@@ -181,26 +181,30 @@ fn factory(
     config: &Config,
     inputs: Sender<Input>,
 ) -> Result<SessionFactory, Error> {
-    let is_drawn = display == Display::Drawn;
-    let choice = anstream::AutoStream::choice(&io::stdout());
     let (skills, mut warnings) = extensions::skills(config);
     let probe = SandboxProbe::begin(config, &mut warnings)?;
     warnings.iter().for_each(|warning| crate::warn(warning));
     let warn: Warn = Arc::new(crate::warn);
-    let (width, height) = Terminal::size();
     Ok(SessionFactory {
         config: config.clone(),
         probe,
         skills: Arc::new(skills),
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
         warn,
-        link: Link {
-            inputs,
-            colours: is_drawn && choice != anstream::ColorChoice::Never,
-            is_drawn,
-            size: Size { width, height },
-        },
+        link: link(display == Display::Drawn, inputs),
     })
+}
+
+/// Returns the connection to the terminal.
+fn link(is_drawn: bool, inputs: Sender<Input>) -> Link {
+    let choice = anstream::AutoStream::choice(&io::stdout());
+    let (width, height) = Terminal::size();
+    Link {
+        inputs,
+        colours: is_drawn && choice != anstream::ColorChoice::Never,
+        is_drawn,
+        size: Size { width, height },
+    }
 }
 
 /// Starts the driver of the terminal on a thread of its own.

@@ -24,11 +24,11 @@ use super::history::History;
 use super::input::{self, Ending, Input, Queued};
 use super::notify::Notifier;
 use super::terminal::{self, Terminal};
-use super::{Display, begin, intro, open_history};
+use super::{Display, begin, intro, link, open_history};
+use crate::print::divert;
 use crate::print::question::{Form, Said, answer, choice_sheet, confirm};
 use crate::print::text::View;
 use crate::print::text::replay::Replay;
-use crate::print::{Size, divert};
 use crate::signals::{Signals, leave};
 
 /// Text of an answer that permits a call, and of one that does not.
@@ -140,14 +140,7 @@ pub async fn attach(
     let signals =
         signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
     let (inputs, happened) = channel();
-    let choice = anstream::AutoStream::choice(&io::stdout());
-    let (width, height) = Terminal::size();
-    let link = Link {
-        inputs: inputs.clone(),
-        colours: is_drawn && choice != anstream::ColorChoice::Never,
-        is_drawn,
-        size: Size { width, height },
-    };
+    let link = link(is_drawn, inputs.clone());
     let (tasks, wanted) = unbounded_channel();
     let history = match display {
         Some(Display::Drawn) => open_history(config),
