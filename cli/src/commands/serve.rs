@@ -49,6 +49,29 @@ pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Erro
     code
 }
 
+/// Returns what the runs of clients start with: those of `-p`, for which nobody is called.
+///
+/// # Errors
+///
+/// If the options contradict each other.
+pub fn client_request<'a>(
+    config: &'a Config,
+    options: &Options,
+    signals: &'a Signals,
+) -> Result<ClientRequest<'a>, Error> {
+    Ok(ClientRequest {
+        overrides: options.overrides()?,
+        interface: Interface::AgentSdk,
+        config,
+        overlay: Overlay::of_process().unwrap_or_default(),
+        stop: signals.token(),
+        warn: Arc::new(ah_terminal::warn),
+        written: document::markdown,
+        described,
+        call: None,
+    })
+}
+
 /// Returns what calls the person when a run needs somebody and nobody watches: the notification command of the settings.
 fn call(config: &Config) -> Call {
     let config = config.clone();
@@ -138,15 +161,9 @@ impl Server {
         life: Life,
     ) -> Result<u8, Error> {
         let request = ClientRequest {
-            overrides: options.overrides()?,
             interface,
-            config,
-            overlay: Overlay::of_process().unwrap_or_default(),
-            stop: self.signals.token(),
-            warn: Arc::new(ah_terminal::warn),
-            written: document::markdown,
-            described,
             call: Some(call(config)),
+            ..client_request(config, options, &self.signals)?
         };
         serve_http(self.door, life, request).await?;
         Ok(0)

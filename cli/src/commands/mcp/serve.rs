@@ -1,18 +1,16 @@
 //! `ah mcp serve`: serves another agent as an MCP server. Standard output belongs to the protocol.
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
 
-use ah::mcp_server::{ClientRequest, serve_client};
-use ah_config::overlay::Overlay;
+use ah::mcp_server::serve_client;
 use ah_config::{Config, Error};
-use ah_conversation::{ExitReason, Interface};
-use ah_terminal::print::question::described;
+use ah_conversation::ExitReason;
+use ah_terminal::exit;
 use ah_terminal::signals::{Signals, leave};
-use ah_terminal::{document, exit};
 
 use crate::args::options::Options;
 use crate::commands::runtime::runtime;
+use crate::commands::serve::client_request;
 
 /// Serves the client that started this program; returns the exit code.
 ///
@@ -36,18 +34,7 @@ pub fn run(config: &Config, options: &Options) -> Result<u8, Error> {
 async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
         .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
-    let request = ClientRequest {
-        overrides: options.overrides()?,
-        interface: Interface::AgentSdk,
-        config,
-        overlay: Overlay::of_process().unwrap_or_default(),
-        stop: signals.token(),
-        warn: Arc::new(ah_terminal::warn),
-        written: document::markdown,
-        described,
-        // The other agent waits for its runs.
-        call: None,
-    };
+    let request = client_request(config, options, &signals)?;
     serve_client((tokio::io::stdin(), tokio::io::stdout()), request).await?;
     Ok(match signals.interrupt() {
         None => 0,
