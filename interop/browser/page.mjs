@@ -229,6 +229,12 @@ on('all of it is done with the keyboard', async bench => {
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await article(page, 'Two.').waitFor();
+  // Who needs none can turn the keys of one letter off.
+  await page.getByRole('button', { name: 'Keys' }).click();
+  await page.getByRole('checkbox', { name: 'Use these keys' }).uncheck();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('n');
+  assert.equal(await page.getByRole('heading', { name: 'New session' }).count(), 0);
   assert.deepEqual(page.faults, []);
 });
 

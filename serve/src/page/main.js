@@ -148,10 +148,13 @@ function mark(session) {
   }
 }
 
+/// What the browser keeps; a document that is opened from a file may have no storage.
+function stored() {
+  try { return localStorage; } catch { return null; }
+}
+
 function theme() {
   const choice = by('theme');
-  // A document that is opened from a file may have no storage.
-  const stored = () => { try { return localStorage; } catch { return null; } };
   const set = name => {
     choice.value = name;
     if (name) document.documentElement.dataset.theme = name;
@@ -206,10 +209,14 @@ function keys() {
   show(by('keys'), Object.entries(KEYS).map(([key, [name]]) => el('div', {}, el('dt', {}, el('kbd', {}, key)), el('dd', {}, name))),
     el('div', {}, el('dt', {}, el('kbd', {}, 'Esc')), el('dd', {}, 'Leave a field')));
   by('show-help').addEventListener('click', () => by('help').showModal());
+  // Whoever dictates, or slips, can do without keys of one letter.
+  const isOn = by('keys-on');
+  isOn.checked = stored()?.getItem('keys') !== 'off';
+  isOn.addEventListener('change', () => stored()?.setItem('keys', isOn.checked ? 'on' : 'off'));
   document.addEventListener('keydown', event => {
     const isField = event.target.closest('input, textarea, select, dialog');
     if (event.key === 'Escape' && event.target.closest('input, textarea')) return event.target.blur();
-    if (isField || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return null;
+    if (isField || !isOn.checked || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return null;
     event.preventDefault();
     return KEYS[event.key][1]();
   });
