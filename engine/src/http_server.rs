@@ -18,6 +18,7 @@ use ah_store::{SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use self::stored::Stored;
 use crate::assemble::HostExtensions;
@@ -43,29 +44,39 @@ pub fn new_token() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Serves clients at a door until the request's `stop` is cancelled or its life is over; then its
-/// runs end, with all messages stored.
-///
-/// # Errors
-///
-/// If the settings are not valid for runs, or the address cannot be served.
-pub async fn serve_http(
-    door: Door,
-    life: Life,
-    mut request: ClientRequest<'_>,
-) -> Result<(), Error> {
-    // A child: a server that ends by itself stops nothing else.
-    let stop = request.stop.child_token();
-    request.overrides.run.host.partial_messages = true;
-    let call = request.call.take();
-    let runs = Arc::new(ClientRuns::new(request)?);
-    let sessions = Arc::new(HttpSessions {
-        runs: runs.clone(),
-        call,
-    });
-    let served = ah_serve::serve(door, sessions, life, stop).await;
-    runs.end();
-    served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
+/// The sessions of a folder, for clients over HTTP.
+pub struct HttpRuns {
+    sessions: Arc<HttpSessions>,
+    stop: CancellationToken,
+}
+
+impl HttpRuns {
+    /// Runs that start with what is in the request.
+    ///
+    /// # Errors
+    ///
+    /// If the settings are not valid for them.
+    pub fn new(mut request: ClientRequest<'_>) -> Result<Self, Error> {
+        // A child: a server that ends by itself stops nothing else.
+        let stop = request.stop.child_token();
+        request.overrides.run.host.partial_messages = true;
+        let call = request.call.take();
+        let runs = Arc::new(ClientRuns::new(request)?);
+        let sessions = Arc::new(HttpSessions { runs, call });
+        Ok(Self { sessions, stop })
+    }
+
+    /// Serves clients at a door until the request's `stop` is cancelled or its life is over; then the runs end, with all
+    /// messages stored.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be served.
+    pub async fn serve(self, door: Door, life: Life) -> Result<(), Error> {
+        let served = ah_serve::serve(door, self.sessions.clone(), life, self.stop).await;
+        self.sessions.runs.end();
+        served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
+    }
 }
 
 /// The sessions of the folder.

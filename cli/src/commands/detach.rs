@@ -87,10 +87,10 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     let wanted = wanted(text, prompt, options, config)?;
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let server = Server::begin(config, &Place::default()).await?;
+        let server = Server::begin(config, options, config.interface, &Place::default()).await?;
         let (begun, told) = oneshot::channel();
         let life = Life::WhileInUse(Some(FirstRun { wanted, begun }));
-        let served = server.serve(config, options, config.interface, life);
+        let served = server.serve(life);
         let (served, told) = tokio::join!(served, tell(told));
         told.and(served)
     });

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ah::http_server::{Certificate, Door, Life, Token, new_token, serve_http};
+use ah::http_server::{Certificate, Door, HttpRuns, Life, Token, new_token};
 use ah::mcp_server::{Call, ClientRequest};
 use ah_config::overlay::Overlay;
 use ah_config::server_file::ServerFile;
@@ -28,7 +28,7 @@ use crate::args::serve::Place;
 pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Error> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let server = Server::begin(config, place).await?;
+        let server = Server::begin(config, options, Interface::AgentSdk, place).await?;
         let Server { url, token, .. } = &server;
         let key = Token::new(token).key();
         print(&format!(
@@ -38,10 +38,7 @@ pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Erro
             "serving the sessions of this folder; `{}` has both, for you only; end with Ctrl-C",
             server.file.path().display()
         ));
-        let life = Life::UntilStopped;
-        server
-            .serve(config, options, Interface::AgentSdk, life)
-            .await
+        server.serve(Life::UntilStopped).await
     });
     // Processes started by tools may still be ending.
     ah_process::finish_all();
@@ -94,7 +91,9 @@ fn call(config: &Config) -> Call {
 
 /// A server that has its address, and is known to the programs of this user.
 pub struct Server {
-    signals: Signals,
+    /// Those that end it.
+    _signals: Signals,
+    runs: HttpRuns,
     door: Door,
     url: String,
     token: String,
@@ -102,14 +101,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes a place.
+    /// Takes a place, for runs with this interface.
     ///
     /// # Errors
     ///
-    /// If the port is taken, the certificate cannot be used, or the user's folder cannot be written.
-    pub async fn begin(config: &Config, place: &Place) -> Result<Self, Error> {
+    /// If the settings are not valid for runs, the port is taken, the certificate cannot be used, or the user's folder cannot be
+    /// written.
+    pub async fn begin(
+        config: &Config,
+        options: &Options,
+        interface: Interface,
+        place: &Place,
+    ) -> Result<Self, Error> {
         let signals = Signals::listen(leave)
             .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+        let runs = HttpRuns::new(ClientRequest {
+            interface,
+            call: Some(call(config)),
+            ..client_request(config, options, &signals)?
+        })?;
         let certificate = match (&place.cert, &place.key) {
             (Some(cert), Some(key)) => Some(Certificate::read(cert, key).map_err(Error::failure)?),
             _ => None,
@@ -135,7 +145,8 @@ impl Server {
         let (url, token) = (format!("{scheme}://{name}"), new_token()?);
         let file = config.announce(&url, &token)?;
         Ok(Self {
-            signals,
+            _signals: signals,
+            runs,
             door: Door {
                 listener,
                 token: Token::new(&token),
@@ -148,24 +159,13 @@ impl Server {
         })
     }
 
-    /// Serves until it is interrupted or its life is over; returns the exit code. Its runs have this interface.
+    /// Serves until it is interrupted or its life is over; returns the exit code.
     ///
     /// # Errors
     ///
-    /// If the settings are not valid for runs.
-    pub async fn serve(
-        self,
-        config: &Config,
-        options: &Options,
-        interface: Interface,
-        life: Life,
-    ) -> Result<u8, Error> {
-        let request = ClientRequest {
-            interface,
-            call: Some(call(config)),
-            ..client_request(config, options, &self.signals)?
-        };
-        serve_http(self.door, life, request).await?;
+    /// If the address cannot be served.
+    pub async fn serve(self, life: Life) -> Result<u8, Error> {
+        self.runs.serve(self.door, life).await?;
         Ok(0)
     }
 }
