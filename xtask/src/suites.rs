@@ -100,6 +100,9 @@ pub fn test(wanted: Wanted) -> Result<()> {
     fetched.test("openapi", 90, openapi::install, |fuzzer| {
         openapi::test(fuzzer)
     })?;
+    if is_fetched && postgres::missing().is_none() {
+        postgres::test()?;
+    }
     if is_fetched {
         library::test(&library::build()?)?;
     } else {
