@@ -17,6 +17,7 @@ mod agent;
 pub mod assemble;
 #[cfg(feature = "sqlite")]
 pub mod command_files;
+#[cfg(feature = "sqlite")]
 mod config_tool;
 pub mod confinement;
 #[cfg(feature = "sqlite")]
