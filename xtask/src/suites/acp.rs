@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::cache;
-use crate::workspace::{cargo, root, run};
+use crate::workspace::root;
 
 /// Variable that names the client's folder to the tests.
 const VARIABLE: &str = "AH_TEST_ACP";
@@ -27,11 +27,5 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the tests with the client in `folder`.
 pub fn test(folder: &Path) -> Result<()> {
-    let mut tests = cache::offline(&cargo());
-    tests
-        .args(["test", "--offline", "--workspace"])
-        .args(["--test", "it"])
-        .args(["--", "acp::client::"])
-        .env(VARIABLE, folder);
-    run(&mut tests)
+    cache::test_with(VARIABLE, folder, &["acp::client::"])
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, bail};
 use sha2::{Digest, Sha256};
 
-use crate::workspace::{output, root, run};
+use crate::workspace::{cargo, output, root, run};
 
 /// Minor version of the oldest Python 3 that the pins support.
 const OLDEST_PYTHON: u32 = 10;
@@ -69,6 +69,27 @@ pub fn install_node(folder: &Path, pins: &Path, more: &[&str]) -> Result<()> {
         .args(more)
         .current_dir(folder))
     .map_err(|_| anyhow!("npm could not install the packages"))
+}
+
+/// Installs what `interop/NAME/requirements.txt` pins if necessary, once for each Python; returns its folder.
+pub fn python(name: &str) -> Result<PathBuf> {
+    let pins = root().join("interop").join(name).join("requirements.txt");
+    let version = python_version()?;
+    let text = fs::read(&pins).with_context(|| format!("reading {}", pins.display()))?;
+    installed(name, &[&text, version.as_bytes()], |folder| {
+        install_python(folder, &pins)
+    })
+}
+
+/// Runs those tests of the program that need `material`, which the variable names to them.
+pub fn test_with(variable: &str, material: &Path, filters: &[&str]) -> Result<()> {
+    let mut tests = offline(&cargo());
+    tests
+        .args(["test", "--offline", "--workspace"])
+        .args(["--test", "it", "--"])
+        .args(filters)
+        .env(variable, material);
+    run(&mut tests)
 }
 
 /// Reads the files that pin versions.

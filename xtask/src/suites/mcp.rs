@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::cache;
-use crate::workspace::{cargo, root, run};
+use crate::workspace::root;
 
 /// Variable that names the servers' folder to the tests.
 const VARIABLE: &str = "AH_TEST_MCP";
@@ -29,11 +29,5 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the tests with the servers in `folder`.
 pub fn test(folder: &Path) -> Result<()> {
-    let mut tests = cache::offline(&cargo());
-    tests
-        .args(["test", "--offline", "--workspace"])
-        .args(["--test", "it"])
-        .args(["--", "mcp::real::", "mcp::fast::"])
-        .env(VARIABLE, folder);
-    run(&mut tests)
+    cache::test_with(VARIABLE, folder, &["mcp::real::", "mcp::fast::"])
 }
