@@ -157,10 +157,20 @@ pub async fn attach(
         None => std::thread::spawn(move || print(&happened)),
     };
     let id = remote.id.clone();
+    let frontend = link.frontend(View {
+        interface: ah_conversation::Interface::Native,
+        model: remote.model.clone(),
+        tools: remote.tools.clone(),
+        cwd: config.environment.cwd().to_owned(),
+        session: None,
+        group: None,
+        asks: None,
+        is_conversation: true,
+    });
     let mut worker = RemoteWorker::new(remote, wanted, link, config);
     worker.is_watching_only = display.is_none();
     let end = tokio::select! {
-        end = worker.work() => end,
+        end = worker.work(&frontend) => end,
         () = signals.token().cancelled() => End::Left { is_running: true, },
     };
     let _ = inputs.send(Input::Stop(0));
@@ -202,7 +212,6 @@ struct RemoteWorker<'a> {
     past: Vec<Message>,
     opened: input::Opened,
     link: Link,
-    view: Option<View>,
     config: &'a Config,
     run: Run,
     /// Whether nobody types, so that nothing is asked, and the end of the run is the end.
@@ -230,16 +239,6 @@ struct Run {
 
 impl<'a> RemoteWorker<'a> {
     fn new(remote: Remote, tasks: UnboundedReceiver<Task>, link: Link, config: &'a Config) -> Self {
-        let view = View {
-            interface: ah_conversation::Interface::Native,
-            model: remote.model.clone(),
-            tools: remote.tools,
-            cwd: config.environment.cwd().to_owned(),
-            session: None,
-            group: None,
-            asks: None,
-            is_conversation: true,
-        };
         let opened = input::Opened {
             session: remote.id,
             model: remote.model,
@@ -259,7 +258,6 @@ impl<'a> RemoteWorker<'a> {
             past: remote.past,
             opened,
             link,
-            view: Some(view),
             config,
             run: Run::default(),
             is_watching_only: false,
@@ -267,11 +265,7 @@ impl<'a> RemoteWorker<'a> {
         }
     }
 
-    async fn work(mut self) -> End {
-        let Some(view) = self.view.take() else {
-            return End::Lost(String::new());
-        };
-        let frontend = self.link.frontend(view);
+    async fn work(mut self, frontend: &ReplFrontend) -> End {
         let mut replay = frontend.replay();
         for message in std::mem::take(&mut self.past) {
             self.count(&message);
@@ -286,7 +280,7 @@ impl<'a> RemoteWorker<'a> {
                     None => return End::Lost("its process has ended".to_owned()),
                     Some(event) => {
                         let is_end = matches!(&event, RemoteEvent::State(state) if !state.is_running);
-                        self.take(event, &frontend, &mut replay);
+                        self.take(event, frontend, &mut replay);
                         if is_end && self.is_watching_only {
                             return End::Left { is_running: false };
                         }
