@@ -15,6 +15,7 @@ use ah_terminal::line::preview;
 use ah_terminal::repl::remote::{Remote, attach};
 use ah_terminal::repl::{Display, PlainStyle};
 use ah_tools::Profile;
+use futures_util::future::join_all;
 use tokio::sync::mpsc::unbounded_channel;
 
 use self::client::{Door, ServedSession, follow, place};
@@ -60,12 +61,21 @@ struct Found {
     door: Door,
 }
 
-/// Returns the sessions that processes of this user run now.
+/// Returns the sessions that processes of this user run now. Processes that do not answer are named on stderr.
 async fn running(config: &Config) -> Result<Vec<Found>, Error> {
+    let doors = config.known_servers().into_iter().map(Door::to);
+    let doors: Vec<_> = doors.collect::<Result<_, _>>()?;
+    let answers = join_all(doors.iter().map(Door::sessions)).await;
     let mut found = Vec::new();
-    for server in config.known_servers() {
-        let door = Door::to(server)?;
-        let sessions = door.sessions().await.into_iter();
+    for (door, sessions) in doors.iter().zip(answers) {
+        let sessions = sessions.unwrap_or_else(|reason| {
+            ah_terminal::note(&format!(
+                "process {} does not say what it runs: {reason}",
+                door.pid()
+            ));
+            Vec::new()
+        });
+        let sessions = sessions.into_iter();
         let sessions = sessions.filter(|session| session["running"] == true);
         found.extend(sessions.map(|session| Found {
             id: session["id"].as_str().unwrap_or_default().to_owned(),

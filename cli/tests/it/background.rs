@@ -182,6 +182,25 @@ fn without_a_terminal_a_run_is_printed_until_its_end() {
 }
 
 #[test]
+fn a_process_that_is_stopped_holds_up_no_command() {
+    let world = World::new();
+    let server = Server::new([hangs("I begin to say")]);
+    let session = begun(&world, &server, &FREE);
+    let pid = i32::try_from(servers(&world)[0]["pid"].as_i64().unwrap()).unwrap();
+    let process = Pid::from_raw(pid).unwrap();
+    kill_process(process, Signal::STOP).unwrap();
+    let said = format!("process {pid} does not say what it runs: no answer within");
+    let listed = world.as_typed(["sessions"]).run().expect(0);
+    assert!(listed.stdout.contains(&session[..11]), "{}", listed.stdout);
+    assert!(listed.stderr.contains(&said), "{}", listed.stderr);
+    let attached = world.as_typed(["attach"]).run().expect(1);
+    assert!(attached.stderr.contains(&said), "{}", attached.stderr);
+    kill_process(process, Signal::CONT).unwrap();
+    assert_eq!(state(&world, &session), "running");
+    end(&world);
+}
+
+#[test]
 fn what_prevents_a_run_is_said_before_the_command_ends() {
     let world = World::new();
     let nothing = world.as_typed(["attach"]).run().expect(1);

@@ -21,6 +21,9 @@ const LONGEST: usize = 256 * 1024 * 1024;
 /// Number of times that a lost stream is asked for again, and the time between.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
+/// Longest time to wait for an answer. A server on the same machine takes milliseconds; one that is stopped (Ctrl+Z,
+/// a debugger) takes connections and never answers.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A server of this user.
 #[derive(Clone)]
@@ -41,14 +44,21 @@ impl Door {
         Ok(Self { client, server })
     }
 
+    /// Returns the id of the server's process.
+    pub fn pid(&self) -> i32 {
+        self.server.pid
+    }
+
     /// Returns the sessions that are run by the server, each with its state.
-    pub async fn sessions(&self) -> Vec<Value> {
-        let listed = self.ask(Method::GET, "/v1/sessions", &Value::Null).await;
-        let mut listed = listed.unwrap_or_default();
-        let sessions = listed["sessions"].take();
-        match sessions {
-            Value::Array(sessions) => sessions,
-            _ => Vec::new(),
+    ///
+    /// # Errors
+    ///
+    /// If the server does not answer in time.
+    pub async fn sessions(&self) -> Result<Vec<Value>, String> {
+        let mut listed = self.ask(Method::GET, "/v1/sessions", &Value::Null).await?;
+        match listed["sessions"].take() {
+            Value::Array(sessions) => Ok(sessions),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -60,7 +70,11 @@ impl Door {
         if !body.is_null() {
             request = request.body(body.to_string());
         }
-        let response = request.send().await.map_err(|error| error.to_string())?;
+        let response = request.timeout(PATIENCE).send().await;
+        let response = response.map_err(|error| match error.is_timeout() {
+            true => format!("no answer within {} s", PATIENCE.as_secs()),
+            false => error.to_string(),
+        })?;
         let status = response.status();
         let text = response.bytes().await.map_err(|error| error.to_string())?;
         let said: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -79,7 +93,10 @@ impl Door {
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
-        let response = request.send().await.map_err(|error| error.to_string())?;
+        let response = tokio::time::timeout(PATIENCE, request.send()).await;
+        let response = response
+            .map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?
+            .map_err(|error| error.to_string())?;
         match response.status().is_success() {
             true => Ok(response),
             false => Err(format!("the server answered with {}", response.status())),
