@@ -164,6 +164,11 @@ impl Hooks {
         }
     }
 
+    /// Returns the name of the session's team, as hooks are told it.
+    pub(crate) fn team_name(&self) -> &str {
+        &self.session.session_id
+    }
+
     /// Whether any hook is called at `event`.
     pub fn has(&self, event: HookEvent) -> bool {
         let event = self.event(event);

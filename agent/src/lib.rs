@@ -35,6 +35,7 @@ mod stop;
 mod structured;
 pub mod styles;
 mod subagent;
+mod team;
 mod tool_call;
 pub mod tool_search;
 mod toolbox;

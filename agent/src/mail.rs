@@ -54,6 +54,11 @@ impl Session {
     /// Appends queued steering and the reports of background tasks; returns whether there were any.
     pub(crate) async fn take_steering(&mut self) -> Result<bool, StoreError> {
         let has_reports = self.take_reports().await?;
+        Ok(self.take_mail().await? || has_reports)
+    }
+
+    /// Appends queued steering; returns whether there was any.
+    pub(crate) async fn take_mail(&mut self) -> Result<bool, StoreError> {
         let mail = self.ports.store.mail(MailKind::Steer).await?;
         let message_count = mail.len();
         for queued in mail {
@@ -64,7 +69,7 @@ impl Session {
             let text = format!("{STEERING} {}", queued.content);
             self.deliver(queued, Origin::Steering, text).await?;
         }
-        Ok(has_reports || message_count > 0)
+        Ok(message_count > 0)
     }
 
     /// Appends the first reason to continue a run that would end; returns whether there was one. Steering may have

@@ -11,7 +11,7 @@ use crate::{RunFailure, RunOutcome, Session, Stop};
 /// Marks a hook's demand to continue.
 const DEMAND: &str = "[STOP HOOK]";
 /// Maximum number of times that hooks may continue a run.
-const MAX_DEMANDS: usize = 8;
+pub(crate) const MAX_DEMANDS: usize = 8;
 
 impl Session {
     /// Calls the hooks of an event. Their context for the model is kept for the next message.

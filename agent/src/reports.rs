@@ -30,7 +30,8 @@ impl Session {
         Ok(has_reports)
     }
 
-    /// Waits for a running background subagent and appends its report; returns whether there was one.
+    /// Waits for a running background subagent and appends its report, or a message that came meanwhile; returns whether
+    /// there was one.
     pub(crate) async fn await_reports(&mut self, stop: &Stop) -> Result<bool, StoreError> {
         let clock = self.ports.clock.clone();
         loop {
@@ -45,6 +46,9 @@ impl Session {
                 biased;
                 () = stop.wait(&*clock) => return Ok(true),
                 () = self.background.wait() => {}
+            }
+            if self.take_mail().await? {
+                return Ok(true);
             }
         }
     }

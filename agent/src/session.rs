@@ -56,6 +56,11 @@ impl Session {
         tools: Toolbox,
         settings: SessionSettings,
     ) -> Result<Self, StoreError> {
+        let team = tools.subagents().and_then(|subagents| subagents.team());
+        let ports = match team {
+            Some(team) => team.led_with(ports).await?,
+            None => ports,
+        };
         let transcript = ports.store.load().await?;
         let mut session = Self {
             shown_mode: settings.permissions.mode,

@@ -18,10 +18,11 @@ use ah_conversation::{
     Tool, ToolSpec, ToolUse, Truncation,
 };
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agents::{Agent, Agents, MemoryScope};
 use crate::skills::Skills;
+use crate::team::{Team, TeamTool};
 use crate::tool_search::ToolSearchMode;
 use crate::{Controls, Ports, SessionSettings};
 pub use begin::{ALIASES, INHERIT};
@@ -64,13 +65,15 @@ pub struct Subagents {
     /// Nesting depth of the calling session.
     depth: usize,
     registry: Arc<SubagentRegistry>,
+    /// The team that the session leads; `None` if it has none.
+    team: Option<Arc<Team>>,
     parent: Mutex<Option<Parent>>,
 }
 
 /// State of a session that its subagents start with.
 #[derive(Clone)]
 pub(crate) struct Parent {
-    ports: Ports,
+    pub(crate) ports: Ports,
     settings: SessionSettings,
     tools: Vec<Arc<dyn Tool>>,
     /// When its tools of servers are searched.
@@ -122,8 +125,32 @@ impl Subagents {
             allowed,
             depth,
             registry,
+            team: None,
             parent: Mutex::new(None),
         }
+    }
+
+    /// Gives the session a team: subagents that are given a name stay, and can be written to.
+    #[must_use]
+    pub fn with_team(mut self) -> Self {
+        self.team = Some(Arc::default());
+        let mut schema = Value::clone(&self.spec.input_schema);
+        schema["properties"]["name"] = json!({
+            "type": "string",
+            "description": "Makes it a teammate, which stays and can be written to by this name",
+        });
+        self.spec.input_schema = Arc::new(schema);
+        self
+    }
+
+    /// Returns the team, if the session has one.
+    pub(crate) fn team(&self) -> Option<&Arc<Team>> {
+        self.team.as_ref()
+    }
+
+    /// Returns the tools of the team's lead; none without a team.
+    pub fn team_tools(self: &Arc<Self>, interface: Interface) -> Vec<Arc<dyn Tool>> {
+        TeamTool::of_lead(interface, self)
     }
 
     /// Returns the tool for a subagent that may itself start `allowed`.
@@ -151,7 +178,7 @@ impl Subagents {
         }
     }
 
-    fn parent(&self) -> Option<Parent> {
+    pub(crate) fn parent(&self) -> Option<Parent> {
         self.lock_parent().clone()
     }
 
@@ -178,7 +205,7 @@ fn is_allowed(allowed: &[String], agent: &Agent) -> bool {
 }
 
 /// Returns the schema of the input of the tool with this name; `has_places` if it can isolate subagents.
-fn schema(name: &str, has_places: bool) -> serde_json::Value {
+fn schema(name: &str, has_places: bool) -> Value {
     let mut schema = json!({
         "type": "object",
         "properties": {

@@ -47,6 +47,11 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
+    /// Returns the note `key`, as [`Record::Note`] stored it last; `None` by default.
+    async fn note(&self, _key: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
     /// Returns the store of a subagent's conversation: kept with this one under the same lock, with a root of its
     /// own. Appending to it does not move this one's current message, and it receives no queued messages.
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;
@@ -76,6 +81,8 @@ pub enum Record {
     Files(FileChange),
     /// Files that have changed.
     FilesLeft(FilesLeft),
+    /// A text that all agents of the session share, beside the conversation: its key and its new value.
+    Note(String, String),
     /// The beginning of all requests from now on. The message is the last one of the first such request.
     Prefix(MessageId, Arc<Prefix>),
 }

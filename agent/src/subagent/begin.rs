@@ -22,6 +22,7 @@ use crate::agents::Agent;
 use crate::conflict::told;
 use crate::hooks::{HookEvent, HookMoment};
 use crate::prompt::{PromptPart, SystemPrompt};
+use crate::team::{Member, TeamTool};
 use crate::{Frontend, Ports, Session, SessionSettings, Toolbox};
 
 /// Default maximum number of model calls.
@@ -42,10 +43,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PROMPT: &str = "You do one task for another agent, alone, with the tools that you have. Your last answer is your \
     report: say what you found or did, with the places (file and line) that matter, and what is left open.";
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Arguments {
     description: String,
+    /// Empty for a teammate that goes on with what it was written.
     prompt: String,
+    /// Name of a teammate; ignored without a team.
+    name: Option<String>,
     subagent_type: Option<String>,
     model: Option<String>,
     max_turns: Option<u32>,
@@ -100,8 +104,50 @@ impl Subagents {
         call: &ToolUse,
         context: &Context,
     ) -> Result<SubagentRun, String> {
-        let arguments: Arguments = serde_json::from_value(call.input.to_value())
+        let arguments = serde_json::from_value(call.input.to_value())
             .map_err(|error| format!("invalid input: {error}"))?;
+        self.begin_with(arguments, call, context).await
+    }
+
+    /// Opens the conversation of the teammate `name`, unless it is open, and lets it go on with what it was written.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened.
+    pub(crate) async fn reopen(
+        &self,
+        name: &str,
+        call: &ToolUse,
+        context: &Context,
+    ) -> Result<(), String> {
+        let Some(team) = &self.team else {
+            return Ok(());
+        };
+        let Some(member) = team.member(name).await else {
+            return Ok(());
+        };
+        if team.has_seat(&member.agent_id) {
+            return Ok(());
+        }
+        let arguments = Arguments {
+            description: "goes on".to_owned(),
+            name: Some(name.to_owned()),
+            subagent_type: Some(member.agent_type),
+            resume: Some(member.agent_id),
+            model: member.model,
+            ..Arguments::default()
+        };
+        let run = self.begin_with(arguments, call, context).await?;
+        run.start().await;
+        Ok(())
+    }
+
+    async fn begin_with(
+        &self,
+        arguments: Arguments,
+        call: &ToolUse,
+        context: &Context,
+    ) -> Result<SubagentRun, String> {
         let parent = self.parent().ok_or("no session to start a subagent from")?;
         let agent = self.definition(arguments.subagent_type.as_deref())?;
         if self.depth >= MAX_DEPTH {
@@ -118,12 +164,21 @@ impl Subagents {
                 "the subagent {id} is still running; wait until it has ended"
             ));
         }
-        let is_background =
-            self.kinds.allow_background && arguments.run_in_background.unwrap_or(agent.background);
+        let is_beside = arguments.run_in_background.unwrap_or(agent.background);
+        let name = arguments.name.as_deref();
+        let teammate = self
+            .team
+            .as_ref()
+            .zip(name)
+            .filter(|_| self.kinds.allow_background);
+        let is_background = self.kinds.allow_background && is_beside || teammate.is_some();
         let task = Task {
             id: id.clone(),
             call: call.id.clone(),
-            description: arguments.description,
+            description: match teammate {
+                Some((_, name)) => format!("{name}: {}", arguments.description),
+                None => arguments.description,
+            },
             kind: TaskKind::Agent {
                 name: agent.name.clone(),
                 prompt: arguments.prompt.clone(),
@@ -139,16 +194,42 @@ impl Subagents {
         });
         let slot = self.slot(&task, context)?;
         let is_isolated = agent.is_isolated || arguments.isolation.is_some();
+        if is_isolated && teammate.is_some() {
+            return Err("a teammate works in the shared files: leave out `name`, or take a definition without a worktree".to_owned());
+        }
         let place = match is_isolated {
             true => Some(self.own_place(&agent, &id, &mut settings).await?),
             false => None,
         };
         let relay = relay(&parent, &task, &agent, context);
-        let ports = ports(&parent, &agent, &id, provider, store, relay.clone());
-        let mut prompt = vec![ContentBlock::text(arguments.prompt)];
-        prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
+        let seat = match teammate {
+            Some((team, name)) => {
+                let member = Member {
+                    name: name.to_owned(),
+                    agent_id: id.clone(),
+                    agent_type: agent.name.clone(),
+                    model: arguments.model,
+                };
+                Some(team.join(member, &task, &relay.sink).await?)
+            }
+            None => None,
+        };
+        let mut ports = ports(&parent, &agent, &id, provider, store, relay.clone());
+        let mut prompt = Vec::new();
+        if !arguments.prompt.is_empty() {
+            prompt.push(ContentBlock::text(arguments.prompt));
+            prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
+        }
         let own = place.as_ref().map_or(&[] as &[_], |place| place.tools());
-        let mut toolbox = self.toolbox(&parent, &agent, own, is_background);
+        let mut more = Vec::new();
+        if let Some(seat) = &seat {
+            ports.store = seat.store(ports.store);
+            more = seat.tools(parent.search.1, &ports);
+            if arguments.resume.is_none() {
+                prompt.push(seat.introduction(parent.search.1));
+            }
+        }
+        let mut toolbox = self.toolbox(&parent, &agent, own, more, is_background);
         if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
             toolbox = toolbox.with_servers(servers, PATIENCE);
         }
@@ -172,6 +253,7 @@ impl Subagents {
             registry: self.registry.clone(),
             log: context.spool.clone(),
             place,
+            seat,
         })
     }
 
@@ -292,16 +374,23 @@ impl Subagents {
     }
 
     /// Returns the parent's tools allowed by the definition; the tool that starts subagents only if it is listed.
-    /// Background subagents have no MCP tools. `own` are tools in the place of those of the same names.
+    /// Background subagents have no MCP tools. `own` are tools in the place of those of the same names, `more` a
+    /// teammate's; the lead's are nobody else's.
     fn toolbox(
         &self,
         parent: &Parent,
         agent: &Agent,
         own: &[Arc<dyn Tool>],
+        more: Vec<Arc<dyn Tool>>,
         is_background: bool,
     ) -> Toolbox {
         let is_own = |tool: &&Arc<dyn Tool>| tool.spec().name == self.spec.name;
-        let is_left_out = |name: &str| is_background && name.starts_with("mcp__");
+        let (mode, interface) = parent.search;
+        let of_team = TeamTool::names(interface);
+        let is_left_out = |name: &str| {
+            is_background && name.starts_with("mcp__")
+                || self.team.is_some() && of_team.contains(&name)
+        };
         let tools = parent
             .tools
             .iter()
@@ -314,7 +403,8 @@ impl Subagents {
                 let mut own = own.iter();
                 let same = own.find(|own| own.spec().name == tool.spec().name);
                 same.unwrap_or(tool).clone()
-            });
+            })
+            .chain(more);
         let toolbox = match agent.may_start() {
             Some(allowed) => {
                 let below = Arc::new(self.below(allowed));
@@ -323,7 +413,6 @@ impl Subagents {
             }
             None => Toolbox::new(tools),
         };
-        let (mode, interface) = parent.search;
         toolbox.with_search(mode, interface)
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct SubagentReport {
     pub(super) text: String,
 }
 
-/// A slot of the concurrency limit.
+/// A slot of the concurrency limit, until it is dropped.
 pub(super) struct Slot {
     pub(super) stop: CancellationToken,
     ended: watch::Sender<Option<SubagentReport>>,
@@ -52,10 +52,15 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Records the result and frees the slot.
-    pub(super) fn finish(self, ending: TaskEnding, text: String) {
+    /// Records the result, which frees whoever waits for it.
+    pub(super) fn report(&self, ending: TaskEnding, text: String) {
         self.ended
             .send_replace(Some(SubagentReport { ending, text }));
+    }
+
+    /// Records that it works again.
+    pub(super) fn works(&self) {
+        self.ended.send_replace(None);
     }
 }
 

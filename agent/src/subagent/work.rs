@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_conversation::{ContentBlock, ExitReason, ModelUsage, Output, Task, TaskEnding, TaskUpdate};
+use ah_conversation::{
+    ContentBlock, ExitReason, ModelUsage, Output, StoreError, Task, TaskEnding, TaskUpdate,
+};
 use serde_json::{Value, json};
 
 use super::isolation::OwnPlace;
 use super::registry::{Slot, SubagentRegistry};
 use super::relay::Relay;
+use crate::moments::MAX_DEMANDS;
+use crate::team::Seat;
 use crate::{RunOutcome, Session, Stop};
 
 /// Between a subagent's report and its id, which the model needs to go on with it.
@@ -36,6 +40,8 @@ pub(super) struct SubagentRun {
     pub(super) log: PathBuf,
     /// The folder that it has for itself.
     pub(super) place: Option<Box<dyn OwnPlace>>,
+    /// Its place in a team, if it is a teammate.
+    pub(super) seat: Option<Seat>,
 }
 
 /// Result of a subagent.
@@ -77,12 +83,19 @@ impl SubagentRun {
         }
         let (task, name) = (self.task.clone(), self.name.clone());
         let (registry, log) = (self.registry.clone(), self.log.display().to_string());
+        let (who, when) = match &self.seat {
+            Some(seat) => (
+                format!("The teammate `{}`", seat.name()),
+                "at the end of each turn, after which it waits until somebody writes to it",
+            ),
+            None => (format!("The subagent `{name}`"), "when it has ended"),
+        };
         // Reported before it runs, so that the start always comes before the end.
         self.relay.sink.report(&task, &TaskUpdate::Started);
         let run = tokio::spawn(self.run());
         registry.set_handle(&task.id, run.abort_handle());
         Output::text(format!(
-            "The subagent `{name}` works in the background as {}; it writes to {log}. You are told when it has ended.",
+            "{who} works in the background as {}; it writes to {log}. You are told {when}.",
             task.id
         ))
         .with_details(json!({
@@ -97,57 +110,111 @@ impl SubagentRun {
     async fn run(self) -> Output {
         let Self {
             mut session,
-            prompt,
+            mut prompt,
             task,
             name,
             relay,
             slot,
             log,
             registry,
-            place,
+            mut place,
+            seat,
         } = self;
         // Otherwise a subagent would keep the registry that aborts it alive.
         drop(registry);
         if !task.is_background {
             relay.sink.report(&task, &TaskUpdate::Started);
         }
-        let mut reporter = EndReporter {
-            relay: relay.clone(),
-            ended: None,
-            log: task.is_background.then_some(log),
-        };
         let stop = Stop::interrupt(slot.stop.clone());
-        let ran = session.run(prompt, &stop).await;
-        let has_place = place.is_some();
-        let left = match place {
-            Some(place) => place.leave().await,
-            None => None,
-        };
-        let result = match ran {
-            Ok(mut outcome) => {
-                for left in left.into_iter().chain(session.conflicts()) {
-                    outcome.answer = format!("{}\n\n{left}", outcome.answer.trim_end());
+        loop {
+            let mut reporter = EndReporter {
+                relay: relay.clone(),
+                ended: None,
+                log: task.is_background.then(|| log.clone()),
+            };
+            let ran = turn(
+                &mut session,
+                std::mem::take(&mut prompt),
+                seat.as_ref(),
+                &stop,
+            )
+            .await;
+            let has_place = place.is_some();
+            let left = match place.take() {
+                Some(place) => place.leave().await,
+                None => None,
+            };
+            let result = match ran {
+                Ok(mut outcome) => {
+                    for left in left.into_iter().chain(session.conflicts()) {
+                        outcome.answer = format!("{}\n\n{left}", outcome.answer.trim_end());
+                    }
+                    SubagentResult::of(&session, &outcome, &task, &name, &relay)
                 }
-                SubagentResult::of(&session, &outcome, &task, &name, &relay)
+                Err(error) => SubagentResult {
+                    ending: TaskEnding::Failed,
+                    text: error.to_string(),
+                    output: Output::error(error.to_string()),
+                    spent: Vec::new(),
+                },
+            };
+            reporter.ended = Some((result.ending, result.text.clone(), result.spent));
+            // Reported first, so that a caller waiting for the end finds the update.
+            let report = || {
+                drop(reporter);
+                slot.report(result.ending, result.text);
+            };
+            // The parent session reports storage errors itself.
+            match &seat {
+                Some(seat) if result.ending != TaskEnding::Stopped => {
+                    if !seat.rest(&slot.stop, report).await {
+                        let _ = session.close("other").await;
+                        return result.output;
+                    }
+                }
+                _ => {
+                    let _ = session.close("other").await;
+                    if has_place {
+                        relay.stop_commands();
+                    }
+                    report();
+                    return result.output;
+                }
             }
-            Err(error) => SubagentResult {
-                ending: TaskEnding::Failed,
-                text: error.to_string(),
-                output: Output::error(error.to_string()),
-                spent: Vec::new(),
-            },
-        };
-        // The parent session reports storage errors itself.
-        let _ = session.close("other").await;
-        if has_place {
-            relay.stop_commands();
+            slot.works();
         }
-        reporter.ended = Some((result.ending, result.text.clone(), result.spent));
-        // Reported first, so that a caller waiting for the end finds the update.
-        drop(reporter);
-        slot.finish(result.ending, result.text);
-        result.output
     }
+}
+
+/// Runs a prompt, or what a teammate was written, until neither the model nor a hook has more to do.
+async fn turn(
+    session: &mut Session,
+    prompt: Vec<ContentBlock>,
+    seat: Option<&Seat>,
+    stop: &Stop,
+) -> Result<RunOutcome, StoreError> {
+    let mut outcome = match prompt.is_empty() {
+        true => session.run_mail(stop).await?,
+        false => Some(session.run(prompt, stop).await?),
+    }
+    .unwrap_or_else(|| RunOutcome::new(ExitReason::EndTurn));
+    let Some(seat) = seat else {
+        return Ok(outcome);
+    };
+    for _ in 0..MAX_DEMANDS {
+        if !outcome.reason.is_end_of_turn() || outcome.failure.is_some() {
+            break;
+        }
+        let Some(demand) = seat.demand(session).await else {
+            break;
+        };
+        let before = outcome;
+        outcome = session.run(vec![demand], stop).await?;
+        for usage in before.models {
+            ModelUsage::add(&mut outcome.models, usage);
+        }
+    }
+    Ok(outcome)
 }
 
 impl SubagentResult {

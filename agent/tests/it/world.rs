@@ -505,6 +505,10 @@ impl Store for Mortal {
         self.store.spool_path(call)
     }
 
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.note(key).await
+    }
+
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         Arc::new(Below {
             store: self.store.clone().branch(branch),

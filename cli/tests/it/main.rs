@@ -74,6 +74,7 @@ mod stored;
 mod stream_json;
 mod streams;
 mod talk;
+mod teams;
 mod tiers;
 mod tool_search;
 mod tools;

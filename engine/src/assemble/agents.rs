@@ -22,6 +22,9 @@ use crate::warn::{Warn, no_warnings};
 /// The variable with which other agents' users keep subagents from running beside the conversation.
 const NONE_BESIDE: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
 
+/// The variable that gives a session a team.
+const TEAM: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
+
 /// Returns the tool that starts subagents, if the profile has it.
 ///
 /// # Errors
@@ -63,7 +66,12 @@ pub fn subagents(
         isolation,
         servers: Some(servers),
     };
-    Ok(Some(Arc::new(Subagents::new(kinds, name, allowed))))
+    let subagents = Subagents::new(kinds, name, allowed);
+    let has_team = matches!(config.environment.get(TEAM), Some("1" | "true"));
+    Ok(Some(Arc::new(match has_team {
+        true => subagents.with_team(),
+        false => subagents,
+    })))
 }
 
 /// Returns a factory of MCP server sets that belong to one subagent and end with it.

@@ -110,7 +110,14 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     let scripts = config.code_mode.as_ref().is_some_and(|mode| mode.value);
     all.extend(scripts.then(|| ah_tools::script(interface)).flatten());
-    all.extend(sources.subagents.map(|tool| tool as Arc<dyn Tool>));
+    if let Some(subagents) = sources.subagents {
+        let of_team = subagents.team_tools(interface);
+        // A team has one list of tasks.
+        let list = interface.pick("todo", "TodoWrite");
+        all.retain(|tool| of_team.is_empty() || tool.spec().name != list);
+        all.push(subagents);
+        all.extend(of_team);
+    }
     if profile == Profile::Sdk && is_named(config_tool::NAME, config) {
         all.push(Arc::new(ConfigTool::new(config)));
     }

@@ -63,6 +63,7 @@ enum StoredRecord {
         until: Time,
     },
     Prefix(MessageId, Arc<Prefix>),
+    Note(String, String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -172,6 +173,7 @@ impl Entry {
                     .map(|paths| paths.iter().map(|path| self.path(path)).collect()),
                 until: left.until,
             },
+            Record::Note(key, value) => StoredRecord::Note(key.clone(), value.clone()),
             Record::Prefix(message, prefix) => {
                 StoredRecord::Prefix(message.clone(), prefix.clone())
             }
@@ -311,9 +313,11 @@ impl StoredRecord {
                     .collect()
             }
             Self::FilesLeft { paths, .. } => paths.iter().flatten().collect(),
-            Self::Message(_) | Self::CallStarted { .. } | Self::Event(_) | Self::Prefix(..) => {
-                Vec::new()
-            }
+            Self::Message(_)
+            | Self::CallStarted { .. }
+            | Self::Event(_)
+            | Self::Prefix(..)
+            | Self::Note(..) => Vec::new(),
         }
     }
 }
@@ -376,6 +380,7 @@ impl Reader<'_> {
                 })
             }
             StoredRecord::Prefix(message, prefix) => Record::Prefix(message, prefix),
+            StoredRecord::Note(key, value) => Record::Note(key, value),
         })
     }
 

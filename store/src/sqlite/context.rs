@@ -27,6 +27,11 @@ pub(super) const BEGUN: &str = "session_begun";
 /// Model of the session, as `--model` names it.
 pub(super) const MODEL: &str = "session_model";
 
+/// Returns the context key of a note.
+pub(super) fn note(key: &str) -> String {
+    format!("note.{key}")
+}
+
 /// Returns the value of a context key.
 pub(super) fn get(connection: &Connection, key: &str) -> Result<Option<String>, Failure> {
     let value = connection

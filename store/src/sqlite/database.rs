@@ -216,6 +216,10 @@ impl Database {
         self.mailbox.withdraw(id).map_err(Failure::of_queue)
     }
 
+    pub(super) fn context(&self, key: &str) -> Result<Option<String>, Failure> {
+        context::get(&self.tree.connection, key)
+    }
+
     pub(super) fn set_context(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         self.write(|transaction| context::set(transaction, key, value))
     }
@@ -432,6 +436,7 @@ fn append(
             Record::Files(change) => files::insert(connection, folder, change)?,
             Record::FilesLeft(left) => files::note_left(connection, left)?,
             Record::Prefix(message, prefix) => prefixes::insert(connection, message, prefix)?,
+            Record::Note(key, value) => context::set(connection, &context::note(key), value)?,
             Record::Event(_) => {}
         }
     }

@@ -401,6 +401,12 @@ impl Store for SessionStore {
             .await
     }
 
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let key = context::note(key);
+        self.perform("cannot read", move |database| database.context(&key))
+            .await
+    }
+
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         Arc::new(AgentBranch {
             session: self,
@@ -459,6 +465,10 @@ impl Store for AgentBranch {
 
     async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.session.file_content(hash).await
+    }
+
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.session.note(key).await
     }
 
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {

@@ -140,6 +140,9 @@ async fn all_that_was_acknowledged_is_there(place: &impl Place) {
         spawned_by: ToolUseId::from("text"),
     });
     append(&*below, &Speaker::default().prompt("help")).await;
+    let note = |said: &str| vec![Record::Note("shared".to_owned(), said.to_owned())];
+    first.append(note("one")).await.unwrap();
+    below.append(note("two")).await.unwrap();
     append(&*first, &speaker.answer("done")).await;
     first.checkout(answered.id.clone()).await.unwrap();
     let expected = portrait(&first).await;
@@ -148,6 +151,8 @@ async fn all_that_was_acknowledged_is_there(place: &impl Place) {
 
     let second = place.open().await;
     assert_eq!(portrait(&second).await, expected);
+    assert_eq!(second.note("shared").await.unwrap().as_deref(), Some("two"));
+    assert_eq!(second.note("missing").await.unwrap(), None);
     assert_eq!(second.uuid(), uuid);
     let name = second.read(|tree| tree.name()).await.unwrap();
     assert_eq!(name.as_deref(), Some("here"));

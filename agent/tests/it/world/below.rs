@@ -45,6 +45,10 @@ impl Store for Below {
         self.store.spool_path(call)
     }
 
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.note(key).await
+    }
+
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         self.mortal.clone().branch(branch)
     }

@@ -1,0 +1,85 @@
+//! A conversation's store that also receives messages of the team.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_conversation::{
+    Branch, FileStep, Mail, MailKind, OutputPage, Record, Store, StoreError, ToolUseId, Transcript,
+};
+use async_trait::async_trait;
+
+use super::{Team, record};
+
+/// The store of an agent of a team. A message of the team is consumed in the transaction that appends it.
+pub(super) struct Addressed {
+    team: Arc<Team>,
+    name: String,
+    store: Arc<dyn Store>,
+}
+
+impl Addressed {
+    /// Returns the store for the agent with this name.
+    pub(super) fn new(team: Arc<Team>, name: &str, store: Arc<dyn Store>) -> Self {
+        let name = name.to_owned();
+        Self { team, name, store }
+    }
+}
+
+#[async_trait]
+impl Store for Addressed {
+    async fn load(&self) -> Result<Transcript, StoreError> {
+        self.store.load().await
+    }
+
+    async fn append(&self, mut records: Vec<Record>) -> Result<(), StoreError> {
+        let ids = records.iter().filter_map(|record| match record {
+            Record::Message(message) => Some(&message.id),
+            _ => None,
+        });
+        let read = self.team.without(&ids.collect::<Vec<_>>()).await;
+        let Some((mut shared, state)) = read else {
+            return self.store.append(records).await;
+        };
+        records.push(record(&state));
+        self.store.append(records).await?;
+        shared.state = state;
+        Ok(())
+    }
+
+    async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        let mut mail = self.store.mail(kind).await?;
+        if kind == MailKind::Steer {
+            mail.extend(self.team.letters(&self.name).await);
+        }
+        Ok(mail)
+    }
+
+    async fn output(
+        &self,
+        call: &ToolUseId,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Option<OutputPage>, StoreError> {
+        self.store.output(call, offset, limit).await
+    }
+
+    fn spool_path(&self, call: &ToolUseId) -> PathBuf {
+        self.store.spool_path(call)
+    }
+
+    async fn file_steps(&self) -> Result<Vec<FileStep>, StoreError> {
+        self.store.file_steps().await
+    }
+
+    async fn file_content(&self, hash: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.file_content(hash).await
+    }
+
+    async fn note(&self, key: &str) -> Result<Option<String>, StoreError> {
+        self.store.note(key).await
+    }
+
+    fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
+        self.store.clone().branch(branch)
+    }
+}
