@@ -8,6 +8,7 @@ mod caller;
 mod isolation;
 mod registry;
 mod relay;
+mod teammate;
 mod work;
 
 use std::path::PathBuf;
@@ -73,7 +74,7 @@ pub struct Subagents {
 /// State of a session that its subagents start with.
 #[derive(Clone)]
 pub(crate) struct Parent {
-    pub(crate) ports: Ports,
+    ports: Ports,
     settings: SessionSettings,
     tools: Vec<Arc<dyn Tool>>,
     /// When its tools of servers are searched.
@@ -150,7 +151,9 @@ impl Subagents {
 
     /// Returns the tools of the team's lead; none without a team.
     pub fn team_tools(self: &Arc<Self>, interface: Interface) -> Vec<Arc<dyn Tool>> {
-        TeamTool::of_lead(interface, self)
+        let team = self.team.iter();
+        team.flat_map(|team| TeamTool::of_lead(interface, team, self.clone()))
+            .collect()
     }
 
     /// Returns the tool for a subagent that may itself start `allowed`.
@@ -178,7 +181,7 @@ impl Subagents {
         }
     }
 
-    pub(crate) fn parent(&self) -> Option<Parent> {
+    fn parent(&self) -> Option<Parent> {
         self.lock_parent().clone()
     }
 

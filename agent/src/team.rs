@@ -2,7 +2,7 @@
 //!
 //! A teammate is a subagent in the background whose conversation goes on when somebody writes to it. A session has one team,
 //! led by its own agent. What the team shares is a note of the session, written with each change; messages between its agents
-//! arrive as queued messages do ([`Addressed`]), so the loop knows no teams.
+//! arrive as queued messages do (`addressed`), so the loop knows no teams.
 
 mod addressed;
 mod seat;
@@ -19,11 +19,10 @@ use ah_conversation::{
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
-use self::addressed::Addressed;
 pub(crate) use self::seat::Seat;
 pub(crate) use self::state::Member;
 use self::state::{LEAD, Letter, TeamState};
-pub(crate) use self::tools::TeamTool;
+pub(crate) use self::tools::{TeamLead, TeamTool};
 use crate::hooks::{HookEvent, HookMoment, Hooks};
 use crate::{Frontend, Ports};
 
@@ -97,11 +96,6 @@ impl Team {
             store: self.addressed(LEAD, ports.store),
             ..ports
         })
-    }
-
-    /// Returns a store that also receives the messages for this agent of the team.
-    fn addressed(self: &Arc<Self>, name: &str, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        Arc::new(Addressed::new(self.clone(), name, store))
     }
 
     /// Returns the teammate with this name.

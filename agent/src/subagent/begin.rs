@@ -22,7 +22,7 @@ use crate::agents::Agent;
 use crate::conflict::told;
 use crate::hooks::{HookEvent, HookMoment};
 use crate::prompt::{PromptPart, SystemPrompt};
-use crate::team::{Member, TeamTool};
+use crate::team::TeamTool;
 use crate::{Frontend, Ports, Session, SessionSettings, Toolbox};
 
 /// Default maximum number of model calls.
@@ -43,25 +43,26 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PROMPT: &str = "You do one task for another agent, alone, with the tools that you have. Your last answer is your \
     report: say what you found or did, with the places (file and line) that matter, and what is left open.";
 
+/// Input of the tool.
 #[derive(Default, Deserialize)]
-struct Arguments {
-    description: String,
+pub(super) struct Arguments {
+    pub(super) description: String,
     /// Empty for a teammate that goes on with what it was written.
-    prompt: String,
+    pub(super) prompt: String,
     /// Name of a teammate; ignored without a team.
-    name: Option<String>,
-    subagent_type: Option<String>,
-    model: Option<String>,
-    max_turns: Option<u32>,
-    resume: Option<String>,
-    run_in_background: Option<bool>,
-    isolation: Option<IsolationKind>,
+    pub(super) name: Option<String>,
+    pub(super) subagent_type: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) max_turns: Option<u32>,
+    pub(super) resume: Option<String>,
+    pub(super) run_in_background: Option<bool>,
+    pub(super) isolation: Option<IsolationKind>,
 }
 
 /// Kind of place that a call wants for its subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum IsolationKind {
+pub(super) enum IsolationKind {
     Worktree,
 }
 
@@ -109,40 +110,8 @@ impl Subagents {
         self.begin_with(arguments, call, context).await
     }
 
-    /// Opens the conversation of the teammate `name`, unless it is open, and lets it go on with what it was written.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be opened.
-    pub(crate) async fn reopen(
-        &self,
-        name: &str,
-        call: &ToolUse,
-        context: &Context,
-    ) -> Result<(), String> {
-        let Some(team) = &self.team else {
-            return Ok(());
-        };
-        let Some(member) = team.member(name).await else {
-            return Ok(());
-        };
-        if team.has_seat(&member.agent_id) {
-            return Ok(());
-        }
-        let arguments = Arguments {
-            description: "goes on".to_owned(),
-            name: Some(name.to_owned()),
-            subagent_type: Some(member.agent_type),
-            resume: Some(member.agent_id),
-            model: member.model,
-            ..Arguments::default()
-        };
-        let run = self.begin_with(arguments, call, context).await?;
-        run.start().await;
-        Ok(())
-    }
-
-    async fn begin_with(
+    /// Prepares the session for a call with these arguments.
+    pub(super) async fn begin_with(
         &self,
         arguments: Arguments,
         call: &ToolUse,
@@ -155,37 +124,14 @@ impl Subagents {
                 "subagents can be nested at most {MAX_DEPTH} levels deep: do the task yourself"
             ));
         }
-        let id = match &arguments.resume {
-            Some(id) => id.clone(),
-            None => fresh_id(&parent),
-        };
+        let id = arguments.resume.clone();
+        let id = id.unwrap_or_else(|| fresh_id(&parent));
         if self.registry.is_running(&id) {
             return Err(format!(
                 "the subagent {id} is still running; wait until it has ended"
             ));
         }
-        let is_beside = arguments.run_in_background.unwrap_or(agent.background);
-        let name = arguments.name.as_deref();
-        let teammate = self
-            .team
-            .as_ref()
-            .zip(name)
-            .filter(|_| self.kinds.allow_background);
-        let is_background = self.kinds.allow_background && is_beside || teammate.is_some();
-        let task = Task {
-            id: id.clone(),
-            call: call.id.clone(),
-            description: match teammate {
-                Some((_, name)) => format!("{name}: {}", arguments.description),
-                None => arguments.description,
-            },
-            kind: TaskKind::Agent {
-                name: agent.name.clone(),
-                prompt: arguments.prompt.clone(),
-                depth: self.depth + 1,
-            },
-            is_background,
-        };
+        let task = self.task(&arguments, &agent, call, &id);
         let provider = self.provider(&parent, arguments.model.as_deref(), &agent)?;
         let mut settings = self.settings(&parent, &agent, &*provider, arguments.max_turns)?;
         let store = parent.ports.store.clone().branch(Branch {
@@ -193,26 +139,12 @@ impl Subagents {
             spawned_by: call.id.clone(),
         });
         let slot = self.slot(&task, context)?;
+        let relay = relay(&parent, &task, &agent, context);
         let is_isolated = agent.is_isolated || arguments.isolation.is_some();
-        if is_isolated && teammate.is_some() {
-            return Err("a teammate works in the shared files: leave out `name`, or take a definition without a worktree".to_owned());
-        }
+        let seat = self.seat(&arguments, &agent, is_isolated, &relay).await?;
         let place = match is_isolated {
             true => Some(self.own_place(&agent, &id, &mut settings).await?),
             false => None,
-        };
-        let relay = relay(&parent, &task, &agent, context);
-        let seat = match teammate {
-            Some((team, name)) => {
-                let member = Member {
-                    name: name.to_owned(),
-                    agent_id: id.clone(),
-                    agent_type: agent.name.clone(),
-                    model: arguments.model,
-                };
-                Some(team.join(member, &task, &relay.sink).await?)
-            }
-            None => None,
         };
         let mut ports = ports(&parent, &agent, &id, provider, store, relay.clone());
         let mut prompt = Vec::new();
@@ -221,16 +153,19 @@ impl Subagents {
             prompt.extend(started(&ports, &agent, settings.permissions.mode).await);
         }
         let own = place.as_ref().map_or(&[] as &[_], |place| place.tools());
-        let mut more = Vec::new();
+        let mut of_team = Vec::new();
         if let Some(seat) = &seat {
+            let interface = parent.search.1;
             ports.store = seat.store(ports.store);
-            more = seat.tools(parent.search.1, &ports);
+            of_team = seat.tools(interface, &ports);
             if arguments.resume.is_none() {
-                prompt.push(seat.introduction(parent.search.1));
+                prompt.push(seat.introduction(interface));
             }
         }
-        let mut toolbox = self.toolbox(&parent, &agent, own, more, is_background);
-        if !is_background && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await {
+        let mut toolbox = self.toolbox(&parent, &agent, own, of_team, task.is_background);
+        if !task.is_background
+            && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await
+        {
             toolbox = toolbox.with_servers(servers, PATIENCE);
         }
         let mut session = Session::open(ports, toolbox, settings)
@@ -255,6 +190,27 @@ impl Subagents {
             place,
             seat,
         })
+    }
+
+    /// Returns the task of a subagent. A teammate is always in the background.
+    fn task(&self, arguments: &Arguments, agent: &Agent, call: &ToolUse, id: &str) -> Task {
+        let description = &arguments.description;
+        let name = self.team_and_name(arguments).map(|(_, name)| name);
+        let is_beside = arguments.run_in_background.unwrap_or(agent.background);
+        Task {
+            id: id.to_owned(),
+            call: call.id.clone(),
+            description: match name {
+                Some(name) => format!("{name}: {description}"),
+                None => description.clone(),
+            },
+            kind: TaskKind::Agent {
+                name: agent.name.clone(),
+                prompt: arguments.prompt.clone(),
+                depth: self.depth + 1,
+            },
+            is_background: self.kinds.allow_background && (is_beside || name.is_some()),
+        }
     }
 
     /// Takes a slot for a subagent.

@@ -11,17 +11,20 @@ use async_trait::async_trait;
 use super::{Team, record};
 
 /// The store of an agent of a team. A message of the team is consumed in the transaction that appends it.
-pub(super) struct Addressed {
+struct Addressed {
     team: Arc<Team>,
     name: String,
     store: Arc<dyn Store>,
 }
 
-impl Addressed {
-    /// Returns the store for the agent with this name.
-    pub(super) fn new(team: Arc<Team>, name: &str, store: Arc<dyn Store>) -> Self {
-        let name = name.to_owned();
-        Self { team, name, store }
+impl Team {
+    /// Returns a store that also receives the messages for this agent of the team.
+    pub(super) fn addressed(self: &Arc<Self>, name: &str, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Addressed {
+            team: self.clone(),
+            name: name.to_owned(),
+            store,
+        })
     }
 }
 

@@ -226,23 +226,20 @@ impl TeamState {
             task.metadata.retain(|_, value| !value.is_null());
             changed.push("metadata");
         }
-        if !change.add_blocked_by.is_empty() {
-            for other in &change.add_blocked_by {
-                let (other, _) = self.task(other)?;
-                self.link(other, id)?;
-                task.blocked_by.push(other);
-            }
-            changed.push("blockedBy");
+        for other in &change.add_blocked_by {
+            let (other, _) = self.task(other)?;
+            self.link(other, id)?;
+            task.blocked_by.push(other);
         }
-        if !change.add_blocks.is_empty() {
-            for other in &change.add_blocks {
-                let (other, _) = self.task(other)?;
-                self.link(id, other)?;
-                let waiting = self.tasks.get_mut(&other);
-                waiting.map(|task| task.blocked_by.push(id));
+        changed.extend((!change.add_blocked_by.is_empty()).then_some("blockedBy"));
+        for other in &change.add_blocks {
+            let (other, _) = self.task(other)?;
+            self.link(id, other)?;
+            if let Some(waiting) = self.tasks.get_mut(&other) {
+                waiting.blocked_by.push(id);
             }
-            changed.push("blocks");
         }
+        changed.extend((!change.add_blocks.is_empty()).then_some("blocks"));
         if let Some(owner) = change.owner {
             task.owner = Some(owner).filter(|owner| !owner.is_empty());
             changed.push("owner");

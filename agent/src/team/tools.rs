@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::state::{LEAD, TaskChange, TeamState, TeamTask, TeamTaskStatus, WantedStatus, numbers};
 use super::{Place, Team, blocked};
+use crate::Frontend;
 use crate::hooks::{HookEvent, Hooks};
-use crate::{Frontend, Subagents};
 
 /// Kinds of tools, in the order in which they are sent to the model.
 const KINDS: [TeamToolKind; 5] = [
@@ -35,11 +35,25 @@ enum TeamToolKind {
     Update,
 }
 
+/// What the tools of a team's lead need of its session.
+#[async_trait]
+pub(crate) trait TeamLead: Send + Sync {
+    /// Returns the hooks of the session and its display, while its calls run.
+    fn hooks(&self) -> Option<(Hooks, Arc<dyn Frontend>)>;
+
+    /// Opens the conversation of the teammate `name`, unless it is open, and lets it go on with what it was written.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened.
+    async fn reopen(&self, name: &str, call: &ToolUse, context: &Context) -> Result<(), String>;
+}
+
 /// Who uses a tool.
 #[derive(Clone)]
 pub(super) enum Speaker {
     /// The session's own agent.
-    Lead(Arc<Subagents>),
+    Lead(Arc<dyn TeamLead>),
     /// A teammate.
     Member {
         name: String,
@@ -60,10 +74,7 @@ impl Speaker {
     /// Calls the hooks of an event about a task; returns why they block it.
     async fn blocked(&self, event: HookEvent, id: u32, task: &TeamTask) -> Option<String> {
         let (hooks, frontend) = match self {
-            Self::Lead(subagents) => {
-                let parent = subagents.parent()?;
-                (parent.ports.hooks.clone(), parent.ports.frontend.clone())
-            }
+            Self::Lead(lead) => lead.hooks()?,
             Self::Member {
                 hooks, frontend, ..
             } => (hooks.clone(), frontend.clone()),
@@ -113,13 +124,13 @@ struct TaskArguments {
 }
 
 impl TeamTool {
-    /// Returns the lead's tools.
-    pub(crate) fn of_lead(interface: Interface, subagents: &Arc<Subagents>) -> Vec<Arc<dyn Tool>> {
-        let speaker = Speaker::Lead(subagents.clone());
-        let team = subagents
-            .team()
-            .map(|team| Self::all(interface, team, &speaker));
-        team.unwrap_or_default()
+    /// Returns the tools of the lead of `team`.
+    pub(crate) fn of_lead(
+        interface: Interface,
+        team: &Arc<Team>,
+        lead: Arc<dyn TeamLead>,
+    ) -> Vec<Arc<dyn Tool>> {
+        Self::all(interface, team, &Speaker::Lead(lead))
     }
 
     /// Returns all tools of this speaker.
@@ -175,9 +186,9 @@ impl TeamTool {
                 said.push_str("; you leave the team at the end of this turn");
             }
             Speaker::Member { .. } => {}
-            Speaker::Lead(subagents) => {
+            Speaker::Lead(lead) => {
                 for name in &sent {
-                    subagents.reopen(name, call, context).await?;
+                    lead.reopen(name, call, context).await?;
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! goes on when this one is left.
 
 mod client;
+mod event;
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
@@ -18,7 +19,8 @@ use ah_tools::Profile;
 use futures_util::future::join_all;
 use tokio::sync::mpsc::unbounded_channel;
 
-use self::client::{Door, ServedSession, follow, place};
+use self::client::{Door, ServedSession, follow};
+use self::event::place;
 use super::runtime::runtime;
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
@@ -69,10 +71,7 @@ async fn running(config: &Config) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
     for (door, sessions) in doors.iter().zip(answers) {
         let sessions = sessions.unwrap_or_else(|reason| {
-            ah_terminal::note(&format!(
-                "process {} does not say what it runs: {reason}",
-                door.pid()
-            ));
+            ah_terminal::note(&reason);
             Vec::new()
         });
         let sessions = sessions.into_iter();

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use ah_config::Error;
 use ah_config::server_file::KnownServer;
-use ah_conversation::{Choice, ChoiceOption, MailKind, Message, MessageId};
-use ah_http::sse::{Decoder, Event};
+use ah_conversation::{MailKind, MessageId};
+use ah_http::sse::Decoder;
 use ah_store::{Paths, Queue};
-use ah_terminal::repl::remote::{
-    RemoteEnd, RemoteEvent, RemoteQuestion, RemoteSession, RemoteState,
-};
+use ah_terminal::repl::remote::{RemoteEvent, RemoteSession};
 use async_trait::async_trait;
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+use super::event::{place, read};
 
 /// Longest event, in bytes: a message with its outputs.
 const LONGEST: usize = 256 * 1024 * 1024;
@@ -44,18 +45,15 @@ impl Door {
         Ok(Self { client, server })
     }
 
-    /// Returns the id of the server's process.
-    pub fn pid(&self) -> i32 {
-        self.server.pid
-    }
-
-    /// Returns the sessions that are run by the server, each with its state.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not answer in time.
+    /// Returns the sessions that are run by the server, each with its state; an error names its process.
     pub async fn sessions(&self) -> Result<Vec<Value>, String> {
-        let mut listed = self.ask(Method::GET, "/v1/sessions", &Value::Null).await?;
+        let listed = self.ask(Method::GET, "/v1/sessions", &Value::Null).await;
+        let mut listed = listed.map_err(|reason| {
+            format!(
+                "process {} does not say what it runs: {reason}",
+                self.server.pid
+            )
+        })?;
         match listed["sessions"].take() {
             Value::Array(sessions) => Ok(sessions),
             _ => Ok(Vec::new()),
@@ -70,11 +68,7 @@ impl Door {
         if !body.is_null() {
             request = request.body(body.to_string());
         }
-        let response = request.timeout(PATIENCE).send().await;
-        let response = response.map_err(|error| match error.is_timeout() {
-            true => format!("no answer within {} s", PATIENCE.as_secs()),
-            false => error.to_string(),
-        })?;
+        let response = answered(request).await?;
         let status = response.status();
         let text = response.bytes().await.map_err(|error| error.to_string())?;
         let said: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -93,14 +87,19 @@ impl Door {
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
-        let response = tokio::time::timeout(PATIENCE, request.send()).await;
-        let response = response
-            .map_err(|_| format!("no answer within {} s", PATIENCE.as_secs()))?
-            .map_err(|error| error.to_string())?;
+        let response = answered(request).await?;
         match response.status().is_success() {
             true => Ok(response),
             false => Err(format!("the server answered with {}", response.status())),
         }
+    }
+}
+
+/// Sends a request, and waits for the beginning of the answer.
+async fn answered(request: RequestBuilder) -> Result<Response, String> {
+    match timeout(PATIENCE, request.send()).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
     }
 }
 
@@ -154,7 +153,7 @@ pub async fn follow(
         let reason = match door.stream(&session, last.as_deref()).await {
             Ok(stream) => {
                 let before = last.clone();
-                let reason = match read(stream, &mut last, &events).await {
+                let reason = match pass_on(stream, &mut last, &events).await {
                     Ok(()) => "its process has ended".to_owned(),
                     Err(reason) => reason,
                 };
@@ -175,7 +174,7 @@ pub async fn follow(
     }
 }
 
-async fn read(
+async fn pass_on(
     mut stream: Response,
     last: &mut Option<String>,
     events: &UnboundedSender<RemoteEvent>,
@@ -184,7 +183,7 @@ async fn read(
     while let Some(bytes) = stream.chunk().await.map_err(|error| error.to_string())? {
         decoder.feed(&bytes);
         while let Some(event) = decoder.next_event().map_err(|error| error.to_string())? {
-            let Some(event) = of(&event) else {
+            let Some(event) = read(&event) else {
                 continue;
             };
             match &event {
@@ -198,60 +197,4 @@ async fn read(
         }
     }
     Ok(())
-}
-
-/// Returns the id of a message's event.
-pub fn place(message: &Message) -> String {
-    format!("{}-{}", message.seq, message.id)
-}
-
-/// Returns what an event says; `None` if it says nothing to this version.
-fn of(event: &Event<'_>) -> Option<RemoteEvent> {
-    if event.name == "message" {
-        let message = serde_json::from_str(event.data).ok()?;
-        return Some(RemoteEvent::Message(Box::new(message)));
-    }
-    let said: Value = serde_json::from_str(event.data).ok()?;
-    Some(match event.name {
-        "reset" => RemoteEvent::Reset,
-        "piece" if said["reset"] == true => RemoteEvent::Void,
-        "piece" if said["kind"] == "text" => RemoteEvent::Text(said["text"].as_str()?.to_owned()),
-        "state" => RemoteEvent::State(state(&said)),
-        _ => return None,
-    })
-}
-
-fn state(said: &Value) -> RemoteState {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let choice = |pick: &Value| Choice {
-        question: text(&pick["question"]),
-        header: text(&pick["header"]),
-        is_multiple: pick["is_multiple"] == true,
-        options: { list(&pick["options"]).into_iter() }
-            .map(|option| ChoiceOption {
-                label: text(&option["label"]),
-                description: text(&option["description"]),
-            })
-            .collect(),
-    };
-    let question = |asked: &Value| {
-        Some(RemoteQuestion {
-            id: asked["id"].as_u64()?,
-            about: text(&asked["about"]),
-            choices: list(&asked["picks"]).iter().map(choice).collect(),
-        })
-    };
-    RemoteState {
-        is_running: said["running"] == true,
-        questions: list(&said["questions"])
-            .iter()
-            .filter_map(question)
-            .collect(),
-        ended: said["ended"].is_object().then(|| RemoteEnd {
-            is_stopped: said["ended"]["is_stopped"] == true,
-            is_error: said["ended"]["is_error"] == true,
-            text: text(&said["ended"]["text"]),
-        }),
-    }
 }
