@@ -84,8 +84,9 @@ fn a_run_goes_on_without_its_terminal_and_is_seen_and_steered_from_another() {
     seat.types("\x04");
     seat.sees("The run goes on.");
     assert_eq!(seat.leaves(), 0);
-    world.write("go", "");
     let mut seat = Seat::take(world.as_typed(["attach", &session]));
+    seat.sees("> Do it.");
+    world.write("go", "");
     seat.sees("All is done.");
     seat.sees("steering: Be quick.");
     seat.sees("gone");
