@@ -15,6 +15,7 @@ mod statistics;
 mod table;
 mod tools;
 mod typing;
+mod watchers;
 
 use anyhow::{Context, Result, bail};
 

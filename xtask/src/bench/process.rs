@@ -286,6 +286,23 @@ impl Agent {
         Ok((wall, memory))
     }
 
+    /// Opens a session of the model server for a process that the caller starts; returns its key.
+    pub fn open(&self, script: Script) -> String {
+        let key = format!("bench-{}", self.count());
+        self.server.open(&key, script);
+        key
+    }
+
+    /// Returns the number of requests of a session that have been answered.
+    pub fn requests_made(&self, key: &str) -> usize {
+        self.server.answered(key)
+    }
+
+    /// Ends a session of the model server; returns its exchanges.
+    pub fn close(&self, key: &str) -> Vec<Exchange> {
+        self.server.close(key)
+    }
+
     fn count(&self) -> usize {
         self.runs.replace(self.runs.get() + 1)
     }

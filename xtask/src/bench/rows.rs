@@ -20,12 +20,13 @@ use super::statistics::{median, percentile_99};
 use super::table::{Figure, Row};
 use super::tools::tools;
 use super::typing::Typed;
+use super::watchers::watchers;
 
 /// Measures the rows that come from the same runs.
 pub type Measure = fn(&Agent) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 14] = [
+pub const GROUPS: [(&str, Measure); 15] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -37,6 +38,7 @@ pub const GROUPS: [(&str, Measure); 14] = [
     ("together", together),
     ("fleet", fleet),
     ("sandbox", sandbox),
+    ("watchers", watchers),
     ("cost", cost),
     ("tools", tools),
     ("size", size),

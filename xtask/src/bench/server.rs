@@ -92,6 +92,15 @@ impl Server {
             .unwrap_or_default()
     }
 
+    /// Returns the number of requests of a session that have been answered.
+    pub fn answered(&self, key: &str) -> usize {
+        self.sessions.with(|sessions| {
+            sessions
+                .get(key)
+                .map_or(0, |session| session.exchanges.len())
+        })
+    }
+
     /// Ends a session and returns its exchanges; later requests with the key are refused.
     pub fn close(&self, key: &str) -> Vec<Exchange> {
         self.sessions
