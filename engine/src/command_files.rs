@@ -396,7 +396,10 @@ impl JournalState {
 }
 
 /// Returns the number of names of a file; 0 of anything else.
-#[allow(clippy::useless_conversion, reason = "the type depends on the processor")]
+#[allow(
+    clippy::useless_conversion,
+    reason = "the type depends on the processor"
+)]
 fn number_of_names(found: BorrowedFd<'_>) -> u64 {
     let found = rustix::fs::fstat(found);
     found.map_or(0, |found| match FileType::from_raw_mode(found.st_mode) {
