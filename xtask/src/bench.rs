@@ -6,6 +6,7 @@
 
 mod answer;
 mod cost;
+mod lean;
 mod machine;
 mod openai;
 mod process;
@@ -26,7 +27,10 @@ use table::Group;
 
 /// Parsed arguments.
 struct Plan<'a> {
-    profile: &'a str,
+    /// Cargo's profile.
+    build: &'a str,
+    /// Whether to write where the bytes go, in the place of measuring rows.
+    profiles: bool,
     /// Existing binary to measure, in the place of building one.
     binary: Option<&'a str>,
     /// Names of groups of rows; all groups if empty.
@@ -38,9 +42,12 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
     let plan = parse(arguments)?;
     let binary = match plan.binary {
         Some(path) => std::path::absolute(path)?,
-        None => built(COMMAND_LINE, "ah", plan.profile)?,
+        None => built(COMMAND_LINE, "ah", plan.build)?,
     };
-    let floor = built("xtask", "floor", plan.profile)?;
+    if plan.profiles {
+        return lean::profile(&binary);
+    }
+    let floor = built("xtask", "floor", plan.build)?;
     let pair = Pair {
         agent: Agent::new(&binary, Server::start()?)?,
         floor: Agent::new(&floor, Server::start()?)?,
@@ -65,7 +72,8 @@ pub fn bench(arguments: &[&str]) -> Result<()> {
 
 fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
     let mut plan = Plan {
-        profile: "dist",
+        build: "dist",
+        profiles: false,
         binary: None,
         groups: Vec::new(),
     };
@@ -78,7 +86,8 @@ fn parse<'a>(arguments: &[&'a str]) -> Result<Plan<'a>> {
                 .with_context(|| format!("{word} needs a value"))
         };
         match word {
-            "--profile" => plan.profile = value()?,
+            "--build" => plan.build = value()?,
+            "--profile" => plan.profiles = true,
             "--binary" => plan.binary = Some(value()?),
             name if GROUPS.iter().any(|(group, _)| *group == name) => plan.groups.push(name),
             _ => {
