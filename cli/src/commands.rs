@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+#[cfg_attr(not(feature = "acp"), path = "commands/no_acp.rs")]
 pub mod acp;
 mod agents;
 pub mod attach;

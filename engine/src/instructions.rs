@@ -13,6 +13,8 @@ use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, extensions};
 use ah_conversation::{Embedded, Interface, ToolSpec};
 
+use crate::today::today;
+
 /// System prompt for a host that passes an empty one.
 const SHORTEST: &str = "You are an agent that works with the tools it is given.";
 
@@ -163,7 +165,7 @@ impl<'a> RunContext<'a> {
         Self {
             repository: git::repository(cwd).unwrap_or_default(),
             cwd: cwd.to_string_lossy(),
-            date: jiff::Zoned::now().date().to_string(),
+            date: today(&config.environment),
             sandbox,
         }
     }

@@ -67,6 +67,7 @@ pub mod session_folders;
 mod session_model;
 #[cfg(feature = "sqlite")]
 pub mod specs;
+mod today;
 pub mod warn;
 #[cfg(feature = "sqlite")]
 pub mod worker;

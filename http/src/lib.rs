@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url};
+use rustls::crypto::CryptoProvider;
 
 /// `User-Agent` of all requests.
 pub const USER_AGENT: &str = concat!("ah/", env!("CARGO_PKG_VERSION"));
@@ -139,7 +140,16 @@ pub fn client(options: &Options, base_url: &str) -> Result<Client, Error> {
     builder(options, &base)?.build().map_err(Error::Tls)
 }
 
+/// Gives this process a cryptography for TLS, unless it has one. Each client of this crate is built after it.
+pub fn choose_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // Another thread may be faster, with the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
 fn builder(options: &Options, base: &Url) -> Result<ClientBuilder, Error> {
+    choose_cryptography();
     let mut builder = Client::builder()
         .user_agent(USER_AGENT)
         .redirect(Policy::none())

@@ -29,6 +29,8 @@ use crate::tree::{self, GRACE, MARK, Tree};
 const DRAIN: Duration = Duration::from_millis(100);
 /// Size of the output pipe, the maximum without privileges: fewer context switches for a child that writes much.
 const PIPE: usize = 1024 * 1024;
+/// Size of the buffer for output that is read faster than it comes, as nearly all is, and for more.
+const FIRST_BUFFER: usize = 16 * 1024;
 const BUFFER: usize = 256 * 1024;
 /// Interval of checking for the end where the kernel has no pidfd, and of trying to start a program.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -213,7 +215,7 @@ impl Watch {
                 written: 0,
             }),
             recorder: Recorder::new(command.keep),
-            buffer: vec![0; BUFFER],
+            buffer: vec![0; FIRST_BUFFER],
             deadline: command.deadline.map(|time| (Instant::now() + time, time)),
             ended: None,
         })
@@ -295,6 +297,9 @@ impl Watch {
         match pipe.read(&mut self.buffer) {
             Ok(length @ 1..) => {
                 self.recorder.write(&self.buffer[..length]);
+                if length == self.buffer.len() {
+                    self.buffer.resize(BUFFER, 0);
+                }
                 return length;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -5,6 +5,7 @@
 //! files is left to the caller. The names of families (`opus`) are aliases of their newest models.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use ah_conversation::{Effort, Model, Price};
 use serde::Deserialize;
@@ -17,11 +18,11 @@ const BUILT_IN: &str = include_str!("models.json");
 /// Context window of an unknown model, in tokens.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 
-/// Models and aliases by name.
+/// Models and aliases by name. Copies share what none of them has changed.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    aliases: BTreeMap<String, String>,
-    models: BTreeMap<String, ModelEntry>,
+    aliases: Arc<BTreeMap<String, String>>,
+    models: Arc<BTreeMap<String, ModelEntry>>,
 }
 
 /// Limits and prices of one model.
@@ -125,13 +126,16 @@ impl Default for ModelEntry {
 }
 
 impl Catalog {
-    /// Returns the built-in catalogue.
+    /// Returns the built-in catalogue, which is read once.
     pub fn built_in() -> Self {
-        let mut catalog = Self::default();
-        catalog
-            .extend(BUILT_IN, "built in")
-            .expect("a test reads the file that is built in");
-        catalog
+        static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+            let mut catalog = Catalog::default();
+            catalog
+                .extend(BUILT_IN, "built in")
+                .expect("a test reads the file that is built in");
+            catalog
+        });
+        CATALOG.clone()
     }
 
     /// Adds the entries of a file, which override earlier ones field by field. `origin` names the file.
@@ -144,7 +148,9 @@ impl Catalog {
             Some(date) => format!("{origin}, {date}"),
             None => origin.to_owned(),
         };
-        self.aliases.extend(file.aliases);
+        if !file.aliases.is_empty() {
+            Arc::make_mut(&mut self.aliases).extend(file.aliases);
+        }
         for (name, facts) in file.models {
             let mut entry = match (self.models.get(&name), name.split_once('/')) {
                 (Some(known), _) => known.clone(),
@@ -153,14 +159,14 @@ impl Catalog {
                 (None, None) => ModelEntry::default(),
             };
             entry.update(facts, &origin);
-            self.models.insert(name, entry);
+            Arc::make_mut(&mut self.models).insert(name, entry);
         }
         Ok(())
     }
 
     /// Makes `alias` stand for the model `name`, whatever it stood for before.
     pub fn set_alias(&mut self, alias: &str, name: &str) {
-        self.aliases.insert(alias.to_owned(), name.to_owned());
+        Arc::make_mut(&mut self.aliases).insert(alias.to_owned(), name.to_owned());
     }
 
     /// Returns the model that the alias `name` stands for, or `name` itself.

@@ -18,9 +18,9 @@
 
 mod ascii;
 pub mod diff;
+#[cfg_attr(not(feature = "grammars"), path = "no_grammars.rs")]
 mod highlight;
 mod markdown;
-
 mod styled;
 pub mod tool;
 mod wrap;

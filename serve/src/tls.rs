@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::server::TlsStream;
 
 /// Time for a handshake.
@@ -48,10 +49,14 @@ impl Certificate {
             .ok_or_else(|| format!("`{}` holds no certificate as PEM", chain.display()))?;
         let own = PrivateKeyDer::from_pem_slice(&key_text)
             .map_err(|_| format!("`{}` holds no private key as PEM", key.display()))?;
-        let mut config = ServerConfig::builder()
+        let unusable = |error| format!("the certificate cannot be used: {error}");
+        let cryptography = Arc::new(ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(cryptography)
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
             .with_no_client_auth()
             .with_single_cert(certificates, own)
-            .map_err(|error| format!("the certificate cannot be used: {error}"))?;
+            .map_err(unusable)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }

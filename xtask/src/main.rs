@@ -14,6 +14,7 @@ mod check;
 mod circles;
 mod dist;
 mod fuzz;
+mod layout;
 mod licenses;
 mod prints;
 mod sizes;
@@ -36,7 +37,7 @@ usage: cargo xtask <command>
   test    check, then every test suite; the last line names those left out: test [--all | acp | browser | conformance | differential | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
-  bench   measures the binary against its budget: bench [--profile NAME | --binary FILE] [GROUP…]
+  bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]; with --profile, writes where its bytes go
   words   lists all texts that users see, to be read in one go: words [CRATE]
 ";
 
@@ -84,6 +85,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["words", folder] => words::words(Some(folder)),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
+        // Called by the compiler.
+        ["link", real, rest @ ..] => layout::link(real, rest),
         [] | ["-h" | "--help" | "help"] => {
             print!("{USAGE}");
             Ok(())

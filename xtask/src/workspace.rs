@@ -7,6 +7,15 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::layout;
+
+/// Whether Rust's own linker links for this platform, so that functions can be put in order.
+const IS_LAID_OUT: bool = cfg!(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    target_env = "gnu"
+));
+
 /// Package of the binary `ah`, whose integration tests run it.
 pub const COMMAND_LINE: &str = "ah-cli";
 
@@ -38,9 +47,15 @@ pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     if profile != "dev" {
         build.args(["--package", package]);
     }
-    run(&mut build)?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    if profile == "dist" && IS_LAID_OUT {
+        let linking = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU";
+        build
+            .env(format!("{linking}_LINKER"), layout::linker("cc", &target)?)
+            .env(format!("{linking}_RUSTFLAGS"), layout::MANGLING);
+    }
+    run(&mut build)?;
     // The only profile whose folder has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
     let program = target.join(folder).join(name);

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::answer::{Answer, runs, runs_in_crowded_window, says};
-use super::process::Agent;
+use super::process::{Agent, Pair};
 use super::table::{Figure, Row};
 
 /// Turns of the session, and the processes that share them.
@@ -207,11 +207,11 @@ fn ratio(bodies: &[Vec<u8>], lifetime: Lifetime) -> Result<f64> {
 }
 
 /// Measures the cost of the session, and the bytes of its requests.
-pub fn cost(agent: &Agent) -> Result<Vec<Row>> {
+pub fn cost(pair: &Pair) -> Result<Vec<Row>> {
+    let agent = &pair.agent;
     let (short, long) = (session(agent, SHORT)?, session(agent, LONG)?);
-    let figure = |bodies: &[_], lifetime| -> Result<_> {
-        Ok(Figure::times(ratio(bodies, lifetime)?, 1.05).at_least(1.0))
-    };
+    let figure =
+        |bodies: &[_], lifetime| -> Result<_> { Ok(Figure::times(ratio(bodies, lifetime)?, 1.05)) };
     let (early, late) = (20, 100);
     let added = (short[late].len() - short[early].len()) / (late - early);
     Ok(vec![

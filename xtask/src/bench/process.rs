@@ -26,6 +26,19 @@ pub struct Agent {
     runs: Cell<usize>,
 }
 
+/// The agent, and a bare loop that takes the same command line.
+pub struct Pair {
+    pub agent: Agent,
+    pub floor: Agent,
+}
+
+impl Pair {
+    /// Measures both.
+    pub fn each<T>(&self, measure: impl Fn(&Agent) -> Result<T>) -> Result<(T, T)> {
+        Ok((measure(&self.agent)?, measure(&self.floor)?))
+    }
+}
+
 /// Measurements of one run.
 pub struct Run {
     pub started: Instant,

@@ -19,13 +19,28 @@ pub struct Row {
     pub best: Option<&'static str>,
 }
 
+impl Row {
+    /// Whether all its figures are within their budgets.
+    pub fn is_within(&self) -> bool {
+        self.figures.iter().all(Figure::is_within)
+    }
+}
+
 /// A measured value and its budget, in one unit.
 pub struct Figure {
     value: f64,
-    budget: f64,
-    /// Figure of a bare loop without anything else, measured on the machine where the budget was set.
+    budget: Budget,
+    /// Figure of a bare loop without anything else, measured in the same run.
     least: Option<f64>,
     unit: Unit,
+}
+
+#[derive(Clone, Copy)]
+enum Budget {
+    /// In the unit of the figure.
+    Value(f64),
+    /// So many times the figure of the bare loop.
+    Times(f64),
 }
 
 /// Share of the cores taken by others above which a measurement is marked as disturbed.
@@ -34,7 +49,6 @@ const DISTURBED: f64 = 0.1;
 #[derive(Clone, Copy)]
 enum Unit {
     Milliseconds,
-    Seconds,
     Megabytes,
     Bytes,
     Tokens,
@@ -45,10 +59,6 @@ enum Unit {
 impl Figure {
     pub fn milliseconds(value: Duration, budget: f64) -> Self {
         Self::new(value.as_secs_f64() * 1e3, budget, Unit::Milliseconds)
-    }
-
-    pub fn seconds(value: Duration, budget: f64) -> Self {
-        Self::new(value.as_secs_f64(), budget, Unit::Seconds)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
@@ -74,10 +84,20 @@ impl Figure {
         Self::new(value, budget, Unit::PerSecond)
     }
 
-    /// Adds the figure of a bare loop.
-    pub fn at_least(self, least: f64) -> Self {
+    /// A time that may be so many times that of a bare loop.
+    pub fn over(value: Duration, least: Duration, times: f64) -> Self {
+        let figure = Self::milliseconds(value, 0.0);
         Self {
-            least: Some(least),
+            budget: Budget::Times(times),
+            least: Some(least.as_secs_f64() * 1e3),
+            ..figure
+        }
+    }
+
+    /// Adds the figure of a bare loop, measured as this one.
+    pub fn beside(self, least: &Self) -> Self {
+        Self {
+            least: Some(least.value),
             ..self
         }
     }
@@ -85,37 +105,47 @@ impl Figure {
     fn new(value: f64, budget: f64, unit: Unit) -> Self {
         Self {
             value,
-            budget,
+            budget: Budget::Value(budget),
             least: None,
             unit,
         }
     }
 
-    fn measured(&self) -> String {
-        match self.unit {
-            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
-                format!("{:.1} {}", self.value, self.unit)
-            }
-            Unit::Bytes | Unit::Tokens => format!("{:.0} {}", self.value, self.unit),
-            Unit::Seconds | Unit::Times => format!("{:.2} {}", self.value, self.unit),
+    fn is_within(&self) -> bool {
+        match (self.budget, self.least) {
+            (Budget::Value(budget), _) => self.value <= budget,
+            (Budget::Times(times), Some(least)) => self.value <= times * least,
+            (Budget::Times(_), None) => false,
         }
     }
 
-    /// Formats the figure of a bare loop and, of a time, its share of the measured one.
-    fn compared(&self) -> String {
-        match (self.least, self.unit) {
-            (None, _) => "–".to_owned(),
-            (Some(least), Unit::Milliseconds | Unit::Seconds) => {
-                let share = 100.0 * least / self.value;
-                format!("{least} {} ({share:.0} %)", self.unit)
-            }
-            (
-                Some(least),
-                Unit::Megabytes | Unit::Bytes | Unit::Tokens | Unit::Times | Unit::PerSecond,
-            ) => {
-                format!("{least} {}", self.unit)
-            }
+    fn allowed(&self) -> String {
+        match self.budget {
+            Budget::Value(budget) => format!("≤ {budget} {}", self.unit),
+            Budget::Times(times) => format!("≤ {times} × the least"),
         }
+    }
+
+    fn measured(&self) -> String {
+        self.shown(self.value)
+    }
+
+    fn shown(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
+                format!("{value:.1} {}", self.unit)
+            }
+            Unit::Bytes | Unit::Tokens => format!("{value:.0} {}", self.unit),
+            Unit::Times => format!("{value:.2} {}", self.unit),
+        }
+    }
+
+    /// Formats the figure of a bare loop, and how many times it the measured one is.
+    fn compared(&self) -> String {
+        self.least.map_or_else(
+            || "–".to_owned(),
+            |least| format!("{} ({:.2} ×)", self.shown(least), self.value / least),
+        )
     }
 }
 
@@ -123,7 +153,6 @@ impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Milliseconds => "ms",
-            Self::Seconds => "s",
             Self::Megabytes => "MB",
             Self::Bytes => "bytes",
             Self::Tokens => "tokens",
@@ -136,8 +165,8 @@ impl fmt::Display for Unit {
 /// Formats the rows as a Markdown table.
 pub fn render(groups: &[Group]) -> String {
     let mut table = String::from(
-        "| what | measured | budget | verdict | load, CPU taken by others | least possible (a bare loop, its share) \
-         | best agent measured beside it |\n\
+        "| what | measured | budget | verdict | load, CPU taken by others | least possible (a bare loop in this run) \
+         | best agent, measured once |\n\
          | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for Group { rows, load } in groups {
@@ -155,12 +184,12 @@ fn line(row: &Row, load: Load) -> String {
     };
     let what = row.what;
     let measured = list(Figure::measured);
-    let budget = list(|figure| format!("≤ {} {}", figure.budget, figure.unit));
-    let is_within = row
-        .figures
-        .iter()
-        .all(|figure| figure.value <= figure.budget);
-    let verdict = if is_within { "within" } else { "**over**" };
+    let budget = list(Figure::allowed);
+    let verdict = if row.is_within() {
+        "within"
+    } else {
+        "**over**"
+    };
     let others = format!("{:.0} %", 100.0 * load.others);
     let others = if load.others < DISTURBED {
         others
@@ -181,12 +210,14 @@ mod tests {
 
     #[test]
     fn a_row_is_within_its_budget_when_all_its_figures_are() {
+        let least = Duration::from_millis(4);
         let group = |first, others| Group {
             rows: vec![Row {
                 what: "a run",
                 figures: vec![
-                    Figure::milliseconds(Duration::from_micros(first), 12.0).at_least(3.0),
-                    Figure::megabytes(5_000_000, 32.0),
+                    Figure::over(Duration::from_micros(first), least, 3.0),
+                    Figure::megabytes(5_000_000, 32.0).beside(&Figure::megabytes(4_000_000, 0.0)),
+                    Figure::tokens(7, 8.0),
                 ],
                 best: Some("9 ms"),
             }],
@@ -197,11 +228,17 @@ mod tests {
         };
         let table = render(&[group(11_940, 0.02), group(12_060, 0.5)]);
         let rows: Vec<&str> = table.lines().skip(2).collect();
+        let budget = "≤ 3 × the least, ≤ 32 MB, ≤ 8 tokens";
+        let least = "4.0 MB (1.25 ×), –";
         assert_eq!(
             rows,
             [
-                "| a run | 11.9 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | within | 1.2, 2 % | 3 ms (25 %), – | 9 ms |",
-                "| a run | 12.1 ms, 5.0 MB | ≤ 12 ms, ≤ 32 MB | **over** | 1.2, **50 %** | 3 ms (25 %), – | 9 ms |",
+                format!(
+                    "| a run | 11.9 ms, 5.0 MB, 7 tokens | {budget} | within | 1.2, 2 % | 4.0 ms (2.98 ×), {least} | 9 ms |"
+                ),
+                format!(
+                    "| a run | 12.1 ms, 5.0 MB, 7 tokens | {budget} | **over** | 1.2, **50 %** | 4.0 ms (3.01 ×), {least} | 9 ms |"
+                ),
             ]
         );
     }

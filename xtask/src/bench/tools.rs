@@ -10,7 +10,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::answer::says;
-use super::process::Agent;
+use super::process::Pair;
 use super::table::{Figure, Row};
 
 /// Servers and tools of each, as in a usual setup of seven servers.
@@ -18,7 +18,8 @@ const SERVERS: usize = 7;
 const TOOLS: usize = 10;
 
 /// Measures the first request of sessions with 70 tools, less that of one without.
-pub fn tools(agent: &Agent) -> Result<Vec<Row>> {
+pub fn tools(pair: &Pair) -> Result<Vec<Row>> {
+    let agent = &pair.agent;
     let folder = agent.folder()?;
     let servers: Result<serde_json::Map<_, _>> = (0..SERVERS)
         .map(|number| Ok((format!("s{number}"), server(&folder, number)?)))

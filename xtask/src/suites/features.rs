@@ -30,7 +30,8 @@ pub fn test() -> Result<()> {
     }
     // Off by default.
     check("postgres")?;
-    Ok(())
+    // What `cargo demo` builds.
+    check_package("ah-cli", "")
 }
 
 /// Returns the features without `absent`, separated by commas.
@@ -40,8 +41,12 @@ fn all_but(absent: &str) -> String {
 }
 
 fn check(features: &str) -> Result<()> {
+    check_package(LIBRARY, features)
+}
+
+fn check_package(package: &str, features: &str) -> Result<()> {
     run(cargo()
-        .args(["check", "-p", LIBRARY, "--no-default-features"])
+        .args(["check", "-p", package, "--no-default-features"])
         .args(["--features", features, "--target-dir"])
         .arg(root().join("target/features"))
         .env("RUSTFLAGS", "-D warnings"))

@@ -41,6 +41,7 @@ fn with_a_certificate_the_server_speaks_tls_only() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let certificate = Certificate::from_pem(CERTIFICATE.as_bytes()).unwrap();
+        ah_http::choose_cryptography();
         let client = Client::builder()
             .tls_certs_only([certificate])
             .build()
