@@ -4,6 +4,7 @@
 //! prompt is mail, so a run that was cut off anywhere goes on with what the store has, and nothing is read twice. The
 //! worker says for all its runs that they live; a run that it has lost is dropped at once, as by a crash.
 
+mod asking;
 mod run;
 
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides};
-use ah_conversation::{Clock as _, StoreError};
+use ah_conversation::{Clock as _, PermissionRequest, StoreError};
 use ah_store::fleet::{End, Fleet, Run, RunId, Timing, Wish};
 use ah_store::{LocalFleet, SystemClock};
 use tokio::sync::{mpsc, watch};
@@ -42,6 +43,8 @@ pub struct WorkerRequest<'a> {
     pub overlay: Overlay,
     /// Hands all runs on when cancelled, and ends the worker.
     pub stop: &'a CancellationToken,
+    /// Writes what a call would do, as plain text, for questions.
+    pub described: fn(&PermissionRequest) -> String,
     /// Callback for what happens to runs.
     pub warn: Warn,
 }
@@ -156,6 +159,7 @@ impl WorkerRequest<'_> {
             variables: variables.collect(),
             unpacked: self.config.unpacked.clone(),
             overlay: self.overlay.clone(),
+            described: self.described,
         }
     }
 }

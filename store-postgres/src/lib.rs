@@ -13,6 +13,7 @@ mod error;
 mod fleet;
 mod lease;
 mod open;
+mod questions;
 mod schema;
 
 pub use connection::Postgres;

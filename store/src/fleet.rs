@@ -4,6 +4,8 @@
 //! beat that it is alive; the runs of one that has stopped beating are given to another. What is safe about a session is
 //! in its lease, not here: if two workers take the same run, only one of them can write.
 
+mod questions;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +14,11 @@ use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time}
 use async_trait::async_trait;
 
 use crate::{OpenError, SessionStore};
+pub use questions::{Question, Questions, Waiting};
 
 /// A queue of runs, and their sessions.
 #[async_trait]
-pub trait Fleet: Send + Sync {
+pub trait Fleet: Questions {
     /// Returns the intervals of beats.
     fn timing(&self) -> Timing;
 
@@ -122,6 +125,8 @@ pub struct NewRun {
     pub delay: Duration,
     /// How often it may be attempted, hand-overs not counted.
     pub attempts: u32,
+    /// How long a question of the run waits for its answer; nobody is asked if `None`.
+    pub answer_within: Option<Duration>,
 }
 
 /// A run that a worker has taken.
@@ -139,6 +144,8 @@ pub struct Run {
     pub attempt: u32,
     /// How many attempts there may be.
     pub attempts: u32,
+    /// How long a question waits for its answer; nobody is asked if `None`.
+    pub answer_within: Option<Duration>,
 }
 
 /// What somebody wishes of a run.
@@ -285,6 +292,8 @@ pub struct RunRow {
     pub queued_at: Time,
     /// Why the last attempt failed.
     pub error: Option<String>,
+    /// Questions that wait for an answer.
+    pub questions: u32,
     /// Cost of its session so far, in 10⁻¹² US dollars, where the store knows it.
     pub cost: Option<i64>,
 }

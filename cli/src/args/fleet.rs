@@ -44,6 +44,21 @@ pub enum FleetCommands {
         #[expect(missing_docs, reason = "its one field says it")]
         store: Store,
     },
+    /// Answer a question of a queued session, or show those that wait
+    Answer {
+        /// The session: the beginning of its id
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Number of the question
+        #[arg(value_name = "NUMBER", requires = "answers")]
+        number: Option<i64>,
+        /// An answer for each choice: an option, as `allow` or `deny`, or other words
+        #[arg(value_name = "ANSWER")]
+        answers: Vec<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        store: Store,
+    },
     /// Stop the run of a queued session; what waits stays queued
     Interrupt(Queued),
     /// Stop the run of a queued session, and all of its runs that wait
@@ -98,6 +113,9 @@ pub struct Enqueuing {
     /// How often it may be attempted
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: u32,
+    /// Ask by `ah answer` where a person is needed, and wait this many seconds [default: nobody is asked]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
+    pub answer_within: Option<u64>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its one field says it")]
     pub store: Store,

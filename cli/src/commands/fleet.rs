@@ -1,5 +1,6 @@
 //! `ah enqueue`, `ah worker` and what else there is for sessions that workers run.
 
+mod answer;
 mod show;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, MailKind, SessionId};
 use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, NewRun, Timing, Wish};
+use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +54,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 config,
                 overlay: Overlay::of_process().unwrap_or_default(),
                 stop: &CancellationToken::new(),
+                described,
                 warn: Arc::new(ah_terminal::warn),
             };
             work(request).await
@@ -77,6 +80,18 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
             fleet.send(&id, kind, &text).await?;
             ah_terminal::note(&format!("queued for session {id}"));
             Ok(0)
+        }
+        FleetCommands::Answer {
+            session,
+            number,
+            answers,
+            store,
+        } => {
+            let (fleet, id) = found(config, &Queued { session, store }).await?;
+            match number {
+                Some(number) => answer::answer(&*fleet, &id, number, &answers).await,
+                None => answer::list(config, &*fleet, &id).await,
+            }
         }
         FleetCommands::Interrupt(queued) => wish(config, &queued, Wish::Interrupt).await,
         FleetCommands::Cancel(queued) => wish(config, &queued, Wish::Cancel).await,
@@ -167,6 +182,7 @@ async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
         priority: wanted.priority,
         delay: Duration::from_secs(wanted.delay),
         attempts: wanted.attempts,
+        answer_within: wanted.answer_within.map(Duration::from_secs),
         session,
     };
     fleet.enqueue(&run).await?;

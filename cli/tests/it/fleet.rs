@@ -36,8 +36,12 @@ impl Fleet {
     }
 
     fn ah(&self, arguments: &[&str]) -> Ah {
-        let free = ["--no-sandbox", "--dangerously-skip-permissions"];
-        let all = free.iter().chain(arguments).copied();
+        self.careful(&[&["--dangerously-skip-permissions"], arguments].concat())
+    }
+
+    /// The program with permissions to ask for.
+    fn careful(&self, arguments: &[&str]) -> Ah {
+        let all = ["--no-sandbox"].iter().chain(arguments).copied();
         let ah = self.world.as_typed(all).env("AH_FLEET_DEAD", "0.6");
         match &self.store {
             Some(store) => ah.env("AH_STORE", store),
@@ -55,6 +59,14 @@ impl Fleet {
         let ended = self.ah(&["fleet", "--json"]).run().expect(0);
         let listed: Value = serde_json::from_str(&ended.stdout).unwrap();
         listed["runs"].as_array().unwrap().clone()
+    }
+
+    /// Waits for a question of the newest run; returns its number.
+    fn question(&self, session: &str) -> String {
+        ah_testkit::wait::until("a question", || self.runs()[0]["questions"] == 1);
+        let shown = self.ah(&["answer", session]).run().expect(0).stdout;
+        let number = shown.split_whitespace().nth(1);
+        number.expect("a number").to_owned()
     }
 
     fn watch(&self, session: &str) -> String {
@@ -192,6 +204,72 @@ fn a_running_session_is_interrupted() {
         fleet.ah(&["interrupt", &session]).run().expect(0);
         worker.wait().expect(0);
         assert_eq!(fleet.runs()[0]["state"], "cancelled");
+    }
+}
+
+#[test]
+fn a_question_is_answered_from_elsewhere() {
+    for fleet in Fleet::all() {
+        for (answer, is_made) in [("allow", true), ("Deny", false)] {
+            let model = makes(&fleet.world, 1);
+            let session = fleet.enqueue(&model, &["--answer-within", "600"]);
+            let worker = fleet.careful(&["worker", "--until-idle"]).start();
+            let number = fleet.question(&session);
+            let listed = fleet.ah(&["fleet"]).run().expect(0).stdout;
+            assert!(listed.contains("  asks  "), "{listed}");
+            let watching = fleet.ah(&["watch", &session]).start();
+            watching.wait_for_output(&format!("ah answer {session} {number} ANSWER"));
+
+            fleet
+                .ah(&["answer", &session, &number, "maybe"])
+                .run()
+                .expect(2);
+            let given = ["answer", &session, &number, answer];
+            fleet.ah(&given).run().expect(0);
+            fleet.ah(&given).run().expect(1);
+            worker.wait().expect(0);
+            let watched = watching.wait().expect(0).stdout;
+            assert!(watched.contains("echo 0 >> made"), "{watched}");
+            assert!(watched.ends_with("Done.\n"), "{watched}");
+            assert_eq!(fleet.world.file("made").exists(), is_made);
+            let _ = std::fs::remove_file(fleet.world.file("made"));
+        }
+    }
+}
+
+#[test]
+fn a_question_of_a_worker_that_died_is_answered_to_the_next_one() {
+    for fleet in Fleet::all() {
+        // The call did not run, the next worker tells the model, and that asks again.
+        let make = || uses("bash", json!({"command": "echo 0 >> made"}));
+        let model = fleet
+            .world
+            .scenario("again", [make(), make(), says("Done.")]);
+        let session = fleet.enqueue(&model, &["--answer-within", "600"]);
+        let worker = fleet.careful(&["worker"]).start();
+        let number = fleet.question(&session);
+        worker.kill();
+        assert_eq!(fleet.question(&session), number);
+        fleet
+            .ah(&["answer", &session, &number, "allow"])
+            .run()
+            .expect(0);
+        fleet.careful(&["worker", "--until-idle"]).run().expect(0);
+        assert_eq!(fleet.world.text("made"), "0\n");
+    }
+}
+
+#[test]
+fn a_question_without_an_answer_is_refused_in_time() {
+    for fleet in Fleet::all() {
+        let model = makes(&fleet.world, 1);
+        let session = fleet.enqueue(&model, &["--answer-within", "1"]);
+        fleet.careful(&["worker", "--until-idle"]).run().expect(0);
+        let watched = fleet.watch(&session);
+        assert!(watched.contains("nobody can be asked"), "{watched}");
+        assert!(!fleet.world.file("made").exists());
+        let none = fleet.ah(&["answer", &session]).run().expect(0);
+        assert_eq!(none.stdout, "no question waits\n");
     }
 }
 

@@ -3,22 +3,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_agent::{Frontend, RunOutcome, Stop};
+use ah_agent::{RunOutcome, Stop};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides, extensions};
-use ah_conversation::{
-    Environment, Event, ExitReason, Host, Interface, PermissionAnswer, PermissionRequest,
-};
+use ah_conversation::{Environment, ExitReason, Interface, PermissionRequest};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
-use async_trait::async_trait;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::asking::{AskFleet, Unwatched};
 use crate::assemble::{HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
 use crate::open::open;
+use crate::person::Elsewhere;
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
@@ -28,6 +27,7 @@ pub(super) struct Starts {
     pub variables: Vec<(String, String)>,
     pub unpacked: Option<PathBuf>,
     pub overlay: Overlay,
+    pub described: fn(&PermissionRequest) -> String,
 }
 
 /// An attempt at a run.
@@ -85,7 +85,7 @@ impl Attempt {
             skills: &skills,
             active: None,
             sandbox: probe.status(),
-            has_person: false,
+            has_person: self.run.answer_within.is_some(),
             host: None,
             hooks: Vec::new(),
             extensions: HostExtensions {
@@ -98,7 +98,8 @@ impl Attempt {
             choice: SessionChoice::New,
             ..SessionPlan::default()
         };
-        let mut opened = open(&plan, &config, None, inputs, |_| Arc::new(Nobody)).await?;
+        let frontend = Arc::new(self.frontend());
+        let mut opened = open(&plan, &config, None, inputs, |_| frontend).await?;
         warnings.extend(opened.warnings);
         warnings.iter().for_each(|warning| (self.warn)(warning));
         let token = CancellationToken::new();
@@ -109,6 +110,18 @@ impl Attempt {
         };
         opened.session.close("other").await?;
         Ok(outcome)
+    }
+
+    fn frontend(&self) -> Unwatched {
+        let asks = self.run.answer_within.map(|within| Elsewhere {
+            ask: AskFleet {
+                fleet: self.fleet.clone(),
+                session: self.run.session.clone(),
+                within,
+            },
+            described: self.starts.described,
+        });
+        Unwatched { asks }
     }
 
     /// Returns the configuration of the run's folder, as it is now.
@@ -164,23 +177,5 @@ impl Attempt {
         let _ = wishes.wait_for(is_stop).await;
         token.cancel();
         std::future::pending::<()>().await;
-    }
-}
-
-/// The frontend of a run that nobody watches: what happens is in the store.
-struct Nobody;
-
-#[async_trait]
-impl Host for Nobody {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        PermissionAnswer::nobody(request)
-    }
-}
-
-impl Frontend for Nobody {
-    fn show(&self, _: &Event) {}
-
-    fn notice(&self, text: &str) {
-        tracing::info!("{text}");
     }
 }

@@ -273,6 +273,7 @@ async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
             priority: 0,
             delay: Duration::ZERO,
             attempts: 1000,
+            answer_within: None,
         };
         fleet.enqueue(&run).await.unwrap();
         sessions.push((session, vec![run.message]));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, SessionId, Store as _};
-use ah_store::fleet::{End, Fleet, NewRun, RunState, Timing, Wish, backoff};
+use ah_store::fleet::{End, Fleet, NewRun, Question, RunState, Timing, Wish, backoff};
 use ah_store::{LocalFleet, SystemClock};
 
 use crate::fixture::{Speaker, append};
@@ -25,6 +25,7 @@ fn run(session: &str, priority: i32) -> NewRun {
         priority,
         delay: Duration::ZERO,
         attempts: 3,
+        answer_within: None,
     }
 }
 
@@ -38,6 +39,7 @@ async fn check(fleet: impl AsyncFn(Timing) -> Arc<dyn Fleet>) {
     wishes_reach_the_worker(fleet(PATIENT).await).await;
     mail_wakes_a_session_at_rest(fleet(PATIENT).await).await;
     what_was_said_can_be_followed(fleet(PATIENT).await).await;
+    an_answer_is_taken_once(fleet(PATIENT).await).await;
 }
 
 async fn runs_are_taken_by_priority_and_age(fleet: Arc<dyn Fleet>) {
@@ -175,6 +177,55 @@ async fn what_was_said_can_be_followed(fleet: Arc<dyn Fleet>) {
         fleet.messages(&id, place).await.unwrap(),
         (Vec::new(), place)
     );
+}
+
+async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let (session, other) = (SessionId::from("A"), SessionId::from("B"));
+    let question = Question {
+        about: "NUL: \0".to_owned(),
+        choices: Vec::new(),
+        is_permission: true,
+    };
+    let taken = fleet.claim("me").await.unwrap().unwrap();
+    fleet.ask(&session, &question, "first").await.unwrap();
+    let waiting = fleet.questions(&session).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].question, question);
+    assert_eq!(fleet.runs(None, 1).await.unwrap()[0].questions, 1);
+    assert_eq!(fleet.questions(&other).await.unwrap(), []);
+    // Its worker dies, and another one asks the same.
+    fleet.ask(&session, &question, "second").await.unwrap();
+    assert_eq!(fleet.questions(&session).await.unwrap(), waiting);
+    let number = waiting[0].number;
+    let answers = ["yes".to_owned()];
+    for (to, of, expected) in [
+        (&other, number, false),
+        (&session, number + 1, false),
+        (&session, number, true),
+        (&session, number, false),
+    ] {
+        assert_eq!(fleet.answer(to, of, &answers).await.unwrap(), expected);
+    }
+    assert_eq!(fleet.questions(&session).await.unwrap(), []);
+    fleet.withdraw_question(&session, "second").await.unwrap();
+    assert_eq!(fleet.take_answer(&session, "first").await.unwrap(), None);
+    for _ in 0..2 {
+        // An attempt whose result was lost finds it again.
+        let answer = fleet.take_answer(&session, "second").await.unwrap();
+        assert_eq!(answer.as_deref(), Some(&answers[..]));
+    }
+    // The same question later is another one.
+    fleet.ask(&session, &question, "third").await.unwrap();
+    assert_eq!(fleet.take_answer(&session, "third").await.unwrap(), None);
+    let again = fleet.questions(&session).await.unwrap();
+    assert!(again.len() == 1 && again[0].number > number);
+    fleet.withdraw_question(&session, "third").await.unwrap();
+    assert_eq!(fleet.questions(&session).await.unwrap(), []);
+    fleet.ask(&session, &question, "fourth").await.unwrap();
+    assert!(fleet.end(taken.id, "me", &End::Done).await.unwrap());
+    fleet.send(&session, MailKind::Steer, "on").await.unwrap();
+    assert_eq!(fleet.questions(&session).await.unwrap(), []);
 }
 
 #[tokio::test]
