@@ -39,6 +39,7 @@ const CLAIM: &str = "
                 SELECT FROM ah.runs other
                 WHERE other.tenant = current_user AND other.session = r.session AND other.id <> r.id
                     AND other.state = 'running' AND other.beat_at >= clock_timestamp() - make_interval(secs => $2))
+            AND NOT EXISTS (SELECT FROM ah.limits WHERE tenant IN (current_user, '*') AND budget <= 0)
         ORDER BY priority DESC, due_at, id
         FOR UPDATE SKIP LOCKED LIMIT 1)
     RETURNING id, session, folder, model, attempt, attempts, answer_within";

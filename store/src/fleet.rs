@@ -4,7 +4,9 @@
 //! beat that it is alive; the runs of one that has stopped beating are given to another. What is safe about a session is
 //! in its lease, not here: if two workers take the same run, only one of them can write.
 
+mod limits;
 mod questions;
+mod schedules;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,11 +16,13 @@ use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time}
 use async_trait::async_trait;
 
 use crate::{OpenError, SessionStore};
+pub use limits::{ALL, Admission, Limit, Limits};
 pub use questions::{Question, Questions, Waiting};
+pub use schedules::{Schedule, Schedules, Start};
 
 /// A queue of runs, and their sessions.
 #[async_trait]
-pub trait Fleet: Questions {
+pub trait Fleet: Limits + Questions + Schedules {
     /// Returns the intervals of beats.
     fn timing(&self) -> Timing;
 
@@ -194,6 +198,8 @@ pub enum End {
     Cancelled,
     /// Another worker is to go on after this time. It does not count as an attempt.
     HandedOn(Duration),
+    /// It goes on when its tenant has a budget again. It does not count as an attempt.
+    Spent,
 }
 
 /// What the end of a worker's part changes.
@@ -218,12 +224,17 @@ impl End {
             Self::Again(error, after) => (RunState::Queued, Some(error.as_str()), *after),
             Self::Cancelled => (RunState::Cancelled, None, Duration::ZERO),
             Self::HandedOn(after) => (RunState::Queued, None, *after),
+            Self::Spent => (
+                RunState::Queued,
+                Some("the budget is spent"),
+                Duration::ZERO,
+            ),
         };
         Part {
             state,
             error,
             after,
-            counts: !matches!(self, Self::HandedOn(_)),
+            counts: !matches!(self, Self::HandedOn(_) | Self::Spent),
         }
     }
 }

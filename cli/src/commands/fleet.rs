@@ -1,24 +1,27 @@
 //! `ah enqueue`, `ah worker` and what else there is for sessions that workers run.
 
 mod answer;
+mod enqueue;
+mod limit;
 mod show;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah::worker::{self, WorkerRequest};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, MailKind, SessionId};
-use ah_store::SystemClock;
-use ah_store::fleet::{Fleet, NewRun, Timing, Wish};
+use ah_conversation::{MailKind, SessionId};
+use ah_store::fleet::{Fleet, Timing, Wish};
 use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::output::print;
 use super::runtime::runtime;
-use crate::args::fleet::{Enqueuing, FleetAction, FleetCommands, Queued, Store};
+use crate::args::fleet::{FleetAction, FleetCommands, Queued, Store};
 use crate::args::options::Options;
 
 /// Runs a subcommand; returns the exit code.
@@ -37,11 +40,12 @@ pub fn run(config: &Config, options: &Options, command: FleetCommands) -> Result
 
 async fn perform(config: &Config, options: &Options, command: FleetCommands) -> Result<u8, Error> {
     match command {
-        FleetCommands::Enqueue(wanted) => enqueue(config, wanted).await,
+        FleetCommands::Enqueue(wanted) => enqueue::enqueue(config, wanted).await,
         FleetCommands::Worker {
             concurrency,
             until_idle,
             model,
+            metrics,
             store,
         } => {
             let mut overrides = options.overrides()?;
@@ -54,6 +58,10 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 config,
                 overlay: Overlay::of_process().unwrap_or_default(),
                 stop: &CancellationToken::new(),
+                probes: match metrics {
+                    Some(address) => Some(bound(address).await?),
+                    None => None,
+                },
                 described,
                 warn: Arc::new(ah_terminal::warn),
             };
@@ -96,19 +104,32 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
         FleetCommands::Interrupt(queued) => wish(config, &queued, Wish::Interrupt).await,
         FleetCommands::Cancel(queued) => wish(config, &queued, Wish::Cancel).await,
         FleetCommands::Fleet {
-            action: Some(FleetAction::Migrate),
+            action: Some(action),
             store,
             ..
-        } => {
-            let url = url(&store, config).ok_or_else(|| {
+        } => act(config, action, &store).await,
+        FleetCommands::Fleet { store, json, .. } => {
+            show::list(&*open(config, &store).await?, json.json).await
+        }
+    }
+}
+
+async fn act(config: &Config, action: FleetAction, store: &Store) -> Result<u8, Error> {
+    match action {
+        FleetAction::Migrate => {
+            let url = url(store, config).ok_or_else(|| {
                 Error::usage("there is nothing to prepare for the sessions of a folder")
                     .hint("name a database: `ah fleet migrate --store postgres://ROLE@HOST/DB`")
             })?;
             let version = worker::migrate(url).await?;
             print(&format!("the tables have version {version}\n"))
         }
-        FleetCommands::Fleet { store, json, .. } => {
-            show::list(&*open(config, &store).await?, json.json).await
+        limit @ FleetAction::Limit { .. } => {
+            limit::limit(&*open(config, store).await?, limit).await
+        }
+        FleetAction::Schedules => enqueue::schedules(&*open(config, store).await?).await,
+        FleetAction::Unschedule { number } => {
+            enqueue::unschedule(&*open(config, store).await?, number).await
         }
     }
 }
@@ -153,40 +174,14 @@ async fn found(config: &Config, queued: &Queued) -> Result<(Arc<dyn Fleet>, Sess
     }
 }
 
-async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
-    let clock = SystemClock::default();
-    if wanted.task.trim().is_empty() {
-        return Err(Error::usage("the task is empty"));
-    }
-    let (fleet, session) = match wanted.session {
-        Some(session) => {
-            let store = wanted.store;
-            found(config, &Queued { session, store }).await?
-        }
-        None => {
-            let id = clock.message_id();
-            (
-                open(config, &wanted.store).await?,
-                SessionId::from(id.as_str()),
-            )
-        }
-    };
-    let cwd = config.environment.cwd();
-    let run = NewRun {
-        message: clock.message_id(),
-        prompt: wanted.task,
-        folder: wanted
-            .folder
-            .map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
-        model: wanted.model,
-        priority: wanted.priority,
-        delay: Duration::from_secs(wanted.delay),
-        attempts: wanted.attempts,
-        answer_within: wanted.answer_within.map(Duration::from_secs),
-        session,
-    };
-    fleet.enqueue(&run).await?;
-    print(&format!("{}\n", run.session))
+async fn bound(address: SocketAddr) -> Result<TcpListener, Error> {
+    let listener = TcpListener::bind(address).await;
+    let listener =
+        listener.map_err(|error| Error::failure(format!("cannot use {address}: {error}")))?;
+    let at = listener.local_addr();
+    let at = at.map_err(|error| Error::failure(error.to_string()))?;
+    ah_terminal::note(&format!("metrics: http://{at}/metrics"));
+    Ok(listener)
 }
 
 async fn work(request: WorkerRequest<'_>) -> Result<u8, Error> {

@@ -14,12 +14,15 @@ use ah_store::fleet::{Fleet, Question};
 use async_trait::async_trait;
 use tokio::time::{sleep, timeout};
 
+use super::pace::Meter;
 use crate::person::{self, Ask, Elsewhere};
 
 /// The frontend of a run that nobody watches: what happens is in the store.
 pub(super) struct Unwatched {
     /// Whom it asks; nobody if `None`.
     pub asks: Option<Elsewhere<AskFleet>>,
+    /// Counts what happens.
+    pub meter: Arc<Meter>,
 }
 
 #[async_trait]
@@ -40,7 +43,9 @@ impl Host for Unwatched {
 }
 
 impl Frontend for Unwatched {
-    fn show(&self, _: &Event) {}
+    fn show(&self, event: &Event) {
+        self.meter.count(event);
+    }
 
     fn notice(&self, text: &str) {
         tracing::info!("{text}");

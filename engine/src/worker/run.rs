@@ -14,8 +14,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::{AskFleet, Unwatched};
+use super::pace::{Meter, Paced};
 use crate::assemble::{HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
+use crate::model::Around;
 use crate::open::open;
 use crate::person::Elsewhere;
 use crate::plan::{SessionChoice, SessionPlan};
@@ -37,6 +39,7 @@ pub(super) struct Attempt {
     pub fleet: Arc<dyn Fleet>,
     pub starts: Arc<Starts>,
     pub wishes: watch::Receiver<Wish>,
+    pub meter: Arc<Meter>,
     pub warn: Warn,
 }
 
@@ -68,7 +71,12 @@ impl Attempt {
         if let Some(killed) = store.predecessor() {
             ah_process::finish_orphans(killed);
         }
-        match self.outcome(store).await {
+        let outcome = self.outcome(store).await;
+        if let Err(error) = self.meter.settle().await {
+            tracing::warn!("the budget does not know what a run has cost: {error}");
+        }
+        match outcome {
+            _ if self.meter.is_spent() => End::Spent,
             Ok(outcome) => self.end(outcome),
             Err(error) => self.again(error.to_string()),
         }
@@ -90,6 +98,7 @@ impl Attempt {
             hooks: Vec::new(),
             extensions: HostExtensions {
                 store: Some(store),
+                around: Some(self.paced()),
                 ..HostExtensions::default()
             },
             warn: self.warn.clone(),
@@ -112,6 +121,14 @@ impl Attempt {
         Ok(outcome)
     }
 
+    fn paced(&self) -> Around {
+        let meter = self.meter.clone();
+        Arc::new(move |inner| {
+            let meter = meter.clone();
+            Arc::new(Paced { inner, meter })
+        })
+    }
+
     fn frontend(&self) -> Unwatched {
         let asks = self.run.answer_within.map(|within| Elsewhere {
             ask: AskFleet {
@@ -121,7 +138,10 @@ impl Attempt {
             },
             described: self.starts.described,
         });
-        Unwatched { asks }
+        Unwatched {
+            asks,
+            meter: self.meter.clone(),
+        }
     }
 
     /// Returns the configuration of the run's folder, as it is now.

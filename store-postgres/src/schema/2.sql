@@ -15,8 +15,62 @@ CREATE TABLE ah.questions (
     FOREIGN KEY (tenant, session) REFERENCES ah.sessions (tenant, id) ON DELETE CASCADE
 );
 
+-- Limits for a tenant and a model, `*` for all of them. `next_at` is the next free slot; `budget` is what may still be
+-- spent, in 10⁻¹² US dollars. Only the owner of the tables changes limits.
+CREATE TABLE ah.limits (
+    tenant name NOT NULL DEFAULT current_user,
+    model text NOT NULL DEFAULT '*',
+    per_minute float8 CHECK (per_minute > 0),
+    next_at timestamptz NOT NULL DEFAULT '-infinity',
+    budget bigint CHECK (model = '*' OR budget IS NULL),
+    PRIMARY KEY (tenant, model)
+);
+ALTER TABLE ah.limits ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON ah.limits FOR SELECT USING (tenant IN (current_user, '*'));
+GRANT SELECT ON ah.limits TO ah;
+
+-- Takes the next slot under all limits of the tenant and the model.
+CREATE FUNCTION ah.admit(wanted text, OUT wait float8, OUT is_spent boolean)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $function$
+    WITH ours AS (
+        SELECT tenant, model, per_minute, budget FROM ah.limits
+        WHERE tenant IN (session_user, '*') AND model IN (wanted, '*') ORDER BY tenant, model FOR UPDATE),
+    spent AS (SELECT coalesce(bool_or(budget <= 0), false) AS is_so FROM ours),
+    taken AS (
+        UPDATE ah.limits l
+        SET next_at = greatest(l.next_at, clock_timestamp()) + make_interval(secs => 60 / l.per_minute)
+        FROM ours, spent
+        WHERE (l.tenant, l.model) = (ours.tenant, ours.model) AND l.per_minute IS NOT NULL AND NOT spent.is_so
+        RETURNING extract(epoch FROM l.next_at - clock_timestamp()) - 60 / l.per_minute AS seconds)
+    SELECT coalesce((SELECT max(seconds) FROM taken), 0)::float8, (SELECT is_so FROM spent)
+$function$;
+
+-- Takes what was spent from the budgets of the tenant.
+CREATE FUNCTION ah.spend(cost bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $function$
+    UPDATE ah.limits SET budget = budget - greatest(cost, 0)
+    WHERE tenant IN (session_user, '*') AND budget IS NOT NULL
+$function$;
+REVOKE EXECUTE ON FUNCTION ah.admit, ah.spend FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ah.admit, ah.spend TO ah;
+
+-- Runs to queue again and again. `next_at` is in milliseconds since the Unix epoch.
+CREATE TABLE ah.schedules (
+    tenant name NOT NULL DEFAULT current_user,
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    cron text NOT NULL,
+    next_at bigint NOT NULL,
+    prompt text NOT NULL,
+    folder text NOT NULL,
+    model text,
+    priority int NOT NULL,
+    attempts int NOT NULL,
+    answer_within float8,
+    PRIMARY KEY (tenant, number)
+);
+
 DO $tenants$ DECLARE name text; BEGIN
-    FOREACH name IN ARRAY ARRAY['questions'] LOOP
+    FOREACH name IN ARRAY ARRAY['questions', 'schedules'] LOOP
         EXECUTE format('ALTER TABLE ah.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE ah.%I FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY tenant ON ah.%I USING (tenant = current_user) WITH CHECK (tenant = current_user)', name);

@@ -1,7 +1,10 @@
 //! The queue of runs of one machine: a database beside the sessions of a folder. Lease and mail are the sessions' own.
 
+mod limits;
 mod questions;
+mod schedules;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,6 +58,22 @@ impl LocalFleet {
         })
     }
 
+    /// Returns the ids of the sessions in a folder that were queued.
+    pub(super) fn queued_in(folder: &Path) -> HashSet<String> {
+        if !folder.join(FILE).exists() {
+            return HashSet::new();
+        }
+        let queued = Self::open(folder, Timing::default()).and_then(|fleet| {
+            fleet.with("cannot read", |connection| {
+                let mut statement = connection.prepare("SELECT DISTINCT session FROM runs")?;
+                let ids = statement.query_map([], |row| row.get(0))?;
+                ids.collect()
+            })
+        });
+        // Without the queue nothing is lost but the difference.
+        queued.unwrap_or_default()
+    }
+
     fn paths(&self, session: &SessionId) -> Paths {
         Paths::of(self.folder.join(format!("{session}.db")))
     }
@@ -98,13 +117,12 @@ impl Fleet for LocalFleet {
     }
 
     async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError> {
-        let paths = self.paths(&run.session);
-        // A session that is open elsewhere is there already.
-        match SessionStore::open(&paths) {
-            Ok(_) | Err(OpenError::Busy(_)) => {}
-            Err(OpenError::Store(error)) => return Err(error),
-        }
-        Queue::open(&paths)?.send_as(&run.message, MailKind::FollowUp, &run.prompt)?;
+        self.prepare(&run.session)?;
+        Queue::open(&self.paths(&run.session))?.send_as(
+            &run.message,
+            MailKind::FollowUp,
+            &run.prompt,
+        )?;
         let now = id::now().0;
         self.with("cannot write", |connection| {
             connection.query_row(
@@ -133,6 +151,7 @@ impl Fleet for LocalFleet {
                      WHERE id = (
                          SELECT id FROM runs r
                          WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at < ?3)
+                             AND NOT EXISTS (SELECT 1 FROM limits WHERE budget <= 0)
                              AND NOT EXISTS (
                                  SELECT 1 FROM runs other
                                  WHERE other.session = r.session AND other.id <> r.id

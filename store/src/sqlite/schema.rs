@@ -185,6 +185,23 @@ CREATE TABLE questions (
     is_taken INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session, digest)
 );
+CREATE TABLE limits (
+    model TEXT PRIMARY KEY NOT NULL,
+    per_minute REAL,
+    next_at REAL NOT NULL DEFAULT 0,
+    budget INTEGER
+);
+CREATE TABLE schedules (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    cron TEXT NOT NULL,
+    next_at INTEGER NOT NULL,
+    prompt TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    model TEXT,
+    priority INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    answer_within REAL
+);
 ",
 ]);
 
