@@ -5,6 +5,7 @@
 //! in its lease, not here: if two workers take the same run, only one of them can write.
 
 mod limits;
+mod new_run;
 mod questions;
 mod schedules;
 
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 
 use crate::{OpenError, SessionStore};
 pub use limits::{ALL, Admission, Limit, Limits};
+pub use new_run::NewRun;
 pub use questions::{Question, Questions, Waiting};
 pub use schedules::{Schedule, Schedules, Start};
 
@@ -109,29 +111,6 @@ impl Default for Timing {
 
 /// Number of a run.
 pub type RunId = i64;
-
-/// A run to queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewRun {
-    /// The session, which need not exist.
-    pub session: SessionId,
-    /// Id of the message with the prompt.
-    pub message: MessageId,
-    /// The prompt.
-    pub prompt: String,
-    /// The folder to work in, on the worker's machine.
-    pub folder: PathBuf,
-    /// The model; that of the worker's settings if `None`.
-    pub model: Option<String>,
-    /// Runs of higher priority begin first.
-    pub priority: i32,
-    /// How long it waits at least.
-    pub delay: Duration,
-    /// How often it may be attempted, hand-overs not counted.
-    pub attempts: u32,
-    /// How long a question of the run waits for its answer; nobody is asked if `None`.
-    pub answer_within: Option<Duration>,
-}
 
 /// A run that a worker has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]

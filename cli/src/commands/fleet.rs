@@ -4,21 +4,22 @@ mod answer;
 mod enqueue;
 mod limit;
 mod show;
+mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ah::worker::{self, WorkerRequest};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
-use ah_conversation::{MailKind, SessionId};
-use ah_store::fleet::{Fleet, Timing, Wish};
+use ah_conversation::MailKind;
+use ah_store::fleet::Wish;
 use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::store::{found, open, url};
 use super::output::print;
 use super::runtime::runtime;
 use crate::args::fleet::{FleetAction, FleetCommands, Queued, Store};
@@ -131,46 +132,6 @@ async fn act(config: &Config, action: FleetAction, store: &Store) -> Result<u8, 
         FleetAction::Unschedule { number } => {
             enqueue::unschedule(&*open(config, store).await?, number).await
         }
-    }
-}
-
-fn url<'a>(store: &'a Store, config: &'a Config) -> Option<&'a str> {
-    let given = store.store.as_deref();
-    let kept = config.environment.get("AH_STORE");
-    given.or(kept).filter(|url| !url.is_empty())
-}
-
-async fn open(config: &Config, store: &Store) -> Result<Arc<dyn Fleet>, Error> {
-    let timing = match config.environment.get("AH_FLEET_DEAD") {
-        None | Some("") => Timing::default(),
-        Some(seconds) => match seconds.parse() {
-            Ok(seconds) if (0.1..=3600.0).contains(&seconds) => {
-                Timing::of(Duration::from_secs_f64(seconds))
-            }
-            _ => {
-                return Err(Error::usage("AH_FLEET_DEAD is not a number of seconds")
-                    .hint("it may be 0.1 to 3600"));
-            }
-        },
-    };
-    worker::fleet(url(store, config), config, timing).await
-}
-
-async fn found(config: &Config, queued: &Queued) -> Result<(Arc<dyn Fleet>, SessionId), Error> {
-    let fleet = open(config, &queued.store).await?;
-    let wanted = queued.session.to_ascii_uppercase();
-    let mut ids = fleet.find(&wanted).await?;
-    match (ids.pop(), ids.is_empty()) {
-        (Some(id), true) => Ok((fleet, id)),
-        (Some(_), false) => Err(Error::failure(format!(
-            "several sessions begin with `{}`",
-            queued.session
-        ))),
-        (None, _) => Err(Error::failure(format!(
-            "no queued session begins with `{}`",
-            queued.session
-        ))
-        .hint("`ah fleet` lists them")),
     }
 }
 

@@ -3,7 +3,7 @@
 use ah_conversation::{MessageId, SessionId, StoreError, Time};
 use async_trait::async_trait;
 
-use super::NewRun;
+use super::new_run::NewRun;
 
 /// The schedules of a fleet.
 #[async_trait]

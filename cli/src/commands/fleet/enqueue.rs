@@ -10,7 +10,7 @@ use ah_store::fleet::{Fleet, NewRun};
 use jiff::Timestamp;
 
 use super::super::output::print;
-use super::{found, open};
+use super::store::{found, open};
 use crate::args::fleet::{Enqueuing, Queued};
 
 /// Queues a task, or schedules it.
