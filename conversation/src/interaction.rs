@@ -1,5 +1,7 @@
 //! User input that a tool call may need beyond permission: answers to questions, approval of a plan.
 
+use serde::{Deserialize, Serialize};
+
 /// User input that a call needs beyond permission. Allowing the call also answers it: the choice is in the input that
 /// the answer returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub enum Interaction {
 }
 
 /// A multiple-choice question; the person may type another answer instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     /// The question.
     pub question: String,
@@ -27,7 +29,7 @@ pub struct Choice {
 }
 
 /// An option of a multiple-choice question.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChoiceOption {
     /// Label, and the answer if it is chosen.
     pub label: String,

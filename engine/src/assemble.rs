@@ -26,6 +26,7 @@ use ah_store::{SessionStore, SystemClock};
 use crate::command_files;
 use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
+use crate::model::Around;
 use crate::model::{connect, sampling, thinking};
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
@@ -65,6 +66,8 @@ pub struct HostExtensions {
     pub provider: Option<Arc<dyn Provider>>,
     /// Its tools; each overrides another tool of the same name.
     pub tools: Vec<Arc<dyn Tool>>,
+    /// What it puts around each model that the session asks, those of subagents included.
+    pub around: Option<Around>,
 }
 
 /// Properties of a session that its frontend needs.
@@ -118,7 +121,7 @@ pub async fn session(
         config,
         inputs.sandbox,
         Some(InWorktrees::of(config, store, inputs.skills, &web)),
-        &inputs.warn,
+        (&inputs.warn, inputs.extensions.around.clone()),
         warnings,
     )?;
     let sources = Sources {

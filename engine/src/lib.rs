@@ -49,6 +49,8 @@ mod options;
 #[cfg(feature = "otel")]
 mod otel;
 #[cfg(feature = "sqlite")]
+mod person;
+#[cfg(feature = "sqlite")]
 pub mod pictures;
 #[cfg(feature = "sqlite")]
 pub mod place;

@@ -9,9 +9,8 @@ use ah_config::overlay::Overlay;
 use ah_config::overrides::HostOptions;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{
-    Choice, ChoiceOption, ContentBlock, Destination, Environment, ExitReason, Host, HostPermission,
-    Input, Interaction, Interface, MailKind, Message as StoredMessage, PermissionAnswer,
-    PermissionMode, PermissionRequest, PermissionUpdate, neutralise,
+    ContentBlock, Environment, ExitReason, Interface, MailKind, Message as StoredMessage,
+    PermissionRequest, neutralise,
 };
 use ah_mcp::serve::{
     At, Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve,
@@ -28,15 +27,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::assemble::HostExtensions;
+use crate::person::{self, Ask, Elsewhere, cut};
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, serve_program};
 use crate::session_folders::sessions;
 use crate::warn::Warn;
 
-const ALLOW: &str = "Allow";
-const DENY: &str = "Deny";
-/// Longest input of a call in a question, and longest step, in characters.
-const SHOWN_INPUT: usize = 2_000;
+/// Longest step, in characters.
 const SHOWN_STEP: usize = 200;
 
 /// A client to serve, and what its runs start with.
@@ -328,9 +325,11 @@ impl ClientRun {
         };
         let (mut program, requests, messages) = Program::new();
         let begun = CancellationToken::new();
-        program.host = Some(Arc::new(ClientHost {
-            events: self.events.clone(),
-            begun: begun.clone(),
+        program.host = Some(Arc::new(Elsewhere {
+            ask: AskClient {
+                events: self.events.clone(),
+                begun: begun.clone(),
+            },
             described: self.described,
         }));
         requests.prompt(vec![ContentBlock::text(prompt)]);
@@ -435,15 +434,6 @@ fn step(message: &Map<String, Value>) -> Option<String> {
     ))
 }
 
-/// Returns text without control characters and of limited length.
-fn cut(text: &str, most: usize) -> String {
-    let text = neutralise(text);
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
-    }
-}
-
 fn end(result: &ResultMessage, was_stopped: bool) -> Ended {
     let text = match result.result.as_deref() {
         Some(text) if !text.is_empty() => text.to_owned(),
@@ -470,121 +460,23 @@ fn failed(error: &Error) -> Ended {
 }
 
 /// Asks the client, by its run.
-struct ClientHost {
+struct AskClient {
     events: mpsc::UnboundedSender<RunEvent>,
     /// Cancelled once the client knows the session, which is what it answers.
     begun: CancellationToken,
-    described: fn(&PermissionRequest) -> String,
 }
 
 #[async_trait]
-impl Host for ClientHost {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        let call = &request.call;
-        let allowed = |updates: Vec<PermissionUpdate>| PermissionAnswer::Allow {
-            input: None,
-            updates,
-        };
-        match &request.inquiry.interaction {
-            Some(Interaction::Choices(choices)) => {
-                let question = Question {
-                    about: String::new(),
-                    choices: choices.clone(),
-                    needs_person: false,
-                };
-                let Some(answers) = self.ask(question).await else {
-                    return PermissionAnswer::nobody(request);
-                };
-                let mut input = match &call.input {
-                    Input::Object(input) => input.clone(),
-                    Input::Malformed(_) => Map::new(),
-                };
-                let answers = answers.into_iter().map(|(name, text)| (name, text.into()));
-                input.insert("answers".to_owned(), Value::Object(answers.collect()));
-                PermissionAnswer::Allow {
-                    input: Some(Input::Object(input)),
-                    updates: Vec::new(),
-                }
-            }
-            Some(Interaction::Plan(plan)) => {
-                let plan = plan.as_deref().unwrap_or("(its last answer)");
-                let about = format!(
-                    "The agent asks to carry out its plan:\n{}",
-                    cut(plan, SHOWN_INPUT)
-                );
-                match self.allow(about).await {
-                    Some(true) => allowed(vec![PermissionUpdate::SetMode {
-                        mode: PermissionMode::Default,
-                        destination: Destination::Session,
-                    }]),
-                    Some(false) => denied(),
-                    None => PermissionAnswer::nobody(request),
-                }
-            }
-            other => {
-                let about = match other {
-                    Some(_) => "The agent asks to plan first.".to_owned(),
-                    None => format!(
-                        "The agent wants to use {}:\n{}",
-                        neutralise(&call.name),
-                        cut(&(self.described)(request), SHOWN_INPUT)
-                    ),
-                };
-                match self.allow(about).await {
-                    Some(true) => allowed(Vec::new()),
-                    Some(false) => denied(),
-                    None => PermissionAnswer::nobody(request),
-                }
-            }
-        }
-    }
-
-    async fn new_host(&self, host: &str) -> HostPermission {
-        let about = format!("The agent wants to connect to {}.", neutralise(host));
-        match self.allow(about).await {
-            Some(true) => HostPermission::Session,
-            Some(false) | None => HostPermission::No,
-        }
-    }
-}
-
-impl ClientHost {
-    /// Asks; `None` if nobody answers.
-    async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>> {
+impl Ask for AskClient {
+    async fn ask(&self, question: person::Question) -> Option<BTreeMap<String, String>> {
         self.begun.cancelled().await;
         let (answer, answered) = oneshot::channel();
+        let question = Question {
+            about: question.about,
+            choices: question.choices,
+            needs_person: question.is_permission,
+        };
         self.events.send(RunEvent::Asked(question, answer)).ok()?;
         answered.await.ok().flatten()
-    }
-
-    /// Asks whether something is allowed.
-    async fn allow(&self, about: String) -> Option<bool> {
-        let option = |label: &str| ChoiceOption {
-            label: label.to_owned(),
-            description: String::new(),
-        };
-        let choice = Choice {
-            question: "Allow it?".to_owned(),
-            header: "Permission".to_owned(),
-            options: vec![option(ALLOW), option(DENY)],
-            is_multiple: false,
-        };
-        let question = Question {
-            about,
-            choices: vec![choice],
-            needs_person: true,
-        };
-        let answers = self.ask(question).await?;
-        Some(answers.into_values().all(|answer| answer == ALLOW))
-    }
-}
-
-/// The answer of a person who says no.
-fn denied() -> PermissionAnswer {
-    PermissionAnswer::Deny {
-        message:
-            "The user does not want this call to happen. Go on without it, or say what you need."
-                .to_owned(),
-        interrupt: false,
     }
 }

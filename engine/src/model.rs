@@ -309,16 +309,30 @@ fn timeouts(config: &ExchangeConfig) -> Timeouts {
     }
 }
 
+/// Puts something around a model.
+pub type Around = Arc<dyn Fn(Arc<dyn Provider>) -> Arc<dyn Provider> + Send + Sync>;
+
 /// The models known from settings and catalogue.
 pub struct Catalogued {
     config: Config,
     warn: Warn,
+    around: Option<Around>,
 }
 
 impl Catalogued {
     /// Returns the models that `config` gives access to. `warn` receives warnings about models connected later.
     pub fn new(config: Config, warn: Warn) -> Self {
-        Self { config, warn }
+        Self {
+            config,
+            warn,
+            around: None,
+        }
+    }
+
+    /// Returns the same models, with something around each.
+    #[must_use]
+    pub fn with(self, around: Option<Around>) -> Self {
+        Self { around, ..self }
     }
 }
 
@@ -328,6 +342,10 @@ impl Models for Catalogued {
         let mut warnings = Vec::new();
         let connected = connect(&self.config, name, &mut warnings);
         warnings.iter().for_each(|warning| (self.warn)(warning));
+        let connected = connected.map(|model| match &self.around {
+            Some(around) => around(model),
+            None => model,
+        });
         connected.map_err(|error| ProviderError {
             hint: error.hint,
             ..ProviderError::new(ErrorClass::Unknown, error.message)

@@ -56,6 +56,10 @@ pub async fn open(
         },
         None => SessionModel::find(plan, config, &mut warnings)?,
     };
+    let provider = match &inputs.extensions.around {
+        Some(around) => around(provider),
+        None => provider,
+    };
     let config = &*config;
     let store = match &inputs.extensions.store {
         Some(own) => own.clone(),

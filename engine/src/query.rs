@@ -335,6 +335,7 @@ impl Task {
                 store: None,
                 provider: self.options.provider.clone(),
                 tools: self.options.own_tools.clone(),
+                around: None,
             },
             warn: Arc::new(|text| tracing::warn!("{text}")),
         };

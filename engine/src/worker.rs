@@ -4,6 +4,12 @@
 //! prompt is mail, so a run that was cut off anywhere goes on with what the store has, and nothing is read twice. The
 //! worker says for all its runs that they live; a run that it has lost is dropped at once, as by a crash.
 
+mod asking;
+mod cron;
+mod metrics;
+mod pace;
+#[cfg(feature = "serve")]
+mod probes;
 mod run;
 
 use std::collections::HashMap;
@@ -13,14 +19,18 @@ use std::time::Duration;
 
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides};
-use ah_conversation::{Clock as _, StoreError};
-use ah_store::fleet::{End, Fleet, Run, RunId, Timing, Wish};
+use ah_conversation::{Clock as _, PermissionRequest, StoreError};
+use ah_store::fleet::{End, Fleet, Run, RunId, Start, Timing, Wish};
 use ah_store::{LocalFleet, SystemClock};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::warn::Warn;
+pub use cron::next_time;
+use metrics::Metrics;
+use pace::Meter;
 use run::Attempt;
 
 /// How long a worker that ends waits for its runs to be handed on.
@@ -42,6 +52,10 @@ pub struct WorkerRequest<'a> {
     pub overlay: Overlay,
     /// Hands all runs on when cancelled, and ends the worker.
     pub stop: &'a CancellationToken,
+    /// Where it answers whether it is well, and what it has done: `/healthz`, `/readyz`, `/metrics`.
+    pub probes: Option<TcpListener>,
+    /// Writes what a call would do, as plain text, for questions.
+    pub described: fn(&PermissionRequest) -> String,
     /// Callback for what happens to runs.
     pub warn: Warn,
 }
@@ -101,11 +115,16 @@ fn is_postgres(url: &str) -> bool {
 /// # Errors
 ///
 /// If the store fails for longer than it is tried again.
-pub async fn work(request: WorkerRequest<'_>) -> Result<usize, Error> {
+pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
+    let metrics = Arc::new(Metrics::new(request.concurrency));
+    if let Some(listener) = request.probes.take() {
+        probe(listener, &metrics, &request)?;
+    }
     let (ended, mut ends) = mpsc::unbounded_channel();
     let mut worker = Worker {
         name: name(),
         attempts: Arc::new(request.attempts()),
+        metrics,
         fleet: request.fleet,
         running: HashMap::new(),
         ended,
@@ -122,7 +141,10 @@ pub async fn work(request: WorkerRequest<'_>) -> Result<usize, Error> {
         tokio::select! {
             () = request.stop.cancelled() => break,
             Some(ended) = ends.recv() => count += worker.end(ended).await?,
-            _ = beats.tick() => worker.beat().await?,
+            _ = beats.tick() => {
+                worker.beat().await?;
+                worker.start_due().await?;
+            }
             () = worker.fleet.wait(Duration::from_secs(3600)), if !is_full => {}
         }
     }
@@ -147,6 +169,32 @@ pub async fn work(request: WorkerRequest<'_>) -> Result<usize, Error> {
     Ok(count)
 }
 
+/// Answers at an address whether the worker is well.
+#[cfg(feature = "serve")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it fails in builds without the feature"
+)]
+fn probe(
+    listener: TcpListener,
+    metrics: &Arc<Metrics>,
+    request: &WorkerRequest<'_>,
+) -> Result<(), Error> {
+    let of_worker = probes::OfWorker {
+        metrics: metrics.clone(),
+        fleet: request.fleet.clone(),
+        stop: request.stop.clone(),
+    };
+    let answered = ah_serve::probe(listener, Arc::new(of_worker), CancellationToken::new());
+    tokio::spawn(answered);
+    Ok(())
+}
+
+#[cfg(not(feature = "serve"))]
+fn probe(_: TcpListener, _: &Arc<Metrics>, _: &WorkerRequest<'_>) -> Result<(), Error> {
+    Err(Error::usage("this build of ah serves nothing over HTTP"))
+}
+
 impl WorkerRequest<'_> {
     fn attempts(&self) -> run::Starts {
         let variables = self.config.environment.all();
@@ -156,6 +204,7 @@ impl WorkerRequest<'_> {
             variables: variables.collect(),
             unpacked: self.config.unpacked.clone(),
             overlay: self.overlay.clone(),
+            described: self.described,
         }
     }
 }
@@ -175,6 +224,7 @@ struct Worker {
     name: String,
     fleet: Arc<dyn Fleet>,
     attempts: Arc<run::Starts>,
+    metrics: Arc<Metrics>,
     running: HashMap<RunId, Running>,
     ended: mpsc::UnboundedSender<Ended>,
     warn: Warn,
@@ -215,6 +265,7 @@ impl Worker {
             worker: self.name.clone(),
             fleet: self.fleet.clone(),
             starts: self.attempts.clone(),
+            meter: Arc::new(Meter::new(self.fleet.clone(), self.metrics.clone())),
             wishes: heard,
             warn: self.warn.clone(),
         };
@@ -227,6 +278,27 @@ impl Worker {
             });
         spawned.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
         self.running.insert(id, Running { run, wishes });
+        self.metrics.running(self.running.len());
+        Ok(())
+    }
+
+    /// Queues the runs of schedules that are due. Times that passed while nobody worked have one run together.
+    async fn start_due(&self) -> Result<(), Error> {
+        let schedules = self.fleet.schedules().await?;
+        self.metrics.answered();
+        if schedules.is_empty() {
+            return Ok(());
+        }
+        let now = self.fleet.now().await?;
+        for schedule in schedules.iter().filter(|schedule| schedule.due <= now) {
+            match next_time(&schedule.cron, now) {
+                Ok(next) => {
+                    let start = Start::of(schedule);
+                    self.fleet.start(schedule, &start, next).await?;
+                }
+                Err(error) => (self.warn)(&error.message),
+            }
+        }
         Ok(())
     }
 
@@ -262,8 +334,12 @@ impl Worker {
         if let End::Failed(error) | End::Again(error, _) = &end {
             (self.warn)(&format!("run {id} of {}: {error}", running.run.session));
         }
+        self.metrics.running(self.running.len());
+        self.metrics.ended(&end);
         let is_ours = self.fleet.end(id, &self.name, &end).await?;
-        Ok(usize::from(is_ours && !matches!(end, End::HandedOn(_))))
+        Ok(usize::from(
+            is_ours && !matches!(end, End::HandedOn(_) | End::Spent),
+        ))
     }
 
     /// Returns whether no run waits or runs, here or elsewhere.

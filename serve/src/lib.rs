@@ -17,6 +17,7 @@ mod guard;
 mod live;
 mod page;
 mod port;
+mod probes;
 mod rate;
 mod routes;
 mod server;
@@ -29,6 +30,7 @@ pub use port::{
     At, BlockKind, Driven, Ended, Entry, HostStreams, Need, Node, Nodes, Offer, Pick, Piece,
     Question, RunEvent, Running, Sessions, Transcript, Used, Wanted,
 };
+pub use probes::{Probes, probe};
 pub use server::{Door, FirstRun, Life, serve};
 pub use tls::Certificate;
 

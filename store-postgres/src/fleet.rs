@@ -22,8 +22,8 @@ const ENQUEUE: &str = "
         INSERT INTO ah.mail (session, id, kind, content) VALUES ($1, $2, 'followup', $3)
         ON CONFLICT DO NOTHING RETURNING 1),
     run AS (
-        INSERT INTO ah.runs (session, folder, model, priority, due_at, attempts)
-        SELECT $1, $4, $5, $6, clock_timestamp() + make_interval(secs => $7), $8 FROM letter RETURNING id)
+        INSERT INTO ah.runs (session, folder, model, priority, due_at, attempts, answer_within)
+        SELECT $1, $4, $5, $6, clock_timestamp() + make_interval(secs => $7), $8, $9 FROM letter RETURNING id)
     SELECT coalesce((SELECT id FROM run),
                     (SELECT max(id) FROM ah.runs WHERE tenant = current_user AND session = $1)), pg_notify('ah', '')";
 
@@ -39,19 +39,25 @@ const CLAIM: &str = "
                 SELECT FROM ah.runs other
                 WHERE other.tenant = current_user AND other.session = r.session AND other.id <> r.id
                     AND other.state = 'running' AND other.beat_at >= clock_timestamp() - make_interval(secs => $2))
+            AND NOT EXISTS (SELECT FROM ah.limits WHERE tenant IN (current_user, '*') AND budget <= 0)
         ORDER BY priority DESC, due_at, id
         FOR UPDATE SKIP LOCKED LIMIT 1)
-    RETURNING id, session, folder, model, attempt, attempts";
+    RETURNING id, session, folder, model, attempt, attempts, answer_within";
 
 /// Ends the part of a worker. `$3`: the state; `$4`: the error; `$5`: seconds until it is due again; `$6`: whether the
 /// attempt counts.
 const END: &str = "
-    UPDATE ah.runs
-    SET state = $3, error = coalesce($4, error), owner = CASE WHEN $3 = 'queued' THEN NULL ELSE owner END,
-        due_at = clock_timestamp() + make_interval(secs => $5), attempt = attempt - CASE WHEN $6 THEN 0 ELSE 1 END,
-        ended_at = CASE WHEN $3 = 'queued' THEN NULL ELSE clock_timestamp() END
-    WHERE tenant = current_user AND id = $1 AND owner = $2 AND state = 'running'
-    RETURNING session, pg_notify('ah', '')";
+    WITH ended AS (
+        UPDATE ah.runs
+        SET state = $3, error = coalesce($4, error), owner = CASE WHEN $3 = 'queued' THEN NULL ELSE owner END,
+            due_at = clock_timestamp() + make_interval(secs => $5), attempt = attempt - CASE WHEN $6 THEN 0 ELSE 1 END,
+            ended_at = CASE WHEN $3 = 'queued' THEN NULL ELSE clock_timestamp() END
+        WHERE tenant = current_user AND id = $1 AND owner = $2 AND state = 'running'
+        RETURNING session),
+    moot AS (
+        DELETE FROM ah.questions q USING ended
+        WHERE q.tenant = current_user AND q.session = ended.session AND $3 <> 'queued')
+    SELECT session, pg_notify('ah', '') FROM ended";
 
 #[async_trait]
 impl Fleet for Postgres {
@@ -78,6 +84,10 @@ impl Fleet for Postgres {
                     (&run.priority, Type::INT4),
                     (&run.delay.as_secs_f64(), Type::FLOAT8),
                     (&attempts, Type::INT4),
+                    (
+                        &run.answer_within.map(|within| within.as_secs_f64()),
+                        Type::FLOAT8,
+                    ),
                 ],
             )
             .await?;
@@ -96,6 +106,7 @@ impl Fleet for Postgres {
             model: row.get(3),
             attempt: count(row.get(4)),
             attempts: count(row.get(5)),
+            answer_within: row.get::<_, Option<f64>>(6).map(Duration::from_secs_f64),
         }))
     }
 
@@ -211,7 +222,8 @@ impl Fleet for Postgres {
             .rows(
                 "cannot read",
                 "SELECT r.id, session, state, attempt, r.owner, (extract(epoch FROM queued_at) * 1000)::bigint, error,
-                        s.cost
+                        s.cost, (SELECT count(*) FROM ah.questions q
+                                 WHERE q.tenant = r.tenant AND q.session = r.session AND answer IS NULL)
                  FROM ah.runs r JOIN ah.sessions s ON s.tenant = r.tenant AND s.id = r.session
                  WHERE r.tenant = current_user AND ($1 IS NULL OR session = $1) ORDER BY r.id DESC LIMIT $2",
                 &[
@@ -294,14 +306,17 @@ fn count(number: i32) -> u32 {
 }
 
 fn listed(row: &Row) -> Option<RunRow> {
+    let state = RunState::of(row.get(2))?;
+    let questions = u32::try_from(row.get::<_, i64>(8)).unwrap_or(0);
     Some(RunRow {
         id: row.get(0),
         session: SessionId::from(row.get::<_, String>(1)),
-        state: RunState::of(row.get(2))?,
+        state,
         attempt: count(row.get(3)),
         worker: row.get(4),
         queued_at: Time(row.get(5)),
         error: row.get(6),
+        questions: if state.is_over() { 0 } else { questions },
         cost: Some(row.get(7)),
     })
 }

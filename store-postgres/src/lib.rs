@@ -12,7 +12,10 @@ mod connection;
 mod error;
 mod fleet;
 mod lease;
+mod limits;
 mod open;
+mod questions;
+mod schedules;
 mod schema;
 
 pub use connection::Postgres;

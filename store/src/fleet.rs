@@ -4,6 +4,11 @@
 //! beat that it is alive; the runs of one that has stopped beating are given to another. What is safe about a session is
 //! in its lease, not here: if two workers take the same run, only one of them can write.
 
+mod limits;
+mod new_run;
+mod questions;
+mod schedules;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +17,14 @@ use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time}
 use async_trait::async_trait;
 
 use crate::{OpenError, SessionStore};
+pub use limits::{ALL, Admission, Limit, Limits};
+pub use new_run::NewRun;
+pub use questions::{Question, Questions, Waiting};
+pub use schedules::{Schedule, Schedules, Start};
 
 /// A queue of runs, and their sessions.
 #[async_trait]
-pub trait Fleet: Send + Sync {
+pub trait Fleet: Limits + Questions + Schedules {
     /// Returns the intervals of beats.
     fn timing(&self) -> Timing;
 
@@ -103,27 +112,6 @@ impl Default for Timing {
 /// Number of a run.
 pub type RunId = i64;
 
-/// A run to queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewRun {
-    /// The session, which need not exist.
-    pub session: SessionId,
-    /// Id of the message with the prompt.
-    pub message: MessageId,
-    /// The prompt.
-    pub prompt: String,
-    /// The folder to work in, on the worker's machine.
-    pub folder: PathBuf,
-    /// The model; that of the worker's settings if `None`.
-    pub model: Option<String>,
-    /// Runs of higher priority begin first.
-    pub priority: i32,
-    /// How long it waits at least.
-    pub delay: Duration,
-    /// How often it may be attempted, hand-overs not counted.
-    pub attempts: u32,
-}
-
 /// A run that a worker has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
@@ -139,6 +127,8 @@ pub struct Run {
     pub attempt: u32,
     /// How many attempts there may be.
     pub attempts: u32,
+    /// How long a question waits for its answer; nobody is asked if `None`.
+    pub answer_within: Option<Duration>,
 }
 
 /// What somebody wishes of a run.
@@ -187,6 +177,8 @@ pub enum End {
     Cancelled,
     /// Another worker is to go on after this time. It does not count as an attempt.
     HandedOn(Duration),
+    /// It goes on when its tenant has a budget again. It does not count as an attempt.
+    Spent,
 }
 
 /// What the end of a worker's part changes.
@@ -211,12 +203,17 @@ impl End {
             Self::Again(error, after) => (RunState::Queued, Some(error.as_str()), *after),
             Self::Cancelled => (RunState::Cancelled, None, Duration::ZERO),
             Self::HandedOn(after) => (RunState::Queued, None, *after),
+            Self::Spent => (
+                RunState::Queued,
+                Some("the budget is spent"),
+                Duration::ZERO,
+            ),
         };
         Part {
             state,
             error,
             after,
-            counts: !matches!(self, Self::HandedOn(_)),
+            counts: !matches!(self, Self::HandedOn(_) | Self::Spent),
         }
     }
 }
@@ -285,6 +282,8 @@ pub struct RunRow {
     pub queued_at: Time,
     /// Why the last attempt failed.
     pub error: Option<String>,
+    /// Questions that wait for an answer.
+    pub questions: u32,
     /// Cost of its session so far, in 10⁻¹² US dollars, where the store knows it.
     pub cost: Option<i64>,
 }

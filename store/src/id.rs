@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Clock, MessageId, SessionId, Time};
+use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 /// The length of a ULID as text.
@@ -110,6 +111,20 @@ pub(crate) fn session_id_at(time: Time) -> SessionId {
         random: random_bits() & ((1 << RANDOM_BITS) - 1),
     };
     SessionId::from(id.ulid().to_string())
+}
+
+/// Returns the id that follows from a time and a seed.
+pub(crate) fn id_from(time: Time, seed: &str) -> String {
+    let digest = Sha256::digest(seed);
+    let random = digest
+        .iter()
+        .take(16)
+        .fold(0_u128, |bits, byte| (bits << 8) | u128::from(*byte));
+    let id = LastId {
+        milliseconds: u64::try_from(time.0).unwrap_or_default(),
+        random: random & ((1 << RANDOM_BITS) - 1),
+    };
+    id.ulid().to_string()
 }
 
 /// Returns a session id as a UUID of the same 128 bits; an id that is not a ULID is returned unchanged.

@@ -1,5 +1,6 @@
 //! The command line of queued runs and their workers.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -20,6 +21,9 @@ pub enum FleetCommands {
         /// Model for tasks that name none
         #[arg(short = 'm', long, value_name = "NAME")]
         model: Option<String>,
+        /// Answer `/healthz`, `/readyz` and `/metrics` (Prometheus) at this address; a port alone is one of this machine
+        #[arg(long, value_name = "ADDRESS", value_parser = address)]
+        metrics: Option<SocketAddr>,
         /// End when nothing is queued or running
         #[arg(long)]
         until_idle: bool,
@@ -44,6 +48,21 @@ pub enum FleetCommands {
         #[expect(missing_docs, reason = "its one field says it")]
         store: Store,
     },
+    /// Answer a question of a queued session, or show those that wait
+    Answer {
+        /// The session: the beginning of its id
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Number of the question
+        #[arg(value_name = "NUMBER", requires = "answers")]
+        number: Option<i64>,
+        /// An answer for each choice: an option, as `allow` or `deny`, or other words
+        #[arg(value_name = "ANSWER")]
+        answers: Vec<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its one field says it")]
+        store: Store,
+    },
     /// Stop the run of a queued session; what waits stays queued
     Interrupt(Queued),
     /// Stop the run of a queued session, and all of its runs that wait
@@ -63,10 +82,50 @@ pub enum FleetCommands {
 }
 
 /// Actions of `ah fleet`.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum FleetAction {
     /// Make the tables of a PostgreSQL database, or bring them up to date
     Migrate,
+    /// Limit requests or money for all workers, or list the limits
+    Limit {
+        /// Requests by the minute
+        #[arg(long, value_name = "N", value_parser = positive)]
+        per_minute: Option<f64>,
+        /// US dollars that may still be spent; runs wait when there are none left
+        #[arg(long, value_name = "DOLLARS", value_parser = positive, conflicts_with = "model")]
+        budget: Option<f64>,
+        /// No limit
+        #[arg(long, conflicts_with_all = ["per_minute", "budget"])]
+        none: bool,
+        /// For this model [default: all]
+        #[arg(short = 'm', long, value_name = "NAME")]
+        model: Option<String>,
+        /// For this role of the database, `*` for all together [default: the own one]
+        #[arg(long, value_name = "ROLE")]
+        tenant: Option<String>,
+    },
+    /// List what `ah enqueue --cron` has scheduled
+    Schedules,
+    /// End a schedule; sessions that it has begun go on
+    Unschedule {
+        /// Its number
+        number: i64,
+    },
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse()
+        .map_err(|_| "it is a port, or an IP address and a port".to_owned())
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 && number < 1e6 => Ok(number),
+        _ => Err("it is a number above 0 and below a million".to_owned()),
+    }
 }
 
 /// Options of `ah enqueue`.
@@ -95,9 +154,15 @@ pub struct Enqueuing {
     /// Begin no earlier than after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true, value_parser = whole::<u64>)]
     pub delay: u64,
+    /// Queue it at these times, each time in a new session: a crontab's, as `0 6 * * 1-5 Europe/Rome`, or in UTC
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["session", "delay"])]
+    pub cron: Option<String>,
     /// How often it may be attempted
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: u32,
+    /// Ask by `ah answer` where a person is needed, and wait this many seconds [default: nobody is asked]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
+    pub answer_within: Option<u64>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its one field says it")]
     pub store: Store,

@@ -1,22 +1,28 @@
 //! `ah enqueue`, `ah worker` and what else there is for sessions that workers run.
 
+mod answer;
+mod enqueue;
+mod limit;
 mod show;
+mod store;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ah::worker::{self, WorkerRequest};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
-use ah_conversation::{Clock as _, MailKind, SessionId};
-use ah_store::SystemClock;
-use ah_store::fleet::{Fleet, NewRun, Timing, Wish};
+use ah_conversation::MailKind;
+use ah_store::fleet::Wish;
+use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::store::{found, open, url};
 use super::output::print;
 use super::runtime::runtime;
-use crate::args::fleet::{Enqueuing, FleetAction, FleetCommands, Queued, Store};
+use crate::args::fleet::{FleetAction, FleetCommands, Queued, Store};
 use crate::args::options::Options;
 
 /// Runs a subcommand; returns the exit code.
@@ -35,11 +41,12 @@ pub fn run(config: &Config, options: &Options, command: FleetCommands) -> Result
 
 async fn perform(config: &Config, options: &Options, command: FleetCommands) -> Result<u8, Error> {
     match command {
-        FleetCommands::Enqueue(wanted) => enqueue(config, wanted).await,
+        FleetCommands::Enqueue(wanted) => enqueue::enqueue(config, wanted).await,
         FleetCommands::Worker {
             concurrency,
             until_idle,
             model,
+            metrics,
             store,
         } => {
             let mut overrides = options.overrides()?;
@@ -52,6 +59,11 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 config,
                 overlay: Overlay::of_process().unwrap_or_default(),
                 stop: &CancellationToken::new(),
+                probes: match metrics {
+                    Some(address) => Some(bound(address).await?),
+                    None => None,
+                },
+                described,
                 warn: Arc::new(ah_terminal::warn),
             };
             work(request).await
@@ -78,99 +90,59 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
             ah_terminal::note(&format!("queued for session {id}"));
             Ok(0)
         }
+        FleetCommands::Answer {
+            session,
+            number,
+            answers,
+            store,
+        } => {
+            let (fleet, id) = found(config, &Queued { session, store }).await?;
+            match number {
+                Some(number) => answer::answer(&*fleet, &id, number, &answers).await,
+                None => answer::list(config, &*fleet, &id).await,
+            }
+        }
         FleetCommands::Interrupt(queued) => wish(config, &queued, Wish::Interrupt).await,
         FleetCommands::Cancel(queued) => wish(config, &queued, Wish::Cancel).await,
         FleetCommands::Fleet {
-            action: Some(FleetAction::Migrate),
+            action: Some(action),
             store,
             ..
-        } => {
-            let url = url(&store, config).ok_or_else(|| {
-                Error::usage("there is nothing to prepare for the sessions of a folder")
-                    .hint("name a database: `ah fleet migrate --store postgres://ROLE@HOST/DB`")
-            })?;
-            let version = worker::migrate(url).await?;
-            print(&format!("the tables have version {version}\n"))
-        }
+        } => act(config, action, &store).await,
         FleetCommands::Fleet { store, json, .. } => {
             show::list(&*open(config, &store).await?, json.json).await
         }
     }
 }
 
-fn url<'a>(store: &'a Store, config: &'a Config) -> Option<&'a str> {
-    let given = store.store.as_deref();
-    let kept = config.environment.get("AH_STORE");
-    given.or(kept).filter(|url| !url.is_empty())
-}
-
-async fn open(config: &Config, store: &Store) -> Result<Arc<dyn Fleet>, Error> {
-    let timing = match config.environment.get("AH_FLEET_DEAD") {
-        None | Some("") => Timing::default(),
-        Some(seconds) => match seconds.parse() {
-            Ok(seconds) if (0.1..=3600.0).contains(&seconds) => {
-                Timing::of(Duration::from_secs_f64(seconds))
-            }
-            _ => {
-                return Err(Error::usage("AH_FLEET_DEAD is not a number of seconds")
-                    .hint("it may be 0.1 to 3600"));
-            }
-        },
-    };
-    worker::fleet(url(store, config), config, timing).await
-}
-
-async fn found(config: &Config, queued: &Queued) -> Result<(Arc<dyn Fleet>, SessionId), Error> {
-    let fleet = open(config, &queued.store).await?;
-    let wanted = queued.session.to_ascii_uppercase();
-    let mut ids = fleet.find(&wanted).await?;
-    match (ids.pop(), ids.is_empty()) {
-        (Some(id), true) => Ok((fleet, id)),
-        (Some(_), false) => Err(Error::failure(format!(
-            "several sessions begin with `{}`",
-            queued.session
-        ))),
-        (None, _) => Err(Error::failure(format!(
-            "no queued session begins with `{}`",
-            queued.session
-        ))
-        .hint("`ah fleet` lists them")),
+async fn act(config: &Config, action: FleetAction, store: &Store) -> Result<u8, Error> {
+    match action {
+        FleetAction::Migrate => {
+            let url = url(store, config).ok_or_else(|| {
+                Error::usage("there is nothing to prepare for the sessions of a folder")
+                    .hint("name a database: `ah fleet migrate --store postgres://ROLE@HOST/DB`")
+            })?;
+            let version = worker::migrate(url).await?;
+            print(&format!("the tables have version {version}\n"))
+        }
+        limit @ FleetAction::Limit { .. } => {
+            limit::limit(&*open(config, store).await?, limit).await
+        }
+        FleetAction::Schedules => enqueue::schedules(&*open(config, store).await?).await,
+        FleetAction::Unschedule { number } => {
+            enqueue::unschedule(&*open(config, store).await?, number).await
+        }
     }
 }
 
-async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
-    let clock = SystemClock::default();
-    if wanted.task.trim().is_empty() {
-        return Err(Error::usage("the task is empty"));
-    }
-    let (fleet, session) = match wanted.session {
-        Some(session) => {
-            let store = wanted.store;
-            found(config, &Queued { session, store }).await?
-        }
-        None => {
-            let id = clock.message_id();
-            (
-                open(config, &wanted.store).await?,
-                SessionId::from(id.as_str()),
-            )
-        }
-    };
-    let cwd = config.environment.cwd();
-    let run = NewRun {
-        message: clock.message_id(),
-        prompt: wanted.task,
-        folder: wanted
-            .folder
-            .map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
-        model: wanted.model,
-        priority: wanted.priority,
-        delay: Duration::from_secs(wanted.delay),
-        attempts: wanted.attempts,
-        session,
-    };
-    fleet.enqueue(&run).await?;
-    print(&format!("{}\n", run.session))
+async fn bound(address: SocketAddr) -> Result<TcpListener, Error> {
+    let listener = TcpListener::bind(address).await;
+    let listener =
+        listener.map_err(|error| Error::failure(format!("cannot use {address}: {error}")))?;
+    let at = listener.local_addr();
+    let at = at.map_err(|error| Error::failure(error.to_string()))?;
+    ah_terminal::note(&format!("metrics: http://{at}/metrics"));
+    Ok(listener)
 }
 
 async fn work(request: WorkerRequest<'_>) -> Result<u8, Error> {

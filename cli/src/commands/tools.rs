@@ -85,7 +85,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
             config,
             &SandboxStatus::Off,
             None,
-            &ah::warn::no_warnings(),
+            (&ah::warn::no_warnings(), None),
             &mut warnings,
         )?,
     };

@@ -450,6 +450,11 @@ impl Running {
         self.err.wait_for(text);
     }
 
+    /// Its standard error so far.
+    pub fn notices_so_far(&self) -> String {
+        self.err.so_far()
+    }
+
     /// Waits for its end.
     pub fn wait(self) -> Ended {
         self.wait_for_end(HANG).unwrap_or_else(|running| {

@@ -1,5 +1,6 @@
 //! Queued sessions and their workers, over the sessions of a folder and, in a build that has it, over PostgreSQL.
 
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use ah_testkit::script::{says, uses};
@@ -36,8 +37,12 @@ impl Fleet {
     }
 
     fn ah(&self, arguments: &[&str]) -> Ah {
-        let free = ["--no-sandbox", "--dangerously-skip-permissions"];
-        let all = free.iter().chain(arguments).copied();
+        self.careful(&[&["--dangerously-skip-permissions"], arguments].concat())
+    }
+
+    /// The program with permissions to ask for.
+    fn careful(&self, arguments: &[&str]) -> Ah {
+        let all = ["--no-sandbox"].iter().chain(arguments).copied();
         let ah = self.world.as_typed(all).env("AH_FLEET_DEAD", "0.6");
         match &self.store {
             Some(store) => ah.env("AH_STORE", store),
@@ -55,6 +60,14 @@ impl Fleet {
         let ended = self.ah(&["fleet", "--json"]).run().expect(0);
         let listed: Value = serde_json::from_str(&ended.stdout).unwrap();
         listed["runs"].as_array().unwrap().clone()
+    }
+
+    /// Waits for a question of the newest run; returns its number.
+    fn question(&self, session: &str) -> String {
+        ah_testkit::wait::until("a question", || self.runs()[0]["questions"] == 1);
+        let shown = self.ah(&["answer", session]).run().expect(0).stdout;
+        let number = shown.split_whitespace().nth(1);
+        number.expect("a number").to_owned()
     }
 
     fn watch(&self, session: &str) -> String {
@@ -193,6 +206,188 @@ fn a_running_session_is_interrupted() {
         worker.wait().expect(0);
         assert_eq!(fleet.runs()[0]["state"], "cancelled");
     }
+}
+
+#[test]
+fn a_question_is_answered_from_elsewhere() {
+    for fleet in Fleet::all() {
+        for (answer, is_made) in [("allow", true), ("Deny", false)] {
+            let model = makes(&fleet.world, 1);
+            let session = fleet.enqueue(&model, &["--answer-within", "600"]);
+            let worker = fleet.careful(&["worker", "--until-idle"]).start();
+            let number = fleet.question(&session);
+            let listed = fleet.ah(&["fleet"]).run().expect(0).stdout;
+            assert!(listed.contains("  asks  "), "{listed}");
+            let watching = fleet.ah(&["watch", &session]).start();
+            watching.wait_for_output(&format!("ah answer {session} {number} ANSWER"));
+
+            fleet
+                .ah(&["answer", &session, &number, "maybe"])
+                .run()
+                .expect(2);
+            let given = ["answer", &session, &number, answer];
+            fleet.ah(&given).run().expect(0);
+            fleet.ah(&given).run().expect(1);
+            worker.wait().expect(0);
+            let watched = watching.wait().expect(0).stdout;
+            assert!(watched.contains("echo 0 >> made"), "{watched}");
+            assert!(watched.ends_with("Done.\n"), "{watched}");
+            assert_eq!(fleet.world.file("made").exists(), is_made);
+            let _ = std::fs::remove_file(fleet.world.file("made"));
+        }
+    }
+}
+
+#[test]
+fn a_question_of_a_worker_that_died_is_answered_to_the_next_one() {
+    for fleet in Fleet::all() {
+        // The call did not run, the next worker tells the model, and that asks again.
+        let make = || uses("bash", json!({"command": "echo 0 >> made"}));
+        let model = fleet
+            .world
+            .scenario("again", [make(), make(), says("Done.")]);
+        let session = fleet.enqueue(&model, &["--answer-within", "600"]);
+        let worker = fleet.careful(&["worker"]).start();
+        let number = fleet.question(&session);
+        worker.kill();
+        assert_eq!(fleet.question(&session), number);
+        fleet
+            .ah(&["answer", &session, &number, "allow"])
+            .run()
+            .expect(0);
+        fleet.careful(&["worker", "--until-idle"]).run().expect(0);
+        assert_eq!(fleet.world.text("made"), "0\n");
+    }
+}
+
+#[test]
+fn a_question_without_an_answer_is_refused_in_time() {
+    for fleet in Fleet::all() {
+        let model = makes(&fleet.world, 1);
+        let session = fleet.enqueue(&model, &["--answer-within", "1"]);
+        fleet.careful(&["worker", "--until-idle"]).run().expect(0);
+        let watched = fleet.watch(&session);
+        assert!(watched.contains("nobody can be asked"), "{watched}");
+        assert!(!fleet.world.file("made").exists());
+        let none = fleet.ah(&["answer", &session]).run().expect(0);
+        assert_eq!(none.stdout, "no question waits\n");
+    }
+}
+
+#[test]
+fn workers_share_the_limits_of_requests() {
+    for fleet in Fleet::all() {
+        // One slot now, and the next one in a day.
+        let slow = ["fleet", "limit", "--per-minute", "0.0007"];
+        fleet.ah(&slow).run().expect(0);
+        let listed = fleet.ah(&["fleet", "limit"]).run().expect(0).stdout;
+        assert!(
+            listed.ends_with("*  0.0007 requests a minute\n"),
+            "{listed}"
+        );
+        let model = makes(&fleet.world, 1);
+        let sessions = [fleet.enqueue(&model, &[]), fleet.enqueue(&model, &[])];
+        let workers = [0, 1].map(|_| {
+            let one = ["worker", "--concurrency", "1", "--until-idle"];
+            fleet.ah(&one).start()
+        });
+        wait_for_file(&fleet.world.file("made"));
+        let are_running = || fleet.runs().iter().all(|run| run["state"] == "running");
+        ah_testkit::wait::until("both runs", are_running);
+        for session in &sessions {
+            fleet.ah(&["cancel", session]).run().expect(0);
+        }
+        for worker in workers {
+            worker.wait().expect(0);
+        }
+        assert_eq!(fleet.world.text("made"), "0\n");
+    }
+}
+
+#[test]
+fn a_worker_says_how_it_is_and_nothing_of_what_it_does() {
+    for fleet in Fleet::all() {
+        let model = makes(&fleet.world, 1);
+        let session = fleet.enqueue(&model, &[]);
+        let worker = fleet.ah(&["worker", "--metrics", "0"]).start();
+        worker.wait_for_notice("/metrics");
+        let notice = worker.notices_so_far();
+        let (_, address) = notice.split_once("metrics: http://").unwrap();
+        let (address, _) = address.split_once("/metrics").unwrap();
+        assert!(address.starts_with("127.0.0.1:"), "{address}");
+        fleet.watch(&session);
+        assert_eq!(got(address, "/healthz"), (200, "ok\n".to_owned()));
+        assert_eq!(got(address, "/readyz"), (200, "ready\n".to_owned()));
+        assert_eq!(got(address, "/").0, 404);
+        let (_, metrics) = got(address, "/metrics");
+        for line in [
+            "ah_queue_runs{state=\"done\"} 1",
+            "ah_worker_runs_ended_total{end=\"done\"} 1",
+            "ah_worker_runs 0",
+            "ah_tool_calls_total{outcome=\"ok\"} 1",
+            "# TYPE process_resident_memory_bytes gauge",
+        ] {
+            assert!(metrics.lines().any(|it| it == line), "{line}:\n{metrics}");
+        }
+        let requests = "ah_model_requests_total{model=";
+        assert!(metrics.contains(requests), "{metrics}");
+        for secret in ["make it", "made", &session] {
+            assert!(!metrics.contains(secret), "{secret}:\n{metrics}");
+        }
+        kill_process(worker.pid, Signal::TERM).unwrap();
+        worker.wait().expect(0);
+    }
+}
+
+/// Returns the status and the body of an answer.
+fn got(address: &str, path: &str) -> (u16, String) {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    (status.parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn a_schedule_is_listed_and_ended() {
+    for fleet in Fleet::all() {
+        let wrong = ["enqueue", "--cron", "every day", "make it"];
+        fleet.ah(&wrong).run().expect(2);
+        let yearly = ["enqueue", "--cron", "0 6 1 1 * Europe/Rome", "make it"];
+        let said = fleet.ah(&yearly).run().expect(0).stdout;
+        assert!(said.starts_with("schedule 1: "), "{said}");
+        let listed = fleet.ah(&["fleet", "schedules"]).run().expect(0).stdout;
+        assert!(
+            listed.contains("-01-01T05:00:00Z  0 6 1 1 * Europe/Rome  make it"),
+            "{listed}"
+        );
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        assert_eq!(fleet.runs(), Vec::<Value>::new());
+        let end = ["fleet", "unschedule", "1"];
+        fleet.ah(&end).run().expect(0);
+        fleet.ah(&end).run().expect(1);
+    }
+}
+
+#[test]
+fn a_plain_run_does_not_go_on_with_a_queued_session() {
+    let fleet = &Fleet::all()[0];
+    let hello = || says("Hello.");
+    let model = fleet.world.scenario("hello", [hello(), hello(), hello()]);
+    let before = ["-m", &model, "--no-sandbox", "before"];
+    fleet.world.as_typed(before).run().expect(0);
+    let session = fleet.enqueue(&model, &[]);
+    for continued in [&["after"][..], &["-c", "after"]] {
+        let arguments = [&["-m", &model, "--no-sandbox"], continued].concat();
+        let ended = fleet.world.as_typed(arguments).run().expect(0);
+        assert!(!ended.stderr.contains(&session), "{}", ended.stderr);
+    }
+    assert_eq!(fleet.runs()[0]["state"], "queued");
+    fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+    assert_eq!(fleet.watch(&session), "> make it\nHello.\n");
 }
 
 #[test]

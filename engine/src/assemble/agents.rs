@@ -16,7 +16,7 @@ use super::mcp::{mcp_options, without_hosts};
 use super::tools::subagent_tool;
 use crate::confinement::{SandboxProbe, SandboxStatus};
 use crate::instructions::surroundings;
-use crate::model::Catalogued;
+use crate::model::{Around, Catalogued};
 use crate::warn::{Warn, no_warnings};
 
 /// The variable with which other agents' users keep subagents from running beside the conversation.
@@ -35,7 +35,7 @@ pub fn subagents(
     config: &Config,
     sandbox_status: &SandboxStatus,
     isolation: Option<Box<dyn Isolation>>,
-    warn: &Warn,
+    (warn, around): (&Warn, Option<Around>),
     warnings: &mut Vec<String>,
 ) -> Result<Option<Arc<Subagents>>, Error> {
     let Some(name) = subagent_tool(config) else {
@@ -59,7 +59,7 @@ pub fn subagents(
     let kinds = SubagentKinds {
         agents,
         skills: skills.clone(),
-        models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
+        models: Arc::new(Catalogued::new(config.clone(), warn.clone()).with(around)),
         context: Box::new(move || surroundings(&of_config, &sandbox)),
         memory: memory(config),
         allow_background: !is_off,

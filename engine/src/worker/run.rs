@@ -3,22 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_agent::{Frontend, RunOutcome, Stop};
+use ah_agent::{RunOutcome, Stop};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides, extensions};
-use ah_conversation::{
-    Environment, Event, ExitReason, Host, Interface, PermissionAnswer, PermissionRequest,
-};
+use ah_conversation::{Environment, ExitReason, Interface, PermissionRequest};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
-use async_trait::async_trait;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::asking::{AskFleet, Unwatched};
+use super::pace::{Meter, Paced};
 use crate::assemble::{HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
+use crate::model::Around;
 use crate::open::open;
+use crate::person::Elsewhere;
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
 
@@ -28,6 +29,7 @@ pub(super) struct Starts {
     pub variables: Vec<(String, String)>,
     pub unpacked: Option<PathBuf>,
     pub overlay: Overlay,
+    pub described: fn(&PermissionRequest) -> String,
 }
 
 /// An attempt at a run.
@@ -37,6 +39,7 @@ pub(super) struct Attempt {
     pub fleet: Arc<dyn Fleet>,
     pub starts: Arc<Starts>,
     pub wishes: watch::Receiver<Wish>,
+    pub meter: Arc<Meter>,
     pub warn: Warn,
 }
 
@@ -68,7 +71,12 @@ impl Attempt {
         if let Some(killed) = store.predecessor() {
             ah_process::finish_orphans(killed);
         }
-        match self.outcome(store).await {
+        let outcome = self.outcome(store).await;
+        if let Err(error) = self.meter.settle().await {
+            tracing::warn!("the budget does not know what a run has cost: {error}");
+        }
+        match outcome {
+            _ if self.meter.is_spent() => End::Spent,
             Ok(outcome) => self.end(outcome),
             Err(error) => self.again(error.to_string()),
         }
@@ -85,11 +93,12 @@ impl Attempt {
             skills: &skills,
             active: None,
             sandbox: probe.status(),
-            has_person: false,
+            has_person: self.run.answer_within.is_some(),
             host: None,
             hooks: Vec::new(),
             extensions: HostExtensions {
                 store: Some(store),
+                around: Some(self.paced()),
                 ..HostExtensions::default()
             },
             warn: self.warn.clone(),
@@ -98,7 +107,8 @@ impl Attempt {
             choice: SessionChoice::New,
             ..SessionPlan::default()
         };
-        let mut opened = open(&plan, &config, None, inputs, |_| Arc::new(Nobody)).await?;
+        let frontend = Arc::new(self.frontend());
+        let mut opened = open(&plan, &config, None, inputs, |_| frontend).await?;
         warnings.extend(opened.warnings);
         warnings.iter().for_each(|warning| (self.warn)(warning));
         let token = CancellationToken::new();
@@ -109,6 +119,29 @@ impl Attempt {
         };
         opened.session.close("other").await?;
         Ok(outcome)
+    }
+
+    fn paced(&self) -> Around {
+        let meter = self.meter.clone();
+        Arc::new(move |inner| {
+            let meter = meter.clone();
+            Arc::new(Paced { inner, meter })
+        })
+    }
+
+    fn frontend(&self) -> Unwatched {
+        let asks = self.run.answer_within.map(|within| Elsewhere {
+            ask: AskFleet {
+                fleet: self.fleet.clone(),
+                session: self.run.session.clone(),
+                within,
+            },
+            described: self.starts.described,
+        });
+        Unwatched {
+            asks,
+            meter: self.meter.clone(),
+        }
     }
 
     /// Returns the configuration of the run's folder, as it is now.
@@ -164,23 +197,5 @@ impl Attempt {
         let _ = wishes.wait_for(is_stop).await;
         token.cancel();
         std::future::pending::<()>().await;
-    }
-}
-
-/// The frontend of a run that nobody watches: what happens is in the store.
-struct Nobody;
-
-#[async_trait]
-impl Host for Nobody {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        PermissionAnswer::nobody(request)
-    }
-}
-
-impl Frontend for Nobody {
-    fn show(&self, _: &Event) {}
-
-    fn notice(&self, text: &str) {
-        tracing::info!("{text}");
     }
 }

@@ -152,7 +152,15 @@ async fn all(config: &Config, status: &SandboxStatus) -> BTreeMap<String, Arc<dy
             search: Some(Search::Searxng("https://searx.example/search".to_owned())),
             ..Web::default()
         },
-        subagents: subagents(&skills, config, status, None, &warn, &mut Vec::new()).unwrap(),
+        subagents: subagents(
+            &skills,
+            config,
+            status,
+            None,
+            (&warn, None),
+            &mut Vec::new(),
+        )
+        .unwrap(),
     };
     let (layered, warnings) = tools::layered(sources, config).await;
     assert_eq!(warnings, Vec::<String>::new());

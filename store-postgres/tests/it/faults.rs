@@ -3,6 +3,8 @@
 //! `AH_FAULT_SEEDS=500` runs that many; `AH_FAULT_SEEDS=17..18` runs the one with seed 17 again. Each starts two to four
 //! workers, which are processes of their own: this test program, at the test [`worker`]. Each is killed with SIGKILL
 //! before, during or after its n-th append, and another takes its place. What they did is then read from the tables.
+//!
+//! With `AH_FAULT_FAKETIME`, the path of libfaketime, the clock of each worker is wrong by up to ten minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -28,6 +30,7 @@ use crate::server::{Server, database};
 
 const URL: &str = "AH_FAULT_URL";
 const SEED: &str = "AH_FAULT_SEED";
+const FAKETIME: &str = "AH_FAULT_FAKETIME";
 const ACKNOWLEDGED: &str = "AH_FAULT_ACKNOWLEDGED";
 /// Turns of a session, each with one call.
 const TURNS: usize = 4;
@@ -254,6 +257,26 @@ async fn faults_lose_nothing_and_do_nothing_twice() {
     }
 }
 
+/// The checks are worth something: without fencing by epochs, they find what goes wrong.
+#[tokio::test]
+async fn a_store_that_does_not_fence_is_noticed() {
+    let Some(mut server) = Server::start() else {
+        return;
+    };
+    let url = database(&server).await;
+    let planted = "CREATE FUNCTION unfenced() RETURNS trigger LANGUAGE plpgsql AS
+                   $$ BEGIN NEW.epoch := OLD.epoch; RETURN NEW; END $$;
+                   CREATE TRIGGER unfenced BEFORE UPDATE ON ah.sessions
+                   FOR EACH ROW EXECUTE FUNCTION unfenced()";
+    server.psql(&url, planted).unwrap();
+    for seed in 0..20 {
+        if !universe(seed, &mut server, &url).await.is_empty() {
+            return;
+        }
+    }
+    panic!("20 seeds without a problem");
+}
+
 /// Runs the sessions of a seed; returns what is wrong afterwards.
 async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
     let mut numbers = Numbers(seed);
@@ -273,6 +296,7 @@ async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
             priority: 0,
             delay: Duration::ZERO,
             attempts: 1000,
+            answer_within: None,
         };
         fleet.enqueue(&run).await.unwrap();
         sessions.push((session, vec![run.message]));
@@ -342,7 +366,15 @@ async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
 }
 
 fn start(url: &str, seed: u64, acknowledged: &Path) -> Child {
-    Command::new(env::current_exe().unwrap())
+    let mut worker = Command::new(env::current_exe().unwrap());
+    if let Some(library) = env::var_os(FAKETIME) {
+        let seconds = i64::try_from(Numbers(seed).below(1200)).unwrap() - 600;
+        worker.env("LD_PRELOAD", library);
+        worker.env("FAKETIME", format!("{seconds:+}"));
+        // Only what the calendar says; waiting takes as long as ever.
+        worker.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+    worker
         .args(["--exact", "faults::worker", "--nocapture"])
         .env(URL, url)
         .env(SEED, seed.to_string())

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Clock as _, MailKind, SessionId, Store as _};
-use ah_store::fleet::{End, Fleet, NewRun, RunState, Timing, Wish, backoff};
+use ah_conversation::{Clock as _, MailKind, SessionId, Store as _, Time};
+use ah_store::fleet::{
+    ALL, Admission, End, Fleet, Limit, NewRun, Question, RunState, Start, Timing, Wish, backoff,
+};
 use ah_store::{LocalFleet, SystemClock};
 
 use crate::fixture::{Speaker, append};
@@ -25,6 +27,7 @@ fn run(session: &str, priority: i32) -> NewRun {
         priority,
         delay: Duration::ZERO,
         attempts: 3,
+        answer_within: None,
     }
 }
 
@@ -38,6 +41,9 @@ async fn check(fleet: impl AsyncFn(Timing) -> Arc<dyn Fleet>) {
     wishes_reach_the_worker(fleet(PATIENT).await).await;
     mail_wakes_a_session_at_rest(fleet(PATIENT).await).await;
     what_was_said_can_be_followed(fleet(PATIENT).await).await;
+    an_answer_is_taken_once(fleet(PATIENT).await).await;
+    requests_get_slots_under_all_limits(fleet(PATIENT).await).await;
+    nothing_begins_when_the_budget_is_spent(fleet(PATIENT).await).await;
 }
 
 async fn runs_are_taken_by_priority_and_age(fleet: Arc<dyn Fleet>) {
@@ -175,6 +181,167 @@ async fn what_was_said_can_be_followed(fleet: Arc<dyn Fleet>) {
         fleet.messages(&id, place).await.unwrap(),
         (Vec::new(), place)
     );
+}
+
+async fn an_answer_is_taken_once(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    let (session, other) = (SessionId::from("A"), SessionId::from("B"));
+    let question = Question {
+        about: "NUL: \0".to_owned(),
+        choices: Vec::new(),
+        is_permission: true,
+    };
+    let taken = fleet.claim("me").await.unwrap().unwrap();
+    fleet.ask(&session, &question, "first").await.unwrap();
+    let waiting = fleet.questions(&session).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].question, question);
+    assert_eq!(fleet.runs(None, 1).await.unwrap()[0].questions, 1);
+    assert_eq!(fleet.questions(&other).await.unwrap(), []);
+    // Its worker dies, and another one asks the same.
+    fleet.ask(&session, &question, "second").await.unwrap();
+    assert_eq!(fleet.questions(&session).await.unwrap(), waiting);
+    let number = waiting[0].number;
+    let answers = ["yes".to_owned()];
+    for (to, of, expected) in [
+        (&other, number, false),
+        (&session, number + 1, false),
+        (&session, number, true),
+        (&session, number, false),
+    ] {
+        assert_eq!(fleet.answer(to, of, &answers).await.unwrap(), expected);
+    }
+    assert_eq!(fleet.questions(&session).await.unwrap(), []);
+    fleet.withdraw_question(&session, "second").await.unwrap();
+    assert_eq!(fleet.take_answer(&session, "first").await.unwrap(), None);
+    for _ in 0..2 {
+        // An attempt whose result was lost finds it again.
+        let answer = fleet.take_answer(&session, "second").await.unwrap();
+        assert_eq!(answer.as_deref(), Some(&answers[..]));
+    }
+    // The same question later is another one.
+    fleet.ask(&session, &question, "third").await.unwrap();
+    assert_eq!(fleet.take_answer(&session, "third").await.unwrap(), None);
+    let again = fleet.questions(&session).await.unwrap();
+    assert!(again.len() == 1 && again[0].number > number);
+    fleet.withdraw_question(&session, "third").await.unwrap();
+    assert_eq!(fleet.questions(&session).await.unwrap(), []);
+    fleet.ask(&session, &question, "fourth").await.unwrap();
+    assert!(fleet.end(taken.id, "me", &End::Done).await.unwrap());
+    fleet.send(&session, MailKind::Steer, "on").await.unwrap();
+    assert_eq!(fleet.questions(&session).await.unwrap(), []);
+}
+
+async fn requests_get_slots_under_all_limits(fleet: Arc<dyn Fleet>) {
+    assert_eq!(fleet.limits().await.unwrap(), []);
+    let rate = |model: &str, per_minute| Limit {
+        tenant: String::new(),
+        model: model.to_owned(),
+        per_minute,
+        budget: None,
+    };
+    // So slow that it does not matter how long the test takes.
+    fleet.set_limit(&rate("m", Some(0.06))).await.unwrap();
+    for (model, waits) in [("m", 0), ("m", 1), ("other", 0), ("m", 2), ("other", 0)] {
+        assert_eq!(slots(&*fleet, model).await, waits, "{model}");
+    }
+    fleet.set_limit(&rate(ALL, Some(0.03))).await.unwrap();
+    // The slots of the model are 1000 seconds apart, those of all models 2000.
+    for (model, waits) in [("other", 0), ("other", 2), ("m", 4), ("m", 6)] {
+        assert_eq!(slots(&*fleet, model).await, waits, "{model}");
+    }
+    fleet.set_limit(&rate(ALL, None)).await.unwrap();
+    fleet.set_limit(&rate("m", None)).await.unwrap();
+    assert_eq!(slots(&*fleet, "m").await, 0);
+    assert_eq!(fleet.limits().await.unwrap(), []);
+}
+
+/// Returns the wait of a request in thousands of seconds.
+async fn slots(fleet: &dyn Fleet, model: &str) -> u64 {
+    match fleet.admit(model).await.unwrap() {
+        Admission::After(wait) => (wait.as_secs() + 500) / 1000,
+        Admission::Spent => panic!("nothing is spent"),
+    }
+}
+
+async fn nothing_begins_when_the_budget_is_spent(fleet: Arc<dyn Fleet>) {
+    fleet.enqueue(&run("A", 0)).await.unwrap();
+    fleet.enqueue(&run("B", 0)).await.unwrap();
+    let budget = |budget| Limit {
+        tenant: String::new(),
+        model: ALL.to_owned(),
+        per_minute: None,
+        budget,
+    };
+    fleet.set_limit(&budget(Some(100))).await.unwrap();
+    let first = fleet.claim("me").await.unwrap().unwrap();
+    for (cost, left) in [(60, 40), (0, 40), (50, -10)] {
+        let go = Admission::After(Duration::ZERO);
+        assert_eq!(fleet.admit("m").await.unwrap(), go);
+        fleet.spend(cost).await.unwrap();
+        assert_eq!(fleet.limits().await.unwrap()[0].budget, Some(left));
+    }
+    assert_eq!(fleet.admit("m").await.unwrap(), Admission::Spent);
+    assert!(fleet.end(first.id, "me", &End::Spent).await.unwrap());
+    assert_eq!(fleet.claim("me").await.unwrap(), None);
+    let waiting = &fleet.runs(Some(&first.session), 1).await.unwrap()[0];
+    assert_eq!(waiting.error.as_deref(), Some("the budget is spent"));
+    assert_eq!(waiting.attempt, 0);
+    fleet.set_limit(&budget(Some(1))).await.unwrap();
+    assert!(fleet.claim("me").await.unwrap().is_some());
+    fleet.set_limit(&budget(None)).await.unwrap();
+    assert!(fleet.claim("me").await.unwrap().is_some());
+}
+
+/// Several workers find the same schedules due.
+async fn each_due_time_starts_one_session(fleets: [Arc<dyn Fleet>; 3]) {
+    let fleet = &fleets[0];
+    let now = fleet.now().await.unwrap();
+    let due = |after: i64| Time(now.0 + after);
+    let number = fleet
+        .schedule("* * * * *", due(-60_000), &run("S", 7))
+        .await
+        .unwrap();
+    for start in [-60_000, 0, 60_000] {
+        let schedule = fleet.schedules().await.unwrap().remove(0);
+        assert_eq!((schedule.number, schedule.due), (number, due(start)));
+        let mut starting = tokio::task::JoinSet::new();
+        for fleet in &fleets {
+            let (fleet, schedule) = (fleet.clone(), schedule.clone());
+            let next = due(start + 60_000);
+            starting.spawn(async move {
+                let ids = Start::of(&schedule);
+                fleet.start(&schedule, &ids, next).await.unwrap()
+            });
+        }
+        let started = starting.join_all().await;
+        assert_eq!(started.iter().filter(|started| **started).count(), 1);
+        let run = fleet.claim("me").await.unwrap().unwrap();
+        assert_eq!((run.model.as_deref(), run.attempts), (Some("m"), 3));
+        let session = fleet.clone().open(&run, "me").await.unwrap();
+        let mail = session.mail(MailKind::FollowUp).await.unwrap();
+        assert_eq!(mail.len(), 1);
+        assert_eq!(mail[0].content, "task of S");
+        assert_eq!(fleet.claim("me").await.unwrap(), None);
+    }
+    assert!(fleet.unschedule(number).await.unwrap());
+    assert!(!fleet.unschedule(number).await.unwrap());
+    assert_eq!(fleet.schedules().await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_times_of_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Arc::new(LocalFleet::open(folder.path(), PATIENT).unwrap()) as Arc<dyn Fleet>;
+    each_due_time_starts_one_session([open(), open(), open()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn due_times_of_a_server() {
+    let Some(server) = shared() else { return };
+    let url = database(server).await;
+    let open = async || connect(&url, PATIENT).await as Arc<dyn Fleet>;
+    each_due_time_starts_one_session([open().await, open().await, open().await]).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Each tenant sees its own rows, whatever it asks the server for.
 
 use ah_conversation::{MailKind, SessionId, Store as _};
-use ah_store::fleet::Fleet as _;
+use ah_store::fleet::{ALL, Admission, Fleet as _, Limit, Limits as _};
 
 use crate::fixture::{Speaker, append};
 use crate::server::{PATIENT, connect, database, shared};
@@ -61,7 +61,7 @@ async fn a_migration_may_be_repeated_and_a_role_without_tables_is_told() {
         ah_store_postgres::Postgres::migrate(&owner),
         ah_store_postgres::Postgres::migrate(&owner)
     );
-    assert_eq!((one.unwrap(), two.unwrap()), (1, 1));
+    assert_eq!((one.unwrap(), two.unwrap()), (2, 2));
     server
         .psql(&owner, "INSERT INTO ah.migrations VALUES (99)")
         .unwrap();
@@ -72,6 +72,41 @@ async fn a_migration_may_be_repeated_and_a_role_without_tables_is_told() {
     let missing = ah_store_postgres::Postgres::connect(&owner, timing).await;
     let hint = missing.unwrap_err().hint.unwrap();
     assert!(hint.contains("ah fleet migrate"), "{hint}");
+}
+
+#[tokio::test]
+async fn limits_hold_for_a_tenant_who_cannot_change_them() {
+    let Some(server) = shared() else { return };
+    let owner = database(server).await;
+    let database = owner.rsplit('/').next().unwrap();
+    let make =
+        "DO $$ BEGIN CREATE ROLE limited LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+                GRANT ah TO limited";
+    server.psql(&owner, make).unwrap();
+    let theirs = connect(&server.url("limited", database), PATIENT).await;
+    let ours = connect(&owner, PATIENT).await;
+    let limit = |tenant: &str, budget| Limit {
+        tenant: tenant.to_owned(),
+        model: ALL.to_owned(),
+        per_minute: None,
+        budget,
+    };
+    ours.set_limit(&limit("limited", Some(100))).await.unwrap();
+    ours.set_limit(&limit("", Some(1000))).await.unwrap();
+    theirs.spend(100).await.unwrap();
+    // Nor give themselves some back.
+    theirs.spend(-100).await.unwrap();
+    assert_eq!(theirs.admit("m").await.unwrap(), Admission::Spent);
+    assert_eq!(theirs.limits().await.unwrap(), [limit("limited", Some(0))]);
+    for own in [limit("limited", Some(100)), limit("limited", None)] {
+        theirs.set_limit(&own).await.unwrap_err();
+    }
+    let free = Admission::After(std::time::Duration::ZERO);
+    assert_eq!(ours.admit("m").await.unwrap(), free);
+    // One for all together.
+    ours.set_limit(&limit(ALL, Some(10))).await.unwrap();
+    ours.spend(10).await.unwrap();
+    assert_eq!(ours.admit("m").await.unwrap(), Admission::Spent);
 }
 
 #[tokio::test]

@@ -1,5 +1,10 @@
 //! The queue of runs of one machine: a database beside the sessions of a folder. Lease and mail are the sessions' own.
 
+mod limits;
+mod questions;
+mod schedules;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -53,6 +58,22 @@ impl LocalFleet {
         })
     }
 
+    /// Returns the ids of the sessions in a folder that were queued.
+    pub(super) fn queued_in(folder: &Path) -> HashSet<String> {
+        if !folder.join(FILE).exists() {
+            return HashSet::new();
+        }
+        let queued = Self::open(folder, Timing::default()).and_then(|fleet| {
+            fleet.with("cannot read", |connection| {
+                let mut statement = connection.prepare("SELECT DISTINCT session FROM runs")?;
+                let ids = statement.query_map([], |row| row.get(0))?;
+                ids.collect()
+            })
+        });
+        // Without the queue nothing is lost but the difference.
+        queued.unwrap_or_default()
+    }
+
     fn paths(&self, session: &SessionId) -> Paths {
         Paths::of(self.folder.join(format!("{session}.db")))
     }
@@ -96,18 +117,17 @@ impl Fleet for LocalFleet {
     }
 
     async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError> {
-        let paths = self.paths(&run.session);
-        // A session that is open elsewhere is there already.
-        match SessionStore::open(&paths) {
-            Ok(_) | Err(OpenError::Busy(_)) => {}
-            Err(OpenError::Store(error)) => return Err(error),
-        }
-        Queue::open(&paths)?.send_as(&run.message, MailKind::FollowUp, &run.prompt)?;
+        self.prepare(&run.session)?;
+        Queue::open(&self.paths(&run.session))?.send_as(
+            &run.message,
+            MailKind::FollowUp,
+            &run.prompt,
+        )?;
         let now = id::now().0;
         self.with("cannot write", |connection| {
             connection.query_row(
-                "INSERT INTO runs (session, folder, model, priority, due_at, attempts, queued_at)
-                 VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                "INSERT INTO runs (session, folder, model, priority, due_at, attempts, queued_at, answer_within)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
                 params![
                     run.session.as_str(),
                     run.folder.to_string_lossy(),
@@ -115,7 +135,8 @@ impl Fleet for LocalFleet {
                     run.priority,
                     now.saturating_add(milliseconds(run.delay)),
                     run.attempts,
-                    now
+                    now,
+                    run.answer_within.map(|within| within.as_secs_f64())
                 ],
                 |row| row.get(0),
             )
@@ -130,12 +151,13 @@ impl Fleet for LocalFleet {
                      WHERE id = (
                          SELECT id FROM runs r
                          WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at < ?3)
+                             AND NOT EXISTS (SELECT 1 FROM limits WHERE budget <= 0)
                              AND NOT EXISTS (
                                  SELECT 1 FROM runs other
                                  WHERE other.session = r.session AND other.id <> r.id
                                      AND other.state = 'running' AND other.beat_at >= ?3)
                          ORDER BY priority DESC, due_at, id LIMIT 1)
-                     RETURNING id, session, folder, model, attempt, attempts",
+                     RETURNING id, session, folder, model, attempt, attempts, answer_within",
                     params![worker, id::now().0, self.dead_since()],
                     |row| {
                         Ok(Run {
@@ -145,6 +167,7 @@ impl Fleet for LocalFleet {
                             model: row.get(3)?,
                             attempt: row.get(4)?,
                             attempts: row.get(5)?,
+                            answer_within: row.get::<_, Option<f64>>(6)?.map(Duration::from_secs_f64),
                         })
                     },
                 )
@@ -192,6 +215,12 @@ impl Fleet for LocalFleet {
         let Some(session) = session.map(SessionId::from) else {
             return Ok(false);
         };
+        if part.state.is_over() {
+            self.with("cannot write", |connection| {
+                let all = "DELETE FROM questions WHERE session = ?";
+                connection.execute(all, [session.as_str()])
+            })?;
+        }
         if *end == End::Done && Queue::open(&self.paths(&session))?.has_waiting()? {
             self.wake(&session)?;
         }
@@ -248,7 +277,9 @@ impl Fleet for LocalFleet {
     ) -> Result<Vec<RunRow>, StoreError> {
         self.with("cannot read", |connection| {
             let mut statement = connection.prepare(
-                "SELECT id, session, state, attempt, owner, queued_at, error FROM runs
+                "SELECT id, session, state, attempt, owner, queued_at, error,
+                     (SELECT count(*) FROM questions q WHERE q.session = runs.session AND answer IS NULL)
+                 FROM runs
                  WHERE ?1 IS NULL OR session = ?1 ORDER BY id DESC LIMIT ?2",
             )?;
             let wanted = params![session.map(SessionId::as_str), limit];
@@ -304,6 +335,7 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         worker: row.get(4)?,
         queued_at: Time(row.get(5)?),
         error: row.get(6)?,
+        questions: if state.is_over() { 0 } else { row.get(7)? },
         cost: None,
     }))
 }

@@ -151,7 +151,8 @@ CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER
 ";
 
 /// Migrations to the current schema of a folder's queue of runs.
-pub(super) const RUNS: Schema = Schema(&["
+pub(super) const RUNS: Schema = Schema(&[
+    "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL,
@@ -171,7 +172,38 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_open ON runs (priority DESC, due_at, id) WHERE state IN ('queued', 'running');
 CREATE INDEX runs_of_session ON runs (session);
-"]);
+",
+    "
+ALTER TABLE runs ADD COLUMN answer_within REAL;
+CREATE TABLE questions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    body TEXT NOT NULL,
+    asker TEXT NOT NULL,
+    answer TEXT,
+    is_taken INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (session, digest)
+);
+CREATE TABLE limits (
+    model TEXT PRIMARY KEY NOT NULL,
+    per_minute REAL,
+    next_at REAL NOT NULL DEFAULT 0,
+    budget INTEGER
+);
+CREATE TABLE schedules (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    cron TEXT NOT NULL,
+    next_at INTEGER NOT NULL,
+    prompt TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    model TEXT,
+    priority INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    answer_within REAL
+);
+",
+]);
 
 /// Migrations to the current schema of a queue.
 pub(super) const QUEUE: Schema = Schema(&["

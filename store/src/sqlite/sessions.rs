@@ -12,6 +12,7 @@ use super::files::Contents;
 use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
 use super::queue::Queue;
+use super::runs::LocalFleet;
 use super::salvage::remove_if_exists;
 use super::tree::Tree;
 use super::{Failure, files, prune};
@@ -94,13 +95,15 @@ impl Sessions {
     /// Returns the session with the greatest id.
     pub fn newest(&self) -> Result<Option<Paths>, StoreError> {
         let mut ids = self.ids()?.into_iter().rev();
-        let newest = ids.find(self.known_ids());
+        let newest = ids.find(self.continued());
         Ok(newest.map(|id| Paths::in_folder(&self.folder, &id)))
     }
 
     /// Returns the newest session that is not known, if it is newer than those that are.
     pub fn newest_unknown(&self) -> Result<Option<SessionId>, StoreError> {
-        let newest = self.ids()?.pop();
+        let queued = LocalFleet::queued_in(&self.folder);
+        let mut ids = self.ids()?.into_iter().rev();
+        let newest = ids.find(|id| !queued.contains(id.as_str()));
         let is_known = self.known_ids();
         Ok(newest.filter(|id| !is_known(id)))
     }
@@ -115,13 +118,19 @@ impl Sessions {
         }
     }
 
+    /// Returns the test for being the user's to continue without being named: known, and of no worker.
+    fn continued(&self) -> impl Fn(&SessionId) -> bool + use<> {
+        let (is_known, queued) = (self.known_ids(), LocalFleet::queued_in(&self.folder));
+        move |id| is_known(id) && !queued.contains(id.as_str())
+    }
+
     /// Returns the session with the newest message.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
         let heads = self.list()?;
-        let is_known = self.known_ids();
+        let is_continued = self.continued();
         let last = heads
             .into_iter()
-            .filter(|head| is_known(&head.id))
+            .filter(|head| is_continued(&head.id))
             .max_by_key(|head| (head.last_written, head.id.clone()));
         Ok(last.map(|head| head.paths))
     }

@@ -6,13 +6,14 @@ use ah_store::fleet::{Fleet, RunRow};
 use serde_json::{Value, json};
 
 use super::super::output::{print, print_json};
+use super::answer::shown;
 
 /// Most runs that are listed.
 const LISTED: u32 = 200;
 
 /// Prints the messages of a session until no run of it is open.
 pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<u8, Error> {
-    let mut place = 0;
+    let (mut place, mut asked) = (0, 0);
     loop {
         // First, so that what the last run said is not missed.
         let runs = fleet.runs(Some(id), LISTED).await?;
@@ -26,6 +27,12 @@ pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result
                 break;
             }
             place = next;
+        }
+        for waiting in fleet.questions(id).await? {
+            if waiting.number > asked {
+                asked = waiting.number;
+                print(&shown(&waiting, id, config))?;
+            }
         }
         if is_over {
             let failed = runs.first().and_then(|run| run.error.as_deref());
@@ -83,12 +90,20 @@ pub async fn list(fleet: &dyn Fleet, is_json: bool) -> Result<u8, Error> {
             "{:>6}  {}  {:<9}  {}  {worker}  {error}",
             run.id,
             run.session,
-            run.state.word(),
+            word(run),
             run.attempt
         );
         format!("{}\n", neutralise(line.trim_end()))
     });
     print(&lines.collect::<String>())
+}
+
+/// Returns what a run does.
+fn word(run: &RunRow) -> &'static str {
+    match run.questions {
+        0 => run.state.word(),
+        _ => "asks",
+    }
 }
 
 fn to_json(run: &RunRow) -> Value {
@@ -98,6 +113,7 @@ fn to_json(run: &RunRow) -> Value {
         "state": run.state.word(),
         "attempt": run.attempt,
         "worker": run.worker,
+        "questions": run.questions,
         "queued_at": run.queued_at.seconds(),
         "error": run.error,
         "cost_usd": run.cost.map(|cost| cost as f64 / 1e12),

@@ -1,0 +1,86 @@
+//! Queues tasks, now or again and again.
+
+use std::time::Duration;
+
+use ah::worker::next_time;
+use ah_config::{Config, Error};
+use ah_conversation::{Clock as _, SessionId, Time, neutralise};
+use ah_store::SystemClock;
+use ah_store::fleet::{Fleet, NewRun};
+use jiff::Timestamp;
+
+use super::super::output::print;
+use super::store::{found, open};
+use crate::args::fleet::{Enqueuing, Queued};
+
+/// Queues a task, or schedules it.
+pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
+    let clock = SystemClock::default();
+    if wanted.task.trim().is_empty() {
+        return Err(Error::usage("the task is empty"));
+    }
+    let (fleet, session) = match wanted.session {
+        Some(session) => {
+            let store = wanted.store;
+            found(config, &Queued { session, store }).await?
+        }
+        None => {
+            let id = clock.message_id();
+            (
+                open(config, &wanted.store).await?,
+                SessionId::from(id.as_str()),
+            )
+        }
+    };
+    let cwd = config.environment.cwd();
+    let run = NewRun {
+        message: clock.message_id(),
+        prompt: wanted.task,
+        folder: wanted
+            .folder
+            .map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
+        model: wanted.model,
+        priority: wanted.priority,
+        delay: Duration::from_secs(wanted.delay),
+        attempts: wanted.attempts,
+        answer_within: wanted.answer_within.map(Duration::from_secs),
+        session,
+    };
+    if let Some(cron) = &wanted.cron {
+        let due = next_time(cron, fleet.now().await?)?;
+        let number = fleet.schedule(cron, due, &run).await?;
+        return print(&format!("schedule {number}: {}\n", date(due)));
+    }
+    fleet.enqueue(&run).await?;
+    print(&format!("{}\n", run.session))
+}
+
+/// Lists the schedules.
+pub async fn schedules(fleet: &dyn Fleet) -> Result<u8, Error> {
+    let schedules = fleet.schedules().await?;
+    if schedules.is_empty() {
+        return print("nothing is scheduled; `ah enqueue --cron TIMES TASK` schedules a task\n");
+    }
+    let lines = schedules.iter().map(|schedule| {
+        let prompt = schedule.prompt.lines().next().unwrap_or_default();
+        let (number, cron, due) = (schedule.number, &schedule.cron, date(schedule.due));
+        format!(
+            "{}\n",
+            neutralise(&format!("{number:>6}  {due}  {cron}  {prompt}"))
+        )
+    });
+    print(&lines.collect::<String>())
+}
+
+/// Ends a schedule.
+pub async fn unschedule(fleet: &dyn Fleet, number: i64) -> Result<u8, Error> {
+    match fleet.unschedule(number).await? {
+        true => Ok(0),
+        false => Err(Error::failure(format!("there is no schedule {number}"))),
+    }
+}
+
+fn date(time: Time) -> String {
+    let time = Timestamp::from_millisecond(time.0).unwrap_or_default();
+    time.to_string()
+}

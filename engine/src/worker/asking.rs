@@ -1,0 +1,106 @@
+//! Questions of a run, which wait in the store until somebody answers from elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ah_agent::Frontend;
+use ah_conversation::{
+    Clock as _, Event, Host, HostPermission, PermissionAnswer, PermissionRequest, SessionId,
+    StoreError,
+};
+use ah_store::SystemClock;
+use ah_store::fleet::{Fleet, Question};
+use async_trait::async_trait;
+use tokio::time::{sleep, timeout};
+
+use super::pace::Meter;
+use crate::person::{self, Ask, Elsewhere};
+
+/// The frontend of a run that nobody watches: what happens is in the store.
+pub(super) struct Unwatched {
+    /// Whom it asks; nobody if `None`.
+    pub asks: Option<Elsewhere<AskFleet>>,
+    /// Counts what happens.
+    pub meter: Arc<Meter>,
+}
+
+#[async_trait]
+impl Host for Unwatched {
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        match &self.asks {
+            Some(asks) => asks.permission(request).await,
+            None => PermissionAnswer::nobody(request),
+        }
+    }
+
+    async fn new_host(&self, host: &str) -> HostPermission {
+        match &self.asks {
+            Some(asks) => asks.new_host(host).await,
+            None => HostPermission::No,
+        }
+    }
+}
+
+impl Frontend for Unwatched {
+    fn show(&self, event: &Event) {
+        self.meter.count(event);
+    }
+
+    fn notice(&self, text: &str) {
+        tracing::info!("{text}");
+    }
+}
+
+/// Asks by the store.
+pub(super) struct AskFleet {
+    pub fleet: Arc<dyn Fleet>,
+    pub session: SessionId,
+    /// How long a question waits.
+    pub within: Duration,
+}
+
+#[async_trait]
+impl Ask for AskFleet {
+    async fn ask(&self, question: person::Question) -> Option<BTreeMap<String, String>> {
+        let question = Question {
+            about: question.about,
+            choices: question.choices,
+            is_permission: question.is_permission,
+        };
+        let answers = match self.answers(&question).await {
+            Ok(answers) => answers?,
+            Err(error) => {
+                tracing::warn!("a question has no answer: {error}");
+                return None;
+            }
+        };
+        // As many as there are choices, or it is no answer.
+        let is_complete = answers.len() == question.choices.len();
+        let asked = question.choices.into_iter().map(|choice| choice.question);
+        is_complete.then(|| asked.zip(answers).collect())
+    }
+}
+
+impl AskFleet {
+    /// Waits for the answers. Nothing hints at them: an answer is found with the next beat.
+    async fn answers(&self, question: &Question) -> Result<Option<Vec<String>>, StoreError> {
+        let asker = SystemClock::default().message_id();
+        let (fleet, session, asker) = (&self.fleet, &self.session, asker.as_str());
+        fleet.ask(session, question, asker).await?;
+        let answered = async {
+            loop {
+                match fleet.take_answer(session, asker).await {
+                    Ok(None) => sleep(fleet.timing().beat).await,
+                    answered => return answered,
+                }
+            }
+        };
+        if let Ok(answered) = timeout(self.within, answered).await {
+            return answered;
+        }
+        fleet.withdraw_question(session, asker).await?;
+        // One that came just now counts.
+        fleet.take_answer(session, asker).await
+    }
+}

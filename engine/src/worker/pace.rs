@@ -1,0 +1,116 @@
+//! Requests of a run to models, under the limits that all workers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use ah_conversation::{
+    Continuity, Cost, ErrorClass, Event, EventKind, EventStream, Model, Provider, ProviderError,
+    Request, Searching, StoreError, Usage, WebSearch,
+};
+use ah_store::fleet::{Admission, Fleet};
+use futures_util::{FutureExt as _, stream};
+use tokio::time::sleep;
+
+use super::metrics::Metrics;
+
+/// What a run uses.
+pub(super) struct Meter {
+    fleet: Arc<dyn Fleet>,
+    metrics: Arc<Metrics>,
+    /// Cost that no budget knows yet, in 10⁻¹² US dollars.
+    unsettled: AtomicI64,
+    is_spent: AtomicBool,
+}
+
+impl Meter {
+    pub(super) fn new(fleet: Arc<dyn Fleet>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            fleet,
+            metrics,
+            unsettled: AtomicI64::new(0),
+            is_spent: AtomicBool::new(false),
+        }
+    }
+
+    /// Counts what happens in the run.
+    pub(super) fn count(&self, event: &Event) {
+        if let EventKind::ApiCallEnd {
+            cost_usd: Some(cost),
+            ..
+        } = &event.kind
+        {
+            let cost = i64::try_from(Cost::from_usd(*cost).0).unwrap_or(i64::MAX);
+            self.unsettled.fetch_add(cost, Ordering::SeqCst);
+        }
+        self.metrics.count(event);
+    }
+
+    /// Takes from the budgets what the run has cost since the last time.
+    pub(super) async fn settle(&self) -> Result<(), StoreError> {
+        match self.unsettled.swap(0, Ordering::SeqCst) {
+            0 => Ok(()),
+            cost => self.fleet.spend(cost).await,
+        }
+    }
+
+    /// Returns whether a request was refused because a budget is spent.
+    pub(super) fn is_spent(&self) -> bool {
+        self.is_spent.load(Ordering::SeqCst)
+    }
+
+    /// Waits until a request may be sent.
+    async fn admitted(&self, model: &str) -> Result<(), ProviderError> {
+        let admission = async {
+            self.settle().await?;
+            self.fleet.admit(model).await
+        };
+        match admission.await {
+            Ok(Admission::After(wait)) => {
+                sleep(wait).await;
+                Ok(())
+            }
+            Ok(Admission::Spent) => {
+                self.is_spent.store(true, Ordering::SeqCst);
+                let text = "the budget is spent";
+                Err(ProviderError::new(ErrorClass::Billing, text))
+            }
+            Err(error) => Err(ProviderError::new(ErrorClass::Unknown, error.to_string())),
+        }
+    }
+}
+
+/// A model whose requests wait for their slot.
+pub(super) struct Paced {
+    pub inner: Arc<dyn Provider>,
+    pub meter: Arc<Meter>,
+}
+
+impl Provider for Paced {
+    fn model(&self) -> &Model {
+        self.inner.model()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let (meter, name) = (self.meter.clone(), self.inner.model().name.clone());
+        let answer = self.inner.stream(request);
+        let admitted = async move {
+            match meter.admitted(&name).await {
+                Ok(()) => answer,
+                Err(error) => Box::pin(stream::iter([Err(error)])) as EventStream,
+            }
+        };
+        Box::pin(admitted.flatten_stream())
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.inner.continuity()
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        self.inner.end_pause()
+    }
+
+    fn search(&self, search: &WebSearch) -> Option<Searching> {
+        self.inner.search(search)
+    }
+}

@@ -1,0 +1,71 @@
+//! Limits of the workers of a folder.
+
+use std::time::Duration;
+
+use ah_conversation::StoreError;
+use async_trait::async_trait;
+use rusqlite::params;
+
+use super::LocalFleet;
+use crate::fleet::{Admission, Limit, Limits};
+use crate::id;
+
+#[async_trait]
+impl Limits for LocalFleet {
+    async fn admit(&self, model: &str) -> Result<Admission, StoreError> {
+        let now = id::now().0;
+        self.with("cannot write", |connection| {
+            let spent = "SELECT 1 FROM limits WHERE budget <= 0";
+            if connection.prepare(spent)?.exists([])? {
+                return Ok(Admission::Spent);
+            }
+            let mut take = connection.prepare(
+                "UPDATE limits SET next_at = max(next_at, ?2) + 60000 / per_minute
+                 WHERE model IN (?1, '*') AND per_minute IS NOT NULL RETURNING next_at - 60000 / per_minute - ?2",
+            )?;
+            let waits = take.query_map(params![model, now], |row| row.get::<_, f64>(0))?;
+            let longest = waits.collect::<Result<Vec<_>, _>>()?;
+            let longest = longest.into_iter().fold(0.0, f64::max);
+            Ok(Admission::After(Duration::from_secs_f64(longest / 1000.0)))
+        })
+    }
+
+    async fn spend(&self, cost: i64) -> Result<(), StoreError> {
+        self.with("cannot write", |connection| {
+            let spend = "UPDATE limits SET budget = budget - ? WHERE budget IS NOT NULL";
+            connection.execute(spend, [cost])
+        })?;
+        Ok(())
+    }
+
+    async fn set_limit(&self, limit: &Limit) -> Result<(), StoreError> {
+        self.with("cannot write", |connection| {
+            if !limit.is_one() {
+                return connection.execute("DELETE FROM limits WHERE model = ?", [&limit.model]);
+            }
+            connection.execute(
+                "INSERT INTO limits (model, per_minute, budget) VALUES (?, ?, ?)
+                 ON CONFLICT (model) DO UPDATE SET
+                     per_minute = excluded.per_minute, budget = excluded.budget, next_at = 0",
+                params![limit.model, limit.per_minute, limit.budget],
+            )
+        })?;
+        Ok(())
+    }
+
+    async fn limits(&self) -> Result<Vec<Limit>, StoreError> {
+        self.with("cannot read", |connection| {
+            let all = "SELECT model, per_minute, budget FROM limits ORDER BY model";
+            let mut statement = connection.prepare(all)?;
+            let rows = statement.query_map([], |row| {
+                Ok(Limit {
+                    tenant: String::new(),
+                    model: row.get(0)?,
+                    per_minute: row.get(1)?,
+                    budget: row.get(2)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+}
