@@ -110,7 +110,7 @@ fn run(agent: &Agent, watchers: usize) -> Result<Duration> {
     drop((stalled, serving));
     for reader in readers {
         // The server was killed; what they got is what counts.
-        let got = reader.join().unwrap_or_else(|_| Ok(0)).unwrap_or(1);
+        let got = reader.join().unwrap_or(Ok(0)).unwrap_or(1);
         ensure!(got > 0, "a watcher got nothing of the run");
     }
     Ok(exchanges[TURNS].asked - exchanges[0].answered)
