@@ -116,7 +116,7 @@ fn is_postgres(url: &str) -> bool {
 ///
 /// If the store fails for longer than it is tried again.
 pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
-    let metrics = Arc::new(Metrics::new(request.concurrency));
+    let metrics = Arc::new(Metrics::new());
     if let Some(listener) = request.probes.take() {
         probe(listener, &metrics, &request)?;
     }
@@ -181,6 +181,10 @@ fn probe(
     request: &WorkerRequest<'_>,
 ) -> Result<(), Error> {
     let of_worker = probes::OfWorker {
+        worker: metrics::Worker {
+            began: std::time::SystemTime::now(),
+            concurrency: request.concurrency,
+        },
         metrics: metrics.clone(),
         fleet: request.fleet.clone(),
         stop: request.stop.clone(),

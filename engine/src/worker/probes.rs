@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::Metrics;
+use super::metrics::{Metrics, Worker};
 
 /// How long the store may take to count its runs.
 const COUNTING: Duration = Duration::from_secs(5);
 
 /// What a worker answers.
 pub(super) struct OfWorker {
+    pub worker: Worker,
     pub metrics: Arc<Metrics>,
     pub fleet: Arc<dyn Fleet>,
     pub stop: CancellationToken,
@@ -31,6 +32,6 @@ impl Probes for OfWorker {
     async fn metrics(&self) -> String {
         let counts = timeout(COUNTING, self.fleet.counts()).await;
         let counts = counts.ok().and_then(Result::ok).unwrap_or_default();
-        self.metrics.text(&counts)
+        self.metrics.text(&self.worker, &counts)
     }
 }
