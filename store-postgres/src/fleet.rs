@@ -250,6 +250,12 @@ impl Fleet for Postgres {
         Ok(counted.collect())
     }
 
+    async fn is_idle(&self) -> Result<bool, StoreError> {
+        let none = "SELECT NOT EXISTS (
+                        SELECT FROM ah.runs WHERE tenant = current_user AND state IN ('queued', 'running'))";
+        Ok(self.row("cannot read", none, &[]).await?.get(0))
+    }
+
     async fn messages(
         &self,
         session: &SessionId,
