@@ -205,7 +205,9 @@ impl Fleet for Postgres {
         let rows = self
             .rows(
                 "cannot read",
-                "SELECT id FROM ah.sessions WHERE tenant = current_user AND starts_with(id, $1) ORDER BY id LIMIT 2",
+                // The index knows no prefixes: it begins at the first, and at most two follow.
+                "SELECT id FROM ah.sessions
+                 WHERE tenant = current_user AND id >= $1 AND starts_with(id, $1) ORDER BY id LIMIT 2",
                 &[(&prefix, Type::TEXT)],
             )
             .await?;
