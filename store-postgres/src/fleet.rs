@@ -205,9 +205,10 @@ impl Fleet for Postgres {
         let rows = self
             .rows(
                 "cannot read",
-                // The index knows no prefixes: it begins at the first, and at most two follow.
+                // The index knows no prefixes but bounds, and those of the database's collation: no id is longer than 36.
                 "SELECT id FROM ah.sessions
-                 WHERE tenant = current_user AND id >= $1 AND starts_with(id, $1) ORDER BY id LIMIT 2",
+                 WHERE tenant = current_user AND id BETWEEN $1 AND $1 || repeat('z', 36) AND starts_with(id, $1)
+                 ORDER BY id LIMIT 2",
                 &[(&prefix, Type::TEXT)],
             )
             .await?;
