@@ -135,7 +135,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !request.stop.is_cancelled() {
         let is_full = worker.fill(request.concurrency, request.stop).await?;
-        if request.until_idle && worker.running.is_empty() && worker.is_idle().await? {
+        if request.until_idle && worker.running.is_empty() && worker.fleet.is_idle().await? {
             break;
         }
         tokio::select! {
@@ -344,11 +344,5 @@ impl Worker {
         Ok(usize::from(
             is_ours && !matches!(end, End::HandedOn(_) | End::Spent),
         ))
-    }
-
-    /// Returns whether no run waits or runs, here or elsewhere.
-    async fn is_idle(&self) -> Result<bool, StoreError> {
-        let counts = self.fleet.counts().await?;
-        Ok(counts.iter().all(|(state, _)| state.is_over()))
     }
 }

@@ -205,7 +205,10 @@ impl Fleet for Postgres {
         let rows = self
             .rows(
                 "cannot read",
-                "SELECT id FROM ah.sessions WHERE tenant = current_user AND starts_with(id, $1) ORDER BY id LIMIT 2",
+                // The index knows no prefixes but bounds, and those of the database's collation: no id is longer than 36.
+                "SELECT id FROM ah.sessions
+                 WHERE tenant = current_user AND id BETWEEN $1 AND $1 || repeat('z', 36) AND starts_with(id, $1)
+                 ORDER BY id LIMIT 2",
                 &[(&prefix, Type::TEXT)],
             )
             .await?;
@@ -248,6 +251,12 @@ impl Fleet for Postgres {
             Some((RunState::of(row.get(0))?, count))
         });
         Ok(counted.collect())
+    }
+
+    async fn is_idle(&self) -> Result<bool, StoreError> {
+        let none = "SELECT NOT EXISTS (
+                        SELECT FROM ah.runs WHERE tenant = current_user AND state IN ('queued', 'running'))";
+        Ok(self.row("cannot read", none, &[]).await?.get(0))
     }
 
     async fn messages(

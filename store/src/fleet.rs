@@ -73,6 +73,9 @@ pub trait Fleet: Limits + Questions + Schedules {
     /// Returns the number of runs in each state.
     async fn counts(&self) -> Result<Vec<(RunState, u64)>, StoreError>;
 
+    /// Returns whether no run waits or runs. Unlike [`Fleet::counts`], it takes no longer when many are over.
+    async fn is_idle(&self) -> Result<bool, StoreError>;
+
     /// Returns the messages of a session after the place `after`, and the new place. The first place is 0.
     async fn messages(
         &self,

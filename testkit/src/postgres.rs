@@ -1,6 +1,9 @@
 //! A PostgreSQL server for tests, on a temporary folder and a Unix socket in it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod network;
+
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -13,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+pub use network::{Proxy, Secured};
+
 /// User that runs the server if the tests run as root, which it refuses: `nobody`.
 const NOBODY: u32 = 65534;
 
@@ -23,6 +28,19 @@ pub struct Server {
     programs: PathBuf,
     process: Option<Child>,
     databases: AtomicU32,
+    /// Settings, each `name=value`.
+    options: Vec<String>,
+    /// Port, which names the socket as well.
+    port: u16,
+}
+
+/// Returns a command, of a user that the server's programs accept.
+fn as_nobody(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
 }
 
 /// Returns the folder of the server's programs, if they are installed.
@@ -52,6 +70,8 @@ impl Server {
             programs,
             process: None,
             databases: AtomicU32::new(0),
+            options: vec!["listen_addresses=".to_owned()],
+            port: 5432,
         };
         let data = server.home().join("data");
         let mut initdb = server.command("initdb");
@@ -76,12 +96,10 @@ impl Server {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.programs.join(program));
+        let mut command = as_nobody(self.programs.join(program));
         command.env("LC_ALL", "C.UTF-8").current_dir(self.home());
+        command.env("PGPORT", self.port.to_string());
         command.stdin(Stdio::null()).stderr(Stdio::null());
-        if rustix::process::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
-        }
         command
     }
 
@@ -94,7 +112,10 @@ impl Server {
             .arg(home.join("data"))
             .arg("-k")
             .arg(&home);
-        postgres.args(["-c", "listen_addresses=", "-c", "max_connections=200"]);
+        postgres.args(["-c", "max_connections=200"]);
+        for option in &self.options {
+            postgres.args(["-c", option]);
+        }
         self.process = Some(postgres.stdout(Stdio::null()).spawn().unwrap());
         let began = Instant::now();
         while !self.answers() {

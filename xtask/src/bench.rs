@@ -6,6 +6,7 @@
 
 mod answer;
 mod cost;
+mod fleet;
 mod lean;
 mod machine;
 mod openai;

@@ -1,5 +1,8 @@
 //! Queued sessions and their workers, over the sessions of a folder and, in a build that has it, over PostgreSQL.
 
+#[cfg(feature = "postgres")]
+mod network;
+
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 

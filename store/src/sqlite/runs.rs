@@ -300,6 +300,14 @@ impl Fleet for LocalFleet {
         })
     }
 
+    async fn is_idle(&self) -> Result<bool, StoreError> {
+        self.with("cannot read", |connection| {
+            let none =
+                "SELECT NOT EXISTS (SELECT 1 FROM runs WHERE state IN ('queued', 'running'))";
+            connection.query_row(none, [], |row| row.get(0))
+        })
+    }
+
     async fn messages(
         &self,
         session: &SessionId,

@@ -65,7 +65,7 @@ impl Run {
 }
 
 /// Adds the options that turn the sandbox off; its cost is a row of its own.
-fn free<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+pub fn free<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [
         &["--no-sandbox", "--dangerously-skip-permissions"],
         arguments,
@@ -331,7 +331,7 @@ pub fn time(command: &mut Command) -> Result<Duration> {
 }
 
 /// Runs `act` while sampling processes; returns its result and the greatest sum of the samples.
-fn watching<T>(
+pub fn watching<T>(
     ids: &[u32],
     every: Duration,
     look: fn(u32) -> Option<u64>,
@@ -355,7 +355,7 @@ fn watching<T>(
 }
 
 /// Returns the peak resident memory of a process. It only grows, so the last sample before its end is the best.
-fn peak_memory(id: u32) -> Option<u64> {
+pub fn peak_memory(id: u32) -> Option<u64> {
     kilobytes(
         &fs::read_to_string(format!("/proc/{id}/status")).ok()?,
         "VmHWM:",

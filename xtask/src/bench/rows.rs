@@ -13,6 +13,7 @@ use anyhow::{Result, ensure};
 
 use super::answer::{Answer, runs, says, says_in_pieces, says_pieces};
 use super::cost::cost;
+use super::fleet::fleet;
 use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Pair, Run, time};
@@ -27,7 +28,7 @@ use super::watchers::watchers;
 pub type Measure = fn(&Pair) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 15] = [
+pub const GROUPS: [(&str, Measure); 16] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -40,6 +41,7 @@ pub const GROUPS: [(&str, Measure); 15] = [
     ("crowd", crowd),
     ("sandbox", sandbox),
     ("watchers", watchers),
+    ("fleet", fleet),
     ("cost", cost),
     ("tools", tools),
     ("size", size),

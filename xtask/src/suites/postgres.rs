@@ -23,6 +23,10 @@ pub fn test() -> Result<()> {
     if let Some(missing) = missing() {
         bail!("{missing}: `apt-get install postgresql`");
     }
+    let proxy = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];
+    if !proxy.iter().any(|path| Path::new(path).exists()) {
+        eprintln!("left out: a proxy before PostgreSQL, since there is no pgbouncer");
+    }
     let seeds = std::env::var("AH_FAULT_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
     run(cargo()
         .args(["test", "--workspace", "--features", "ah-cli/postgres"])
