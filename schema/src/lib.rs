@@ -4,19 +4,24 @@
 //! connection: a `$ref` that leads out of it is an error. Keywords that the validator cannot check exactly are not
 //! checked, so that no valid value is refused. Reporting the errors is left to the callers.
 
+mod draft;
 mod fault;
 mod unchecked;
 
 use std::sync::LazyLock;
 
-use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader};
+use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::Value;
+
+use draft::DRAFT_2020_12;
 
 pub use fault::Fault;
 
 /// The address under which a schema is compiled. Nothing is fetched from it.
 const OWN: &str = "schema:///own";
-const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
+/// The same for a schema that was held against its draft: the validator leaves that out on this host. For its own check it
+/// compiles all drafts at once, which takes as long as a turn and 0.7 MB.
+const CHECKED: &str = "https://json-schema.org/own/schema";
 
 /// A compiled schema, of the draft that its `$schema` names; of 2020-12 without one.
 pub struct Schema {
@@ -42,13 +47,21 @@ impl Schema {
     ///
     /// If it is no schema of its draft, or refers to something outside itself.
     pub fn new(schema: &Value) -> Result<Self, Error> {
-        let checked = unchecked::without(schema);
+        let kept = unchecked::without(schema);
+        let address = match draft::of(&kept) {
+            Some(draft) => {
+                let refused = |error: Box<_>| Error::refused(&error, schema);
+                draft.check(&kept).map_err(refused)?;
+                CHECKED
+            }
+            None => OWN,
+        };
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(Nowhere));
         let mut schemas = Schemas::new();
         let failed = |error| Error::of(&error, schema);
-        compiler.add_resource(OWN, checked).map_err(failed)?;
-        let index = compiler.compile(OWN, &mut schemas).map_err(failed)?;
+        compiler.add_resource(address, kept).map_err(failed)?;
+        let index = compiler.compile(address, &mut schemas).map_err(failed)?;
         Ok(Self { schemas, index })
     }
 
@@ -90,14 +103,18 @@ pub fn check(schema: &Value) -> Result<(), Fault> {
 
 impl Error {
     fn of(error: &CompileError, schema: &Value) -> Self {
-        let faults = match error {
-            CompileError::ValidationError { src, .. } => fault::all(src, schema),
-            _ => Vec::new(),
-        };
-        match faults.into_iter().next() {
-            Some(fault) => Self::Invalid(fault),
-            None => Self::Unusable(format!("{error:#}").replace(OWN, "the schema")),
+        match error {
+            CompileError::ValidationError { src, .. } => Self::refused(src, schema),
+            error => {
+                let text = format!("{error:#}").replace(OWN, "the schema");
+                Self::Unusable(text.replace(CHECKED, "the schema"))
+            }
         }
+    }
+
+    fn refused(error: &ValidationError<'_, '_>, schema: &Value) -> Self {
+        let fault = fault::all(error, schema).into_iter().next();
+        fault.map_or_else(|| Self::Unusable(error.to_string()), Self::Invalid)
     }
 }
 
@@ -151,6 +168,22 @@ mod tests {
             let error = Schema::new(&json!({"$ref": place})).unwrap_err();
             assert!(matches!(error, Error::Unusable(_)), "{place}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_wherever_it_is_used() {
+        let bad = json!({"type": "thing"});
+        for schema in [
+            bad.clone(),
+            json!({"$defs": {"a": {"$id": "https://example.org/a", "items": bad}}}),
+            json!({"$ref": "#/own/a", "own": {"a": bad}}),
+        ] {
+            let error = Schema::new(&schema).unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{schema}: {error}");
+        }
+        // No draft to hold it against.
+        let foreign = json!({"$schema": "https://example.org/schema"});
+        assert!(matches!(Schema::new(&foreign), Err(Error::Unusable(_))));
     }
 
     #[test]
