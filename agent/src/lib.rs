@@ -19,6 +19,7 @@ mod mail;
 mod model_call;
 mod moments;
 mod outcome;
+mod own_spec;
 mod permission;
 mod ports;
 mod prefix;

@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, ResultBlock, Role, Tool, ToolSpec,
-    ToolUse, Transcript, Truncation, is_same_tool,
+    Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolSpec, ToolUse,
+    Transcript, is_same_tool,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::own_spec::own_spec;
 
 /// Largest number of tools of servers that are all sent with their definitions.
 const MOST_TOOLS: usize = 30;
@@ -149,7 +151,7 @@ impl ToolSearch {
         );
         *lock(&self.found) = specs;
         let search = FindTool {
-            spec: spec(
+            spec: own_spec(
                 self.interface.pick(SEARCH, "ToolSearch"),
                 description,
                 &json!({"query": {"type": "string"}}),
@@ -161,7 +163,7 @@ impl ToolSearch {
         if self.appends {
             return vec![Arc::new(search)];
         }
-        let call = CallTool(spec(
+        let call = CallTool(own_spec(
             call,
             "Calls a tool that was found, with `input` as its definition says.".to_owned(),
             &json!({"name": {"type": "string"}, "input": {"type": "object"}}),
@@ -173,23 +175,6 @@ impl ToolSearch {
 
 fn lock(tools: &Mutex<Arc<[ToolSpec]>>) -> std::sync::MutexGuard<'_, Arc<[ToolSpec]>> {
     tools.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn spec(name: &str, description: String, properties: &Value, required: &[&str]) -> ToolSpec {
-    ToolSpec {
-        name: name.to_owned(),
-        description,
-        input_schema: Arc::new(json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-        })),
-        guidance: None,
-        truncation: Truncation::DEFAULT,
-        key: required
-            .first()
-            .map(|name| DisplayKey::Text((*name).to_owned())),
-    }
 }
 
 /// Tool that finds tools.

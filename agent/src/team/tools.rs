@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse, Truncation,
-};
+use ah_conversation::{Access, Context, Input, Interface, Output, Tool, ToolSpec, ToolUse};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +13,7 @@ use super::state::{LEAD, TaskChange, TeamState, TeamTask, TeamTaskStatus, Wanted
 use super::{Place, Team, blocked};
 use crate::Frontend;
 use crate::hooks::{HookEvent, Hooks};
+use crate::own_spec::own_spec;
 
 /// Kinds of tools, in the order in which they are sent to the model.
 const KINDS: [TeamToolKind; 5] = [
@@ -359,28 +358,25 @@ fn texts(ids: &[u32]) -> Value {
 fn spec(kind: TeamToolKind, name: &str) -> ToolSpec {
     let text = json!({"type": "string"});
     let texts = json!({"type": "array", "items": text});
-    let (description, properties, required, key): (_, _, &[&str], _) = match kind {
+    let (description, properties, required): (_, _, &[&str]) = match kind {
         TeamToolKind::Send => (
             "Writes to a teammate, to `team-lead`, or to `*` for all others (costly: each reads it). It is read before its next \
              step; one that waits goes on with it. To end a teammate, write it {\"type\": \"shutdown_request\"}; who agrees \
              answers {\"type\": \"shutdown_response\", \"approve\": true}.",
             json!({"to": text, "message": {"description": "Text, or such an object"}, "summary": text}),
             &["to", "message"],
-            Some("to"),
         ),
         TeamToolKind::Create => (
             "Adds a task to the team's list.",
             json!({"subject": text, "description": text, "activeForm": text, "metadata": {"type": "object"}}),
             &["subject", "description"],
-            Some("subject"),
         ),
         TeamToolKind::Get => (
             "Shows a task of the team's list in full.",
             json!({"taskId": text}),
             &["taskId"],
-            Some("taskId"),
         ),
-        TeamToolKind::List => ("Shows the team's list of tasks.", json!({}), &[], None),
+        TeamToolKind::List => ("Shows the team's list of tasks.", json!({}), &[]),
         TeamToolKind::Update => (
             "Changes a task of the team's list. Whoever sets `in_progress` takes it, if nobody else has it and no task that it \
              waits for is open. `owner` gives it to somebody, who has to be written to.",
@@ -396,19 +392,7 @@ fn spec(kind: TeamToolKind, name: &str) -> ToolSpec {
                 "metadata": {"type": "object", "description": "Keys to merge; null removes one"},
             }),
             &["taskId"],
-            Some("taskId"),
         ),
     };
-    ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        input_schema: Arc::new(json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-        })),
-        guidance: None,
-        truncation: Truncation::DEFAULT,
-        key: key.map(|key| DisplayKey::Text(key.to_owned())),
-    }
+    own_spec(name, description.to_owned(), &properties, required)
 }
