@@ -141,7 +141,7 @@ pub fn perform(
         Subcommands::Plugin { action } => plugin::run(config, &action),
         Subcommands::Shim(options) => shim::run(config, &options),
         Subcommands::Config { action } => config::run(config, &action),
-        Subcommands::Bench(wanted) => bench::run(&wanted),
+        Subcommands::Bench(wanted) => bench::run(config, &wanted),
         Subcommands::Embed { folder, output } => embed::embed(&folder, output.as_deref()),
         Subcommands::Extract { folder, builtin } => embed::extract(&folder, builtin),
         Subcommands::Sandbox { action } => sandbox::run(config, &action),

@@ -5,6 +5,7 @@
 //! worker says for all its runs that they live; a run that it has lost is dropped at once, as by a crash.
 
 mod asking;
+mod command;
 mod cron;
 mod metrics;
 mod pace;
@@ -28,6 +29,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::warn::Warn;
+pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
 use metrics::Metrics;
 use pace::Meter;
@@ -44,6 +46,8 @@ pub struct WorkerRequest<'a> {
     pub concurrency: usize,
     /// Whether the worker ends when there is nothing to do.
     pub until_idle: bool,
+    /// Whether it runs [`COMMANDS`], which have the permissions of this process.
+    pub runs_commands: bool,
     /// The choices of the command line, for every run.
     pub overrides: Overrides,
     /// The configuration of the folder that the worker was started in.
@@ -209,6 +213,7 @@ impl WorkerRequest<'_> {
             unpacked: self.config.unpacked.clone(),
             overlay: self.overlay.clone(),
             described: self.described,
+            runs_commands: self.runs_commands,
         }
     }
 }

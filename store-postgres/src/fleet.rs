@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, Message, MessageId, SessionId, StoreError, Time};
-use ah_store::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish};
+use ah_store::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish, command};
 use ah_store::{Holder, OpenError, SessionStore, SystemClock, log};
 use async_trait::async_trait;
 use tokio_postgres::Row;
@@ -22,8 +22,8 @@ const ENQUEUE: &str = "
         INSERT INTO ah.mail (session, id, kind, content) VALUES ($1, $2, 'followup', $3)
         ON CONFLICT DO NOTHING RETURNING 1),
     run AS (
-        INSERT INTO ah.runs (session, folder, model, priority, due_at, attempts, answer_within)
-        SELECT $1, $4, $5, $6, clock_timestamp() + make_interval(secs => $7), $8, $9 FROM letter RETURNING id)
+        INSERT INTO ah.runs (session, folder, model, priority, due_at, attempts, answer_within, title, command)
+        SELECT $1, $4, $5, $6, clock_timestamp() + make_interval(secs => $7), $8, $9, $10, $11 FROM letter RETURNING id)
     SELECT coalesce((SELECT id FROM run),
                     (SELECT max(id) FROM ah.runs WHERE tenant = current_user AND session = $1)), pg_notify('ah', '')";
 
@@ -42,7 +42,7 @@ const CLAIM: &str = "
             AND NOT EXISTS (SELECT FROM ah.limits WHERE tenant IN (current_user, '*') AND budget <= 0)
         ORDER BY priority DESC, due_at, id
         FOR UPDATE SKIP LOCKED LIMIT 1)
-    RETURNING id, session, folder, model, attempt, attempts, answer_within";
+    RETURNING id, session, folder, model, attempt, attempts, answer_within, command";
 
 /// Ends the part of a worker. `$3`: the state; `$4`: the error; `$5`: seconds until it is due again; `$6`: whether the
 /// attempt counts.
@@ -88,6 +88,8 @@ impl Fleet for Postgres {
                         &run.answer_within.map(|within| within.as_secs_f64()),
                         Type::FLOAT8,
                     ),
+                    (&run.title(), Type::TEXT),
+                    (&command::stored(&run.command), Type::TEXT),
                 ],
             )
             .await?;
@@ -107,6 +109,7 @@ impl Fleet for Postgres {
             attempt: count(row.get(4)),
             attempts: count(row.get(5)),
             answer_within: row.get::<_, Option<f64>>(6).map(Duration::from_secs_f64),
+            command: command::of(row.get(7)),
         }))
     }
 
@@ -226,7 +229,8 @@ impl Fleet for Postgres {
                 "cannot read",
                 "SELECT r.id, session, state, attempt, r.owner, (extract(epoch FROM queued_at) * 1000)::bigint, error,
                         s.cost, (SELECT count(*) FROM ah.questions q
-                                 WHERE q.tenant = r.tenant AND q.session = r.session AND answer IS NULL)
+                                 WHERE q.tenant = r.tenant AND q.session = r.session AND answer IS NULL),
+                        title
                  FROM ah.runs r JOIN ah.sessions s ON s.tenant = r.tenant AND s.id = r.session
                  WHERE r.tenant = current_user AND ($1 IS NULL OR session = $1) ORDER BY r.id DESC LIMIT $2",
                 &[
@@ -320,6 +324,7 @@ fn listed(row: &Row) -> Option<RunRow> {
     Some(RunRow {
         id: row.get(0),
         session: SessionId::from(row.get::<_, String>(1)),
+        title: row.get(9),
         state,
         attempt: count(row.get(3)),
         worker: row.get(4),

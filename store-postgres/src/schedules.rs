@@ -1,7 +1,7 @@
 //! Schedules of runs.
 
 use ah_conversation::{StoreError, Time};
-use ah_store::fleet::{NewRun, Schedule, Schedules, Start};
+use ah_store::fleet::{NewRun, Schedule, Schedules, Start, command};
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
@@ -11,11 +11,11 @@ use crate::connection::{Parameters, Postgres};
 const START: &str = "
     WITH due AS (
         UPDATE ah.schedules SET next_at = $3 WHERE tenant = current_user AND number = $1 AND next_at = $2
-        RETURNING prompt, folder, model, priority, attempts, answer_within),
+        RETURNING prompt, folder, model, priority, attempts, answer_within, title, command),
     session AS (INSERT INTO ah.sessions (id) SELECT $4 FROM due),
     letter AS (INSERT INTO ah.mail (session, id, kind, content) SELECT $4, $5, 'followup', prompt FROM due)
-    INSERT INTO ah.runs (session, folder, model, priority, attempts, answer_within)
-    SELECT $4, folder, model, priority, attempts, answer_within FROM due
+    INSERT INTO ah.runs (session, folder, model, priority, attempts, answer_within, title, command)
+    SELECT $4, folder, model, priority, attempts, answer_within, title, command FROM due
     RETURNING id, pg_notify('ah', '')";
 
 #[async_trait]
@@ -31,8 +31,8 @@ impl Schedules for Postgres {
             .row(
                 "cannot write",
                 "INSERT INTO ah.schedules
-                     (cron, next_at, prompt, folder, model, priority, attempts, answer_within)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING number",
+                     (cron, next_at, prompt, folder, model, priority, attempts, answer_within, title, command)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING number",
                 &[
                     (&cron, Type::TEXT),
                     (&due.0, Type::INT8),
@@ -45,6 +45,8 @@ impl Schedules for Postgres {
                         &run.answer_within.map(|within| within.as_secs_f64()),
                         Type::FLOAT8,
                     ),
+                    (&run.title(), Type::TEXT),
+                    (&command::stored(&run.command), Type::TEXT),
                 ],
             )
             .await?;

@@ -9,7 +9,11 @@ use crate::connection::Postgres;
 use crate::error::refused;
 
 /// The migrations, in order; the number of the first is 1. One that was published is never changed.
-const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    include_str!("schema/3.sql"),
+];
 
 /// Brings the tables up to date; returns the number of the last migration.
 pub(crate) async fn migrate(server: &Postgres) -> Result<i32, StoreError> {

@@ -4,6 +4,7 @@
 //! beat that it is alive; the runs of one that has stopped beating are given to another. What is safe about a session is
 //! in its lease, not here: if two workers take the same run, only one of them can write.
 
+pub mod command;
 mod limits;
 mod new_run;
 mod questions;
@@ -130,6 +131,8 @@ pub struct Run {
     pub attempt: u32,
     /// How many attempts there may be.
     pub attempts: u32,
+    /// Words of a command line of this program to run in the place of an agent; none for a prompt.
+    pub command: Vec<String>,
     /// How long a question waits for its answer; nobody is asked if `None`.
     pub answer_within: Option<Duration>,
 }
@@ -275,6 +278,8 @@ pub struct RunRow {
     pub id: RunId,
     /// Its session.
     pub session: SessionId,
+    /// What it is about, in one short line.
+    pub title: String,
     /// Its state.
     pub state: RunState,
     /// The attempt, 0 before the first.

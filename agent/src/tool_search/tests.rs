@@ -3,7 +3,7 @@ use super::*;
 fn tool(name: &str, description: &str, argument: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
-        ..spec(
+        ..own_spec(
             "",
             description.to_owned(),
             &json!({argument: {"type": "string"}}),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::fleet::Store;
 use super::json::Json;
 
 /// Options of `ah bench`.
@@ -31,6 +32,12 @@ pub struct BenchOptions {
     /// Run setups and checks without the sandbox
     #[arg(long)]
     pub no_sandbox: bool,
+    /// Queue the tasks for workers (`ah worker --commands`), and wait for them
+    #[arg(long, conflicts_with_all = ["replay", "jobs"])]
+    pub enqueue: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its one field says it")]
+    pub store: Store,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its one field says it")]
     pub json: Json,

@@ -24,6 +24,9 @@ pub enum FleetCommands {
         /// Answer `/healthz`, `/readyz` and `/metrics` (Prometheus) at this address; a port alone is one of this machine
         #[arg(long, value_name = "ADDRESS", value_parser = address)]
         metrics: Option<SocketAddr>,
+        /// Also run queued commands (`ah enqueue -- work`), which have your permissions
+        #[arg(long)]
+        commands: bool,
         /// End when nothing is queued or running
         #[arg(long)]
         until_idle: bool,
@@ -132,8 +135,11 @@ fn positive(text: &str) -> Result<f64, String> {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Enqueuing {
     /// The task
-    #[arg(value_name = "TASK")]
-    pub task: String,
+    #[arg(value_name = "TASK", required_unless_present = "command")]
+    pub task: Option<String>,
+    /// A command in the place of a task: `-- work -i 7`, or `-- bench tasks`; for workers with `--commands`
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["task", "session", "model", "answer_within"])]
+    pub command: Vec<String>,
     /// Go on with this session: the beginning of its id [default: a new one]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,

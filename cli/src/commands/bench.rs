@@ -6,6 +6,7 @@
 //! interrupted bench goes on with what is missing.
 
 mod outcome;
+mod queued;
 mod report;
 mod task;
 
@@ -15,20 +16,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
-use ah_config::Error;
+use ah_config::{Config, Error};
 use ah_terminal::exit::FAILURE;
 
 use self::report::{Report, TaskResult, Verdict};
 use self::task::Task;
 use crate::args::bench::BenchOptions;
 use crate::commands::output::{print, print_json};
+use crate::commands::runtime::runtime;
 
 /// Runs the tasks; the exit code is 1 if one is not solved, or is another in a replay.
 ///
 /// # Errors
 ///
 /// If there are no tasks, the results are of other options, or a file cannot be read or written.
-pub fn run(options: &BenchOptions) -> Result<u8, Error> {
+pub fn run(config: &Config, options: &BenchOptions) -> Result<u8, Error> {
     let folder = fs::canonicalize(&options.folder).map_err(|error| {
         Error::failure(format!(
             "cannot read `{}`: {error}",
@@ -50,7 +52,13 @@ pub fn run(options: &BenchOptions) -> Result<u8, Error> {
             found => waiting.push_back((task, found)),
         }
     }
-    let new = all(waiting, options)?;
+    let new = match options.enqueue {
+        true => {
+            let tasks = waiting.into_iter().map(|(task, _)| task).collect();
+            runtime()?.block_on(queued::results(config, tasks, options))?
+        }
+        false => all(waiting, options)?,
+    };
     let report = Report::of(known.into_iter().chain(new).collect());
     if !options.replay {
         let path = output.join("report.json");
@@ -165,7 +173,8 @@ fn beside(folder: &Path) -> PathBuf {
 
 /// Writes JSON whole or not at all.
 fn write(path: &Path, value: &serde_json::Value) -> Result<(), Error> {
-    let draft = path.with_extension("draft");
+    // Several write reports at once if their tasks are queued.
+    let draft = path.with_extension(format!("{}.draft", std::process::id()));
     let written = fs::write(&draft, format!("{value:#}\n"));
     written
         .and_then(|()| fs::rename(&draft, path))

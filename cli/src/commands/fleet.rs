@@ -4,7 +4,7 @@ mod answer;
 mod enqueue;
 mod limit;
 mod show;
-mod store;
+pub(super) mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,6 +47,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
             until_idle,
             model,
             metrics,
+            commands,
             store,
         } => {
             let mut overrides = options.overrides()?;
@@ -55,6 +56,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 fleet: open(config, &store).await?,
                 concurrency: concurrency.into(),
                 until_idle,
+                runs_commands: commands,
                 overrides,
                 config,
                 overlay: Overlay::of_process().unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Queued sessions and their workers, over the sessions of a folder and, in a build that has it, over PostgreSQL.
 
+mod commands;
 #[cfg(feature = "postgres")]
 mod network;
 

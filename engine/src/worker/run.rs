@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::{AskFleet, Unwatched};
+use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
 use crate::assemble::{HostExtensions, SessionInputs};
 use crate::confinement::SandboxProbe;
@@ -30,6 +31,7 @@ pub(super) struct Starts {
     pub unpacked: Option<PathBuf>,
     pub overlay: Overlay,
     pub described: fn(&PermissionRequest) -> String,
+    pub runs_commands: bool,
 }
 
 /// An attempt at a run.
@@ -70,6 +72,10 @@ impl Attempt {
         };
         if let Some(killed) = store.predecessor() {
             ah_process::finish_orphans(killed);
+        }
+        if !self.run.command.is_empty() {
+            let ended = self.command(&store).await;
+            return ended.unwrap_or_else(|error| self.again(error.to_string()));
         }
         let outcome = self.outcome(store).await;
         if let Err(error) = self.meter.settle().await {
@@ -121,6 +127,24 @@ impl Attempt {
         Ok(outcome)
     }
 
+    async fn command(&self, store: &SessionStore) -> Result<End, Error> {
+        if !self.starts.runs_commands {
+            let reason = "this worker runs no commands; `ah worker --commands` does";
+            return Ok(End::Failed(reason.to_owned()));
+        }
+        let environment = self.environment()?;
+        let ended = tokio::select! {
+            ended = command::perform(&self.run, &environment, store) => ended?,
+            () = self.stopped() => CommandEnd::Cancelled,
+        };
+        Ok(match ended {
+            CommandEnd::Done => End::Done,
+            CommandEnd::Cancelled => End::Cancelled,
+            CommandEnd::Failed(reason) => End::Failed(reason),
+            CommandEnd::CutOff(reason) => self.again(reason),
+        })
+    }
+
     fn paced(&self) -> Around {
         let meter = self.meter.clone();
         Arc::new(move |inner| {
@@ -144,15 +168,20 @@ impl Attempt {
         }
     }
 
-    /// Returns the configuration of the run's folder, as it is now.
-    fn config(&self) -> Result<Config, Error> {
+    /// Returns the environment of the run in its folder.
+    fn environment(&self) -> Result<Environment, Error> {
         let folder = &self.run.folder;
         if !folder.is_dir() {
             let missing = format!("this machine has no folder `{}`", folder.display());
             return Err(Error::failure(missing));
         }
         let variables = self.starts.variables.iter().cloned();
-        let environment = Environment::new(variables, folder.clone());
+        Ok(Environment::new(variables, folder.clone()))
+    }
+
+    /// Returns the configuration of the run's folder, as it is now.
+    fn config(&self) -> Result<Config, Error> {
+        let environment = self.environment()?;
         let mut overrides = self.starts.overrides.clone();
         overrides.model = self.run.model.clone().or(overrides.model);
         let overlay = &self.starts.overlay;
@@ -190,11 +219,16 @@ impl Attempt {
         let _ = wishes.wait_for(|wish| *wish == Wish::Leave).await;
     }
 
-    /// Cancels `token` when the run is to stop. It never returns, so that the run ends by itself.
-    async fn interrupted(&self, token: &CancellationToken) {
+    /// Waits until the run is to stop.
+    async fn stopped(&self) {
         let mut wishes = self.wishes.clone();
         let is_stop = |wish: &Wish| matches!(wish, Wish::Interrupt | Wish::Cancel);
         let _ = wishes.wait_for(is_stop).await;
+    }
+
+    /// Cancels `token` when the run is to stop. It never returns, so that the run ends by itself.
+    async fn interrupted(&self, token: &CancellationToken) {
+        self.stopped().await;
         token.cancel();
         std::future::pending::<()>().await;
     }

@@ -291,6 +291,7 @@ async fn universe(seed: u64, server: &mut Server, url: &str) -> Vec<String> {
             session: session.clone(),
             message: clock.message_id(),
             prompt: format!("task {number}"),
+            command: Vec::new(),
             folder: "/".into(),
             model: None,
             priority: 0,

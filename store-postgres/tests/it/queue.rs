@@ -22,6 +22,7 @@ fn run(session: &str, priority: i32) -> NewRun {
         session: SessionId::from(session),
         message: SystemClock::default().message_id(),
         prompt: format!("task of {session}"),
+        command: Vec::new(),
         folder: "/tmp".into(),
         model: Some("m".to_owned()),
         priority,

@@ -37,6 +37,7 @@ pub fn run_of(session: &str) -> Run {
         model: None,
         attempt: 1,
         attempts: 1,
+        command: Vec::new(),
         answer_within: None,
     }
 }

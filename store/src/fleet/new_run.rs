@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use ah_conversation::{MessageId, SessionId};
 
+/// Longest title of a run, in characters.
+const TITLE: usize = 80;
+
 /// A run to queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
@@ -12,8 +15,10 @@ pub struct NewRun {
     pub session: SessionId,
     /// Id of the message with the prompt.
     pub message: MessageId,
-    /// The prompt.
+    /// The prompt; for a command, what it is.
     pub prompt: String,
+    /// Words of a command line of this program to run in the place of an agent; none for a prompt.
+    pub command: Vec<String>,
     /// The folder to work in, on the worker's machine.
     pub folder: PathBuf,
     /// The model; that of the worker's settings if `None`.
@@ -26,4 +31,13 @@ pub struct NewRun {
     pub attempts: u32,
     /// How long a question of the run waits for its answer; nobody is asked if `None`.
     pub answer_within: Option<Duration>,
+}
+
+impl NewRun {
+    /// Returns what a list shows of it: the beginning of the prompt's first line.
+    pub fn title(&self) -> String {
+        let lines = self.prompt.lines().map(str::trim);
+        let first = lines.into_iter().find(|line| !line.is_empty());
+        first.unwrap_or_default().chars().take(TITLE).collect()
+    }
 }

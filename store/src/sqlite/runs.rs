@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::schema::RUNS;
 use super::{Durability, Failure, connect, set_durability};
-use crate::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish};
+use crate::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish, command};
 use crate::paths::create_folder;
 use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
 
@@ -126,8 +126,9 @@ impl Fleet for LocalFleet {
         let now = id::now().0;
         self.with("cannot write", |connection| {
             connection.query_row(
-                "INSERT INTO runs (session, folder, model, priority, due_at, attempts, queued_at, answer_within)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                "INSERT INTO runs
+                     (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
                 params![
                     run.session.as_str(),
                     run.folder.to_string_lossy(),
@@ -136,7 +137,9 @@ impl Fleet for LocalFleet {
                     now.saturating_add(milliseconds(run.delay)),
                     run.attempts,
                     now,
-                    run.answer_within.map(|within| within.as_secs_f64())
+                    run.answer_within.map(|within| within.as_secs_f64()),
+                    run.title(),
+                    command::stored(&run.command),
                 ],
                 |row| row.get(0),
             )
@@ -157,7 +160,7 @@ impl Fleet for LocalFleet {
                                  WHERE other.session = r.session AND other.id <> r.id
                                      AND other.state = 'running' AND other.beat_at >= ?3)
                          ORDER BY priority DESC, due_at, id LIMIT 1)
-                     RETURNING id, session, folder, model, attempt, attempts, answer_within",
+                     RETURNING id, session, folder, model, attempt, attempts, answer_within, command",
                     params![worker, id::now().0, self.dead_since()],
                     |row| {
                         Ok(Run {
@@ -168,6 +171,7 @@ impl Fleet for LocalFleet {
                             attempt: row.get(4)?,
                             attempts: row.get(5)?,
                             answer_within: row.get::<_, Option<f64>>(6)?.map(Duration::from_secs_f64),
+                            command: command::of(row.get(7)?),
                         })
                     },
                 )
@@ -277,7 +281,7 @@ impl Fleet for LocalFleet {
     ) -> Result<Vec<RunRow>, StoreError> {
         self.with("cannot read", |connection| {
             let mut statement = connection.prepare(
-                "SELECT id, session, state, attempt, owner, queued_at, error,
+                "SELECT id, session, state, attempt, owner, queued_at, error, title,
                      (SELECT count(*) FROM questions q WHERE q.session = runs.session AND answer IS NULL)
                  FROM runs
                  WHERE ?1 IS NULL OR session = ?1 ORDER BY id DESC LIMIT ?2",
@@ -338,12 +342,13 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
     Ok(Some(RunRow {
         id: row.get(0)?,
         session: SessionId::from(row.get::<_, String>(1)?),
+        title: row.get(7)?,
         state,
         attempt: row.get(3)?,
         worker: row.get(4)?,
         queued_at: Time(row.get(5)?),
         error: row.get(6)?,
-        questions: if state.is_over() { 0 } else { row.get(7)? },
+        questions: if state.is_over() { 0 } else { row.get(8)? },
         cost: None,
     }))
 }

@@ -203,6 +203,12 @@ CREATE TABLE schedules (
     answer_within REAL
 );
 ",
+    "
+ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
+ALTER TABLE runs ADD COLUMN command TEXT;
+ALTER TABLE schedules ADD COLUMN title TEXT NOT NULL DEFAULT '';
+ALTER TABLE schedules ADD COLUMN command TEXT;
+",
 ]);
 
 /// Migrations to the current schema of a queue.

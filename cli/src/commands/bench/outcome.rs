@@ -1,6 +1,7 @@
 //! What an ended program has told.
 
-use std::process::Output;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Output};
 
 use serde_json::Value;
 
@@ -38,4 +39,10 @@ impl TaskResult {
         let kind = result["subtype"].as_str().unwrap_or_default();
         kind.starts_with("error_max")
     }
+}
+
+/// Returns whether somebody has interrupted a program that ended.
+pub(super) fn is_interrupted(status: ExitStatus) -> bool {
+    const SIGINT: i32 = 2;
+    status.code() == Some(128 + SIGINT) || status.signal() == Some(SIGINT)
 }

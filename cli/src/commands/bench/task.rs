@@ -2,19 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use ah_config::Error;
 
-use super::outcome::complaint;
+use super::outcome::{complaint, is_interrupted};
 use super::report::{TaskResult, Verdict};
 use crate::args::bench::BenchOptions;
-
-/// Exit code of a run that was interrupted.
-const INTERRUPTED: i32 = 130;
 
 /// A task, and where its results go.
 pub(super) struct Task {
@@ -39,6 +35,20 @@ impl Task {
             results: output.join(&name),
             name,
         }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the folder of all tasks.
+    pub fn all(&self) -> &Path {
+        self.folder.parent().unwrap_or(&self.folder)
+    }
+
+    /// Returns the folder of all results.
+    pub fn output(&self) -> &Path {
+        self.results.parent().unwrap_or(&self.results)
     }
 
     pub fn result_path(&self) -> PathBuf {
@@ -227,11 +237,6 @@ impl Task {
             false => Ok(ended),
         }
     }
-}
-
-fn is_interrupted(status: ExitStatus) -> bool {
-    const SIGINT: i32 = 2;
-    status.code() == Some(INTERRUPTED) || status.signal() == Some(SIGINT)
 }
 
 fn own_program() -> Command {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ah::worker::next_time;
+use ah::worker::{COMMANDS, next_time};
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, Time, neutralise};
 use ah_store::SystemClock;
@@ -16,9 +16,7 @@ use crate::args::fleet::{Enqueuing, Queued};
 /// Queues a task, or schedules it.
 pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
     let clock = SystemClock::default();
-    if wanted.task.trim().is_empty() {
-        return Err(Error::usage("the task is empty"));
-    }
+    let prompt = prompt(&wanted)?;
     let (fleet, session) = match wanted.session {
         Some(session) => {
             let store = wanted.store;
@@ -35,7 +33,8 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
     let cwd = config.environment.cwd();
     let run = NewRun {
         message: clock.message_id(),
-        prompt: wanted.task,
+        prompt,
+        command: wanted.command,
         folder: wanted
             .folder
             .map_or_else(|| cwd.to_owned(), |folder| cwd.join(folder)),
@@ -53,6 +52,32 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
     }
     fleet.enqueue(&run).await?;
     print(&format!("{}\n", run.session))
+}
+
+/// Returns the task; of a command, what it is.
+fn prompt(wanted: &Enqueuing) -> Result<String, Error> {
+    if let Some(task) = &wanted.task {
+        return match task.trim().is_empty() {
+            true => Err(Error::usage("the task is empty")),
+            false => Ok(task.clone()),
+        };
+    }
+    let words = &wanted.command;
+    if !COMMANDS
+        .iter()
+        .any(|name| words.first().is_some_and(|word| word == name))
+    {
+        let commands = COMMANDS.map(|name| format!("`ah {name}`")).join(" and ");
+        return Err(Error::usage("what follows `--` is no command for a worker")
+            .hint(format!("those are {commands}; a task goes without `--`")));
+    }
+    let shown = words
+        .iter()
+        .map(|word| match word.contains(char::is_whitespace) {
+            true => format!("{word:?}"),
+            false => word.clone(),
+        });
+    Ok(format!("ah {}", shown.collect::<Vec<_>>().join(" ")))
 }
 
 /// Lists the schedules.

@@ -86,14 +86,15 @@ pub async fn list(fleet: &dyn Fleet, is_json: bool) -> Result<u8, Error> {
         let error = run.error.as_deref().unwrap_or_default();
         let error = error.lines().next().unwrap_or_default();
         let worker = run.worker.as_deref().unwrap_or_default();
+        let (id, session, title) = (run.id, &run.session, &run.title);
         let line = format!(
-            "{:>6}  {}  {:<9}  {}  {worker}  {error}",
-            run.id,
-            run.session,
+            "{id:>6}  {session}  {:<9}  {}  {title}",
             word(run),
             run.attempt
         );
-        format!("{}\n", neutralise(line.trim_end()))
+        let more = [worker, error].into_iter().filter(|text| !text.is_empty());
+        let more: String = more.map(|text| format!("  {text}")).collect();
+        format!("{}\n", neutralise(&format!("{line}{more}")))
     });
     print(&lines.collect::<String>())
 }
@@ -110,6 +111,7 @@ fn to_json(run: &RunRow) -> Value {
     json!({
         "id": run.id,
         "session": run.session,
+        "title": run.title,
         "state": run.state.word(),
         "attempt": run.attempt,
         "worker": run.worker,

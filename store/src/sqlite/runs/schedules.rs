@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::LocalFleet;
-use crate::fleet::{NewRun, Schedule, Schedules, Start};
+use crate::fleet::{NewRun, Schedule, Schedules, Start, command};
 use crate::{OpenError, Queue, SessionStore, id};
 
 #[async_trait]
@@ -17,8 +17,9 @@ impl Schedules for LocalFleet {
     async fn schedule(&self, cron: &str, due: Time, run: &NewRun) -> Result<i64, StoreError> {
         self.with("cannot write", |connection| {
             connection.query_row(
-                "INSERT INTO schedules (cron, next_at, prompt, folder, model, priority, attempts, answer_within)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                "INSERT INTO schedules
+                     (cron, next_at, prompt, folder, model, priority, attempts, answer_within, title, command)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
                 params![
                     cron,
                     due.0,
@@ -27,7 +28,9 @@ impl Schedules for LocalFleet {
                     run.model,
                     run.priority,
                     run.attempts,
-                    run.answer_within.map(|within| within.as_secs_f64())
+                    run.answer_within.map(|within| within.as_secs_f64()),
+                    run.title(),
+                    command::stored(&run.command),
                 ],
                 |row| row.get(0),
             )
@@ -100,8 +103,9 @@ impl LocalFleet {
             return Ok(Err(error));
         }
         connection.execute(
-            "INSERT INTO runs (session, folder, model, priority, due_at, attempts, queued_at, answer_within)
-             SELECT ?2, folder, model, priority, ?3, attempts, ?3, answer_within FROM schedules WHERE number = ?1",
+            "INSERT INTO runs
+                 (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
+             SELECT ?2, folder, model, priority, ?3, attempts, ?3, answer_within, title, command FROM schedules WHERE number = ?1",
             params![schedule.number, start.session.as_str(), id::now().0],
         )?;
         Ok(Ok(true))
