@@ -19,6 +19,9 @@ const IS_LAID_OUT: bool = cfg!(all(
 /// Package of the binary `ah`, whose integration tests run it.
 pub const COMMAND_LINE: &str = "ah-cli";
 
+/// What the published binary has beside what is built by default: it is half a megabyte there, and takes long to build.
+pub const PUBLISHED_FEATURES: [&str; 2] = ["--features", "postgres"];
+
 /// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,6 +49,9 @@ pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     // the whole workspace, which are compiled already.
     if profile != "dev" {
         build.args(["--package", package]);
+    }
+    if profile == "dist" && package == COMMAND_LINE {
+        build.args(PUBLISHED_FEATURES);
     }
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);

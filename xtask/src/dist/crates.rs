@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::archive::read;
 use super::release::Platform;
-use crate::workspace::{COMMAND_LINE, cargo, output, root};
+use crate::workspace::{COMMAND_LINE, PUBLISHED_FEATURES, cargo, output, root};
 
 /// Name and version of a crate.
 type Version = (String, String);
@@ -93,14 +93,17 @@ struct Locked {
 /// Returns the crates in the binary for a platform by name and version, itself included.
 pub fn in_binary(platform: Platform) -> Result<Vec<Crate>> {
     let mut tree = cargo();
-    tree.args(["tree", "--package", COMMAND_LINE, "--target"])
+    tree.args(["tree", "--package", COMMAND_LINE])
+        .args(PUBLISHED_FEATURES)
+        .arg("--target")
         .arg(platform.target())
         .args(["--edges", "normal,no-proc-macro"])
         .args(["--prefix", "none", "--format", "{p}"]);
     let used = listed(&output(&mut tree)?);
     let mut metadata = cargo();
     metadata
-        .args(["metadata", "--format-version", "1", "--filter-platform"])
+        .args(["metadata", "--format-version", "1", "--all-features"])
+        .arg("--filter-platform")
         .arg(platform.target());
     let metadata: Metadata = serde_json::from_str(&output(&mut metadata)?)
         .context("parsing the output of `cargo metadata`")?;
@@ -160,8 +163,8 @@ mod tests {
     fn neither_tests_nor_builds_nor_other_systems_are_in_the_binary() {
         let crates = in_binary(Platform::named(None).unwrap()).unwrap();
         let has = |name: &str| crates.iter().any(|it| it.name == name);
-        assert!(has("ah-store") && has("serde") && has("libsqlite3-sys"));
-        for absent in ["insta", "ah-testkit", "cc", "syn", "windows-sys"] {
+        assert!(has("ah-store") && has("serde") && has("libsqlite3-sys") && has("tokio-postgres"));
+        for absent in ["insta", "ah-testkit", "cc", "syn", "windows-sys", "graphile_worker"] {
             assert!(!has(absent), "{absent}");
         }
     }

@@ -14,7 +14,7 @@ use super::archive::read;
 use super::release::{Platform, Release};
 use crate::layout;
 use crate::suites::cache;
-use crate::workspace::{COMMAND_LINE, cargo, output, root, run};
+use crate::workspace::{COMMAND_LINE, PUBLISHED_FEATURES, cargo, output, root, run};
 
 /// The pinned version of Zig.
 const PINS: &str = "interop/zig/requirements.txt";
@@ -56,6 +56,7 @@ impl Build<'_> {
         let mut build = cargo();
         build
             .args(["build", "--locked", "--package", COMMAND_LINE])
+            .args(PUBLISHED_FEATURES)
             .args(["--bin", "ah", "--profile", self.profile])
             .args(["--target", &triple, "--target-dir"])
             .arg(&self.target)
