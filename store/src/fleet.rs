@@ -86,6 +86,12 @@ pub trait Fleet: Limits + Questions + Schedules {
 
     /// Waits for a hint that there is something to do, at most this long.
     async fn wait(&self, at_most: Duration);
+
+    /// Returns the longest pause between two looks while no run is open and nothing is scheduled: as long as a hint that is
+    /// lost may delay the next run. It is that between two beats by default.
+    fn rest(&self) -> Duration {
+        self.timing().beat
+    }
 }
 
 /// Intervals of a fleet; all its workers must have the same.

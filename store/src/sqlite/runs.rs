@@ -15,14 +15,15 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::schema::RUNS;
 use super::{Durability, Failure, connect, set_durability};
+use crate::changes::Changes;
 use crate::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish, command};
 use crate::paths::create_folder;
 use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
 
 /// File of the queue, in the folder of the sessions.
 const FILE: &str = "runs.queue";
-/// Longest pause between two looks: nothing tells this process what another has queued.
-const LOOK: Duration = Duration::from_millis(100);
+/// Longest pause between two looks while nothing waits or runs, if the system tells what other processes write.
+const REST: Duration = Duration::from_secs(60);
 
 /// The sessions of a folder as a fleet: any number of workers on this machine.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub struct LocalFleet {
     folder: PathBuf,
     path: PathBuf,
     timing: Timing,
+    changes: Changes,
     connection: Mutex<Connection>,
 }
 
@@ -53,6 +55,7 @@ impl LocalFleet {
         Ok(Self {
             folder: folder.to_owned(),
             timing,
+            changes: Changes::of(folder, FILE),
             connection: Mutex::new(connection),
             path,
         })
@@ -330,7 +333,14 @@ impl Fleet for LocalFleet {
     }
 
     async fn wait(&self, at_most: Duration) {
-        tokio::time::sleep(at_most.min(LOOK)).await;
+        self.changes.next(at_most).await;
+    }
+
+    fn rest(&self) -> Duration {
+        match self.changes.are_told() {
+            true => REST,
+            false => self.timing.beat,
+        }
     }
 }
 
