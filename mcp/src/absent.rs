@@ -42,7 +42,7 @@ impl Servers for RemoteServers {
     }
 
     async fn changed(&self, _: u64) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -423,7 +423,7 @@ impl Servers for Late {
     }
 
     async fn changed(&self, _: u64) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
