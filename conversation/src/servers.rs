@@ -17,6 +17,9 @@ pub trait Servers: Send + Sync {
     /// Returns a number that grows whenever [`tools`](Self::tools) has changed.
     fn version(&self) -> u64;
 
+    /// Waits until [`version`](Self::version) is another than this one. Dropping the future loses nothing.
+    async fn changed(&self, version: u64);
+
     /// Returns the current tools, in an order that does not depend on which server was quicker.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 

@@ -41,6 +41,10 @@ impl Servers for RemoteServers {
         0
     }
 
+    async fn changed(&self, _: u64) {
+        std::future::pending::<()>().await;
+    }
+
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         Vec::new()
     }

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{self, ExitStatus};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) struct Watch {
     /// Keeps a sandboxed child alive.
     guard: Option<ChildGuard>,
     tree: Tree,
-    /// Readable when the program has ended.
+    /// Readable when the program has ended, unless the guard tells.
     exit: Option<OwnedFd>,
     /// Closed when the child shall stop.
     stop_request: PipeReader,
@@ -130,8 +130,9 @@ fn own(
     stages.send_replace(ChildStage::Running);
     watch.until_exit();
     watch.drain();
-    watch.tree.leave_leader();
-    let status = watch.child.wait();
+    // A sandboxed program tells its end before its launcher has tidied up, which nobody needs to wait for.
+    let told = watch.guard.as_ref().and_then(ChildGuard::status);
+    let status = told.map_or_else(|| reap(&mut watch.tree, &mut watch.child), Ok);
     let (ending, kill_at) = match watch.ended {
         Some((ending, since)) => (ending, since + GRACE),
         None => (Ending::from(status), Instant::now() + GRACE),
@@ -154,6 +155,7 @@ fn own(
         ending,
         output,
     })));
+    let _ = reap(&mut watch.tree, &mut watch.child);
     // Where the kernel has ended them, there is nothing to look for.
     if !has_ended_all {
         watch.tree.clear(kill_at);
@@ -202,11 +204,13 @@ impl Watch {
         })?;
         let leader = Pid::from_child(&child);
         registration.started(leader);
+        let tells = guard.as_ref().and_then(ChildGuard::end).is_some();
+        let pidfd = || pidfd_open(leader, PidfdFlags::empty()).ok();
         Ok(Self {
             child,
             guard,
             tree: Tree::new(leader, name),
-            exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
+            exit: if tells { None } else { pidfd() },
             stop_request,
             output,
             input: input.map(|pipe| Input {
@@ -232,7 +236,7 @@ impl Watch {
                     WatchEvent::StopRequest => self.end(Ending::Stopped),
                 }
             }
-            if self.exit.is_none() && has_ended(&self.child) {
+            if self.exit().is_none() && has_ended(&self.child) {
                 return;
             }
             match (self.ended, self.deadline) {
@@ -243,6 +247,12 @@ impl Watch {
                 (Some(_), _) | (None, _) => {}
             }
         }
+    }
+
+    /// Returns what is readable when the program has ended.
+    fn exit(&self) -> Option<BorrowedFd<'_>> {
+        let told = self.guard.as_ref().and_then(ChildGuard::end);
+        told.or(self.exit.as_ref().map(AsFd::as_fd))
     }
 
     fn end(&mut self, ending: Ending) {
@@ -261,7 +271,8 @@ impl Watch {
             PollFlags::IN,
         ));
         sources.extend(source(WatchEvent::Input, input, PollFlags::OUT));
-        sources.extend(source(WatchEvent::Exit, self.exit.as_ref(), PollFlags::IN));
+        let exit = self.exit();
+        sources.extend(source(WatchEvent::Exit, exit.as_ref(), PollFlags::IN));
         sources.extend(source(WatchEvent::StopRequest, stop_request, PollFlags::IN));
         let (events, mut polled): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
         // An interrupted poll reports no events.
@@ -283,7 +294,7 @@ impl Watch {
         };
         let until_due =
             due.map(|(at, least)| at.saturating_duration_since(Instant::now()).max(least));
-        match self.exit {
+        match self.exit() {
             Some(_) => until_due,
             None => Some(until_due.map_or(POLL_INTERVAL, |time| time.min(POLL_INTERVAL))),
         }
@@ -360,6 +371,12 @@ fn is_transient(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
+}
+
+/// Reaps the child, and returns its status, however often it is called.
+fn reap(tree: &mut Tree, child: &mut process::Child) -> io::Result<ExitStatus> {
+    tree.leave_leader();
+    child.wait()
 }
 
 /// Returns whether the child has ended, without reaping it.

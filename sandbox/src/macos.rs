@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{self, Command};
+use std::process::{self, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{
@@ -241,6 +241,16 @@ impl Sandbox {
 }
 
 impl ChildGuard {
+    /// Returns `None`: the end of its process is that of the command.
+    pub fn end(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Returns `None`: the end of its process is that of the command.
+    pub fn status(&self) -> Option<ExitStatus> {
+        None
+    }
+
     /// Returns `false`: what a command leaves running is to be looked for.
     pub fn has_ended_all(&self) -> bool {
         false

@@ -1,8 +1,9 @@
 //! Stub for builds and platforms without a sandbox: the same interface, but no command starts.
 
 use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, ExitStatus};
 use std::sync::Arc;
 
 use crate::access::Tier;
@@ -185,6 +186,16 @@ impl Sandbox {
 }
 
 impl ChildGuard {
+    /// Returns `None`.
+    pub fn end(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Returns `None`.
+    pub fn status(&self) -> Option<ExitStatus> {
+        None
+    }
+
     /// Returns `false`: what a command leaves running is to be looked for.
     pub fn has_ended_all(&self) -> bool {
         false

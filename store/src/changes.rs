@@ -25,12 +25,12 @@ pub(crate) struct Changes {
     #[cfg(target_os = "linux")]
     events: Option<Mutex<EventStream<[u8; 1024]>>>,
     #[cfg(target_os = "linux")]
-    prefix: &'static str,
+    prefix: String,
 }
 
 #[cfg(not(target_os = "linux"))]
 impl Changes {
-    pub(crate) fn of(_: &Path, _: &'static str) -> Self {
+    pub(crate) fn of(_: &Path, _: &str) -> Self {
         Self {}
     }
 
@@ -48,7 +48,7 @@ impl Changes {
 #[cfg(target_os = "linux")]
 impl Changes {
     /// Begins to watch the files in `folder` whose names begin with `prefix`.
-    pub(crate) fn of(folder: &Path, prefix: &'static str) -> Self {
+    pub(crate) fn of(folder: &Path, prefix: &str) -> Self {
         let watch = || {
             Handle::try_current().ok()?;
             let inotify = Inotify::init().ok()?;
@@ -58,7 +58,7 @@ impl Changes {
         };
         Self {
             events: watch().map(Mutex::new),
-            prefix,
+            prefix: prefix.to_owned(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Changes {
                     return;
                 }
             }
-            pending().await
+            pending::<()>().await;
         };
         // What has changed is found by looking, and without an event it is time to look.
         let _ = timeout(at_most, changed).await;

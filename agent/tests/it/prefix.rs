@@ -422,6 +422,10 @@ impl Servers for Late {
         self.1.load(Ordering::SeqCst) + 1
     }
 
+    async fn changed(&self, _: u64) {
+        std::future::pending::<()>().await;
+    }
+
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let count = self.0.lock().unwrap().tools;
         let tool = |number: usize| {

@@ -86,7 +86,8 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
             return Err(Error::new(kind, error.to_string()).hint(ah_sandbox::remedy()));
         }
     };
-    let status = child.process.wait();
+    let told = child.guard.status();
+    let status = told.map_or_else(|| child.process.wait(), Ok);
     for path in child.guard.quarantine() {
         ah_terminal::warn(&format!("moved aside forbidden files: {}", path.display()));
     }

@@ -1,6 +1,6 @@
 //! Supervises one server: connects, lists its tools, watches the connection and reconnects when it ends.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     connect_options: ConnectOptions,
     /// Changes whenever the tools of a server change.
-    version: AtomicU64,
+    version: watch::Sender<u64>,
 }
 
 impl Shared {
@@ -61,16 +61,24 @@ impl Shared {
             options,
             connect_options,
             // A toolbox starts at 0, without the tools of servers.
-            version: AtomicU64::new(1),
+            version: watch::Sender::new(1),
         }
     }
 
     pub(crate) fn version(&self) -> u64 {
-        self.version.load(Ordering::SeqCst)
+        *self.version.borrow()
+    }
+
+    /// Waits for another version than this one.
+    pub(crate) async fn changed(&self, version: u64) {
+        // It fails only without a sender, which is here.
+        let _ = { self.version.subscribe() }
+            .wait_for(|now| *now != version)
+            .await;
     }
 
     pub(crate) fn mark_changed(&self) {
-        self.version.fetch_add(1, Ordering::SeqCst);
+        self.version.send_modify(|version| *version += 1);
     }
 }
 

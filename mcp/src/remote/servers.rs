@@ -208,6 +208,10 @@ impl Servers for RemoteServers {
         self.shared.version()
     }
 
+    async fn changed(&self, version: u64) {
+        self.shared.changed(version).await;
+    }
+
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let servers = self.all();
         let interface = self.shared.options.interface;

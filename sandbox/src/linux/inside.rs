@@ -1,21 +1,23 @@
-//! First process inside the sandbox: drops its rights, starts the command, and reaps all processes.
+//! First process inside the sandbox: drops its rights, forks the process that becomes the command, and reaps all
+//! processes.
 //!
 //! It applies the same restrictions to itself as to the command, so that no process inside has more rights. When the
-//! command ends, this process exits, and the kernel kills everything left in the process namespace.
+//! command ends, it kills what is left of it, and tells the status once nothing is left. If it is killed itself, the
+//! kernel kills everything in the process namespace.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::mem::zeroed;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, kill_process, kill_process_group,
-    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, setsid,
-    wait,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getpid, getppid, kill_process,
+    kill_process_group, set_child_subreaper, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit, setsid, wait,
 };
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags,
@@ -28,9 +30,8 @@ use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
 use super::wire::{LauncherMessage, ParentMessage};
 use super::{filter, landlock};
-use crate::command::Streams;
 use crate::environment::PROXY_PORT;
-use crate::plan::{Order, Plan, ResourceLimits};
+use crate::plan::{Layout, Plan, ResourceLimits};
 
 /// Longest wait for a signal; a child's exit is one too.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -45,21 +46,28 @@ pub(crate) fn begin(
     go: PipeReader,
     mut report: PipeWriter,
 ) -> ! {
-    let child = match enter(plan, makes_network, link, go, &mut report)
-        .and_then(|(order, streams)| start(plan, order, streams, link))
-    {
-        Ok(child) => child,
+    let forked = enter(plan, makes_network, link, go)
+        .and_then(|layout| fork_command(plan, &layout, link, &mut report));
+    let command = match forked {
+        Ok(Some(command)) => command,
+        Ok(None) => exit(),
         Err(reason) => {
-            if !reason.is_empty() {
-                let _ = LauncherMessage::Failed(reason).send(link);
-            }
+            let _ = LauncherMessage::Failed(reason).send(link);
             let _ = report.write_all(&(NO_SANDBOX << 8).to_ne_bytes());
             exit()
         }
     };
-    let status = reap_until_exit(plan, &child);
-    if !plan.tier.has_namespaces() {
+    let _ = LauncherMessage::Running.send(link);
+    let status = reap_until_exit(plan, command);
+    let has_ended_all = if plan.tier.has_namespaces() {
+        end_others()
+    } else {
         end_descendants();
+        true
+    };
+    if has_ended_all {
+        // The parent need not wait for the end of this process and of the launcher, which unmount and unmap.
+        let _ = LauncherMessage::Ended(status).send(link);
     }
     let _ = report.write_all(&status.to_ne_bytes());
     exit()
@@ -70,20 +78,13 @@ fn exit() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Ends without a command, since the project has changed.
-fn stale(reason: String, link: &OwnedFd) -> ! {
-    let _ = LauncherMessage::Stale(reason).send(link);
-    exit()
-}
-
-/// Sets up what does not depend on the command, restricts this process as the layout demands, and waits for the command.
+/// Sets up what does not depend on the command, and restricts this process as the layout demands.
 fn enter(
     plan: &Plan,
     makes_network: bool,
     link: &OwnedFd,
     mut go: PipeReader,
-    report: &mut PipeWriter,
-) -> SetupResult<(Order, Streams)> {
+) -> SetupResult<Layout> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     // At end of file, the parent died before this process could be tied to its life.
     go.read_exact(&mut [0])
@@ -113,7 +114,8 @@ fn enter(
     if let Some(root) = root
         && let Err(reason) = root.complete(&layout)
     {
-        stale(reason, link);
+        let _ = LauncherMessage::Stale(reason).send(link);
+        exit()
     }
     limit(plan.limits)?;
     give_up_capabilities()?;
@@ -123,7 +125,7 @@ fn enter(
     }
     if !plan.tier.has_namespaces() {
         // What the command leaves running becomes a child of this process, which ends it.
-        set_child_subreaper(Some(rustix::process::getpid())).describe("prctl")?;
+        set_child_subreaper(Some(getpid())).describe("prctl")?;
     }
     if let Some(listener) = filter::apply(plan.tier, is_recorded)? {
         LauncherMessage::Changes(listener)
@@ -133,19 +135,40 @@ fn enter(
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
     // Some of the changes above reset it.
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
-    let message = ParentMessage::receive(link).describe("read the order")?;
-    let Some(ParentMessage::Order(order, streams)) = message else {
-        exit()
+    Ok(layout)
+}
+
+/// Forks the process that becomes the command, ahead of the order: only executing the program is left then. Returns
+/// when the program runs; `None` if there is none, of which the parent has been told.
+fn fork_command(
+    plan: &Plan,
+    layout: &Layout,
+    link: &OwnedFd,
+    report: &mut PipeWriter,
+) -> SetupResult<Option<Pid>> {
+    let own = getpid();
+    // Closed by the execution of the program; a byte says that it has failed.
+    let (mut started, mut failed) = io::pipe().describe("pipe")?;
+    // SAFETY: this process has one thread, so the child may do whatever it may do.
+    let command = match unsafe { libc::fork() } {
+        0 => {
+            drop(started);
+            // The order's standard input takes the place of the socket.
+            if let Ok(link) = link.try_clone()
+                && let Some(message) = become_command(plan, own, layout, &link, report)
+            {
+                let _ = message.send(&link);
+            }
+            let _ = failed.write_all(b"f");
+            exit()
+        }
+        child => Pid::from_raw(child)
+            .ok_or_else(io::Error::last_os_error)
+            .describe("fork")?,
     };
-    // The layout may have been mounted long before, and while another command renamed folders.
-    if plan.tier.has_namespaces()
-        && let Some(path) = out_of_place(&layout)
-    {
-        stale(format!("`{}` was changed meanwhile", path.display()), link);
-    }
-    report.write_all(b"o").describe("pipe")?;
-    rustix::process::chdir(&order.cwd).describe(order.cwd.display())?;
-    Ok((*order, streams))
+    drop(failed);
+    let is_running = matches!(started.read(&mut [0]), Ok(0));
+    Ok(is_running.then_some(command))
 }
 
 /// Creates a network with only a loopback interface, and the listener that the parent serves as proxy.
@@ -224,7 +247,40 @@ fn give_up_capabilities() -> SetupResult<()> {
     set_capabilities(None, none).describe("give up capabilities")
 }
 
-fn start(plan: &Plan, order: Order, streams: Streams, link: &OwnedFd) -> SetupResult<Child> {
+/// Waits for the order, and executes its program in this process. Returns if that fails, with what to tell the parent.
+fn become_command(
+    plan: &Plan,
+    above: Pid,
+    layout: &Layout,
+    link: &OwnedFd,
+    report: &mut PipeWriter,
+) -> Option<LauncherMessage> {
+    let failed = |reason| Some(LauncherMessage::Failed(reason));
+    // Without a process namespace, nothing else would end it with the process above.
+    if let Err(reason) = set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl") {
+        return failed(reason);
+    }
+    if getppid() != Some(above) {
+        return None;
+    }
+    let (order, streams) = match ParentMessage::receive(link).describe("read the order") {
+        Ok(Some(ParentMessage::Order(order, streams))) => (order, streams),
+        // There is no command.
+        Ok(_) => return None,
+        Err(reason) => return failed(reason),
+    };
+    // The layout may have been mounted long before, and while another command renamed folders.
+    if plan.tier.has_namespaces()
+        && let Some(path) = out_of_place(layout)
+    {
+        let reason = format!("`{}` was changed meanwhile", path.display());
+        return Some(LauncherMessage::Stale(reason));
+    }
+    let entered = { report.write_all(b"o").describe("pipe") }
+        .and_then(|()| rustix::process::chdir(&order.cwd).describe(order.cwd.display()));
+    if let Err(reason) = entered {
+        return failed(reason);
+    }
     let mut command = Command::new(order.program);
     command
         .args(order.arguments)
@@ -241,25 +297,13 @@ fn start(plan: &Plan, order: Order, streams: Streams, link: &OwnedFd) -> SetupRe
         }
         Ok(())
     };
-    // SAFETY: between fork and exec it makes system calls only.
+    // SAFETY: it makes system calls only.
     unsafe { command.pre_exec(prepare) };
-    match command.spawn() {
-        Ok(child) => {
-            LauncherMessage::Running
-                .send(link)
-                .describe("report the start")?;
-            Ok(child)
-        }
-        Err(error) => {
-            let _ = LauncherMessage::NoProgram(error.to_string()).send(link);
-            Err(String::new())
-        }
-    }
+    Some(LauncherMessage::NoProgram(command.exec().to_string()))
 }
 
 /// Reaps processes until the command has ended; returns its wait status.
-fn reap_until_exit(plan: &Plan, child: &Child) -> i32 {
-    let command = Pid::from_child(child);
+fn reap_until_exit(plan: &Plan, command: Pid) -> i32 {
     let signals = Signals::hold(false);
     loop {
         loop {
@@ -284,7 +328,31 @@ fn reap_until_exit(plan: &Plan, child: &Child) -> i32 {
     }
 }
 
-/// Kills what a command has left running. With a process namespace the kernel does it.
+/// Kills and reaps all other processes of the process namespace; their orphans are children of this one. Returns whether
+/// none is left. Else the kernel ends them when this process exits.
+fn end_others() -> bool {
+    // In any other process namespace it would be all processes of the user.
+    if getpid() != Pid::INIT {
+        return false;
+    }
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Err(Errno::CHILD) => return true,
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => {
+                // SAFETY: it takes numbers.
+                if unsafe { libc::kill(-1, libc::SIGKILL) } != 0 {
+                    return false;
+                }
+                // The others end at the same time.
+                let _ = wait(WaitOptions::empty());
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Kills what a command has left running, without a process namespace.
 fn end_descendants() {
     /// Bounds the time for a command that starts processes faster than they can be killed.
     const GENERATIONS: usize = 10_000;

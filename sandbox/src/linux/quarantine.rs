@@ -3,8 +3,7 @@
 //! The command can change the project, so no path in it is trusted: directories are opened without following links, and
 //! files are renamed relative to the opened directory. Otherwise a command could make us move files of the user.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,9 +21,10 @@ use crate::plan::Identity;
 #[derive(Debug)]
 pub(super) struct ProtectedSnapshot(Vec<(PathBuf, Option<Identity>)>);
 
-/// Cache of opened directories.
+/// Cache of opened directories: few, and most often the last one is wanted. As texts they are compared faster than as
+/// paths.
 #[derive(Default)]
-struct Folders(HashMap<PathBuf, Result<OwnedFd, Errno>>);
+struct Folders(Vec<(OsString, Result<OwnedFd, Errno>)>);
 
 impl FromIterator<(PathBuf, Option<Identity>)> for ProtectedSnapshot {
     fn from_iter<I: IntoIterator<Item = (PathBuf, Option<Identity>)>>(paths: I) -> Self {
@@ -75,12 +75,15 @@ impl Folders {
     /// Returns the identity of the file at `path`.
     fn identity(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
         let (folder, name) = parts(path)?;
-        let opened = self
+        let known = self
             .0
-            .entry(folder.to_owned())
-            .or_insert_with(|| open(folder))
-            .as_ref()
-            .map_err(|errno| *errno)?;
+            .iter()
+            .rposition(|(other, _)| folder.as_os_str() == other);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((folder.into(), open(folder)));
+            self.0.len() - 1
+        });
+        let opened = self.0[at].1.as_ref().map_err(|errno| *errno)?;
         match statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
             Err(Errno::NOENT) => Ok(None),

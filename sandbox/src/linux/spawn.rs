@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::{self, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -79,7 +80,8 @@ pub struct Child {
 
 /// Guard of a running command, which is killed when this is dropped.
 pub struct ChildGuard {
-    _socket: OwnedFd,
+    /// Tells of the end; closing it kills the command.
+    link: OwnedFd,
     watch: Watch,
     recorder: Option<Arc<dyn Recorder>>,
     is_namespace: bool,
@@ -303,7 +305,7 @@ impl Sandbox {
             let Some(reason) = given else {
                 let (process, link) = launcher.0.into_running();
                 let guard = ChildGuard {
-                    _socket: link,
+                    link,
                     watch,
                     recorder,
                     is_namespace: self.confinement.tier.has_namespaces(),
@@ -398,7 +400,9 @@ impl Sandbox {
                     return Err(SetupError::Program(reason));
                 }
                 Some(LauncherMessage::Failed(reason)) => return Err(SetupError::Sandbox(reason)),
-                None => return Err(SetupError::of("the launcher exited unexpectedly")),
+                Some(LauncherMessage::Ended(_)) | None => {
+                    return Err(SetupError::of("the launcher exited unexpectedly"));
+                }
             }
         }
     }
@@ -491,6 +495,20 @@ impl Network {
 }
 
 impl ChildGuard {
+    /// Returns what becomes readable when the command has ended, before its launcher does.
+    pub fn end(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.link.as_fd())
+    }
+
+    /// Waits for the end of the command and of all that it has started, and returns its status. The launcher is still to be
+    /// waited for. `None` if it ends without having told; the status is its own then.
+    pub fn status(&self) -> Option<ExitStatus> {
+        match LauncherMessage::receive(&self.link) {
+            Ok(Some(LauncherMessage::Ended(status))) => Some(ExitStatus::from_raw(status)),
+            _ => None,
+        }
+    }
+
     /// Returns whether all descendants of a command have ended with it: they were in a process namespace of its own.
     pub fn has_ended_all(&self) -> bool {
         self.is_namespace

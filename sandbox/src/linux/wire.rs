@@ -1,8 +1,8 @@
 //! Messages between the launcher and its parent, over a socket pair.
 //!
 //! Each packet is one message: a letter, then text, with file descriptors. The parent sends the plan, the layout and the
-//! order, with any time between them; all else comes from the launcher. Each notices the end of the other by the closed
-//! socket.
+//! order, with any time between them; all else comes from the launcher and the processes inside. Each notices the end of the
+//! other by the closed socket.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _};
@@ -48,6 +48,8 @@ pub(crate) enum LauncherMessage {
     Stale(String),
     /// The command is running.
     Running,
+    /// The command has ended with this wait status, and nothing that it started is left.
+    Ended(i32),
     /// The command could not be executed, with the reason.
     NoProgram(String),
     /// The sandbox could not be set up.
@@ -129,6 +131,7 @@ impl LauncherMessage {
             Self::Changes(listener) => send(to, b'C', "", &[listener.as_fd()]),
             Self::Stale(path) => send(to, b'S', path, &[]),
             Self::Running => send(to, b'R', "", &[]),
+            Self::Ended(status) => send(to, b'E', &status.to_string(), &[]),
             Self::NoProgram(reason) => send(to, b'X', reason, &[]),
             Self::Failed(reason) => send(to, b'F', reason, &[]),
         }
@@ -142,6 +145,7 @@ impl LauncherMessage {
             b'C' if !packet.fds.is_empty() => Self::Changes(packet.fds.remove(0)),
             b'S' => Self::Stale(packet.text),
             b'R' => Self::Running,
+            b'E' if let Ok(status) = packet.text.parse() => Self::Ended(status),
             b'X' => Self::NoProgram(packet.text),
             _ => Self::Failed(packet.text),
         }))

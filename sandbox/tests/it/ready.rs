@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ah_sandbox::{
-    Allowlist, Confinement, Invocation, Proxy, Sandbox, SetupError, Streams, Terminal,
+    Allowlist, Child, Confinement, Invocation, Proxy, Sandbox, SetupError, Streams, Terminal,
 };
 use tempfile::TempDir;
 
@@ -30,15 +30,15 @@ const FIRST: &str = "first";
 const SECOND: &str = "second";
 
 /// A project with its sandbox.
-struct Project {
-    at: PathBuf,
+pub(crate) struct Project {
+    pub(crate) at: PathBuf,
     sandbox: Sandbox,
     /// Folder around it, which the sandbox does not show.
     around: TempDir,
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let around = TempDir::with_prefix("ah-ready-").unwrap();
         let root = fs::canonicalize(around.path()).unwrap();
         let at = root.join("project");
@@ -62,14 +62,21 @@ impl Project {
     }
 
     /// Runs a command, and returns what it wrote.
-    fn run(&self, command: &str) -> String {
+    pub(crate) fn run(&self, command: &str) -> String {
         self.try_to_run(command).unwrap()
     }
 
     /// Runs a command if the project holds still long enough.
     fn try_to_run(&self, command: &str) -> Result<String, SetupError> {
         let output = self.around.path().join("output");
-        let file = File::create(&output).unwrap();
+        let mut child = self.start(command, File::create(&output).unwrap())?;
+        child.process.wait().unwrap();
+        child.guard.quarantine();
+        Ok(fs::read_to_string(output).unwrap())
+    }
+
+    /// Starts a command that writes to this file.
+    pub(crate) fn start(&self, command: &str, file: File) -> Result<Child, SetupError> {
         let arguments = ["-c", command].map(OsString::from);
         let streams = Streams {
             stdin: OwnedFd::from(File::open("/dev/null").unwrap()),
@@ -84,38 +91,51 @@ impl Project {
             streams,
             terminal: Terminal::None,
         };
-        let mut child = self.sandbox.spawn(invocation)?;
-        child.process.wait().unwrap();
-        child.guard.quarantine();
-        Ok(fs::read_to_string(output).unwrap())
+        self.sandbox.spawn(invocation)
     }
 
-    /// Waits until a launcher of this process has everything ready: the process inside has its filter, which is last.
-    fn until_ready(&self) {
-        let filtered = |pid: &str| {
+    /// Waits until a launcher of this process has everything ready: the process inside has its filter and has forked the
+    /// one that becomes the command, which is last. Returns the three.
+    pub(crate) fn until_ready(&self) -> [String; 3] {
+        let filtered = |pid: &String| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             status.lines().any(|line| line == "Seccomp:\t2")
         };
+        let find = || {
+            self.launchers().into_iter().find_map(|launcher| {
+                let inside = children(&launcher).into_iter().find(filtered)?;
+                let command = children(&inside).into_iter().next()?;
+                Some([launcher, inside, command])
+            })
+        };
+        wait_for("no launcher is ready", find)
+    }
+
+    /// Returns the launchers of this project.
+    pub(crate) fn launchers(&self) -> Vec<String> {
         let workspace = self.at.to_str().unwrap();
         let is_own = |pid: &String| {
             let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             line.contains(workspace)
         };
-        let began = Instant::now();
-        let is_ready = || {
-            let launchers = children("self").into_iter().filter(is_own);
-            let inside = launchers.flat_map(|launcher| children(&launcher));
-            inside.into_iter().any(|pid| filtered(&pid))
-        };
-        while !is_ready() {
-            assert!(began.elapsed() < HANG, "no launcher is ready");
-            thread::yield_now();
+        children("self").into_iter().filter(is_own).collect()
+    }
+}
+
+/// Waits until something is found.
+pub(crate) fn wait_for<T>(or: &str, find: impl Fn() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = find() {
+            return found;
         }
+        assert!(began.elapsed() < HANG, "{or}");
+        thread::yield_now();
     }
 }
 
 /// Returns the child processes of all threads of a process.
-fn children(pid: &str) -> Vec<String> {
+pub(crate) fn children(pid: &str) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten();
@@ -133,7 +153,7 @@ fn children(pid: &str) -> Vec<String> {
 }
 
 /// Returns whether this machine has no sandbox with mounts. CI has one.
-fn is_missing() -> bool {
+pub(crate) fn is_missing() -> bool {
     let is_missing = strongest("this", ordinary_user()).as_deref() != Some("full");
     let is_ci = std::env::var_os("CI").is_some();
     assert!(!(is_missing && is_ci), "no sandbox, though CI is set");

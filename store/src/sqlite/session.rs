@@ -22,14 +22,17 @@ use super::logged::Logged;
 use super::outputs;
 use super::tree::Tree;
 use super::{Failure, context, require_file};
+use crate::changes::Changes;
 use crate::id::{self, SystemClock};
 use crate::log::{Change, Log};
 use crate::notice::Notice;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, SESSIONS_FOLDER, create_folder, write_gitignore};
 
-/// Interval of heartbeats.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+/// Interval of heartbeats. They are for display; an idle session need not wake up for more.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+/// Pause between two looks for mail where nothing tells that there is some.
+const LOOK: Duration = Duration::from_secs(1);
 /// Path reported for a session in memory.
 const IN_MEMORY: &str = ":memory:";
 
@@ -51,6 +54,8 @@ pub struct SessionStore {
     writer: Option<JoinHandle<()>>,
     /// Where changes are made durable, if this database is only a copy.
     logged: Option<Logged>,
+    /// Changes of the queue, once somebody waits for mail.
+    queue: OnceLock<Changes>,
 }
 
 impl SessionStore {
@@ -118,6 +123,26 @@ impl SessionStore {
         Ok(session)
     }
 
+    /// Waits until it is time to look for mail: another process may have queued some, or so much time has passed. The first
+    /// call returns at once, since what came before it is not noticed. Dropping the future loses nothing.
+    pub async fn wait_for_mail(&self, at_most: Duration) {
+        let Some(changes) = self.queue.get() else {
+            let paths = Paths::of(&self.path);
+            let name = paths.queue();
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
+            let changes = Changes::of(paths.folder(), &name);
+            return drop(self.queue.set(changes));
+        };
+        if self.path == Path::new(IN_MEMORY) {
+            // Nobody else knows of it.
+            tokio::time::sleep(at_most).await;
+        } else if changes.are_told() && self.logged.is_none() {
+            changes.next(at_most).await;
+        } else {
+            tokio::time::sleep(at_most.min(LOOK)).await;
+        }
+    }
+
     fn with(
         database: Database,
         id: Option<SessionId>,
@@ -143,6 +168,7 @@ impl SessionStore {
             jobs: Some(jobs),
             writer: Some(writer),
             logged: None,
+            queue: OnceLock::new(),
         })
     }
 

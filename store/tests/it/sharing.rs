@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use std::{env, fs, thread};
 
 use ah_conversation::{ContentBlock, MailKind, Origin, Record, Role, Store};
@@ -94,6 +95,25 @@ async fn queued_messages_reach_an_open_session_in_the_order_of_sending() {
     let ids: Vec<_> = mail.iter().map(|mail| mail.id.clone()).collect();
     assert_eq!(ids, sent);
     assert_eq!(mail[49].content, "49");
+}
+
+#[tokio::test]
+async fn a_queued_message_wakes_who_waits_for_mail() {
+    // Far longer than a test may take.
+    const LONG: Duration = Duration::from_secs(3600);
+    let world = World::new();
+    let paths = world.fresh();
+    let session = open_quietly(&paths).await;
+    // What came before nobody is told of, so it is time to look.
+    session.wait_for_mail(LONG).await;
+    for expected in [1, 2] {
+        let queue = Queue::open(&paths).unwrap();
+        let send = thread::spawn(move || queue.send(MailKind::Steer, "x").unwrap());
+        while session.mail(MailKind::Steer).await.unwrap().len() < expected {
+            session.wait_for_mail(LONG).await;
+        }
+        send.join().unwrap();
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! Completions that MCP servers know: values of arguments of their prompts, and their resources.
 
+use std::future::pending;
+use std::sync::Arc;
+
 use ah_conversation::{Servers, neutralise};
 use serde_json::Value;
 
@@ -13,6 +16,14 @@ const RESOURCES: usize = 50;
 pub fn news(servers: &dyn Servers) -> Input {
     let names = servers.status().into_iter().map(|it| it.name);
     Input::Prompts(servers.prompts(), names.collect())
+}
+
+/// Waits until there may be news for whoever knows this version of the servers.
+pub async fn changed(servers: Option<Arc<dyn Servers>>, version: u64) {
+    match servers {
+        Some(servers) => servers.changed(version).await,
+        None => pending().await,
+    }
 }
 
 /// Returns what a server proposes for the word at the end of `before`, each with a description.

@@ -38,8 +38,8 @@ use ah_config::{Config, Error};
 use crate::document;
 use crate::tell_notices;
 
-/// Interval at which an idle session looks for messages queued by other processes.
-const LOOK: Duration = Duration::from_secs(1);
+/// Longest time after which an idle session looks for messages queued by other processes, though nothing tells of any.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// How a conversation has ended.
 pub struct Worked {
@@ -164,14 +164,14 @@ impl SessionWorker {
         if let Some(task) = self.later.pop_front() {
             return Some(task);
         }
+        let is_drawn = self.factory.link.is_drawn;
         loop {
+            let servers = self.session.tools().servers().cloned();
             tokio::select! {
                 () = self.stop.cancelled() => return None,
                 task = self.tasks.recv() => return task,
-                () = tokio::time::sleep(LOOK), if self.factory.link.is_drawn => {
-                    self.look_for_mail().await;
-                    self.tell_prompts();
-                }
+                () = self.store.wait_for_mail(LOOK), if is_drawn => self.look_for_mail().await,
+                () = proposals::changed(servers, self.served), if is_drawn => self.tell_prompts(),
             }
         }
     }

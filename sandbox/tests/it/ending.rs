@@ -1,0 +1,147 @@
+//! How a command ends: with its status, with nothing left of it, and with nothing for the next one to find.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::ready::{Project, children, is_missing, wait_for};
+
+/// Starts loops that ignore signals, in sessions of their own, and ends when each has written.
+const LEAVE_LOOPS: &str = "\
+    for name in a b c d; do \
+        setsid sh -c 'trap \"\" TERM HUP INT; while :; do echo x >> $0; done' $name & \
+    done; \
+    for name in a b c d; do until [ -s $name ]; do :; done; done";
+
+fn null() -> File {
+    File::create("/dev/null").unwrap()
+}
+
+/// Returns how much the loops have written; `None` if one has yet to begin.
+fn written(project: &Path) -> Option<u64> {
+    let length = |name| Some(fs::metadata(project.join(name)).ok()?.len());
+    ["a", "b", "c", "d"].into_iter().map(length).sum()
+}
+
+fn kill(pid: &str) {
+    let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn the_status_is_told_before_the_launcher_ends_and_is_the_same() {
+    if is_missing() {
+        return;
+    }
+    let project = Project::new();
+    for (command, code, signal) in [
+        ("true", Some(0), None),
+        ("exit 3", Some(3), None),
+        ("kill -KILL $$", None, Some(9)),
+        ("kill -TERM $$", None, Some(15)),
+        ("exec sh -c 'exit 255'", Some(255), None),
+    ] {
+        for is_ready in [false, true] {
+            if is_ready {
+                project.until_ready();
+            }
+            let mut child = project.start(command, null()).unwrap();
+            let told = child.guard.status().unwrap();
+            assert_eq!((told.code(), told.signal()), (code, signal), "{command}");
+            assert_eq!(child.process.wait().unwrap(), told, "{command}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_when_the_end_is_told() {
+    if is_missing() {
+        return;
+    }
+    let project = Project::new();
+    let mut child = project.start(LEAVE_LOOPS, null()).unwrap();
+    assert_eq!(child.guard.status().unwrap().code(), Some(0));
+    let at_end = written(&project.at);
+    // By then the kernel has ended all of them in any case.
+    child.process.wait().unwrap();
+    assert_eq!(written(&project.at), at_end, "something went on writing");
+}
+
+#[test]
+fn nothing_is_left_when_a_process_of_the_sandbox_is_killed() {
+    if is_missing() {
+        return;
+    }
+    for is_launcher in [true, false] {
+        let project = Project::new();
+        let mut child = project
+            .start(&format!("{LEAVE_LOOPS}; while :; do :; done"), null())
+            .unwrap();
+        let launcher = child.process.id().to_string();
+        let inside = wait_for("no process inside", || children(&launcher).pop());
+        wait_for("the loops do not begin", || written(&project.at));
+        kill(if is_launcher { &launcher } else { &inside });
+        assert_eq!(child.guard.status(), None);
+        assert_eq!(child.process.wait().unwrap().signal(), Some(9));
+        let is_gone = || (!Path::new("/proc").join(&inside).exists()).then_some(());
+        wait_for("the process inside lives", is_gone);
+        let at_end = written(&project.at);
+        // Its own process namespace was the only thing that could have ended them.
+        project.run("true");
+        assert_eq!(written(&project.at), at_end, "something went on writing");
+    }
+}
+
+#[test]
+fn a_command_runs_though_what_was_ready_for_it_was_killed() {
+    if is_missing() {
+        return;
+    }
+    let project = Project::new();
+    for which in 0..3 {
+        project.run("true");
+        let ready = project.until_ready();
+        kill(&ready[which]);
+        // Each ends with the others; the launcher is a zombie until it is replaced.
+        let is_dead = |pid: &String| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            status.is_empty() || status.contains("State:\tZ")
+        };
+        let are_dead = || ready.iter().all(is_dead).then_some(());
+        wait_for("what was ready lives", are_dead);
+        assert_eq!(project.run("echo done"), "done\n", "{which}");
+    }
+}
+
+/// Says all that a shell finds.
+const FIND: &str = "\
+    echo $$ $PPID \"$0\" \"$-\" $# \"$PWD\" $(umask) $(ulimit -n) $(hostname); \
+    set | grep -v -E '^(_|OPTIND)='; trap; alias; \
+    ls -A /dev/shm /proc/self/fd; ls /proc | grep -c '^[0-9]'; cat /proc/self/oom_score_adj";
+
+/// Changes all that a shell may change, and leaves processes.
+const DISTURB: &str = "\
+    export LEFT=1; cd /; umask 077; ulimit -n 20; trap 'echo left' EXIT; alias left=true; set -f; \
+    exec 9> /dev/shm/left; sleep 1000 & \
+    echo 900 > /proc/self/oom_score_adj; sh -c 'exec sleep 1000' & true";
+
+#[test]
+fn a_command_finds_nothing_of_the_one_before() {
+    if is_missing() {
+        return;
+    }
+    let project = Project::new();
+    let first = project.run(FIND);
+    let at = project.at.display();
+    let begins = first.starts_with(&format!("2 1 sh  0 {at} "));
+    assert!(begins, "an ordinary shell: {first}");
+    for is_ready in [true, false] {
+        project.run(DISTURB);
+        if is_ready {
+            project.until_ready();
+        }
+        assert_eq!(project.run(FIND), first, "ready: {is_ready}");
+    }
+}
