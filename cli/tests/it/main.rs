@@ -11,7 +11,6 @@ mod bench;
 mod beside;
 mod binary;
 mod cases;
-mod checks;
 mod code_mode;
 mod commands;
 mod config_tool;
