@@ -371,7 +371,7 @@ fn shared_memory(id: u32) -> Option<u64> {
 }
 
 /// Returns the bytes in a line like `VmHWM:     5124 kB`.
-fn kilobytes(text: &str, label: &str) -> Option<u64> {
+pub fn kilobytes(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     let number: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
     Some(number * 1024)

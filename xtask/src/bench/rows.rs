@@ -18,6 +18,7 @@ use super::machine::bare_bash;
 use super::openai;
 use super::process::{Agent, Pair, Run, time};
 use super::server::Script;
+use super::soak::soak;
 use super::statistics::{median, percentile_99};
 use super::table::{Figure, Row};
 use super::tools::tools;
@@ -28,7 +29,7 @@ use super::watchers::watchers;
 pub type Measure = fn(&Pair) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 16] = [
+pub const GROUPS: [(&str, Measure); 17] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -43,6 +44,7 @@ pub const GROUPS: [(&str, Measure); 16] = [
     ("watchers", watchers),
     ("fleet", fleet),
     ("cost", cost),
+    ("soak", soak),
     ("tools", tools),
     ("size", size),
 ];
