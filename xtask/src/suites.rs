@@ -165,11 +165,7 @@ impl Suites<'_> {
     }
 
     /// Runs a suite that returns what it left out.
-    fn run_parts(
-        &mut self,
-        name: &str,
-        test: impl FnOnce() -> Result<Vec<String>>,
-    ) -> Result<()> {
+    fn run_parts(&mut self, name: &str, test: impl FnOnce() -> Result<Vec<String>>) -> Result<()> {
         let left_out = self.passed.unless(name, &self.state, test)?;
         self.left_out.extend(left_out);
         Ok(())

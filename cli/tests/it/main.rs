@@ -68,6 +68,8 @@ mod settings;
 mod shim;
 mod shown;
 mod signals;
+#[cfg(target_os = "linux")]
+mod soak;
 mod standing;
 mod stored;
 mod stream_json;

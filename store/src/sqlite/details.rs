@@ -126,7 +126,10 @@ mod tests {
 
     #[test]
     fn the_origin_of_earlier_versions_is_no_detail() {
-        for text in [r#"{"origin":"follow_up"}"#, r#"{"origin":"summary","kept_from":"m1"}"#] {
+        for text in [
+            r#"{"origin":"follow_up"}"#,
+            r#"{"origin":"summary","kept_from":"m1"}"#,
+        ] {
             assert_eq!(Details::decode(Some(text)).unwrap(), Details::default());
         }
         assert_eq!(Details::default().encode().unwrap(), None);

@@ -49,7 +49,11 @@ macro_rules! former_origin {
 
 macro_rules! find_origins {
     () => {
-        concat!("UPDATE messages SET origin = ", former_origin!(), " WHERE origin IS NULL;")
+        concat!(
+            "UPDATE messages SET origin = ",
+            former_origin!(),
+            " WHERE origin IS NULL;"
+        )
     };
 }
 
@@ -152,7 +156,11 @@ CREATE UNIQUE INDEX file_notes_path ON file_notes (step, path) WHERE path NOT NU
 CREATE INDEX file_states_path ON file_states (step, path);
 CREATE INDEX file_states_hash ON file_states (hash) WHERE content NOT NULL;
 ",
-    concat!("ALTER TABLE messages ADD COLUMN origin TEXT; ", find_origins!()),
+    concat!(
+        // Nothing looks events up by their type, and each turn wrote a page of it more.
+        "DROP INDEX IF EXISTS events_type; ALTER TABLE messages ADD COLUMN origin TEXT; ",
+        find_origins!()
+    ),
 ]);
 
 /// Returns the temporary views and tables that make an older conversation readable without migrating it.

@@ -136,7 +136,10 @@ fn ancestor(
          SELECT id FROM branch WHERE seq = ?2",
     )?;
     let mut rows = statement.query(params![leaf.as_str(), seq])?;
-    let id = rows.next()?.map(|row| row.get::<_, String>(0)).transpose()?;
+    let id = rows
+        .next()?
+        .map(|row| row.get::<_, String>(0))
+        .transpose()?;
     Ok(id.map(MessageId::from))
 }
 

@@ -377,6 +377,21 @@ pub fn kilobytes(text: &str, label: &str) -> Option<u64> {
     Some(number * 1024)
 }
 
+/// Returns the total size of the files below a folder.
+pub fn size_of(folder: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        size += if metadata.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(size)
+}
+
 /// Returns the CPU time of all child processes that have ended.
 pub fn cpu_of_children() -> Result<Duration> {
     cpu_of(UsageWho::RUSAGE_CHILDREN)

@@ -44,7 +44,9 @@ pub fn build() -> Result<Own> {
     // Once for people, who see the errors of the compiler, and once for this program.
     run(&mut build)?;
     let messages = output(build.args(["--quiet", "--message-format=json"]))?;
-    let programs = messages.lines().filter_map(|line| program(line).transpose());
+    let programs = messages
+        .lines()
+        .filter_map(|line| program(line).transpose());
     Ok(Own(programs.collect::<Result<_>>()?))
 }
 
@@ -72,9 +74,15 @@ impl Own {
         own.extend(read.flat_map(|(_, paths)| paths.iter().map(|path| (*path).to_owned())));
         let reads_recordings = RECORDINGS.contains(&test.folder.as_str());
         Inputs {
-            files: started.chain([test]).map(|program| program.path.clone()).collect(),
+            files: started
+                .chain([test])
+                .map(|program| program.path.clone())
+                .collect(),
             own,
-            beside: reads_recordings.then_some("../shared/recordings").into_iter().collect(),
+            beside: reads_recordings
+                .then_some("../shared/recordings")
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -82,7 +90,12 @@ impl Own {
     pub fn state_of_suites(&self, passed: &Passed) -> Result<State> {
         let is_run = |program: &&Program| !program.is_test || program.folder == "cli";
         passed.state(&Inputs {
-            files: self.0.iter().filter(is_run).map(|it| it.path.clone()).collect(),
+            files: self
+                .0
+                .iter()
+                .filter(is_run)
+                .map(|it| it.path.clone())
+                .collect(),
             own: SUITES.map(str::to_owned).into(),
             beside: vec!["../shared/conformance"],
         })
@@ -133,7 +146,9 @@ fn program(line: &str) -> Result<Option<Program>> {
         return Ok(None);
     };
     let manifest = message.manifest_path.context("a program without a crate")?;
-    let folder = manifest.parent().and_then(|it| it.strip_prefix(root()).ok());
+    let folder = manifest
+        .parent()
+        .and_then(|it| it.strip_prefix(root()).ok());
     let Some(folder) = folder.and_then(Path::to_str) else {
         bail!("{} is no crate of this workspace", manifest.display());
     };
@@ -182,9 +197,9 @@ mod tests {
             for path in files_below(&[format!("{folder}/*.rs")]).unwrap() {
                 let source = fs::read_to_string(&path).unwrap_or_default();
                 for name in named(&source) {
-                    let is_listed = listed.iter().any(|path| {
-                        *path == "." || path.split('/').next() == Some(name)
-                    });
+                    let is_listed = listed
+                        .iter()
+                        .any(|path| *path == "." || path.split('/').next() == Some(name));
                     let is_recordings = name == "shared" && RECORDINGS.contains(&folder.as_str());
                     assert!(
                         is_listed || is_recordings,
@@ -218,6 +233,10 @@ mod tests {
         let test = program(&line.to_string()).unwrap().unwrap();
         assert_eq!((test.folder.as_str(), test.name.as_str()), ("store", "it"));
         assert!(test.is_test);
-        assert!(program(r#"{"reason": "build-finished"}"#).unwrap().is_none());
+        assert!(
+            program(r#"{"reason": "build-finished"}"#)
+                .unwrap()
+                .is_none()
+        );
     }
 }

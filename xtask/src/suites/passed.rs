@@ -21,7 +21,20 @@ use crate::workspace::{in_ci, output, root};
 
 /// Programs of the system that suites start; Python and Node are known by their versions.
 const TOOLS: [&str; 14] = [
-    "bash", "bwrap", "cargo", "git", "make", "npm", "perl", "pgbouncer", "rustc", "setpriv", "sh", "strace", "tar", "tmux",
+    "bash",
+    "bwrap",
+    "cargo",
+    "git",
+    "make",
+    "npm",
+    "perl",
+    "pgbouncer",
+    "rustc",
+    "setpriv",
+    "sh",
+    "strace",
+    "tar",
+    "tmux",
 ];
 /// Variables that are others in each terminal, and that no test looks at.
 const OF_THE_TERMINAL: [&str; 8] = [
@@ -68,7 +81,11 @@ impl Passed {
     }
 
     fn within(folder: Option<PathBuf>, again: bool, machine: String) -> Self {
-        Self { folder, again, machine }
+        Self {
+            folder,
+            again,
+            machine,
+        }
     }
 
     /// Returns the state of a suite.
@@ -94,7 +111,9 @@ impl Passed {
             hash.update([0]);
         }
         let bytes = hash.finalize();
-        Ok(State(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(State(
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        ))
     }
 
     /// Runs a suite, unless it passed in this state. Returns what it left out: such a suite runs again.
@@ -115,7 +134,8 @@ impl Passed {
         let left_out = test()?;
         if left_out.is_empty() {
             fs::create_dir_all(folder)?;
-            fs::write(&record, &state.0).with_context(|| format!("writing {}", record.display()))?;
+            fs::write(&record, &state.0)
+                .with_context(|| format!("writing {}", record.display()))?;
         }
         Ok(left_out)
     }
@@ -124,8 +144,15 @@ impl Passed {
 /// Returns the files of the repository below these paths, those not yet added included.
 pub fn files_below(paths: &[String]) -> Result<Vec<PathBuf>> {
     let mut list = git();
-    list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])
-        .args(paths);
+    list.args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+    ])
+    .args(paths);
     let listed = output(&mut list)?;
     let paths = listed.split_terminator('\0');
     Ok(paths.map(|path| root().join(path)).collect())
@@ -182,7 +209,10 @@ fn machine() -> String {
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let tools = TOOLS.iter().filter_map(|name| found(name, &folders));
-    for tool in tools.chain(browser::chromium()).chain(super::postgres::servers()) {
+    for tool in tools
+        .chain(browser::chromium())
+        .chain(super::postgres::servers())
+    {
         text += &identity(&tool);
     }
     for (name, value) in variables(std::env::vars_os()) {
@@ -265,7 +295,10 @@ mod tests {
         let here = passed(folder.path(), "");
         let state = here.state(&Inputs::default()).unwrap();
         assert!(runs(&here, &state) && !runs(&here, &state));
-        let again = Passed { again: true, ..passed(folder.path(), "") };
+        let again = Passed {
+            again: true,
+            ..passed(folder.path(), "")
+        };
         assert!(runs(&again, &state) && runs(&again, &state));
         let in_ci = Passed::within(None, false, String::new());
         assert!(runs(&in_ci, &state) && runs(&in_ci, &state));
@@ -276,7 +309,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let here = passed(folder.path(), "");
         let state = here.state(&Inputs::default()).unwrap();
-        assert!(here.unless("suite", &state, || anyhow::bail!("failed")).is_err());
+        assert!(
+            here.unless("suite", &state, || anyhow::bail!("failed"))
+                .is_err()
+        );
         let left_out = here.unless("suite", &state, || Ok(vec!["a part".to_owned()]));
         assert_eq!(left_out.unwrap(), ["a part"]);
         assert!(runs(&here, &state));
