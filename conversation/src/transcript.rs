@@ -4,6 +4,7 @@
 //! progress.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::permission::canonical_tool;
@@ -125,7 +126,30 @@ impl Transcript {
         if message.tool_results().next().is_some() {
             self.calls.clear();
         }
-        self.add(message);
+        if message.is_summary() {
+            let former = self.view_start();
+            self.add(message);
+            self.drop_outputs(former..self.view_start());
+        } else {
+            self.add(message);
+        }
+    }
+
+    /// Drops the outputs of messages that have left the view. The store has them, and in a long run they would fill the
+    /// memory. Errors stay: what a run failed at is part of its outcome.
+    fn drop_outputs(&mut self, left: Range<usize>) {
+        for message in self.messages.get_mut(left).unwrap_or_default() {
+            if !message.is_results() {
+                continue;
+            }
+            for block in &mut Arc::make_mut(message).content {
+                if let ContentBlock::ToolResult(result) = block
+                    && !result.is_error
+                {
+                    result.content = Vec::new();
+                }
+            }
+        }
     }
 
     fn add(&mut self, message: Arc<Message>) {
@@ -417,6 +441,23 @@ mod tests {
             };
             assert_eq!(found.and_then(of).as_deref(), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn outputs_that_leave_the_view_are_dropped() {
+        let line = "user assistant:tool_use(a) results assistant:tool_use(b) results summary(3)";
+        let mut said = messages(line);
+        let summary = said.pop().unwrap();
+        let mut transcript = Transcript::new(said.clone(), HashMap::new());
+        transcript.push(summary);
+        let kept = |at: usize| {
+            let mut results = transcript.messages()[at].tool_results();
+            !results.next().unwrap().content.is_empty()
+        };
+        assert!(!kept(2));
+        assert!(kept(4));
+        // Whoever has the message still has all of it.
+        assert!(!said[2].tool_results().next().unwrap().content.is_empty());
     }
 
     #[test]

@@ -282,7 +282,11 @@ async fn watch_interrupts(tasks: UnboundedSender<Task>) {
 
 /// Returns why a prompt is no command, if it looks like one and there is none of that name.
 pub fn unknown_command(prompt: &str, config: &Config) -> Option<String> {
-    let is_whole = slash::call(prompt).is_some_and(|_| prompt.starts_with('/'));
+    // The names of commands and skills take reading all of them.
+    if !prompt.starts_with('/') {
+        return None;
+    }
+    let is_whole = slash::call(prompt).is_some();
     let named = named(config);
     let is_named = |name: &str| named.iter().any(|(known, _)| known == name);
     if is_whole && !is_named(prompt.split_whitespace().next()?.trim_start_matches('/')) {

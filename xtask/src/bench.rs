@@ -13,6 +13,7 @@ mod openai;
 mod process;
 mod rows;
 mod server;
+mod soak;
 mod statistics;
 mod table;
 mod tools;

@@ -11,6 +11,8 @@
 mod arrows;
 mod bench;
 mod check;
+#[cfg(test)]
+mod checks;
 mod circles;
 mod dist;
 mod fuzz;
@@ -28,13 +30,11 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use self::suites::Wanted;
-
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all | acp | browser | conformance | differential | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all] [--again | acp | browser | conformance | differential | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]; with --profile, writes where its bytes go
@@ -56,8 +56,9 @@ fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["check"] => check::check(),
-        ["test"] => suites::test(Wanted::AtHand),
-        ["test", "--all"] => suites::test(Wanted::All),
+        ["test", options @ ..] if options.iter().all(|it| it.starts_with("--")) => {
+            suites::test(suites::wanted(options)?)
+        }
         ["test", "browser"] => suites::browser::test_alone(),
         ["test", "conformance"] => {
             suites::conformance::install().and_then(|it| suites::conformance::test(&it))

@@ -14,7 +14,9 @@ pub mod library;
 pub mod litellm;
 pub mod mcp;
 pub mod openapi;
+mod own;
 pub mod packages;
+mod passed;
 pub mod postgres;
 pub mod programs;
 pub mod projects;
@@ -23,8 +25,9 @@ pub mod sdk;
 
 use anyhow::{Result, bail};
 
+use self::passed::{Passed, State};
 use crate::check::check;
-use crate::workspace::{cargo, in_ci, root, run};
+use crate::workspace::{in_ci, root};
 
 /// Suite inside `cargo test` that not every machine can run.
 struct Suite {
@@ -50,89 +53,126 @@ const SERVERS: [Suite; 1] = [Suite {
 
 /// Selection of suites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// Suites without large downloads.
-    AtHand,
-    /// All suites.
-    All,
+pub struct Wanted {
+    /// Whether suites with large downloads run too.
+    all: bool,
+    /// Whether what passed before runs again.
+    again: bool,
+}
+
+/// Reads the options of `cargo xtask test`.
+pub fn wanted(options: &[&str]) -> Result<Wanted> {
+    let mut wanted = Wanted {
+        all: in_ci(),
+        again: false,
+    };
+    for option in options {
+        match *option {
+            "--all" => wanted.all = true,
+            "--again" => wanted.again = true,
+            _ => bail!("unknown option `{option}` of test"),
+        }
+    }
+    Ok(wanted)
 }
 
 /// Runs the checks and the suites. The last line names the suites that were left out; in CI that is an error.
 pub fn test(wanted: Wanted) -> Result<()> {
     check()?;
-    run(cargo().args(["test", "--workspace"]))?;
+    let passed = Passed::new(wanted.again);
+    let own = own::build()?;
+    own::test(&own, &passed)?;
     features::test()?;
 
-    let mut left_out = LeftOut(Vec::new());
-    left_out.extend(missing(&SUITES));
-    left_out.unless("mcp", mcp::install(), |folder| mcp::test(folder))?;
-    left_out.unless("acp", acp::install(), |folder| acp::test(folder))?;
-    left_out.extend(packages::test(None)?);
-    left_out.unless("hubs", hubs::install(), hubs::test)?;
-    left_out.unless("projects", projects::install(), |folder| {
+    let state = own.state_of_suites(&passed)?;
+    let mut suites = Suites {
+        passed: &passed,
+        state,
+        with_downloads: wanted.all,
+        left_out: missing(&SUITES),
+    };
+    suites.run("mcp", mcp::install(), |folder| mcp::test(folder))?;
+    suites.run("acp", acp::install(), |folder| acp::test(folder))?;
+    suites.run_parts("packages", || packages::test(None))?;
+    suites.run("hubs", hubs::install(), hubs::test)?;
+    suites.run("projects", projects::install(), |folder| {
         projects::test(folder)
     })?;
-    left_out.unless("differential", cache::node_version(), |_| {
+    suites.run("differential", cache::node_version(), |_| {
         differential::test()
     })?;
     match sdk::install() {
-        Err(missing) => left_out.push("sdk", &format!("{missing:#}")),
-        Ok(sdks) => left_out.extend(sdk::test(&sdks)?),
+        Err(missing) => suites.leave_out("sdk", &format!("{missing:#}")),
+        Ok(sdks) => suites.run_parts("sdk", || Ok(Vec::from_iter(sdk::test(&sdks)?)))?,
     }
     // Unlike the rest, a browser and a database server are in no registry: a machine without them tests all else.
-    let mut absent = LeftOut(missing(&SERVERS));
+    let mut absent = missing(&SERVERS);
     match browser::chromium().map(browser::install) {
-        None => absent.push("browser", "no Chromium in PATH"),
-        Some(installed) => left_out.unless("browser", installed, browser::test)?,
+        None => absent.push("browser (no Chromium in PATH)".to_owned()),
+        Some(installed) => suites.run("browser", installed, browser::test)?,
     }
-    let is_fetched = wanted == Wanted::All || in_ci();
-    let mut fetched = Fetched(is_fetched, &mut left_out);
-    fetched.test("litellm", 750, litellm::install, |python| {
+    suites.download("litellm", 750, litellm::install, |python| {
         litellm::test(python)
     })?;
-    fetched.test("inspect", 450, inspect::install, |python| {
+    suites.download("inspect", 450, inspect::install, |python| {
         inspect::test(python)
     })?;
-    fetched.test("conformance", 250, conformance::install, |folder| {
+    suites.download("conformance", 250, conformance::install, |folder| {
         conformance::test(folder)
     })?;
-    fetched.test("programs", 200, programs::install, programs::test)?;
-    fetched.test("openapi", 90, openapi::install, |fuzzer| {
+    suites.download("programs", 200, programs::install, programs::test)?;
+    suites.download("openapi", 90, openapi::install, |fuzzer| {
         openapi::test(fuzzer)
     })?;
-    if is_fetched && postgres::missing().is_none() {
-        postgres::test()?;
+    // Both build programs of their own.
+    suites.state = passed.state(&own::everything())?;
+    if wanted.all && postgres::missing().is_none() {
+        suites.run("postgres", Ok(()), |()| postgres::test())?;
     }
-    if is_fetched {
-        library::test(&library::build()?)?;
+    if wanted.all {
+        suites.run("library", Ok(()), |()| library::test(&library::build()?))?;
     } else {
-        left_out.push("library", "a build of its own; use `--all`");
+        suites.leave_out("library", "a build of its own; use `--all`");
     }
-    if in_ci() && !left_out.0.is_empty() {
-        bail!("left out although CI is set: {}", left_out.0.join(", "));
+    if in_ci() && !suites.left_out.is_empty() {
+        bail!(
+            "left out although CI is set: {}",
+            suites.left_out.join(", ")
+        );
     }
-    left_out.extend(absent.0);
-    match &left_out.0[..] {
-        [] => println!("every suite ran"),
-        names => println!("every suite ran except: {}", names.join(", ")),
+    suites.left_out.extend(absent);
+    match &suites.left_out[..] {
+        [] => println!("every suite passed"),
+        names => println!("every suite passed except: {}", names.join(", ")),
     }
     Ok(())
 }
 
-/// The suites that were left out, each with the reason.
-struct LeftOut(Vec<String>);
+/// Suites outside of `cargo test --workspace`, as they run.
+struct Suites<'a> {
+    passed: &'a Passed,
+    /// What the next suites depend on, apart from what is installed for each: that is pinned by files that are part of it.
+    state: State,
+    /// Whether suites with large downloads run.
+    with_downloads: bool,
+    /// Those that were left out, each with the reason.
+    left_out: Vec<String>,
+}
 
-impl LeftOut {
-    fn push(&mut self, name: &str, reason: &str) {
-        self.0.push(format!("{name} ({reason})"));
+impl Suites<'_> {
+    fn leave_out(&mut self, name: &str, reason: &str) {
+        self.left_out.push(format!("{name} ({reason})"));
     }
 
-    fn extend(&mut self, more: impl IntoIterator<Item = String>) {
-        self.0.extend(more);
+    /// Runs a suite that returns what it left out.
+    fn run_parts(&mut self, name: &str, test: impl FnOnce() -> Result<Vec<String>>) -> Result<()> {
+        let left_out = self.passed.unless(name, &self.state, test)?;
+        self.left_out.extend(left_out);
+        Ok(())
     }
 
     /// Runs a suite with what was installed for it; if that is missing, the suite is left out.
-    fn unless<T>(
+    fn run<T>(
         &mut self,
         name: &str,
         installed: Result<T>,
@@ -140,33 +180,27 @@ impl LeftOut {
     ) -> Result<()> {
         match installed {
             Err(missing) => {
-                self.push(name, &format!("{missing:#}"));
+                self.leave_out(name, &format!("{missing:#}"));
                 Ok(())
             }
-            Ok(installed) => test(&installed),
+            Ok(installed) => self.run_parts(name, || test(&installed).map(|()| Vec::new())),
         }
     }
-}
 
-/// Runs the suites with large downloads, if they are wanted.
-struct Fetched<'a>(bool, &'a mut LeftOut);
-
-impl Fetched<'_> {
-    /// Runs a suite, whose download has so many megabytes.
-    fn test<T>(
+    /// Runs a suite, whose download has so many megabytes, if such are wanted.
+    fn download<T>(
         &mut self,
         name: &str,
         megabytes: u32,
         install: impl FnOnce() -> Result<T>,
         test: impl FnOnce(&T) -> Result<()>,
     ) -> Result<()> {
-        let Self(is_wanted, left_out) = self;
-        if !*is_wanted {
-            let reason = format!("a download of {megabytes} MB; use `--all`");
-            left_out.push(name, &reason);
-            return Ok(());
+        if self.with_downloads {
+            return self.run(name, install(), test);
         }
-        left_out.unless(name, install(), test)
+        let reason = format!("a download of {megabytes} MB; use `--all`");
+        self.leave_out(name, &reason);
+        Ok(())
     }
 }
 

@@ -11,7 +11,6 @@ mod bench;
 mod beside;
 mod binary;
 mod cases;
-mod checks;
 mod code_mode;
 mod commands;
 mod config_tool;
@@ -69,6 +68,8 @@ mod settings;
 mod shim;
 mod shown;
 mod signals;
+#[cfg(target_os = "linux")]
+mod soak;
 mod standing;
 mod stored;
 mod stream_json;

@@ -3,7 +3,6 @@
 //! Both are in one JSON object, so that `details ->> 'exit_code'` finds a tool's detail. If a tool's details are not an
 //! object, or use a name of the store, they are nested under `details`.
 
-use ah_conversation::{MessageId, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,8 +16,6 @@ const RESERVED: [&str; 5] = ["origin", "kept_from", "spool", "blocks", "details"
 pub(super) struct Details {
     /// Details of the block or the tool.
     pub own: Option<Value>,
-    /// Origin of the message, on its first block, if it does not follow from role and content.
-    pub origin: Option<Origin>,
     /// File with the full output.
     pub spool: Option<SpoolNote>,
     /// Whether the model saw a list of blocks rather than a text.
@@ -57,18 +54,6 @@ impl Details {
             Some(Value::Object(own)) if !own.is_empty() && !is_ambiguous(&own) => own,
             Some(other) => Map::from_iter([("details".to_owned(), other)]),
         };
-        match self.origin {
-            None => {}
-            Some(Origin::Summary { kept_from }) => {
-                object.insert("origin".to_owned(), "summary".into());
-                if let Some(kept_from) = kept_from {
-                    object.insert("kept_from".to_owned(), kept_from.as_str().into());
-                }
-            }
-            Some(plain) => {
-                object.insert("origin".to_owned(), serde_json::to_value(plain)?);
-            }
-        }
         if let Some(spool) = self.spool {
             object.insert("spool".to_owned(), serde_json::to_value(spool)?);
         }
@@ -88,17 +73,8 @@ impl Details {
         };
         let mut object: Map<String, Value> = serde_json::from_str(text)?;
         let mut take = |name: &str| object.shift_remove(name);
-        let kept_from = take("kept_from");
-        let origin = match take("origin") {
-            None => None,
-            Some(Value::String(word)) if word == "summary" => Some(Origin::Summary {
-                kept_from: kept_from
-                    .as_ref()
-                    .and_then(Value::as_str)
-                    .map(MessageId::from),
-            }),
-            Some(word) => Some(serde_json::from_value(word)?),
-        };
+        // Of the message, on its first block, as earlier versions wrote it.
+        let _ = (take("origin"), take("kept_from"));
         let spool = take("spool").map(serde_json::from_value).transpose()?;
         let is_blocks = take("blocks") == Some(Value::Bool(true));
         let own = match take("details") {
@@ -107,7 +83,6 @@ impl Details {
         };
         Ok(Self {
             own,
-            origin,
             spool,
             is_blocks,
         })
@@ -150,28 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_records_the_first_kept_message() {
-        let summary = |kept_from| Details {
-            origin: Some(Origin::Summary { kept_from }),
-            ..Details::default()
-        };
-        for (details, expected) in [
-            (summary(None), r#"{"origin":"summary"}"#),
-            (
-                summary(Some(MessageId::from("m1"))),
-                r#"{"origin":"summary","kept_from":"m1"}"#,
-            ),
-            (
-                Details {
-                    origin: Some(Origin::FollowUp),
-                    ..Details::default()
-                },
-                r#"{"origin":"follow_up"}"#,
-            ),
+    fn the_origin_of_earlier_versions_is_no_detail() {
+        for text in [
+            r#"{"origin":"follow_up"}"#,
+            r#"{"origin":"summary","kept_from":"m1"}"#,
         ] {
-            let text = details.clone().encode().unwrap();
-            assert_eq!(text.as_deref(), Some(expected));
-            assert_eq!(Details::decode(text.as_deref()).unwrap(), details);
+            assert_eq!(Details::decode(Some(text)).unwrap(), Details::default());
         }
         assert_eq!(Details::default().encode().unwrap(), None);
     }

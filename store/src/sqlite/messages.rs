@@ -8,6 +8,7 @@ use ah_conversation::{
     ToolUseId, Usage,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
 
 use super::Failure;
 use super::number::{signed, unsigned};
@@ -17,7 +18,7 @@ use super::{blocks, calls, context};
 /// Columns that [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-    cache_creation_1h_input_tokens, cost, request_id";
+    cache_creation_1h_input_tokens, cost, request_id, origin";
 
 /// Inserts a message into the conversation of a subagent or the main one, unless it is already stored; returns whether
 /// it was inserted. `outputs` are the full outputs of calls that ended in this transaction; those of earlier calls are
@@ -34,11 +35,8 @@ pub(super) fn insert(
     if let Some(branch) = branch {
         assign(connection, message, branch)?;
     }
-    let begins_with_result = matches!(message.content.first(), Some(ContentBlock::ToolResult(_)));
-    let is_plain = message.origin == plain_origin(message.role, begins_with_result);
-    let origin = (!is_plain).then(|| message.origin.clone());
     for (seq, block) in message.content.iter().enumerate() {
-        let mut columns = match block {
+        let columns = match block {
             ContentBlock::ToolResult(result) => {
                 let full_output = match (outputs.remove(&result.tool_use_id), &message.parent) {
                     (None, Some(asking)) => calls::take(connection, &result.tool_use_id, asking)?,
@@ -48,9 +46,6 @@ pub(super) fn insert(
             }
             other => blocks::columns(other)?,
         };
-        if seq == 0 {
-            columns.details.origin.clone_from(&origin);
-        }
         blocks::insert(connection, message, seq, columns)?;
     }
     Ok(true)
@@ -64,8 +59,8 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
         .prepare_cached(
             "INSERT INTO messages (id, parent_id, role, seq, created_at, created_ms, stop_reason, model, provider,
                  api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-                 cache_creation_1h_input_tokens, cost, request_id)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                 cache_creation_1h_input_tokens, cost, request_id, origin)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             message.id.as_str(),
@@ -90,6 +85,7 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
             tokens(|usage| usage.cache_creation_1h_input_tokens),
             response.and_then(|response| i64::try_from(response.cost?.0).ok()),
             response.and_then(|response| response.request_id.as_deref()),
+            origin_text(&message.origin)?,
         ])?;
     Ok(inserted == 1)
 }
@@ -175,7 +171,7 @@ pub(super) fn known<'a>(
     Ok(known)
 }
 
-/// Reads a message without its content from the columns [`HEAD`]; its origin is derived from the role alone.
+/// Reads a message without its content from the columns [`HEAD`].
 pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
     let role = match row.get_ref(3)?.as_str() {
         Ok("user") => Role::User,
@@ -195,7 +191,7 @@ pub(super) fn head(row: &Row<'_>) -> Result<Message, Failure> {
         parent: row.get_ref(1)?.as_str_or_null()?.map(MessageId::from),
         seq: row.get(2)?,
         role,
-        origin: plain_origin(role, false),
+        origin: origin(row.get_ref(17)?.as_str_or_null()?, role)?,
         created_at: Time(seconds.saturating_mul(1000).saturating_add(milliseconds)),
         content: Vec::new(),
         response,
@@ -226,13 +222,22 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
     })
 }
 
-/// Returns the origin of a message for which none is stored.
-pub(super) fn plain_origin(role: Role, begins_with_result: bool) -> Origin {
-    match role {
-        Role::Assistant => Origin::Model,
-        Role::User if begins_with_result => Origin::Results,
-        Role::User => Origin::Prompt,
-    }
+/// Returns an origin as a word, or as JSON if there is more to it.
+fn origin_text(origin: &Origin) -> Result<String, Failure> {
+    Ok(match serde_json::to_value(origin)? {
+        Value::String(word) => word,
+        more => more.to_string(),
+    })
+}
+
+/// Reads an origin; one that is missing is that of a message of its own.
+fn origin(text: Option<&str>, role: Role) -> Result<Origin, Failure> {
+    Ok(match (text, role) {
+        (Some(json), _) if json.starts_with('{') => serde_json::from_str(json)?,
+        (Some(word), _) => serde_json::from_value(word.into())?,
+        (None, Role::Assistant) => Origin::Model,
+        (None, Role::User) => Origin::Prompt,
+    })
 }
 
 fn role_word(role: Role) -> &'static str {

@@ -141,7 +141,6 @@ impl ResultColumns {
                 own: result.details.clone(),
                 spool,
                 is_blocks,
-                origin: None,
             },
             tool_output: full_output,
         })

@@ -14,7 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::schema::{CONVERSATION, QUEUE, Schema};
+use super::schema::{CONVERSATION, FIND_ORIGINS, QUEUE, Schema};
 use super::{Failure, connect, context, prune};
 use crate::id;
 use crate::paths::{open_or_create, sync_folder, with_ending};
@@ -180,6 +180,7 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
             let _ = table.insert(fresh, &row);
         }
     }
+    fresh.execute(FIND_ORIGINS, [])?;
     for key in [
         context::CURRENT_MESSAGE,
         context::NAME,
@@ -219,9 +220,16 @@ impl Table {
 
     /// Returns all readable rows, each read by its rowid.
     fn rows(&self, connection: &Connection) -> Result<Vec<Row>, Failure> {
+        // One of an older version lacks some.
+        let has = |column: &&String| {
+            let sql = format!("SELECT {column} FROM {}", self.name);
+            connection.prepare(&sql).is_ok()
+        };
+        let columns = self.columns.iter();
+        let columns = columns.map(|column| if has(&column) { column } else { "NULL" });
         let sql = format!(
             "SELECT {} FROM {} NOT INDEXED WHERE rowid = ?",
-            self.columns.join(", "),
+            columns.collect::<Vec<_>>().join(", "),
             self.name
         );
         let Ok(mut statement) = connection.prepare(&sql) else {

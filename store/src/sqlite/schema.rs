@@ -3,7 +3,7 @@
 //! Tables and columns of the original program keep its names and meanings. `created_at` and similar columns are Unix
 //! seconds; `input_tokens` of an assistant message counts all input, cached or not. Added here:
 //!
-//! - `messages`: `cost` (in pico-dollars; NULL if unknown), `request_id` (the server's id of the request; NULL if none), `agent_id` and `spawned_by` (of a subagent's messages,
+//! - `messages`: `origin` (a word, or JSON if there is more to it), `cost` (in pico-dollars; NULL if unknown), `request_id` (the server's id of the request; NULL if none), `agent_id` and `spawned_by` (of a subagent's messages,
 //!   whose root is a child of the message with the call), `provider`, `created_ms` (the milliseconds within the
 //!   second), and the parts of `input_tokens` written to and read from the cache, which give the uncached rest and the
 //!   exact price.
@@ -31,6 +31,34 @@ use rusqlite_migration::{M, Migrations};
 use super::{Failure, configured};
 use crate::id;
 use crate::paths::{new_file, with_ending};
+
+/// The origin of a row of `messages` where it has no column: in the details of its first block, if it does not follow from
+/// role and content.
+macro_rules! former_origin {
+    () => {
+        "coalesce(
+            (SELECT CASE
+                 WHEN json_valid(details) AND details ->> 'origin' = 'summary'
+                     THEN json_object('summary', json_object('kept_from', details ->> 'kept_from'))
+                 WHEN json_valid(details) AND details ->> 'origin' NOT NULL THEN details ->> 'origin'
+                 WHEN block_type = 'tool_result' THEN 'results' END
+             FROM content_blocks WHERE message_id = messages.id AND seq = 0),
+            iif(role = 'assistant', 'model', 'prompt'))"
+    };
+}
+
+macro_rules! find_origins {
+    () => {
+        concat!(
+            "UPDATE messages SET origin = ",
+            former_origin!(),
+            " WHERE origin IS NULL;"
+        )
+    };
+}
+
+/// Writes the column `origin` of messages of older versions.
+pub(super) const FIND_ORIGINS: &str = find_origins!();
 
 /// Migrations to the current schema of a conversation; `user_version` is the number of those applied.
 pub(super) const CONVERSATION: Schema = Schema(&[
@@ -128,27 +156,29 @@ CREATE UNIQUE INDEX file_notes_path ON file_notes (step, path) WHERE path NOT NU
 CREATE INDEX file_states_path ON file_states (step, path);
 CREATE INDEX file_states_hash ON file_states (hash) WHERE content NOT NULL;
 ",
+    concat!(
+        // Nothing looks events up by their type, and each turn wrote a page of it more.
+        "DROP INDEX IF EXISTS events_type; ALTER TABLE messages ADD COLUMN origin TEXT; ",
+        find_origins!()
+    ),
 ]);
 
-/// Temporary views that make an older conversation readable without migrating it, by `user_version` - 1.
-const TO_READ: [&str; 5] = [
-    "
-CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS cost, NULL AS request_id FROM main.messages;
-",
-    NO_REQUEST_ID,
-    NO_REQUEST_ID,
-    NO_REQUEST_ID,
-    NO_FILE_NOTES,
-];
-
-const NO_REQUEST_ID: &str = "
-CREATE TEMP VIEW messages AS SELECT rowid, *, NULL AS request_id FROM main.messages;
-CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);
-";
-
-const NO_FILE_NOTES: &str = "
-CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);
-";
+/// Returns the temporary views and tables that make an older conversation readable without migrating it.
+fn to_read(version: i64) -> String {
+    let absent = match version {
+        1 => "NULL AS cost, NULL AS request_id, ",
+        2..=4 => "NULL AS request_id, ",
+        _ => "",
+    };
+    let mut sql = format!(
+        "CREATE TEMP VIEW messages AS SELECT rowid, *, {absent}{} AS origin FROM main.messages;",
+        former_origin!()
+    );
+    if (2..=5).contains(&version) {
+        sql += "CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);";
+    }
+    sql
+}
 
 /// Migrations to the current schema of a folder's queue of runs.
 pub(super) const RUNS: Schema = Schema(&[
@@ -281,13 +311,13 @@ impl Schema {
 
     /// Makes an older database readable as one of the current schema, without writing to it.
     pub(super) fn prepare_to_read(&self, connection: &Connection) -> Result<(), Failure> {
-        let version = usize::try_from(self.readable_version(connection)?).unwrap_or_default();
-        let Some(views) = version.checked_sub(1).and_then(|at| TO_READ.get(at)) else {
+        let version = self.readable_version(connection)?;
+        if !(1..self.version()).contains(&version) {
             return Ok(());
-        };
+        }
         // `query_only` also forbids temporary views, though they are not in the file.
         connection.pragma_update(None, "query_only", false)?;
-        connection.execute_batch(views)?;
+        connection.execute_batch(&to_read(version))?;
         Ok(connection.pragma_update(None, "query_only", true)?)
     }
 

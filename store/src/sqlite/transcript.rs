@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use ah_conversation::{Message, MessageId, Origin, Role, Transcript};
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Connection, ToSql};
+use rusqlite::{Connection, ToSql, params};
 
 use super::blocks::{self, BLOCK, TOOL_RESULT};
-use super::details::Details;
-use super::messages::{self, HEAD, plain_origin};
+use super::messages::{self, HEAD};
 use super::{Failure, calls, prefixes};
 
 /// Filter for content blocks.
@@ -67,7 +66,6 @@ pub(super) fn load_agent(connection: &Connection, agent_id: &str) -> Result<Tran
 
 /// Converts a branch to a transcript: loads the content of the model's view and the states of open calls.
 fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcript, Failure> {
-    find_origins(connection, &mut branch, &Scope::From(0))?;
     let from = view_start(&branch);
     let newer = match from {
         0 => Scope::From(0),
@@ -90,7 +88,6 @@ fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcrip
 /// Returns the messages from the root to `leaf`, with content.
 pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
     let mut branch = ancestry(connection, leaf)?;
-    find_origins(connection, &mut branch, &Scope::From(0))?;
     fill(connection, &mut branch, &Scope::From(0))?;
     Ok(branch)
 }
@@ -105,9 +102,45 @@ pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<
     };
     let mut message = messages::head(row)?;
     let only = std::slice::from_mut(&mut message);
-    find_origins(connection, only, &Scope::Of(id))?;
     fill(connection, only, &Scope::Of(id))?;
     Ok(Some(message))
+}
+
+/// Returns the message with this number: the one on the current branch, else the oldest of the main conversation, else the
+/// oldest. No content is read, and no other message where the number is of one alone.
+pub(super) fn numbered(connection: &Connection, seq: u32) -> Result<Option<MessageId>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM messages WHERE seq = ? ORDER BY agent_id IS NOT NULL, rowid",
+    )?;
+    let ids = statement.query_map([seq], |row| row.get::<_, String>(0))?;
+    let found = ids.collect::<Result<Vec<_>, _>>()?;
+    let on_branch = match (found.len(), messages::current(connection)?) {
+        (2.., Some(current)) => ancestor(connection, &current, seq)?,
+        _ => None,
+    };
+    Ok(on_branch.or_else(|| found.into_iter().next().map(MessageId::from)))
+}
+
+/// Returns the message with this number among `leaf` and the messages before it.
+fn ancestor(
+    connection: &Connection,
+    leaf: &MessageId,
+    seq: u32,
+) -> Result<Option<MessageId>, Failure> {
+    // A parent always has a smaller number, so this ends even with damaged data.
+    let mut statement = connection.prepare_cached(
+        "WITH RECURSIVE branch (id, parent_id, seq) AS (
+             SELECT id, parent_id, seq FROM messages WHERE id = ?1
+             UNION ALL SELECT m.id, m.parent_id, m.seq FROM branch
+             JOIN messages m ON m.id = branch.parent_id AND m.seq < branch.seq WHERE branch.seq > ?2)
+         SELECT id FROM branch WHERE seq = ?2",
+    )?;
+    let mut rows = statement.query(params![leaf.as_str(), seq])?;
+    let id = rows
+        .next()?
+        .map(|row| row.get::<_, String>(0))
+        .transpose()?;
+    Ok(id.map(MessageId::from))
 }
 
 /// Returns all messages in the order of storing, without content.
@@ -119,7 +152,6 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Message>, Failure> {
     while let Some(row) = rows.next()? {
         all.push(messages::head(row)?);
     }
-    find_origins(connection, &mut all, &Scope::From(0))?;
     Ok(all)
 }
 
@@ -164,35 +196,6 @@ fn results_after(connection: &Connection, branch: &[Message]) -> Result<Option<M
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([asking.id.as_str()])?;
     rows.next()?.map(messages::head).transpose()
-}
-
-/// Sets the origin of each message for which its first block stores or implies one.
-fn find_origins(
-    connection: &Connection,
-    messages: &mut [Message],
-    scope: &Scope<'_>,
-) -> Result<(), Failure> {
-    let positions = positions(messages);
-    let sql = format!(
-        r#"SELECT message_id, block_type = '{TOOL_RESULT}', details FROM content_blocks
-         WHERE seq = 0 AND (block_type = '{TOOL_RESULT}' OR details LIKE '%"origin"%') AND {scope}"#
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([scope])?;
-    while let Some(row) = rows.next()? {
-        let Some(at) = positions.get(row.get_ref(0)?.as_str()?) else {
-            continue;
-        };
-        let message = &mut messages[*at];
-        message.origin = plain_origin(message.role, row.get(1)?);
-        let details = row.get_ref(2)?.as_str_or_null()?;
-        if let Some(details) = details.filter(|details| details.contains("\"origin\""))
-            && let Some(origin) = Details::decode(Some(details))?.origin
-        {
-            message.origin = origin;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the row id of the first block of `message`; 0 if it has none.

@@ -177,9 +177,7 @@ impl Tree {
 
     /// Returns the message that `@seq` stands for: the one on the current branch or else the oldest.
     pub fn numbered(&self, seq: u32) -> Result<Option<MessageId>, StoreError> {
-        let heads = self.heads()?;
-        let current = self.current()?;
-        Ok(numbered(&heads, current.as_ref(), seq))
+        self.at_path(transcript::numbered(&self.connection, seq))
     }
 
     /// Compares the branches that end at `@left` and `@right`; returns `None` if there is no such message. The same
@@ -189,9 +187,7 @@ impl Tree {
         let ends = if left == right {
             pair(&heads, left)
         } else {
-            let current = self.current()?;
-            let end = |seq| numbered(&heads, current.as_ref(), seq);
-            end(left).zip(end(right))
+            self.numbered(left)?.zip(self.numbered(right)?)
         };
         Ok(ends.map(|(left, right)| diff(ancestry(&heads, &left), ancestry(&heads, &right))))
     }
@@ -409,17 +405,6 @@ fn leaves(heads: &[Head]) -> impl DoubleEndedIterator<Item = &Head> {
         .filter_map(|head| head.message.parent.as_ref())
         .collect();
     main().filter(move |head| !parents.contains(&head.message.id))
-}
-
-fn numbered(heads: &[Head], current: Option<&MessageId>, seq: u32) -> Option<MessageId> {
-    let branch = current.map_or_else(Vec::new, |current| ancestry(heads, current));
-    let (main, below): (Vec<_>, Vec<_>) = heads.iter().partition(|head| head.agent_id.is_none());
-    branch
-        .iter()
-        .chain(main)
-        .chain(below)
-        .find(|head| head.message.seq == seq)
-        .map(|head| head.message.id.clone())
 }
 
 fn pair(heads: &[Head], seq: u32) -> Option<(MessageId, MessageId)> {

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Message, Record, Store};
+use ah_conversation::{Message, Origin, Record, Store};
 use ah_store::{Notice, OpenError, Paths, Queue, SessionStore, Tree};
 
 use crate::fixture::{
@@ -290,7 +290,7 @@ async fn a_database_of_a_newer_version_is_left_unchanged() {
     let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 6)");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 7)");
     insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or start a new session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
@@ -306,7 +306,7 @@ async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for
     rusqlite::Connection::open(paths.database())
         .unwrap()
         .execute_batch(
-            "ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE file_notes;
+            "ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE file_notes;
              DROP TABLE prefixes;
              PRAGMA user_version = 1;",
         )
@@ -341,7 +341,7 @@ async fn a_database_without_ids_of_requests_is_read_without_changes() {
     let messages = conversation(&paths).await;
     rusqlite::Connection::open(paths.database())
         .unwrap()
-        .execute_batch("ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_notes; DROP INDEX file_states_path;
+        .execute_batch("ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_notes; DROP INDEX file_states_path;
              DROP INDEX file_states_hash; PRAGMA user_version = 4;")
         .unwrap();
     let found = fs::read(paths.database()).unwrap();
@@ -353,6 +353,35 @@ async fn a_database_without_ids_of_requests_is_read_without_changes() {
         session.load().await.unwrap().messages().len(),
         messages.len()
     );
+}
+
+/// The last version in which the origin of a message stood in the details of its first block.
+#[tokio::test]
+async fn origins_of_an_older_version_are_kept() {
+    let world = World::new();
+    let paths = world.fresh();
+    let messages = conversation(&paths).await;
+    let origins = |messages: &[Arc<Message>]| -> Vec<Origin> {
+        messages.iter().map(|it| it.origin.clone()).collect()
+    };
+    let mut expected = origins(&messages);
+    let (last, kept) = (messages.len() - 1, messages[1].id.clone());
+    rusqlite::Connection::open(paths.database())
+        .unwrap()
+        .execute_batch(&format!(
+            r#"ALTER TABLE messages DROP COLUMN origin; PRAGMA user_version = 6;
+               UPDATE content_blocks SET details = '{{"origin":"summary","kept_from":"{kept}"}}' WHERE message_id = '{}';"#,
+            messages[last].id
+        ))
+        .unwrap();
+    expected[last] = Origin::Summary {
+        kept_from: Some(kept),
+    };
+    let heads = Tree::open(&paths).unwrap().heads().unwrap();
+    let read: Vec<_> = heads.into_iter().map(|it| it.message.origin).collect();
+    assert_eq!(read, expected);
+    let session = open_quietly(&paths).await;
+    assert_eq!(origins(session.load().await.unwrap().messages()), expected);
 }
 
 #[tokio::test]

@@ -66,19 +66,23 @@ pub fn runs_in_crowded_window(turn: usize, command: &str) -> Answer {
     response(&calls(turn, [command]), "tool_use", CROWDED_INPUT)
 }
 
+/// Answer that calls a tool.
+pub fn uses(turn: usize, tool: &str, input: &Value) -> Answer {
+    response(&[call(turn, 0, tool, input)], "tool_use", USUAL_INPUT)
+}
+
 fn calls<'a>(turn: usize, commands: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
-    commands
-        .into_iter()
-        .enumerate()
-        .map(|(index, command)| {
-            let id = format!("toolu_{turn}_{index}");
-            let input = json!({"command": command}).to_string();
-            Block {
-                start: json!({"type": "tool_use", "id": id, "name": "bash", "input": {}}),
-                deltas: vec![json!({"type": "input_json_delta", "partial_json": input})],
-            }
-        })
-        .collect()
+    let commands = commands.into_iter().enumerate();
+    let call = |(index, command)| call(turn, index, "bash", &json!({"command": command}));
+    commands.map(call).collect()
+}
+
+fn call(turn: usize, index: usize, tool: &str, input: &Value) -> Block {
+    let id = format!("toolu_{turn}_{index}");
+    Block {
+        start: json!({"type": "tool_use", "id": id, "name": tool, "input": {}}),
+        deltas: vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})],
+    }
 }
 
 struct Block {

@@ -371,10 +371,25 @@ fn shared_memory(id: u32) -> Option<u64> {
 }
 
 /// Returns the bytes in a line like `VmHWM:     5124 kB`.
-fn kilobytes(text: &str, label: &str) -> Option<u64> {
+pub fn kilobytes(text: &str, label: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
     let number: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
     Some(number * 1024)
+}
+
+/// Returns the total size of the files below a folder.
+pub fn size_of(folder: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        size += if metadata.is_dir() {
+            size_of(&entry.path())?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(size)
 }
 
 /// Returns the CPU time of all child processes that have ended.

@@ -16,8 +16,9 @@ use super::cost::cost;
 use super::fleet::fleet;
 use super::machine::bare_bash;
 use super::openai;
-use super::process::{Agent, Pair, Run, time};
+use super::process::{Agent, Pair, Run, size_of, time};
 use super::server::Script;
+use super::soak::soak;
 use super::statistics::{median, percentile_99};
 use super::table::{Figure, Row};
 use super::tools::tools;
@@ -28,7 +29,7 @@ use super::watchers::watchers;
 pub type Measure = fn(&Pair) -> Result<Vec<Row>>;
 
 /// All groups of rows by name.
-pub const GROUPS: [(&str, Measure); 16] = [
+pub const GROUPS: [(&str, Measure); 17] = [
     ("version", version),
     ("one-shot", one_shot),
     ("turns", turns),
@@ -43,6 +44,7 @@ pub const GROUPS: [(&str, Measure); 16] = [
     ("watchers", watchers),
     ("fleet", fleet),
     ("cost", cost),
+    ("soak", soak),
     ("tools", tools),
     ("size", size),
 ];
@@ -407,19 +409,4 @@ fn repeat<T>(times: usize, mut measure: impl FnMut() -> Result<T>) -> Result<Vec
 
 fn median_of<T, V: Copy + Ord>(measured: &[T], value: impl Fn(&T) -> V) -> V {
     median(measured.iter().map(value).collect())
-}
-
-/// Returns the total size of the files below a folder.
-fn size_of(folder: &Path) -> Result<u64> {
-    let mut size = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        size += if metadata.is_dir() {
-            size_of(&entry.path())?
-        } else {
-            metadata.len()
-        };
-    }
-    Ok(size)
 }

@@ -54,6 +54,7 @@ enum Unit {
     Tokens,
     Times,
     PerSecond,
+    More,
 }
 
 impl Figure {
@@ -82,6 +83,12 @@ impl Figure {
 
     pub fn per_second(value: f64, budget: f64) -> Self {
         Self::new(value, budget, Unit::PerSecond)
+    }
+
+    /// How many more there are of something that must not grow.
+    #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+    pub fn more(count: usize) -> Self {
+        Self::new(count as f64, 0.0, Unit::More)
     }
 
     /// A time that may be so many times that of a bare loop.
@@ -135,7 +142,7 @@ impl Figure {
             Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
                 format!("{value:.1} {}", self.unit)
             }
-            Unit::Bytes | Unit::Tokens => format!("{value:.0} {}", self.unit),
+            Unit::Bytes | Unit::Tokens | Unit::More => format!("{value:.0} {}", self.unit),
             Unit::Times => format!("{value:.2} {}", self.unit),
         }
     }
@@ -158,6 +165,7 @@ impl fmt::Display for Unit {
             Self::Tokens => "tokens",
             Self::Times => "×",
             Self::PerSecond => "a second",
+            Self::More => "more",
         })
     }
 }

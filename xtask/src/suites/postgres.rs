@@ -1,7 +1,7 @@
 //! The store over a PostgreSQL server that the tests start on a temporary folder, kill and stop, and the program with that
 //! store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -12,10 +12,17 @@ const SEEDS: &str = "20";
 
 /// Returns what this machine lacks, if anything.
 pub fn missing() -> Option<&'static str> {
+    servers()
+        .is_empty()
+        .then_some("no PostgreSQL in /usr/lib/postgresql")
+}
+
+/// Returns the programs that set up a server, of each installed version.
+pub fn servers() -> Vec<PathBuf> {
     let installed = Path::new("/usr/lib/postgresql").read_dir();
-    let mut versions = installed.into_iter().flatten().flatten();
-    let is_there = versions.any(|version| version.path().join("bin/initdb").exists());
-    (!is_there).then_some("no PostgreSQL in /usr/lib/postgresql")
+    let versions = installed.into_iter().flatten().flatten();
+    let programs = versions.map(|version| version.path().join("bin/initdb"));
+    programs.filter(|program| program.exists()).collect()
 }
 
 /// Runs the tests of the store with many seeds, and those of the program that has it.

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::workspace::root;
+
 /// One check and its tests per line: the boxes of the loop's list, lettered checks of 03 (loop), 08 (subagents), 09
 /// (compaction) and 11 (sessions, checkpoints), and rows of the feature table.
 const CHECKS: &str = "
@@ -121,9 +123,8 @@ fn read_sources(folder: &Path, text: &mut String) {
 
 #[test]
 fn every_check_has_a_test_that_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut sources = String::new();
-    read_sources(root, &mut sources);
+    read_sources(root(), &mut sources);
     let mut shown = BTreeSet::new();
     for line in CHECKS.lines().filter(|line| !line.is_empty()) {
         let (check, tests) = line.split_once(": ").unwrap();
