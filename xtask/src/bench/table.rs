@@ -54,6 +54,7 @@ enum Unit {
     Tokens,
     Times,
     PerSecond,
+    Transactions,
 }
 
 impl Figure {
@@ -82,6 +83,10 @@ impl Figure {
 
     pub fn per_second(value: f64, budget: f64) -> Self {
         Self::new(value, budget, Unit::PerSecond)
+    }
+
+    pub fn transactions(value: f64, budget: f64) -> Self {
+        Self::new(value, budget, Unit::Transactions)
     }
 
     /// A time that may be so many times that of a bare loop.
@@ -132,7 +137,7 @@ impl Figure {
 
     fn shown(&self, value: f64) -> String {
         match self.unit {
-            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
+            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond | Unit::Transactions => {
                 format!("{value:.1} {}", self.unit)
             }
             Unit::Bytes | Unit::Tokens => format!("{value:.0} {}", self.unit),
@@ -158,6 +163,7 @@ impl fmt::Display for Unit {
             Self::Tokens => "tokens",
             Self::Times => "×",
             Self::PerSecond => "a second",
+            Self::Transactions => "transactions",
         })
     }
 }
