@@ -15,7 +15,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::schema::RUNS;
 use super::{Durability, Failure, connect, set_durability};
-use crate::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish, command};
+use crate::fleet::{
+    End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
+};
 use crate::paths::create_folder;
 use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
 
@@ -329,6 +331,13 @@ impl Fleet for LocalFleet {
         Ok((messages, i64::try_from(heads.len()).unwrap_or(i64::MAX)))
     }
 
+    async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError> {
+        Ok(self)
+    }
+}
+
+#[async_trait]
+impl Waker for LocalFleet {
     async fn wait(&self, at_most: Duration) {
         tokio::time::sleep(at_most.min(LOOK)).await;
     }
