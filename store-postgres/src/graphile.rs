@@ -58,8 +58,8 @@ pub(crate) async fn migrate(server: &Postgres) -> Result<(), StoreError> {
 /// Returns whether the tables are there and this role may take jobs from them.
 async fn is_ours(server: &Postgres) -> Result<bool, StoreError> {
     let owner = "SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'ah.runs'::regclass AND tgname = 'wake')
-                     AND EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('graphile_worker._private_jobs')
-                                     AND pg_get_userbyid(relowner) = current_user)";
+                     AND EXISTS (SELECT FROM pg_tables WHERE schemaname = 'graphile_worker'
+                                     AND tablename = '_private_jobs' AND tableowner = current_user)";
     Ok(server.row("cannot read", owner, &[]).await?.get(0))
 }
 
