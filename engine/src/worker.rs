@@ -25,7 +25,7 @@ use ah_store::fleet::{End, Fleet, Run, RunId, Start, Timing, Wish};
 use ah_store::{LocalFleet, SystemClock};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::warn::Warn;
@@ -134,6 +134,7 @@ fn is_postgres(url: &str) -> bool {
 /// If the store fails for longer than it is tried again.
 pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
     let metrics = Arc::new(Metrics::new());
+    let is_probed = request.probes.is_some();
     if let Some(listener) = request.probes.take() {
         probe(listener, &metrics, &request)?;
     }
@@ -149,8 +150,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
         warn: request.warn,
     };
     let mut count = 0;
-    let mut beats = interval(worker.fleet.timing().beat);
-    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut look_at = Instant::now();
     while !request.stop.is_cancelled() {
         let is_full = worker.fill(request.concurrency, request.stop).await?;
         if request.until_idle && worker.running.is_empty() && worker.fleet.is_idle().await? {
@@ -159,11 +159,14 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
         tokio::select! {
             () = request.stop.cancelled() => break,
             Some(ended) = ends.recv() => count += worker.end(ended).await?,
-            _ = beats.tick() => {
+            () = sleep_until(look_at) => {
                 worker.beat().await?;
                 worker.start_due().await?;
+                look_at = Instant::now() + worker.pause(is_probed).await?;
             }
-            () = waker.wait(Duration::from_secs(3600)), if !is_full => {}
+            () = waker.wait(Duration::from_secs(3600)), if !is_full => {
+                look_at = look_at.min(Instant::now() + worker.fleet.timing().beat);
+            }
         }
     }
     for running in worker.running.values() {
@@ -323,6 +326,21 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Returns the pause until the worker looks again. It is longer only if nothing can become due by itself, and nobody
+    /// asks whether the store answers.
+    async fn pause(&self, is_probed: bool) -> Result<Duration, StoreError> {
+        let timing = self.fleet.timing();
+        let rests = !is_probed
+            && self.running.is_empty()
+            && self.fleet.schedules().await?.is_empty()
+            && self.fleet.is_idle().await?;
+        Ok(if rests {
+            self.fleet.rest()
+        } else {
+            timing.beat
+        })
     }
 
     /// Says that all runs live, and passes on what is wished of them.

@@ -88,6 +88,12 @@ pub trait Fleet: Limits + Questions + Schedules + Waker {
 
     /// Returns what wakes a worker: the fleet itself, or something that gives each hint to one worker only.
     async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError>;
+
+    /// Returns the longest pause between two looks while no run is open and nothing is scheduled: as long as a hint that is
+    /// lost may delay the next run. It is that between two beats by default.
+    fn rest(&self) -> Duration {
+        self.timing().beat
+    }
 }
 
 /// Intervals of a fleet; all its workers must have the same.

@@ -10,6 +10,8 @@
 #[cfg(feature = "sqlite")]
 mod big;
 #[cfg(feature = "sqlite")]
+mod changes;
+#[cfg(feature = "sqlite")]
 pub mod fleet;
 #[cfg_attr(
     not(feature = "sqlite"),

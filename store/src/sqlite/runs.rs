@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::schema::RUNS;
 use super::{Durability, Failure, connect, set_durability};
+use crate::changes::Changes;
 use crate::fleet::{
     End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
@@ -23,8 +24,8 @@ use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
 
 /// File of the queue, in the folder of the sessions.
 const FILE: &str = "runs.queue";
-/// Longest pause between two looks: nothing tells this process what another has queued.
-const LOOK: Duration = Duration::from_millis(100);
+/// Longest pause between two looks while nothing waits or runs, if the system tells what other processes write.
+const REST: Duration = Duration::from_secs(60);
 
 /// The sessions of a folder as a fleet: any number of workers on this machine.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub struct LocalFleet {
     folder: PathBuf,
     path: PathBuf,
     timing: Timing,
+    changes: Changes,
     connection: Mutex<Connection>,
 }
 
@@ -55,6 +57,7 @@ impl LocalFleet {
         Ok(Self {
             folder: folder.to_owned(),
             timing,
+            changes: Changes::of(folder, FILE),
             connection: Mutex::new(connection),
             path,
         })
@@ -334,12 +337,19 @@ impl Fleet for LocalFleet {
     async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError> {
         Ok(self)
     }
+
+    fn rest(&self) -> Duration {
+        match self.changes.are_told() {
+            true => REST,
+            false => self.timing.beat,
+        }
+    }
 }
 
 #[async_trait]
 impl Waker for LocalFleet {
     async fn wait(&self, at_most: Duration) {
-        tokio::time::sleep(at_most.min(LOOK)).await;
+        self.changes.next(at_most).await;
     }
 }
 

@@ -1,0 +1,122 @@
+//! Says when files of a folder have changed, so that those who wait for another process need not look again and again.
+
+use std::path::Path;
+use std::time::Duration;
+
+#[cfg(target_os = "linux")]
+use {
+    futures_util::StreamExt as _,
+    inotify::{EventStream, Inotify, WatchMask},
+    std::ffi::OsStr,
+    std::future::pending,
+    std::os::unix::ffi::OsStrExt as _,
+    tokio::runtime::Handle,
+    tokio::sync::Mutex,
+    tokio::time::timeout,
+};
+
+/// Pause between two looks where the system does not tell.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Changes of the files in a folder whose names begin alike, such as a database and its log.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// `None` if the system does not tell: there is no runtime to wait in, or too many folders are watched.
+    #[cfg(target_os = "linux")]
+    events: Option<Mutex<EventStream<[u8; 1024]>>>,
+    #[cfg(target_os = "linux")]
+    prefix: &'static str,
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Changes {
+    pub(crate) fn of(_: &Path, _: &'static str) -> Self {
+        Self {}
+    }
+
+    /// Whether it is told what changes.
+    pub(crate) fn are_told(&self) -> bool {
+        false
+    }
+
+    /// Waits for a change, or until it may be time to look.
+    pub(crate) async fn next(&self, at_most: Duration) {
+        tokio::time::sleep(at_most.min(LOOK)).await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Changes {
+    /// Begins to watch the files in `folder` whose names begin with `prefix`.
+    pub(crate) fn of(folder: &Path, prefix: &'static str) -> Self {
+        let watch = || {
+            Handle::try_current().ok()?;
+            let inotify = Inotify::init().ok()?;
+            let kinds = WatchMask::MODIFY | WatchMask::CREATE | WatchMask::MOVED_TO;
+            inotify.watches().add(folder, kinds).ok()?;
+            inotify.into_event_stream([0; 1024]).ok()
+        };
+        Self {
+            events: watch().map(Mutex::new),
+            prefix,
+        }
+    }
+
+    /// Whether it is told what changes.
+    pub(crate) fn are_told(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// Waits for a change since the last call, or until it may be time to look.
+    pub(crate) async fn next(&self, at_most: Duration) {
+        let Some(events) = &self.events else {
+            return tokio::time::sleep(at_most.min(LOOK)).await;
+        };
+        let changed = async {
+            let mut events = events.lock().await;
+            while let Some(Ok(event)) = events.next().await {
+                if self.is_ours(event.name.as_deref()) {
+                    return;
+                }
+            }
+            pending().await
+        };
+        // What has changed is found by looking, and without an event it is time to look.
+        let _ = timeout(at_most, changed).await;
+    }
+
+    /// Whether an event is of our files. Without a name, events were lost.
+    fn is_ours(&self, name: Option<&OsStr>) -> bool {
+        name.is_none_or(|name| name.as_bytes().starts_with(self.prefix.as_bytes()))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Far more than a change takes to be told.
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[tokio::test]
+    async fn a_change_ends_the_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = Changes::of(folder.path(), "queue");
+        assert!(changes.are_told());
+        for name in ["queue", "session", "queue-wal"] {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        changes.next(LONG).await;
+    }
+
+    #[tokio::test]
+    async fn only_changes_of_our_files_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = Changes::of(folder.path(), "queue");
+        let is_ours = |name: &str| changes.is_ours(Some(OsStr::new(name)));
+        assert!(is_ours("queue") && is_ours("queue-wal"));
+        assert!(!is_ours("session") && !is_ours(""));
+        assert!(changes.is_ours(None));
+    }
+}
