@@ -35,8 +35,9 @@ fn words(list: &Value) -> Vec<&str> {
 
 #[test]
 fn an_unknown_option_would_be_noticed() {
-    let ended = World::new().as_typed(["worker", "--unknown", "4", "--help"]);
-    ended.run().expect(2);
+    let world = World::new();
+    let unknown = ["worker", "--unknown", "4", "--help"];
+    world.as_typed(unknown).run().expect(2);
 }
 
 #[test]
