@@ -79,7 +79,7 @@ impl Changes {
                     return;
                 }
             }
-            pending().await
+            pending::<()>().await;
         };
         // What has changed is found by looking, and without an event it is time to look.
         let _ = timeout(at_most, changed).await;
