@@ -90,18 +90,31 @@ pub async fn fleet(
     }
 }
 
-/// Makes the tables of a PostgreSQL store, or brings them up to date; returns their version.
+/// Makes the tables of a PostgreSQL store, or brings them up to date; returns their version. With `graphile`, workers are
+/// then woken by `graphile_worker`.
 ///
 /// # Errors
 ///
-/// If the role may not, or this build has no PostgreSQL.
+/// If the role may not, or this build has no PostgreSQL or no `graphile_worker`.
 #[cfg_attr(
     not(feature = "postgres"),
     expect(clippy::unused_async, reason = "it has nothing to wait for")
 )]
-pub async fn migrate(url: &str) -> Result<i32, Error> {
+pub async fn migrate(url: &str, graphile: bool) -> Result<i32, Error> {
+    if graphile && !cfg!(feature = "graphile") {
+        return Err(Error::usage("this build of ah has no graphile_worker").hint(
+            "build it with the feature `graphile`: `cargo install --path cli --features graphile`",
+        ));
+    }
     #[cfg(feature = "postgres")]
-    return Ok(ah_store_postgres::Postgres::migrate(url).await?);
+    {
+        let version = ah_store_postgres::Postgres::migrate(url).await?;
+        #[cfg(feature = "graphile")]
+        if graphile {
+            ah_store_postgres::Postgres::migrate_graphile(url).await?;
+        }
+        Ok(version)
+    }
     #[cfg(not(feature = "postgres"))]
     Err(Error::usage(format!(
         "cannot migrate `{url}`: this build of ah has no PostgreSQL"
@@ -125,6 +138,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
     if let Some(listener) = request.probes.take() {
         probe(listener, &metrics, &request)?;
     }
+    let waker = request.fleet.clone().waker().await?;
     let (ended, mut ends) = mpsc::unbounded_channel();
     let mut worker = Worker {
         name: name(),
@@ -150,7 +164,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
                 worker.start_due().await?;
                 look_at = Instant::now() + worker.pause(is_probed).await?;
             }
-            () = worker.fleet.wait(Duration::from_secs(3600)), if !is_full => {
+            () = waker.wait(Duration::from_secs(3600)), if !is_full => {
                 look_at = look_at.min(Instant::now() + worker.fleet.timing().beat);
             }
         }

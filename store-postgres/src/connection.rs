@@ -40,13 +40,13 @@ pub(crate) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// A PostgreSQL server with sessions, and their queue.
 pub struct Postgres {
-    config: Config,
+    pub(crate) config: Config,
     name: String,
     pub(crate) timing: Timing,
     slots: [Mutex<Option<Arc<Client>>>; CONNECTIONS],
     turn: AtomicUsize,
     pub(crate) hint: Arc<Notify>,
-    listens: bool,
+    pub(crate) listens: bool,
     /// Where the connections live: not with the run that happens to need one first.
     runtime: Handle,
 }
@@ -129,7 +129,7 @@ impl Postgres {
 
     /// Runs statements that may not run twice, in one transaction of a connection of its own.
     pub(crate) async fn script(&self, statements: &str) -> Result<(), StoreError> {
-        let client = self.opened().await;
+        let client = self.opened(&self.hint).await;
         let client = client.map_err(|error| failed("cannot open", &self.name, &error))?;
         let done = client.batch_execute(statements).await;
         done.map_err(|error| failed("cannot change", &self.name, &error))
@@ -141,7 +141,7 @@ impl Postgres {
         if let Some(client) = slot.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
-        let client = Arc::new(self.opened().await?);
+        let client = Arc::new(self.opened(&self.hint).await?);
         if turn == 0 && self.listens {
             // If it fails, hints are missing and nothing else.
             let _ = client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
@@ -151,9 +151,9 @@ impl Postgres {
         Ok(client)
     }
 
-    /// Opens a connection that lives in the runtime of the server's handle.
-    async fn opened(&self) -> Result<Client, tokio_postgres::Error> {
-        let (config, hint) = (self.config.clone(), self.hint.clone());
+    /// Opens a connection that lives in the runtime of the server's handle, and passes on the hints that it hears.
+    pub(crate) async fn opened(&self, hint: &Arc<Notify>) -> Result<Client, tokio_postgres::Error> {
+        let (config, hint) = (self.config.clone(), hint.clone());
         let opening = self.runtime.spawn(async move { open(&config, hint).await });
         match opening.await {
             Ok(opened) => opened,
@@ -178,14 +178,22 @@ impl Postgres {
 }
 
 async fn open(config: &Config, hint: Arc<Notify>) -> Result<Client, tokio_postgres::Error> {
+    match tls(config) {
+        Some(tls) => open_with(tls, config, hint).await,
+        None => open_with(NoTls, config, hint).await,
+    }
+}
+
+/// Returns what makes connections over TLS, if there may be any.
+pub(crate) fn tls(config: &Config) -> Option<MakeRustlsConnect> {
     if config.get_ssl_mode() == SslMode::Disable {
-        return open_with(NoTls, config, hint).await;
+        return None;
     }
     match ClientConfig::with_platform_verifier() {
-        Ok(tls) => open_with(MakeRustlsConnect::new(tls), config, hint).await,
+        Ok(tls) => Some(MakeRustlsConnect::new(tls)),
         Err(error) => {
             tracing::warn!("no certificates to check a server by: {error}");
-            open_with(NoTls, config, hint).await
+            None
         }
     }
 }

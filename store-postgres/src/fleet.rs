@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, Message, MessageId, SessionId, StoreError, Time};
-use ah_store::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish, command};
+use ah_store::fleet::{
+    End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
+};
 use ah_store::{Holder, OpenError, SessionStore, SystemClock, log};
 use async_trait::async_trait;
 use tokio_postgres::Row;
@@ -13,6 +15,8 @@ use tokio_postgres::types::Type;
 
 use crate::connection::Postgres;
 use crate::error::refused;
+#[cfg(feature = "graphile")]
+use crate::graphile::Graphile;
 use crate::lease::{self, Lease};
 
 /// Queues the session, the prompt and the run in one statement. The same message is queued once, so it may run twice.
@@ -288,9 +292,12 @@ impl Fleet for Postgres {
         Ok((messages, rows.last().map_or(after, |row| row.get(0))))
     }
 
-    async fn wait(&self, at_most: Duration) {
-        // Without a hint, the time is up.
-        let _ = tokio::time::timeout(at_most, self.hint.notified()).await;
+    async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError> {
+        #[cfg(feature = "graphile")]
+        if let Some(graphile) = Graphile::of(&self).await? {
+            return Ok(Arc::new(graphile));
+        }
+        Ok(self)
     }
 }
 

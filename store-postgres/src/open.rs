@@ -28,4 +28,15 @@ impl Postgres {
     pub async fn migrate(url: &str) -> Result<i32, StoreError> {
         schema::migrate(&Self::at(url, Timing::default())?).await
     }
+
+    /// Makes the tables of `graphile_worker` as well, or brings them up to date: it wakes the workers of this role from now
+    /// on.
+    ///
+    /// # Errors
+    ///
+    /// If the server is away, or the role may not change tables.
+    #[cfg(feature = "graphile")]
+    pub async fn migrate_graphile(url: &str) -> Result<(), StoreError> {
+        crate::graphile::migrate(&Self::at(url, Timing::default())?).await
+    }
 }

@@ -9,6 +9,7 @@ mod limits;
 mod new_run;
 mod questions;
 mod schedules;
+mod waker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,10 +23,11 @@ pub use limits::{ALL, Admission, Limit, Limits};
 pub use new_run::NewRun;
 pub use questions::{Question, Questions, Waiting};
 pub use schedules::{Schedule, Schedules, Start};
+pub use waker::Waker;
 
-/// A queue of runs, and their sessions.
+/// A queue of runs, and their sessions. It wakes those who watch it.
 #[async_trait]
-pub trait Fleet: Limits + Questions + Schedules {
+pub trait Fleet: Limits + Questions + Schedules + Waker {
     /// Returns the intervals of beats.
     fn timing(&self) -> Timing;
 
@@ -84,8 +86,8 @@ pub trait Fleet: Limits + Questions + Schedules {
         after: i64,
     ) -> Result<(Vec<Arc<Message>>, i64), StoreError>;
 
-    /// Waits for a hint that there is something to do, at most this long.
-    async fn wait(&self, at_most: Duration);
+    /// Returns what wakes a worker: the fleet itself, or something that gives each hint to one worker only.
+    async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError>;
 
     /// Returns the longest pause between two looks while no run is open and nothing is scheduled: as long as a hint that is
     /// lost may delay the next run. It is that between two beats by default.

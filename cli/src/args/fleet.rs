@@ -88,7 +88,11 @@ pub enum FleetCommands {
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum FleetAction {
     /// Make the tables of a PostgreSQL database, or bring them up to date
-    Migrate,
+    Migrate {
+        /// Let `graphile_worker` wake the workers of this role (builds with the feature `graphile`)
+        #[arg(long)]
+        graphile: bool,
+    },
     /// Limit requests or money for all workers, or list the limits
     Limit {
         /// Requests by the minute

@@ -119,12 +119,12 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
 
 async fn act(config: &Config, action: FleetAction, store: &Store) -> Result<u8, Error> {
     match action {
-        FleetAction::Migrate => {
+        FleetAction::Migrate { graphile } => {
             let url = url(store, config).ok_or_else(|| {
                 Error::usage("there is nothing to prepare for the sessions of a folder")
                     .hint("name a database: `ah fleet migrate --store postgres://ROLE@HOST/DB`")
             })?;
-            let version = worker::migrate(url).await?;
+            let version = worker::migrate(url, graphile).await?;
             print(&format!("the tables have version {version}\n"))
         }
         limit @ FleetAction::Limit { .. } => {

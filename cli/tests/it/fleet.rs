@@ -1,6 +1,7 @@
 //! Queued sessions and their workers, over the sessions of a folder and, in a build that has it, over PostgreSQL.
 
 mod commands;
+mod launchers;
 #[cfg(feature = "postgres")]
 mod network;
 
@@ -36,8 +37,23 @@ impl Fleet {
             };
             fleet.ah(&["fleet", "migrate"]).run().expect(0);
             all.push(fleet);
+            #[cfg(feature = "graphile")]
+            all.push(Self::woken_by_graphile(server));
         }
         all
+    }
+
+    #[cfg(feature = "graphile")]
+    fn woken_by_graphile(server: &ah_testkit::postgres::Server) -> Self {
+        let fleet = Self {
+            world: World::new(),
+            store: Some(server.database()),
+        };
+        fleet
+            .ah(&["fleet", "migrate", "--graphile"])
+            .run()
+            .expect(0);
+        fleet
     }
 
     fn ah(&self, arguments: &[&str]) -> Ah {

@@ -68,6 +68,7 @@ async fn worker() {
     if numbers.below(3) == 0 {
         postgres = postgres.without_notifications();
     }
+    let waker = postgres.clone().waker().await.unwrap();
     let name = format!("w{}", std::process::id());
     let mut hand = Hand {
         appends: 0,
@@ -78,7 +79,7 @@ async fn worker() {
     loop {
         match postgres.claim(&hand.name).await.unwrap() {
             Some(run) => attempt(&postgres, &run, &mut hand).await,
-            None => postgres.wait(FAST.beat).await,
+            None => waker.wait(FAST.beat).await,
         }
     }
 }
@@ -251,6 +252,20 @@ async fn faults_lose_nothing_and_do_nothing_twice() {
         return;
     };
     let url = database(&server).await;
+    for seed in seeds() {
+        let problems = universe(seed, &mut server, &url).await;
+        assert!(problems.is_empty(), "seed {seed}: {problems:#?}");
+    }
+}
+
+#[cfg(feature = "graphile")]
+#[tokio::test]
+async fn faults_of_workers_that_graphile_wakes() {
+    let Some(mut server) = Server::start() else {
+        return;
+    };
+    let url = database(&server).await;
+    Postgres::migrate_graphile(&url).await.unwrap();
     for seed in seeds() {
         let problems = universe(seed, &mut server, &url).await;
         assert!(problems.is_empty(), "seed {seed}: {problems:#?}");

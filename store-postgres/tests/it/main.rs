@@ -14,3 +14,4 @@ mod queue;
 mod server;
 mod stores;
 mod tenants;
+mod waking;

@@ -17,7 +17,7 @@ const IMPATIENT: Timing = Timing {
     dead: Duration::ZERO,
 };
 
-fn run(session: &str, priority: i32) -> NewRun {
+pub fn run(session: &str, priority: i32) -> NewRun {
     NewRun {
         session: SessionId::from(session),
         message: SystemClock::default().message_id(),

@@ -16,7 +16,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::schema::RUNS;
 use super::{Durability, Failure, connect, set_durability};
 use crate::changes::Changes;
-use crate::fleet::{End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Wish, command};
+use crate::fleet::{
+    End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
+};
 use crate::paths::create_folder;
 use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
 
@@ -332,8 +334,8 @@ impl Fleet for LocalFleet {
         Ok((messages, i64::try_from(heads.len()).unwrap_or(i64::MAX)))
     }
 
-    async fn wait(&self, at_most: Duration) {
-        self.changes.next(at_most).await;
+    async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError> {
+        Ok(self)
     }
 
     fn rest(&self) -> Duration {
@@ -341,6 +343,13 @@ impl Fleet for LocalFleet {
             true => REST,
             false => self.timing.beat,
         }
+    }
+}
+
+#[async_trait]
+impl Waker for LocalFleet {
+    async fn wait(&self, at_most: Duration) {
+        self.changes.next(at_most).await;
     }
 }
 

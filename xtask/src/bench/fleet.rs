@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 
 use super::machine::bare_bash;
-use super::process::{Agent, Pair, free, peak_memory, watching};
+use super::process::{Agent, Pair, cpu_of_children, free, peak_memory, watching};
 use super::statistics::median;
 use super::table::{Figure, Row};
 use database::Database;
@@ -80,7 +80,15 @@ pub fn fleet(pair: &Pair) -> Result<Vec<Row>> {
         row(
             "1,000 queued sessions of 10 turns, 50 ms of model each, two workers of 4 runs: wall, beside the model alone; the same \
              with 100,000 sessions in the store that are over, beside without",
-            vec![Figure::over(few, ideal, 1.25), Figure::over(many, few, 1.1)],
+            vec![
+                Figure::over(few.wall, ideal, 1.25),
+                Figure::over(many.wall, few.wall, 1.1),
+            ],
+        ),
+        row(
+            "what each turn of these takes: CPU of a worker and its command; the database's transactions, bytes of its log, bytes of its \
+             tables",
+            few.of_a_turn(),
         ),
         row(
             "peak memory of a worker with 100 live sessions",
@@ -235,11 +243,37 @@ fn memory(agent: &Agent, database: &Database) -> Result<u64> {
     Ok(peak)
 }
 
-/// Returns how long two workers take for all sessions.
-fn carried(agent: &Agent, database: &Database) -> Result<Duration> {
+/// What two workers took for all sessions.
+struct Carried {
+    wall: Duration,
+    /// Of the workers and their commands.
+    cpu: Duration,
+    /// Of the database.
+    transactions: u64,
+    logged: u64,
+    stored: u64,
+}
+
+impl Carried {
+    #[expect(clippy::cast_precision_loss, reason = "three digits of it are shown")]
+    fn of_a_turn(&self) -> Vec<Figure> {
+        let turns = SESSIONS * TURNS;
+        let bytes = |total: u64| usize::try_from(total / u64::from(turns)).unwrap_or(usize::MAX);
+        vec![
+            Figure::milliseconds(self.cpu / turns, 10.0),
+            Figure::transactions(self.transactions as f64 / f64::from(turns), 12.0),
+            Figure::bytes(bytes(self.logged), 20_000.0),
+            Figure::bytes(bytes(self.stored), 10_000.0),
+        ]
+    }
+}
+
+/// Runs all sessions on two workers.
+fn carried(agent: &Agent, database: &Database) -> Result<Carried> {
     let place = Place::new(agent, Some(database.url()))?;
     let model = place.model(TURNS, THINKS)?;
     database.queue(SESSIONS, &place.folder, &model)?;
+    let (before, spent) = (database.done()?, cpu_of_children()?);
     let began = Instant::now();
     let mut workers = [place.worker(AT_ONCE)?, place.worker(AT_ONCE)?];
     workers.iter_mut().try_for_each(Worker::ended)?;
@@ -247,5 +281,12 @@ fn carried(agent: &Agent, database: &Database) -> Result<Duration> {
     let turns = usize::try_from(SESSIONS * (TURNS - 1))?;
     let made = place.stamps().len();
     ensure!(made == turns, "{made} turns of {turns}");
-    Ok(wall)
+    let after = database.done()?;
+    Ok(Carried {
+        wall,
+        cpu: cpu_of_children()?.saturating_sub(spent),
+        transactions: after.transactions - before.transactions,
+        logged: after.logged - before.logged,
+        stored: after.stored.saturating_sub(before.stored),
+    })
 }

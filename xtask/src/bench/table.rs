@@ -55,6 +55,7 @@ enum Unit {
     Times,
     PerSecond,
     More,
+    Transactions,
 }
 
 impl Figure {
@@ -89,6 +90,10 @@ impl Figure {
     #[expect(clippy::cast_precision_loss, reason = "counts are small")]
     pub fn more(count: usize) -> Self {
         Self::new(count as f64, 0.0, Unit::More)
+    }
+
+    pub fn transactions(value: f64, budget: f64) -> Self {
+        Self::new(value, budget, Unit::Transactions)
     }
 
     /// A time that may be so many times that of a bare loop.
@@ -139,7 +144,7 @@ impl Figure {
 
     fn shown(&self, value: f64) -> String {
         match self.unit {
-            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond => {
+            Unit::Milliseconds | Unit::Megabytes | Unit::PerSecond | Unit::Transactions => {
                 format!("{value:.1} {}", self.unit)
             }
             Unit::Bytes | Unit::Tokens | Unit::More => format!("{value:.0} {}", self.unit),
@@ -166,6 +171,7 @@ impl fmt::Display for Unit {
             Self::Times => "×",
             Self::PerSecond => "a second",
             Self::More => "more",
+            Self::Transactions => "transactions",
         })
     }
 }

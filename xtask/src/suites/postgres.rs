@@ -7,6 +7,8 @@ use anyhow::{Result, bail};
 
 use crate::workspace::{cargo, run};
 
+/// Library that gives the workers clocks that are wrong, of the package `faketime`.
+const FAKETIME: &str = "faketime/libfaketime.so.1";
 /// Number of seeds with faults, if `AH_FAULT_SEEDS` does not say.
 const SEEDS: &str = "20";
 
@@ -35,8 +37,30 @@ pub fn test() -> Result<()> {
         eprintln!("left out: a proxy before PostgreSQL, since there is no pgbouncer");
     }
     let seeds = std::env::var("AH_FAULT_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
-    run(cargo()
-        .args(["test", "--workspace", "--features", "ah-cli/postgres"])
-        .args(["--test", "it", "--", "fleet::", "faults::faults"])
-        .env("AH_FAULT_SEEDS", seeds))
+    let mut tests = cargo();
+    tests
+        .args(["test", "--workspace", "--features", "ah-cli/graphile"])
+        .args([
+            "--test",
+            "it",
+            "--",
+            "fleet::",
+            "faults::faults",
+            "waking::",
+        ])
+        .env("AH_FAULT_SEEDS", seeds);
+    match faketime() {
+        Some(library) => tests.env("AH_FAULT_FAKETIME", library),
+        None => {
+            eprintln!("left out: workers whose clocks are wrong, since there is no faketime");
+            &mut tests
+        }
+    };
+    run(&mut tests)
+}
+
+fn faketime() -> Option<PathBuf> {
+    let folders = Path::new("/usr/lib").read_dir().ok()?.flatten();
+    let mut libraries = folders.map(|folder| folder.path().join(FAKETIME));
+    libraries.find(|library| library.exists())
 }

@@ -16,6 +16,16 @@ use tempfile::TempDir;
 /// User of the server if we are root, which it refuses: `nobody`.
 const NOBODY: u32 = 65534;
 
+/// What the server has done since its start.
+pub struct Done {
+    /// Transactions that were committed.
+    pub transactions: u64,
+    /// Bytes written to its log, which go to the disk before a commit is acknowledged.
+    pub logged: u64,
+    /// Bytes of the tables and indexes of `ah`.
+    pub stored: u64,
+}
+
 /// A server; it ends with this value.
 pub struct Database {
     folder: TempDir,
@@ -83,8 +93,25 @@ impl Database {
         &self.url
     }
 
-    /// Runs a statement.
-    pub fn run(&self, statement: &str) -> Result<()> {
+    /// Returns what it has done; what was done by connections that are closed is counted.
+    pub fn done(&self) -> Result<Done> {
+        let counted = self.run(
+            "SELECT xact_commit, pg_current_wal_lsn() - '0/0', (
+                 SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+                 WHERE relnamespace = 'ah'::regnamespace AND relkind = 'r')
+             FROM pg_stat_database WHERE datname = current_database()",
+        )?;
+        let mut numbers = counted.trim().split('|').map(str::parse);
+        let mut next = || Ok::<_, anyhow::Error>(numbers.next().context("no number")??);
+        Ok(Done {
+            transactions: next()?,
+            logged: next()?,
+            stored: next()?,
+        })
+    }
+
+    /// Runs a statement; returns what it says.
+    pub fn run(&self, statement: &str) -> Result<String> {
         let options = ["-XqAtv", "ON_ERROR_STOP=1", "-c", statement, &self.url];
         let output = self
             .command("psql", &options)
@@ -95,11 +122,11 @@ impl Database {
             output.status.success(),
             "PostgreSQL refused {statement}: {error}"
         );
-        Ok(())
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Queues so many sessions, as `ah enqueue` does.
-    pub fn queue(&self, sessions: u32, folder: &Path, model: &str) -> Result<()> {
+    pub fn queue(&self, sessions: u32, folder: &Path, model: &str) -> Result<String> {
         let folder = folder.display();
         self.run(&format!(
             "WITH new AS MATERIALIZED (SELECT upper(left(md5(random()::text), 26)) AS id FROM generate_series(1, {sessions})),
@@ -110,7 +137,7 @@ impl Database {
     }
 
     /// Adds so many sessions that are over: copies of one that is, with all that it has stored.
-    pub fn fill(&self, sessions: u32) -> Result<()> {
+    pub fn fill(&self, sessions: u32) -> Result<String> {
         self.run(&format!(
             "CREATE TEMP TABLE copies AS
                  SELECT upper(left(md5(n::text), 26)) AS id,
