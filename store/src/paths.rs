@@ -65,6 +65,9 @@ impl Paths {
     /// Beginning of the names of versions of files that two agents have changed differently, beside the outputs.
     pub const CONFLICTS: &str = "conflict-";
 
+    /// Beginning of the names of layers of files, beside the outputs.
+    pub(crate) const LAYER: &str = "layer-";
+
     /// Beginning of the names of contents that are too big for the database, beside the outputs.
     pub const BIG: &str = "kept-";
 
@@ -191,6 +194,11 @@ pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
         name.push_str(&format!(".{attempt}"));
     }
     name
+}
+
+/// Returns whether `name` is that of a file within a folder.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != ".."
 }
 
 /// Returns `bytes` in lower-case hexadecimal.

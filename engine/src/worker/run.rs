@@ -64,7 +64,7 @@ impl Attempt {
     }
 
     async fn attempt(&self) -> End {
-        let store = match self.fleet.clone().open(&self.run, &self.worker).await {
+        let store = match self.fleet.clone().open(&self.run.session, &self.worker).await {
             Ok(store) => Arc::new(store),
             // Its last holder has not been missed for long enough.
             Err(OpenError::Busy(_)) => return End::HandedOn(self.fleet.timing().beat),
