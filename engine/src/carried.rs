@@ -11,14 +11,14 @@ mod workspace;
 use std::path::{Component, Path};
 
 use ah_config::Error;
-use ah_conversation::{MessageId, Store as _};
+use ah_conversation::{MessageId, Record, Store as _};
 use ah_store::SessionStore;
 use ah_work::git::GitError;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 pub use folder::{Captured, capture};
-pub(crate) use workspace::folder_of;
-pub use workspace::{Home, Workspace};
+pub use workspace::{Home, Workspace, place};
 
 /// Name of the session's note.
 const NOTE: &str = "files";
@@ -69,14 +69,27 @@ impl Files {
         Ok(Some(files))
     }
 
-    /// Stores them with the content of the last layer.
+    /// Stores them with the content of the last layer, if that is new.
     ///
     /// # Errors
     ///
     /// If the session was taken over or cannot be written.
-    pub async fn keep(&self, store: &SessionStore, content: Vec<u8>) -> Result<(), Error> {
+    pub async fn keep(
+        &mut self,
+        store: &SessionStore,
+        content: Option<Vec<u8>>,
+    ) -> Result<(), Error> {
+        let last = self.layers.last_mut().ok_or_else(strange)?;
+        if let Some(content) = &content {
+            let digest = Sha256::digest(content);
+            last.content = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        }
         let note = serde_json::to_string(self).map_err(|_| strange())?;
-        Ok(store.keep(NOTE, note, content).await?)
+        match content {
+            Some(content) => store.keep(NOTE, note, content).await?,
+            None => store.append(vec![Record::Note(NOTE.to_owned(), note)]).await?,
+        }
+        Ok(())
     }
 
     /// Says that the session is where its files are.
@@ -85,7 +98,7 @@ impl Files {
     ///
     /// If the session was taken over or cannot be written.
     pub async fn arrive(store: &SessionStore) -> Result<(), Error> {
-        let note = ah_conversation::Record::Note(NOTE.to_owned(), String::new());
+        let note = Record::Note(NOTE.to_owned(), String::new());
         Ok(store.append(vec![note]).await?)
     }
 

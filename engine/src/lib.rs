@@ -24,6 +24,8 @@ pub mod confinement;
 pub mod expand;
 #[cfg(feature = "sqlite")]
 pub mod export;
+#[cfg(feature = "sqlite")]
+pub mod carried;
 mod git_program;
 #[cfg(feature = "sqlite")]
 mod host;
