@@ -130,6 +130,11 @@ impl Files {
     }
 }
 
+async fn last_message(store: &SessionStore) -> Result<Option<MessageId>, Error> {
+    let transcript = store.load().await?;
+    Ok(transcript.last().map(|message| message.id.clone()))
+}
+
 /// Returns whether git takes the name for a branch, less some names that it takes, too.
 fn is_branch(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./+#@=,".contains(c);

@@ -45,6 +45,8 @@ pub mod mcp_server;
 pub mod mentions;
 pub mod model;
 #[cfg(feature = "sqlite")]
+pub mod moving;
+#[cfg(feature = "sqlite")]
 mod open;
 #[cfg(feature = "sqlite")]
 mod options;

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use ah_config::Error;
 use ah_conversation::Environment;
+use ah_store::SessionStore;
 use ah_work::git::{Git, Owner, without_passwords};
 
 use super::shadow::Shadow;
-use super::{Files, LARGEST, Layer, failed};
+use super::{Files, LARGEST, Layer, failed, last_message};
 use crate::git_program::program;
 
 /// Most names in one sentence.
@@ -27,6 +28,20 @@ pub struct Captured {
     pub content: Vec<u8>,
     /// What stays behind, a sentence for each kind.
     pub left: Vec<String>,
+}
+
+impl Captured {
+    /// Makes them the files of a session.
+    ///
+    /// # Errors
+    ///
+    /// If the session was taken over or cannot be written.
+    pub async fn keep(mut self, store: &SessionStore) -> Result<(), Error> {
+        for layer in &mut self.files.layers {
+            layer.after = last_message(store).await?;
+        }
+        self.files.keep(store, Some(self.content)).await
+    }
 }
 
 /// A folder of the user, and its repository if it is in one.

@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_config::Error;
-use ah_conversation::{Environment, MailKind, MessageId, SessionId, Store as _};
+use ah_conversation::{Environment, MailKind, SessionId};
 use ah_store::SessionStore;
 use ah_work::git::{Git, Owner};
 use tokio::sync::Mutex;
 
 use super::folder::UsersFolder;
 use super::shadow::Shadow;
-use super::{Files, Layer, failed};
+use super::{Files, Layer, failed, last_message};
 use crate::git_program::program;
 use crate::plugins::fetch_variables;
 
@@ -404,11 +404,6 @@ async fn forget_staged(git: &Git, layer: &Layer) -> Result<(), Error> {
 
 fn last(files: &Files) -> Result<&Layer, Error> {
     files.layers.last().ok_or_else(super::strange)
-}
-
-async fn last_message(store: &SessionStore) -> Result<Option<MessageId>, Error> {
-    let transcript = store.load().await?;
-    Ok(transcript.last().map(|message| message.id.clone()))
 }
 
 /// Returns whether the conversation went on after a layer.

@@ -12,6 +12,7 @@ use crate::log::{Change, Image, blob};
 use crate::paths::{Paths, create_folder, file_name, new_file, sync_folder};
 use crate::sqlite::copy::copy_outputs;
 use crate::sqlite::Failure;
+use crate::sqlite::queue::Mailbox;
 use crate::{Queue, Tree};
 
 impl SessionStore {
@@ -124,22 +125,35 @@ impl SessionStore {
         Ok(())
     }
 
-    /// Makes this empty session the one at `paths`, which is closed and nobody uses. Its mail is not read.
+    /// Makes this empty session the one at `paths`, which is closed and nobody uses, with its mail. One that is that
+    /// session already stays.
     ///
     /// # Errors
     ///
-    /// If this session is not empty, or something cannot be read or written.
+    /// If this is another session, or something cannot be read or written.
     pub async fn become_copy_of(&self, paths: &Paths) -> Result<(), StoreError> {
         let failed = |failure: Failure| failure.at("cannot read", paths.database());
         let image = Image::read(paths)?;
-        if !self.read(Tree::heads).await?.is_empty() {
+        let known = self.read(Tree::heads).await?;
+        let is_known = |id: &MessageId| known.iter().any(|head| head.message.id == *id);
+        if known.is_empty() {
+            self.change(Change::Whole(Arc::new(image))).await?;
+        } else if !image.messages.iter().all(|message| is_known(&message.id)) {
             return Err(failed(Failure::Refused {
-                reason: "the store has a session with this id".to_owned(),
+                reason: "the store has another session with this id".to_owned(),
                 hint: None,
             }));
         }
-        let whole = Change::Whole(Arc::new(image));
-        self.change(whole).await.map(drop)
+        let Some(logged) = &self.logged else {
+            return Ok(());
+        };
+        for kind in [MailKind::Steer, MailKind::FollowUp] {
+            let waiting = Mailbox::at(paths.queue()).waiting(kind).map_err(failed)?;
+            for mail in waiting.iter().filter(|mail| !is_known(&mail.id)) {
+                logged.log().send(&mail.id, kind, &mail.content).await?;
+            }
+        }
+        Ok(())
     }
 }
 
