@@ -72,7 +72,14 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
     let session = paths.id().ok_or_else(|| Error::failure("the session has no id"))?;
     match to {
         Destination::Store(fleet) => store(fleet, &session, paths).await?,
-        Destination::File(file) => parcel::pack(paths, &file)?,
+        Destination::File(file) => {
+            let packed = parcel::pack(paths, &file);
+            if let (Err(_), Held::Files(leaving)) = (&packed, &held) {
+                // Nothing has become of it.
+                rename(leaving, &in_folder(&config.session_folder().path, &session))?;
+            }
+            packed?;
+        }
     }
     held.give_up().await?;
     Ok(Moved { session, left })
@@ -118,8 +125,9 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     let home = match &files {
         Some(files) => {
             let into = fs::read_to_string(&begun).unwrap_or_default();
-            let is_begun = into == cwd.to_string_lossy();
-            Some(Home::find(&config.environment, files, cwd, is_begun).await?)
+            let was_new = [true, false];
+            let was_new = was_new.into_iter().find(|is_new| into == begin(cwd, *is_new));
+            Some(Home::find(&config.environment, files, cwd, was_new).await?)
         }
         None => None,
     };
@@ -133,7 +141,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         Held::File(..) => Some(held),
     };
     if let (Some(files), Some(home)) = (&files, home) {
-        let written = fs::write(&begun, cwd.to_string_lossy().as_bytes());
+        let written = fs::write(&begun, begin(cwd, home.is_new()));
         written.map_err(|error| unwritable(&begun, &error))?;
         let scratch = scratch()?;
         home.receive(&config.environment, files, &opened, scratch.path()).await?;
@@ -268,7 +276,7 @@ async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Er
             .hint("`--to` moves it to a store or a file"));
     };
     let cwd = config.environment.cwd();
-    Home::find(&config.environment, &files, cwd, false).await?;
+    Home::find(&config.environment, &files, cwd, None).await?;
     let queue = LocalFleet::open(paths.folder(), Timing::default())?;
     queue.forget(&session, "", &[]).await?;
     drop(store);
@@ -285,6 +293,12 @@ async fn store(fleet: Arc<dyn Fleet>, session: &SessionId, paths: &Paths) -> Res
     drop(store);
     fleet.close(session, &me).await?;
     Ok(done?)
+}
+
+/// Returns what is written down before files are made in a folder.
+fn begin(folder: &Path, is_new: bool) -> String {
+    let kind = if is_new { "new" } else { "filled" };
+    format!("{kind} {}", folder.display())
 }
 
 /// Returns a session that was on its way when the move was cut off.

@@ -76,6 +76,7 @@ impl Shadow {
             path: path.to_owned(),
             excludes: PathBuf::from("/dev/null"),
         };
+        shadow.unlock();
         if !path.join("HEAD").exists() {
             let place = path.to_string_lossy();
             let words = ["init", "--quiet", "--bare", "--template=", "--", &place];
@@ -186,6 +187,7 @@ impl Shadow {
 
     /// Takes the state of the folder's files, but for those that are ignored. `head` is a commit that is here.
     pub(super) async fn take(&self, head: Option<&str>) -> Result<Taken, GitError> {
+        self.unlock();
         let added = self.run(&["add", "-A", "--ignore-errors"]).await;
         let unread = match added {
             Ok(_) => None,
@@ -281,6 +283,13 @@ impl Shadow {
             None => self.run(&["update-ref", "-d", HERE]).await,
         };
         done.map(drop)
+    }
+
+    /// Removes the locks of a git that was killed. There is one user at a time.
+    fn unlock(&self) {
+        for name in ["index", STATE, HERE, BASE] {
+            let _ = fs::remove_file(self.path.join(format!("{name}.lock")));
+        }
     }
 
     /// Forgets which files the folder has, so that all are written.

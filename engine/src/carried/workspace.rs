@@ -272,7 +272,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// Returns the folder if nothing is lost there: it is new or empty, or its files are those of one of the layers.
+    /// Returns the folder if nothing is lost there: it is new or empty, or its files are those of one of the layers. `begun`
+    /// says of one that was being filled when that was cut off whether it was new.
     ///
     /// # Errors
     ///
@@ -281,7 +282,7 @@ impl Home {
         environment: &Environment,
         files: &Files,
         folder: &Path,
-        is_begun: bool,
+        begun: Option<bool>,
     ) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
         let users = UsersFolder::find(environment, folder).await?;
@@ -292,9 +293,9 @@ impl Home {
         let home = Self {
             users,
             folder: folder.to_owned(),
-            is_new: is_new && !is_begun,
+            is_new: begun.unwrap_or(is_new),
         };
-        if home.is_new || is_begun {
+        if home.is_new || begun.is_some() {
             return Ok(home);
         }
         let scratch = tempfile::tempdir().map_err(|error| unwritable(folder, &error))?;
@@ -311,6 +312,11 @@ impl Home {
         }
     }
 
+    /// Returns whether it is new or empty.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     /// Gives the folder the session's files. Repeated after it was cut off, it finishes.
     ///
     /// # Errors
@@ -324,7 +330,7 @@ impl Home {
         scratch: &Path,
     ) -> Result<(), Error> {
         let layer = last(files)?;
-        let is_filled = self.users.is_repository && self.users.top.join(".git").exists() && !self.is_new;
+        let is_filled = self.users.is_repository && !self.is_new;
         let shadow = match is_filled {
             true => self.users.shadow(environment, &scratch.join("git")).await?,
             false => Shadow::open(&self.users.program, &scratch.join("git"), &self.folder)

@@ -38,10 +38,11 @@ struct Listed {
 
 /// Writes the session at `paths` into a new file.
 pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
-    if file.exists() {
+    let session = paths.id().map(|id| id.to_string()).unwrap_or_default();
+    // The same session may be there from a move that was cut off.
+    if file.exists() && session_in(file) != Some(session.clone()) {
         return Err(Error::failure(format!("`{}` exists", file.display())));
     }
-    let session = paths.id().map(|id| id.to_string()).unwrap_or_default();
     let draft = file.with_extension("new");
     let write = || {
         let mut list = List {
@@ -71,6 +72,14 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
         fs::rename(&draft, file)
     };
     write().map_err(|error| unwritable(file, &error))
+}
+
+/// Returns the id of the session in a file.
+fn session_in(file: &Path) -> Option<String> {
+    let mut archive = Archive::new(File::open(file).ok()?);
+    let first = archive.entries().ok()?.next()?.ok()?;
+    let list: List = serde_json::from_reader(first.take(LONGEST_LIST)).ok()?;
+    Some(list.session)
 }
 
 fn append(

@@ -175,7 +175,7 @@ impl Attempt {
         let outcome = tokio::select! {
             outcome = opened.session.resume(&stop) => outcome?,
             () = self.interrupted(&token) => None,
-            error = keep_now_and_then(files, &store, &called) => return Err(error),
+            () = self.keep_now_and_then(files, &store, &called) => None,
         };
         opened.session.close("other").await?;
         Ok(outcome)
@@ -286,22 +286,23 @@ impl Attempt {
         token.cancel();
         std::future::pending::<()>().await;
     }
-}
 
-/// Stores the files after calls, not too often. It ends when the session was lost.
-async fn keep_now_and_then(
-    files: Option<&Workspace>,
-    store: &SessionStore,
-    called: &Notify,
-) -> Error {
-    let Some(files) = files else {
-        return std::future::pending().await;
-    };
-    loop {
-        called.notified().await;
-        if let Err(error) = files.keep(store).await {
-            return error;
+    /// Stores the files after calls, not too often. It never returns.
+    async fn keep_now_and_then(
+        &self,
+        files: Option<&Workspace>,
+        store: &SessionStore,
+        called: &Notify,
+    ) {
+        let Some(files) = files else {
+            return std::future::pending().await;
+        };
+        loop {
+            called.notified().await;
+            if let Err(error) = files.keep(store).await {
+                (self.warn)(&format!("cannot store the files yet: {error}"));
+            }
+            sleep(BETWEEN_LAYERS).await;
         }
-        sleep(BETWEEN_LAYERS).await;
     }
 }
