@@ -87,7 +87,11 @@ impl Files {
         let note = serde_json::to_string(self).map_err(|_| strange())?;
         match content {
             Some(content) => store.keep(NOTE, note, content).await?,
-            None => store.append(vec![Record::Note(NOTE.to_owned(), note)]).await?,
+            None => {
+                store
+                    .append(vec![Record::Note(NOTE.to_owned(), note)])
+                    .await?
+            }
         }
         Ok(())
     }
@@ -138,9 +142,8 @@ async fn last_message(store: &SessionStore) -> Result<Option<MessageId>, Error> 
 /// Returns whether git takes the name for a branch, less some names that it takes, too.
 fn is_branch(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./+#@=,".contains(c);
-    let is_part = |part: &str| {
-        !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(".lock")
-    };
+    let is_part =
+        |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(".lock");
     name.chars().all(is_plain)
         && !name.contains("..")
         && !name.ends_with('.')

@@ -16,6 +16,8 @@ mod agent;
 #[cfg(feature = "sqlite")]
 pub mod assemble;
 #[cfg(feature = "sqlite")]
+pub mod carried;
+#[cfg(feature = "sqlite")]
 pub mod command_files;
 #[cfg(feature = "sqlite")]
 mod config_tool;
@@ -24,8 +26,6 @@ pub mod confinement;
 pub mod expand;
 #[cfg(feature = "sqlite")]
 pub mod export;
-#[cfg(feature = "sqlite")]
-pub mod carried;
 mod git_program;
 #[cfg(feature = "sqlite")]
 mod host;

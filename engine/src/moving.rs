@@ -69,7 +69,9 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
         }
     };
     let paths = held.paths();
-    let session = paths.id().ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = paths
+        .id()
+        .ok_or_else(|| Error::failure("the session has no id"))?;
     match to {
         Destination::Store(fleet) => store(fleet, &session, paths).await?,
         Destination::File(file) => {
@@ -126,7 +128,9 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         Some(files) => {
             let into = fs::read_to_string(&begun).unwrap_or_default();
             let was_new = [true, false];
-            let was_new = was_new.into_iter().find(|is_new| into == begin(cwd, *is_new));
+            let was_new = was_new
+                .into_iter()
+                .find(|is_new| into == begin(cwd, *is_new));
             Some(Home::find(&config.environment, files, cwd, was_new).await?)
         }
         None => None,
@@ -144,7 +148,8 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         let written = fs::write(&begun, begin(cwd, home.is_new()));
         written.map_err(|error| unwritable(&begun, &error))?;
         let scratch = scratch()?;
-        home.receive(&config.environment, files, &opened, scratch.path()).await?;
+        home.receive(&config.environment, files, &opened, scratch.path())
+            .await?;
         Files::arrive(&opened).await?;
     }
     drop(opened);
@@ -190,7 +195,10 @@ impl Held {
     /// Leases a session, so that nobody continues it, and copies it.
     async fn lease(fleet: Arc<dyn Fleet>, session: SessionId) -> Result<Self, Error> {
         let runs = fleet.runs(Some(&session), 1000).await?;
-        if runs.iter().any(|run| run.state == ah_store::fleet::RunState::Running) {
+        if runs
+            .iter()
+            .any(|run| run.state == ah_store::fleet::RunState::Running)
+        {
             return Err(in_progress());
         }
         let me = format!("move-{}", SystemClock::default().message_id());
@@ -233,8 +241,10 @@ impl Held {
                     false => {
                         drop(lease.store);
                         lease.fleet.close(&session, &lease.me).await?;
-                        Err(Error::failure("the session was written to meanwhile, and stays")
-                            .hint("run the same command again"))
+                        Err(
+                            Error::failure("the session was written to meanwhile, and stays")
+                                .hint("run the same command again"),
+                        )
                     }
                 }
             }
@@ -250,7 +260,9 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
         return Ok((paths, Vec::new()));
     }
     let paths = sessions(config).find(wanted)?;
-    let session = paths.id().ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = paths
+        .id()
+        .ok_or_else(|| Error::failure("the session has no id"))?;
     let store = SessionStore::open(&paths).map_err(busy)?;
     let mut left = Vec::new();
     if Files::of(&store).await?.is_none() {
@@ -269,7 +281,9 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
 /// Puts a session of the folder's workers among those that are coming.
 async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Error> {
     let paths = sessions(config).find(wanted)?;
-    let session = paths.id().ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = paths
+        .id()
+        .ok_or_else(|| Error::failure("the session has no id"))?;
     let store = SessionStore::open(&paths).map_err(busy)?;
     let Some(files) = Files::of(&store).await? else {
         return Err(Error::failure(format!("session {session} is here"))

@@ -13,8 +13,8 @@ use std::fmt;
 use ah_conversation::{Mail, MailKind, MessageId, StoreError};
 use async_trait::async_trait;
 
-pub(crate) use entry::{Change, Image};
 pub use entry::{Blob, Entry};
+pub(crate) use entry::{Change, Image};
 pub use stored::messages;
 pub(crate) use stored::{blob, decode, encode, hashes};
 

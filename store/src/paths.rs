@@ -16,7 +16,8 @@ pub(crate) const SESSIONS_FOLDER: &str = ".ah";
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Ignores the files of sessions; the rest of the folder, such as `tools/` and `skills/`, belongs to the project.
-const IGNORED: &str = "/.gitignore\n/*.db\n/*.db-*\n/*.db.*\n/*.lock\n/*.out/\n";
+const IGNORED: &str =
+    "/.gitignore\n/*.db\n/*.db-*\n/*.db.*\n/*.lock\n/*.out/\n/*.queue*\n/leaving/\n/coming/\n";
 /// Maximum length of a tool use id that is used as a file name unchanged.
 const LONGEST_NAME: usize = 64;
 

@@ -65,10 +65,15 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
     let users = UsersFolder::find(environment, folder).await?;
     let scratch = tempfile::tempdir()
         .map_err(|error| Error::failure(format!("cannot make a folder: {error}")))?;
-    let shadow = users.shadow(environment, &scratch.path().join("git")).await?;
+    let shadow = users
+        .shadow(environment, &scratch.path().join("git"))
+        .await?;
     let (remote, base) = users.known_elsewhere().await;
     if let Some(base) = &base {
-        shadow.set_base(base).await.map_err(|error| failed(&error))?;
+        shadow
+            .set_base(base)
+            .await
+            .map_err(|error| failed(&error))?;
     }
     let mut left = Vec::new();
     if let Some(head) = &users.head {
@@ -95,7 +100,10 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
         .collect();
     nested.extend(new.into_iter().filter(|name| name.ends_with('/')));
     let nested: Vec<_> = nested.into_iter().collect();
-    left.extend(sentence("repositories of their own, or submodules", &nested));
+    left.extend(sentence(
+        "repositories of their own, or submodules",
+        &nested,
+    ));
     left.extend(users.pointers().await);
     let known: Vec<_> = base.as_deref().into_iter().collect();
     let bundle = shadow.bundle(&known).await;
@@ -171,7 +179,10 @@ fn sentence(kind: &str, names: &[String]) -> Option<String> {
 
 /// Finds sockets, pipes and devices, which git does not mention. Ignored folders are not looked into.
 fn find_special(top: &Path, below: &Path, ignored: &[String], found: &mut Vec<String>) {
-    let entries = fs::read_dir(top.join(below)).into_iter().flatten().flatten();
+    let entries = fs::read_dir(top.join(below))
+        .into_iter()
+        .flatten()
+        .flatten();
     for entry in entries {
         let path = below.join(entry.file_name());
         let Ok(kind) = entry.file_type() else {
@@ -183,7 +194,11 @@ fn find_special(top: &Path, below: &Path, ignored: &[String], found: &mut Vec<St
             if entry.file_name() != ".git" && !is_ignored {
                 find_special(top, &path, ignored, found);
             }
-        } else if kind.is_socket() || kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
+        } else if kind.is_socket()
+            || kind.is_fifo()
+            || kind.is_char_device()
+            || kind.is_block_device()
+        {
             found.push(name);
         }
     }
@@ -208,12 +223,18 @@ impl UsersFolder {
             None => None,
         };
         let branch = match &top {
-            Some(_) => git.run(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok(),
+            Some(_) => git
+                .run(&["symbolic-ref", "--quiet", "--short", "HEAD"])
+                .await
+                .ok(),
             None => None,
         };
         let within = top.as_ref().and_then(|top| folder.strip_prefix(top).ok());
         Ok(Self {
-            within: within.unwrap_or(Path::new("")).to_string_lossy().into_owned(),
+            within: within
+                .unwrap_or(Path::new(""))
+                .to_string_lossy()
+                .into_owned(),
             is_repository: top.is_some(),
             top: top.unwrap_or(folder),
             git,
@@ -241,14 +262,15 @@ impl UsersFolder {
         };
         let borrowed = shadow.borrow(&place("objects").await?);
         borrowed.map_err(|error| failed(&error))?;
-        for (name, own) in [("info/exclude", "info/exclude"), ("shallow", "shallow")] {
-            let from = place(name).await?;
-            if from.is_file() {
-                fs::copy(&from, path.join(own)).map_err(|error| {
-                    Error::failure(format!("cannot read `{}`: {error}", from.display()))
-                })?;
-            }
-        }
+        let (excluded, shallow) = (place("info/exclude").await?, place("shallow").await?);
+        let copied = fs::read(excluded).map_or(Ok(()), |patterns| shadow.exclude(&patterns));
+        let copied = copied.and_then(|()| match shallow.is_file() {
+            true => fs::copy(shallow, path.join("shallow")).map(drop),
+            false => Ok(()),
+        });
+        copied.map_err(|error| {
+            Error::failure(format!("cannot write to `{}`: {error}", path.display()))
+        })?;
         Ok(shadow.without(self.excludes(environment).await))
     }
 
@@ -274,7 +296,10 @@ impl UsersFolder {
         let Some(name) = names.first() else {
             return (None, None);
         };
-        let url = self.git.run(&["config", &format!("remote.{name}.url")]).await;
+        let url = self
+            .git
+            .run(&["config", &format!("remote.{name}.url")])
+            .await;
         let Ok(url) = url else {
             return (None, None);
         };
@@ -301,7 +326,10 @@ impl UsersFolder {
             return without_passwords(url);
         }
         let is_path = url.starts_with("./") || url.starts_with("../");
-        match is_path.then(|| fs::canonicalize(self.top.join(url)).ok()).flatten() {
+        match is_path
+            .then(|| fs::canonicalize(self.top.join(url)).ok())
+            .flatten()
+        {
             Some(path) => path.to_string_lossy().into_owned(),
             None => url.to_owned(),
         }

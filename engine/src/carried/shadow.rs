@@ -15,6 +15,14 @@ const HERE: &str = "refs/ah/here";
 const BASE: &str = "refs/ah/base";
 /// Attributes above all others: nothing is converted.
 const ATTRIBUTES: &str = "* -text -ident -filter !eol !crlf !working-tree-encoding\n";
+/// The sessions of a folder are none of its files.
+const SESSIONS: &str = "**/.ah/*.db*
+**/.ah/*.lock
+**/.ah/*.out/
+**/.ah/*.queue*
+**/.ah/leaving/
+**/.ah/coming/
+";
 /// Variables that make a commit the same wherever it is made.
 const IDENTITY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "ah"),
@@ -57,11 +65,7 @@ pub(super) struct Taken {
 
 impl Shadow {
     /// Returns the repository at `path` for the files in `folder`; both are made if they are missing.
-    pub(super) async fn open(
-        program: &Path,
-        path: &Path,
-        folder: &Path,
-    ) -> Result<Self, GitError> {
+    pub(super) async fn open(program: &Path, path: &Path, folder: &Path) -> Result<Self, GitError> {
         let variables: Vec<_> = IDENTITY
             .iter()
             .copied()
@@ -84,6 +88,7 @@ impl Shadow {
             let info = path.join("info");
             fs::create_dir_all(&info).map_err(failed)?;
             fs::write(info.join("attributes"), ATTRIBUTES).map_err(failed)?;
+            fs::write(info.join("exclude"), SESSIONS).map_err(failed)?;
         }
         Ok(shadow)
     }
@@ -91,6 +96,12 @@ impl Shadow {
     /// Returns the same repository, which leaves out files that match the patterns in a file.
     pub(super) fn without(self, excludes: PathBuf) -> Self {
         Self { excludes, ..self }
+    }
+
+    /// Leaves out files that match these patterns, too.
+    pub(super) fn exclude(&self, patterns: &[u8]) -> io::Result<()> {
+        let all = [SESSIONS.as_bytes(), patterns].concat();
+        fs::write(self.path.join("info/exclude"), all)
     }
 
     /// Returns its folder.

@@ -146,7 +146,10 @@ impl Place {
         folder: &Path,
         top: &Path,
     ) -> Result<Self, Error> {
-        self.shadow.set_here(None).await.map_err(|error| failed(&error))?;
+        self.shadow
+            .set_here(None)
+            .await
+            .map_err(|error| failed(&error))?;
         self.gather(files, store).await?;
         let draft = folder.join("files.new");
         for old in [&draft, top] {
@@ -169,14 +172,19 @@ impl Place {
         let shadow = &self.shadow;
         if let Some(base) = &files.base {
             if shadow.has(base).await {
-                shadow.set_base(base).await.map_err(|error| failed(&error))?;
+                shadow
+                    .set_base(base)
+                    .await
+                    .map_err(|error| failed(&error))?;
             } else if let Some(url) = &files.remote {
                 let variables = fetch_variables(&self.environment);
                 let path = shadow.path();
                 let users = Git::new(self.program.clone(), path, Owner::User, &variables);
                 let fetched = shadow.fetch_base(&users, url, base).await;
                 fetched.map_err(|error| {
-                    failed(&error).hint("this machine must be able to clone the repository, as git is set up here")
+                    failed(&error).hint(
+                        "this machine must be able to clone the repository, as git is set up here",
+                    )
                 })?;
             }
         }
@@ -235,7 +243,13 @@ impl Place {
         let words = [&directory, "symbolic-ref", "--quiet", "--short", "HEAD"];
         let branch = git.run(&words).await.ok();
         let branch = branch.filter(|name| super::is_branch(name));
-        let words = [&directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+        let words = [
+            &directory,
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "HEAD^{commit}",
+        ];
         let Ok(head) = git.run(&words).await else {
             return Ok((None, branch));
         };
@@ -299,7 +313,10 @@ impl Home {
             return Ok(home);
         }
         let scratch = tempfile::tempdir().map_err(|error| unwritable(folder, &error))?;
-        let shadow = home.users.shadow(environment, &scratch.path().join("git")).await?;
+        let shadow = home
+            .users
+            .shadow(environment, &scratch.path().join("git"))
+            .await?;
         let taken = shadow.take(home.users.head.as_deref()).await;
         let taken = taken.map_err(|error| failed(&error))?;
         match files.layers.iter().any(|layer| layer.state == taken.state) {
@@ -340,7 +357,11 @@ impl Home {
         let place = Place {
             program: self.users.program.clone(),
             environment: environment.clone(),
-            top: if is_filled { self.users.top.clone() } else { self.folder.clone() },
+            top: if is_filled {
+                self.users.top.clone()
+            } else {
+                self.folder.clone()
+            },
             shadow,
         };
         place.gather(files, store).await?;
@@ -380,7 +401,10 @@ async fn fetch_from(git: &Git, shadow: &Shadow, commit: &str) -> Result<(), Erro
         &place,
         commit,
     ];
-    git.run(&fetch).await.map(drop).map_err(|error| failed(&error))
+    git.run(&fetch)
+        .await
+        .map(drop)
+        .map_err(|error| failed(&error))
 }
 
 /// Checks out the commit of a layer without touching files: on its branch, or on none.
@@ -436,7 +460,8 @@ pub fn place(environment: &Environment, session: &SessionId) -> Result<PathBuf, 
     let set = environment.get("XDG_STATE_HOME").map(PathBuf::from);
     let set = set.filter(|folder| folder.is_absolute());
     let state = set.or_else(|| Some(environment.home()?.join(".local/state")));
-    let state = state
-        .ok_or_else(|| Error::failure("there is no folder for the session's files").hint("set HOME"))?;
+    let state = state.ok_or_else(|| {
+        Error::failure("there is no folder for the session's files").hint("set HOME")
+    })?;
     Ok(state.join("ah/workspaces").join(session.as_str()))
 }

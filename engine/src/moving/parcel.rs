@@ -128,9 +128,8 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
             .hint("it is a file that `ah move SESSION --to FILE` has written")
     };
     let unreadable = |error: io::Error| refused(&error.to_string());
-    let opened = File::open(file).map_err(|error| {
-        Error::failure(format!("cannot read `{}`: {error}", file.display()))
-    })?;
+    let opened = File::open(file)
+        .map_err(|error| Error::failure(format!("cannot read `{}`: {error}", file.display())))?;
     let mut archive = Archive::new(opened);
     let mut entries = archive.entries().map_err(unreadable)?;
     let first = entries.next().ok_or_else(|| refused("it is empty"))?;
@@ -149,7 +148,11 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
     if paths.id().is_none() {
         return Err(refused("it has no id"));
     }
-    let sum = list.files.iter().map(|it| it.size).fold(0, u64::saturating_add);
+    let sum = list
+        .files
+        .iter()
+        .map(|it| it.size)
+        .fold(0, u64::saturating_add);
     if sum > MOST {
         return Err(refused("it is too large"));
     }
@@ -180,7 +183,8 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
 /// Returns the place of a listed file; `None` if it has none.
 fn target(paths: &Paths, name: &str) -> Option<PathBuf> {
     if let Some(name) = name.strip_prefix(".out/") {
-        let is_plain = !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
+        let is_plain =
+            !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
         return is_plain.then(|| paths.outputs().join(name));
     }
     match name {

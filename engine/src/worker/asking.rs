@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ah_agent::Frontend;
 use ah_conversation::{
-    Clock as _, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, SessionId,
-    StoreError,
+    Clock as _, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest,
+    SessionId, StoreError,
 };
 use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, Question};

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
-use crate::carried::{self, Files, Workspace};
 use crate::assemble::{HostExtensions, SessionInputs};
+use crate::carried::{self, Files, Workspace};
 use crate::confinement::SandboxProbe;
 use crate::model::Around;
 use crate::open::open;
@@ -114,7 +114,9 @@ impl Attempt {
         let variables = self.starts.variables.iter().cloned();
         let environment = Environment::new(variables, self.run.folder.clone());
         let place = carried::place(&environment, &self.run.session)?;
-        Ok(Some(Workspace::open(&environment, files, &place, store).await?))
+        Ok(Some(
+            Workspace::open(&environment, files, &place, store).await?,
+        ))
     }
 
     async fn attempt(&self, store: &Arc<SessionStore>, files: Option<&Workspace>) -> End {

@@ -21,7 +21,11 @@ async fn tenants_see_only_their_own_sessions() {
     for (at, url) in urls.iter().enumerate() {
         let fleet = connect(url, PATIENT).await;
         // The same id in both tenants: neither learns of the other's.
-        let session = fleet.clone().open(&SessionId::from("S"), "me").await.unwrap();
+        let session = fleet
+            .clone()
+            .open(&SessionId::from("S"), "me")
+            .await
+            .unwrap();
         append(
             &session,
             &Speaker::default().prompt(&format!("secret {at}")),
@@ -115,7 +119,11 @@ async fn a_restored_backup_goes_on() {
     let Some(server) = shared() else { return };
     let url = database(server).await;
     let fleet = connect(&url, PATIENT).await;
-    let session = fleet.clone().open(&SessionId::from("S"), "me").await.unwrap();
+    let session = fleet
+        .clone()
+        .open(&SessionId::from("S"), "me")
+        .await
+        .unwrap();
     let mut speaker = Speaker::default();
     append(&session, &speaker.prompt("before")).await;
     let expected = crate::again::portrait(&session).await;

@@ -49,7 +49,12 @@ pub async fn perform(config: &Config, options: &Options, wanted: Moving) -> Resu
             let store = Store {
                 store: Some(to.to_owned()),
             };
-            away(config, from, Destination::Store(open(config, &store).await?)).await?
+            away(
+                config,
+                from,
+                Destination::Store(open(config, &store).await?),
+            )
+            .await?
         }
         Some(to) => away(config, from, Destination::File(cwd.join(to))).await?,
         None => home(here, from).await?,
@@ -62,12 +67,16 @@ pub async fn perform(config: &Config, options: &Options, wanted: Moving) -> Resu
 
 /// Returns the configuration of another folder, which is made if it is missing.
 fn in_folder(config: &Config, options: &Options, folder: PathBuf) -> Result<Config, Error> {
-    std::fs::create_dir_all(&folder).map_err(|error| {
-        Error::failure(format!("cannot make `{}`: {error}", folder.display()))
-    })?;
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
     let variables = config.environment.all();
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = Environment::new(variables.collect::<Vec<_>>(), folder);
     let overlay = Overlay::of_process().unwrap_or_default();
-    Config::resolve(options.overrides()?, Interface::Native, environment, &overlay)
+    Config::resolve(
+        options.overrides()?,
+        Interface::Native,
+        environment,
+        &overlay,
+    )
 }

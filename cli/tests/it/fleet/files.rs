@@ -58,18 +58,29 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
 fn prepare(fleet: &Fleet) {
     let project = fleet.world.project();
     let remote = project.with_file_name("remote.git");
-    git(project.parent().unwrap(), &["init", "--quiet", "--bare", "-b", "main", "remote.git"]);
+    git(
+        project.parent().unwrap(),
+        &["init", "--quiet", "--bare", "-b", "main", "remote.git"],
+    );
     git(&project, &["init", "--quiet", "-b", "main"]);
     fleet.world.write("kept.txt", "one\ntwo\n");
     fleet.world.write("gone.txt", "will be deleted\n");
     fleet.world.write("dos.txt", "a\r\nb\r\n");
-    fleet.world.write(".gitattributes", "*.txt text eol=lf\n*.x filter=evil ident\n");
+    fleet.world.write(
+        ".gitattributes",
+        "*.txt text eol=lf\n*.x filter=evil ident\n",
+    );
     fleet.world.write(".gitignore", "ignored/\n.ah/\n");
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "--quiet", "-m", "first"]);
-    git(&project, &["remote", "add", "origin", remote.to_str().unwrap()]);
+    git(
+        &project,
+        &["remote", "add", "origin", remote.to_str().unwrap()],
+    );
     git(&project, &["push", "--quiet", "origin", "main"]);
-    fleet.world.write("local.txt", "in a commit of this machine\n");
+    fleet
+        .world
+        .write("local.txt", "in a commit of this machine\n");
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "--quiet", "-m", "second"]);
     fleet.world.write("kept.txt", "one\nchanged\n");
@@ -92,19 +103,26 @@ fn on(fleet: &Fleet, machine: &str, ah: Ah) -> Ah {
 
 fn workspace(fleet: &Fleet, machine: &str, session: &str) -> PathBuf {
     let root = fleet.world.project().with_file_name(machine);
-    root.join(".local/state/ah/workspaces").join(session).join("files")
+    root.join(".local/state/ah/workspaces")
+        .join(session)
+        .join("files")
 }
 
 /// A scenario that changes, adds and commits files, waits where `wait` says, and goes on.
 fn changes(fleet: &Fleet, wait: Option<&Path>) -> String {
     let commit = "git -c user.name=M -c user.email=m@example.org commit -qam third";
-    let first = format!("echo first > made; rm local.txt; echo more >> kept.txt; {commit}; git rev-parse HEAD");
+    let first = format!(
+        "echo first > made; rm local.txt; echo more >> kept.txt; {commit}; git rev-parse HEAD"
+    );
     let mut turns = vec![uses("bash", json!({"command": first}))];
     if let Some(wait) = wait {
         let stuck = format!("echo lost > lost; touch {}; sleep 600", wait.display());
         turns.push(uses("bash", json!({"command": stuck})));
     }
-    turns.push(uses("bash", json!({"command": "cat made; ls; printf '\\000\\377' > second.bin"})));
+    turns.push(uses(
+        "bash",
+        json!({"command": "cat made; ls; printf '\\000\\377' > second.bin"}),
+    ));
     turns.push(says("Done."));
     let scenario = serde_json::to_string(&ah_testkit::script::scenario(turns)).unwrap();
     let path = fleet.world.project().with_file_name("model.json");
@@ -118,16 +136,33 @@ fn files_go_to_another_machine_and_come_home() {
         prepare(&fleet);
         let model = changes(&fleet, None);
         let before = files(&fleet.world.project());
-        let ended = fleet.ah(&["enqueue", "-m", &model, "--carry", "make it"]).run().expect(0);
+        let ended = fleet
+            .ah(&["enqueue", "-m", &model, "--carry", "make it"])
+            .run()
+            .expect(0);
         let session = ended.stdout.trim();
-        assert!(ended.stderr.contains("not carried: ignored: `"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("other machines must reach"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("not carried: ignored: `"),
+            "{}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains("other machines must reach"),
+            "{}",
+            ended.stderr
+        );
         assert_eq!(files(&fleet.world.project()), before, "it only looks");
 
-        on(&fleet, "second", fleet.ah(&["worker", "--until-idle"])).run().expect(0);
+        on(&fleet, "second", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
         let watched = fleet.watch(session);
         assert!(watched.ends_with("Done.\n"), "{watched}");
-        assert_eq!(files(&fleet.world.project()), before, "the folder is the user's");
+        assert_eq!(
+            files(&fleet.world.project()),
+            before,
+            "the folder is the user's"
+        );
         let made = workspace(&fleet, "second", session);
         let mut there = files(&made);
         assert!(there.contains_key(Path::new("second.bin")));
@@ -138,12 +173,27 @@ fn files_go_to_another_machine_and_come_home() {
 
         // Home: the folder is as the session left it, so it may be brought up to date.
         fleet.ah(&["move", session]).run().expect(0);
-        there.insert("ignored/secret".into(), before[Path::new("ignored/secret")].clone());
+        there.insert(
+            "ignored/secret".into(),
+            before[Path::new("ignored/secret")].clone(),
+        );
         assert_eq!(files(&fleet.world.project()), there);
         let project = fleet.world.project();
         assert_eq!(git(&project, &["rev-parse", "main"]), head);
-        assert_eq!(git(&project, &["log", "--format=%s"]), "third\nsecond\nfirst");
-        let status = git(&project, &["status", "--porcelain", "gone.txt", "local.txt", "second.bin"]);
+        assert_eq!(
+            git(&project, &["log", "--format=%s"]),
+            "third\nsecond\nfirst"
+        );
+        let status = git(
+            &project,
+            &[
+                "status",
+                "--porcelain",
+                "gone.txt",
+                "local.txt",
+                "second.bin",
+            ],
+        );
         assert_eq!(status, "?? second.bin");
         // The session is here alone.
         assert_eq!(fleet.runs().len(), 0);
@@ -160,14 +210,19 @@ fn a_worker_elsewhere_goes_on_with_the_last_layer() {
         prepare(&fleet);
         let wait = fleet.world.project().with_file_name("stuck");
         let model = changes(&fleet, Some(&wait));
-        let ended = fleet.ah(&["enqueue", "-m", &model, "--carry", "make it"]).run().expect(0);
+        let ended = fleet
+            .ah(&["enqueue", "-m", &model, "--carry", "make it"])
+            .run()
+            .expect(0);
         let session = ended.stdout.trim();
         let worker = on(&fleet, "second", fleet.ah(&["worker"])).start();
         crate::binary::wait_for_file(&wait);
         let made = workspace(&fleet, "second", session);
         let head = git(&made, &["rev-parse", "HEAD"]);
         worker.kill();
-        on(&fleet, "third", fleet.ah(&["worker", "--until-idle"])).run().expect(0);
+        on(&fleet, "third", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
         let watched = fleet.watch(session);
         assert!(watched.contains("as they were some steps ago"), "{watched}");
         assert!(watched.ends_with("Done.\n"), "{watched}");
@@ -185,12 +240,21 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
     let fleet = &Fleet::all()[0];
     prepare(fleet);
     let model = changes(fleet, None);
-    let arguments = ["-m", &model, "--no-sandbox", "--dangerously-skip-permissions", "make it"];
+    let arguments = [
+        "-m",
+        &model,
+        "--no-sandbox",
+        "--dangerously-skip-permissions",
+        "make it",
+    ];
     fleet.world.as_typed(arguments).run().expect(0);
     let database = fleet.world.database();
     let session = database.file_stem().unwrap().to_str().unwrap().to_owned();
     let before = files(&fleet.world.project());
-    fleet.ah(&["move", &session, "--to", "../it.session"]).run().expect(0);
+    fleet
+        .ah(&["move", &session, "--to", "../it.session"])
+        .run()
+        .expect(0);
     assert_eq!(fleet.world.databases(), Vec::<PathBuf>::new());
     assert_eq!(files(&fleet.world.project()), before);
 
@@ -202,14 +266,22 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
         changed[place] ^= 0x41;
         let hostile = file.with_file_name("hostile.session");
         fs::write(&hostile, changed).unwrap();
-        let ended = fleet.ah(&["move", "../hostile.session", "--folder", "../unpacked"]).run();
+        let ended = fleet
+            .ah(&["move", "../hostile.session", "--folder", "../unpacked"])
+            .run();
         if ended.without_panic().code == Some(0) {
             // Padding.
             fs::remove_dir_all(file.with_file_name("unpacked")).unwrap();
         }
     }
     let _ = fs::remove_dir_all(file.with_file_name("unpacked"));
-    on(fleet, "second", fleet.ah(&["move", "../it.session", "--folder", "../unpacked"])).run().expect(0);
+    on(
+        fleet,
+        "second",
+        fleet.ah(&["move", "../it.session", "--folder", "../unpacked"]),
+    )
+    .run()
+    .expect(0);
     assert!(!file.exists(), "it was moved");
     let mut there = before.clone();
     there.remove(Path::new("ignored/secret"));
@@ -217,13 +289,19 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
     assert_eq!(files(&unpacked), there);
     assert!(unpacked.join(format!(".ah/{session}.db")).exists());
     // Back, into a folder that has what it had then; other files are not overwritten.
-    let moved = on(fleet, "second", fleet.ah(&["move", &session, "--to", "../it.session"]));
+    let moved = on(
+        fleet,
+        "second",
+        fleet.ah(&["move", &session, "--to", "../it.session"]),
+    );
     moved.within(&unpacked).run().expect(0);
     fleet.world.write("kept.txt", "mine");
     let refused = fleet.ah(&["move", "../it.session"]).run().expect(1);
     assert!(refused.stderr.contains("has other files than the session"));
     assert_eq!(fleet.world.text("kept.txt"), "mine");
-    fleet.world.write("kept.txt", &before[Path::new("kept.txt")].1);
+    fleet
+        .world
+        .write("kept.txt", &before[Path::new("kept.txt")].1);
     fleet.ah(&["move", "../it.session"]).run().expect(0);
     assert_eq!(files(&fleet.world.project()), before);
     assert_eq!(fleet.world.database(), database);
@@ -231,7 +309,10 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
 
 #[test]
 fn a_session_goes_into_a_store_and_comes_back_with_all_that_it_has() {
-    for fleet in Fleet::all().into_iter().filter(|fleet| fleet.store.is_some()) {
+    for fleet in Fleet::all()
+        .into_iter()
+        .filter(|fleet| fleet.store.is_some())
+    {
         prepare(&fleet);
         let big = uses("bash", json!({"command": "seq 1 100000"}));
         let told = fleet.world.project().with_file_name("told.json");
@@ -245,14 +326,19 @@ fn a_session_goes_into_a_store_and_comes_back_with_all_that_it_has() {
         let session = session.file_stem().unwrap().to_str().unwrap().to_owned();
         fleet.ah(&["--followup", "and then", "-r", &session]).run();
         let store = fleet.store.clone().unwrap();
-        fleet.ah(&["move", &session, "--to", &store]).run().expect(0);
+        fleet
+            .ah(&["move", &session, "--to", &store])
+            .run()
+            .expect(0);
         assert_eq!(fleet.world.databases(), Vec::<PathBuf>::new());
         let watched = fleet.watch(&session);
         assert!(watched.contains("> count\n"), "{watched}");
         assert!(watched.ends_with("Counted.\n"), "{watched}");
         let more = ["enqueue", "--session", &session, "-m", &model, "again"];
         fleet.ah(&more).run().expect(0);
-        on(&fleet, "second", fleet.ah(&["worker", "--until-idle"])).run().expect(0);
+        on(&fleet, "second", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
         assert!(fleet.watch(&session).ends_with("Once more.\n"));
         fleet.ah(&["move", &session]).run().expect(0);
         assert_eq!(files(&fleet.world.project()), before);

@@ -10,8 +10,8 @@ use ah_conversation::{Cost, MailKind, MessageId, Record, Store as _, StoreError}
 use super::SessionStore;
 use crate::log::{Change, Image, blob};
 use crate::paths::{Paths, create_folder, file_name, new_file, sync_folder};
-use crate::sqlite::copy::copy_outputs;
 use crate::sqlite::Failure;
+use crate::sqlite::copy::copy_outputs;
 use crate::sqlite::queue::Mailbox;
 use crate::{Queue, Tree};
 
