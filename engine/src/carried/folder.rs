@@ -10,8 +10,8 @@ use ah_conversation::Environment;
 use ah_store::SessionStore;
 use ah_work::git::{Git, Owner, without_passwords};
 
+use super::files::{Files, LARGEST, Layer, failed, is_branch, last_message};
 use super::shadow::Shadow;
-use super::{Files, LARGEST, Layer, failed, last_message};
 use crate::git_program::program;
 
 /// Most names in one sentence.
@@ -240,7 +240,7 @@ impl UsersFolder {
             git,
             program,
             head,
-            branch: branch.filter(|name| super::is_branch(name)),
+            branch: branch.filter(|name| is_branch(name)),
         })
     }
 
@@ -305,7 +305,9 @@ impl UsersFolder {
         };
         let remote = format!("--remotes={name}");
         let words = ["rev-list", "--boundary", head, "--not", &remote];
-        let listed = self.git.run(&words).await.unwrap_or_default();
+        let Ok(listed) = self.git.run(&words).await else {
+            return (None, None);
+        };
         let base = match listed.is_empty() {
             // The remote has it. Without any commit of the remote there would be all.
             true => Some(head.clone()),

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ah_work::git::{Git, GitError, Owner};
 
+use super::files::LARGEST;
+
 /// Reference to the last state.
 const STATE: &str = "refs/ah/files";
 /// Reference to the state that the folder has, or has had and gone on from.
@@ -223,14 +225,14 @@ impl Shadow {
         words.extend(known.iter().map(String::as_str));
         self.run(&words).await?;
         let size = fs::metadata(&file).map_err(|error| failed(&file, &error))?;
-        if size.len() > super::LARGEST {
+        if size.len() > LARGEST {
             let _ = fs::remove_file(&file);
             return Err(GitError {
                 command: "bundle".to_owned(),
                 reason: format!(
                     "the changes have {} MiB, and at most {} MiB can be carried",
                     size.len() >> 20,
-                    super::LARGEST >> 20
+                    LARGEST >> 20
                 ),
                 code: None,
             });

@@ -9,9 +9,9 @@ use ah_store::SessionStore;
 use ah_work::git::{Git, Owner};
 use tokio::sync::Mutex;
 
+use super::files::{Files, Layer, failed, is_branch, last_message, strange};
 use super::folder::UsersFolder;
 use super::shadow::Shadow;
-use super::{Files, Layer, failed, last_message};
 use crate::git_program::program;
 use crate::plugins::fetch_variables;
 
@@ -99,7 +99,7 @@ impl Workspace {
         let taken = self.place.shadow.take(head.as_deref()).await;
         let taken = taken.map_err(|error| failed(&error))?;
         let mut next = files.clone();
-        let former = next.layers.last_mut().ok_or_else(super::strange)?;
+        let former = next.layers.last_mut().ok_or_else(strange)?;
         if former.state == taken.state {
             (former.branch, former.after) = (branch, after);
             if next != *files {
@@ -242,7 +242,7 @@ impl Place {
         let directory = format!("--git-dir={}", own.display());
         let words = [&directory, "symbolic-ref", "--quiet", "--short", "HEAD"];
         let branch = git.run(&words).await.ok();
-        let branch = branch.filter(|name| super::is_branch(name));
+        let branch = branch.filter(|name| is_branch(name));
         let words = [
             &directory,
             "rev-parse",
@@ -433,7 +433,7 @@ async fn forget_staged(git: &Git, layer: &Layer) -> Result<(), Error> {
 }
 
 fn last(files: &Files) -> Result<&Layer, Error> {
-    files.layers.last().ok_or_else(super::strange)
+    files.layers.last().ok_or_else(strange)
 }
 
 /// Returns whether the conversation went on after a layer.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::{in_folder, unwritable};
+use super::session_files::{in_folder, unwritable};
 
 /// Version of the format.
 const VERSION: u32 = 1;
