@@ -63,7 +63,7 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
             left = behind;
             Held::Files(paths)
         }
-        Source::Store(fleet, session) => Held::lease(fleet, session).await?,
+        Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
         Source::File(file) => {
             let scratch = scratch()?;
             let paths = parcel::unpack(&file, scratch.path())?;
@@ -75,7 +75,7 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
         .id()
         .ok_or_else(|| Error::failure("the session has no id"))?;
     match to {
-        Destination::Store(fleet) => store(fleet, &session, paths).await?,
+        Destination::Store(fleet) => store(&fleet, &session, paths).await?,
         Destination::File(file) => {
             let packed = parcel::pack(paths, &file);
             if let (Err(_), Held::Files(leaving)) = (&packed, &held) {
@@ -107,7 +107,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             Some(paths) => Held::Files(paths),
             None => Held::Files(bring(config, &wanted, &coming).await?),
         },
-        Source::Store(fleet, session) => Held::lease(fleet, session).await?,
+        Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
         Source::File(file) => {
             let scratch = scratch()?;
             let paths = parcel::unpack(&file, scratch.path())?;
@@ -195,8 +195,8 @@ struct Lease {
 
 impl Held {
     /// Leases a session, so that nobody continues it, and copies it.
-    async fn lease(fleet: Arc<dyn Fleet>, session: SessionId) -> Result<Self, Error> {
-        let runs = fleet.runs(Some(&session), 1000).await?;
+    async fn lease(fleet: Arc<dyn Fleet>, session: &SessionId) -> Result<Self, Error> {
+        let runs = fleet.runs(Some(session), 1000).await?;
         if runs
             .iter()
             .any(|run| run.state == ah_store::fleet::RunState::Running)
@@ -204,9 +204,9 @@ impl Held {
             return Err(in_progress());
         }
         let me = format!("move-{}", SystemClock::default().message_id());
-        let store = fleet.clone().open(&session, &me).await.map_err(busy)?;
+        let store = fleet.clone().open(session, &me).await.map_err(busy)?;
         let scratch = scratch()?;
-        let copy = in_folder(scratch.path(), &session);
+        let copy = in_folder(scratch.path(), session);
         let contents = match Files::of(&store).await? {
             Some(files) => files.contents(),
             None => Vec::new(),
@@ -302,7 +302,7 @@ async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Er
 }
 
 /// Makes a session in a store, which has none with this id or the same one.
-async fn store(fleet: Arc<dyn Fleet>, session: &SessionId, paths: &Paths) -> Result<(), Error> {
+async fn store(fleet: &Arc<dyn Fleet>, session: &SessionId, paths: &Paths) -> Result<(), Error> {
     let me = format!("move-{}", SystemClock::default().message_id());
     let store = fleet.clone().open(session, &me).await.map_err(busy)?;
     let done = store.become_copy_of(paths).await;

@@ -13,7 +13,7 @@ use crate::args::fleet::{Moving, Queued, Store};
 use crate::args::options::Options;
 
 /// Moves a session.
-pub async fn perform(config: &Config, options: &Options, wanted: Moving) -> Result<u8, Error> {
+pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Result<u8, Error> {
     let cwd = config.environment.cwd();
     let from = Store {
         store: wanted.from.clone(),
