@@ -52,12 +52,11 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
         };
         let sources = sources(paths)?;
         for (name, path) in &sources {
-            let mut digest = Sha256::new();
-            let size = io::copy(&mut File::open(path)?, &mut digest)?;
+            let content = fs::read(path)?;
             list.files.push(Listed {
                 name: name.clone(),
-                size,
-                sha256: hex(&digest.finalize()),
+                size: content.len() as u64,
+                sha256: hex(&Sha256::digest(&content)),
             });
         }
         let mut archive = Builder::new(File::create(&draft)?);
