@@ -67,7 +67,11 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
         Source::File(file) => {
             let scratch = scratch()?;
             let paths = parcel::unpack(&file, scratch.path())?;
-            Held::File(file, paths, scratch)
+            Held::File {
+                file,
+                paths,
+                _scratch: scratch,
+            }
         }
     };
     let paths = held.paths();
@@ -111,7 +115,11 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         Source::File(file) => {
             let scratch = scratch()?;
             let paths = parcel::unpack(&file, scratch.path())?;
-            Held::File(file, paths, scratch)
+            Held::File {
+                file,
+                paths,
+                _scratch: scratch,
+            }
         }
     };
     let session = held.paths().id();
@@ -144,7 +152,7 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             held.give_up().await?;
             None
         }
-        Held::File(..) => Some(held),
+        Held::File { .. } => Some(held),
     };
     if let (Some(files), Some(home)) = (&files, home) {
         let written = fs::write(&begun, begin(cwd, home.is_new()));
@@ -181,7 +189,11 @@ enum Held {
     /// A lease, and a copy of what is there.
     Lease(Box<Lease>),
     /// A file, and what is in it.
-    File(PathBuf, Paths, tempfile::TempDir),
+    File {
+        file: PathBuf,
+        paths: Paths,
+        _scratch: tempfile::TempDir,
+    },
 }
 
 struct Lease {
@@ -224,7 +236,7 @@ impl Held {
 
     fn paths(&self) -> &Paths {
         match self {
-            Self::Files(paths) | Self::File(_, paths, _) => paths,
+            Self::Files(paths) | Self::File { paths, .. } => paths,
             Self::Lease(lease) => &lease.copy,
         }
     }
@@ -233,7 +245,7 @@ impl Held {
     async fn give_up(self) -> Result<(), Error> {
         match self {
             Self::Files(paths) => remove(&paths),
-            Self::File(file, ..) => {
+            Self::File { file, .. } => {
                 fs::remove_file(&file).map_err(|error| unwritable(&file, &error))
             }
             Self::Lease(lease) => {
