@@ -5,7 +5,6 @@ use ah_store::fleet::{ALL, Admission, Fleet as _, Limit, Limits as _};
 
 use crate::fixture::{Speaker, append};
 use crate::server::{PATIENT, connect, database, shared};
-use crate::stores::run_of;
 
 #[tokio::test]
 async fn tenants_see_only_their_own_sessions() {
