@@ -16,6 +16,8 @@ mod agent;
 #[cfg(feature = "sqlite")]
 pub mod assemble;
 #[cfg(feature = "sqlite")]
+pub mod carried;
+#[cfg(feature = "sqlite")]
 pub mod command_files;
 #[cfg(feature = "sqlite")]
 mod config_tool;
@@ -42,6 +44,8 @@ pub mod mcp_server;
 #[cfg(feature = "sqlite")]
 pub mod mentions;
 pub mod model;
+#[cfg(feature = "sqlite")]
+pub mod moving;
 #[cfg(feature = "sqlite")]
 mod open;
 #[cfg(feature = "sqlite")]

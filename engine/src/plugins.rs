@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use catalogue::{Catalogue, complete};
 use copy::copy;
 use fetch::fetch;
+pub(crate) use fetch::variables as fetch_variables;
 use source::{Source, of_entry, parse};
 
 /// Folder of the copies of marketplaces, below that of all plugins.

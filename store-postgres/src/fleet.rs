@@ -164,11 +164,15 @@ impl Fleet for Postgres {
         Ok(true)
     }
 
-    async fn open(self: Arc<Self>, run: &Run, worker: &str) -> Result<SessionStore, OpenError> {
-        match Lease::take(&self, &run.session, worker).await? {
+    async fn open(
+        self: Arc<Self>,
+        session: &SessionId,
+        worker: &str,
+    ) -> Result<SessionStore, OpenError> {
+        match Lease::take(&self, session, worker).await? {
             Some(lease) => {
                 let scratch = std::env::temp_dir();
-                let id = run.session.clone();
+                let id = session.clone();
                 Ok(SessionStore::of_log(id, Arc::new(lease), &scratch).await?)
             }
             None => Err(OpenError::Busy(Holder { pid: None })),
@@ -177,6 +181,23 @@ impl Fleet for Postgres {
 
     async fn close(&self, session: &SessionId, worker: &str) -> Result<(), StoreError> {
         lease::release(self, session, worker).await
+    }
+
+    async fn forget(
+        &self,
+        session: &SessionId,
+        worker: &str,
+        moved: &[MessageId],
+    ) -> Result<bool, StoreError> {
+        let moved: Vec<_> = moved.iter().map(MessageId::as_str).collect();
+        let forget = "SELECT ah.forget($1, $2, $3)";
+        let parameters: crate::connection::Parameters<'_> = &[
+            (&session.as_str(), Type::TEXT),
+            (&worker, Type::TEXT),
+            (&moved, Type::TEXT_ARRAY),
+        ];
+        let row = self.row("cannot remove a session of", forget, parameters);
+        Ok(row.await?.get(0))
     }
 
     async fn send(

@@ -45,11 +45,24 @@ pub trait Fleet: Limits + Questions + Schedules + Waker {
     /// message came at its end.
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError>;
 
-    /// Opens the session of a run for writing.
-    async fn open(self: Arc<Self>, run: &Run, worker: &str) -> Result<SessionStore, OpenError>;
+    /// Opens a session for writing, or makes it.
+    async fn open(
+        self: Arc<Self>,
+        session: &SessionId,
+        worker: &str,
+    ) -> Result<SessionStore, OpenError>;
 
     /// Gives a session back that [`Fleet::open`] has opened, and that is closed.
     async fn close(&self, session: &SessionId, worker: &str) -> Result<(), StoreError>;
+
+    /// Removes a session that `worker` has open, with its runs; returns whether it is gone. It stays if there is mail
+    /// besides `moved`.
+    async fn forget(
+        &self,
+        session: &SessionId,
+        worker: &str,
+        moved: &[MessageId],
+    ) -> Result<bool, StoreError>;
 
     /// Queues a message for a session. If its last run is done, that is queued again.
     async fn send(

@@ -13,10 +13,10 @@ use std::fmt;
 use ah_conversation::{Mail, MailKind, MessageId, StoreError};
 use async_trait::async_trait;
 
-pub(crate) use entry::Change;
 pub use entry::{Blob, Entry};
+pub(crate) use entry::{Change, Image};
 pub use stored::messages;
-pub(crate) use stored::{decode, encode, hashes};
+pub(crate) use stored::{blob, decode, encode, hashes};
 
 /// A session's log and mail, held for writing under a lease.
 #[async_trait]

@@ -16,7 +16,8 @@ pub(crate) const SESSIONS_FOLDER: &str = ".ah";
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Ignores the files of sessions; the rest of the folder, such as `tools/` and `skills/`, belongs to the project.
-const IGNORED: &str = "/.gitignore\n/*.db\n/*.db-*\n/*.db.*\n/*.lock\n/*.out/\n";
+const IGNORED: &str =
+    "/.gitignore\n/*.db\n/*.db-*\n/*.db.*\n/*.lock\n/*.out/\n/*.queue*\n/leaving/\n/coming/\n";
 /// Maximum length of a tool use id that is used as a file name unchanged.
 const LONGEST_NAME: usize = 64;
 
@@ -64,6 +65,9 @@ impl Paths {
 
     /// Beginning of the names of versions of files that two agents have changed differently, beside the outputs.
     pub const CONFLICTS: &str = "conflict-";
+
+    /// Beginning of the names of layers of files, beside the outputs.
+    pub(crate) const LAYER: &str = "layer-";
 
     /// Beginning of the names of contents that are too big for the database, beside the outputs.
     pub const BIG: &str = "kept-";
@@ -191,6 +195,11 @@ pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
         name.push_str(&format!(".{attempt}"));
     }
     name
+}
+
+/// Returns whether `name` is that of a file within a folder.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != ".."
 }
 
 /// Returns `bytes` in lower-case hexadecimal.

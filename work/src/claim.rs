@@ -109,6 +109,7 @@ impl Claims<'_> {
         let failed = |error: &dyn std::error::Error| GitError {
             command: "commit-tree".to_owned(),
             reason: error.to_string(),
+            code: None,
         };
         let text = serde_json::to_string(claim).map_err(|error| failed(&error))?;
         let draft = self.artifacts.path(DRAFT);

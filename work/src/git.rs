@@ -56,6 +56,8 @@ pub struct GitError {
     pub command: String,
     /// Last lines of git's error output.
     pub reason: String,
+    /// Exit code, if git was started.
+    pub code: Option<i32>,
 }
 
 impl GitError {
@@ -156,6 +158,7 @@ impl Git {
             (code, _, err) => Err(GitError {
                 command: words.join(" "),
                 reason: reason(&err, code),
+                code: Some(code),
             }),
         }
     }
@@ -174,6 +177,7 @@ impl Git {
         let git_error = |reason: String| GitError {
             command: words.join(" "),
             reason,
+            code: None,
         };
         let command = Command {
             program: self.program.clone(),

@@ -70,6 +70,8 @@ pub enum FleetCommands {
     Interrupt(Queued),
     /// Stop the run of a queued session, and all of its runs that wait
     Cancel(Queued),
+    /// Move a session, with its files: to a store or a file, or home
+    Move(Moving),
     /// List queued runs, or prepare a database for them
     Fleet {
         /// Action
@@ -150,6 +152,9 @@ pub struct Enqueuing {
     /// The folder to work in, on the worker's machine [default: this one]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
+    /// Carry the folder's files: a worker makes them anew, wherever it is
+    #[arg(long, conflicts_with_all = ["cron", "command"])]
+    pub carry: bool,
     /// Model [default: that of the worker]
     #[arg(short = 'm', long, value_name = "NAME")]
     pub model: Option<String>,
@@ -176,6 +181,23 @@ pub struct Enqueuing {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its one field says it")]
     pub store: Store,
+}
+
+/// Options of `ah move`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Moving {
+    /// The session: the beginning of its id; or a file that `ah move --to` has written
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+    /// Where to: a PostgreSQL store, or a file [default: this folder]
+    #[arg(long, value_name = "URL|FILE")]
+    pub to: Option<String>,
+    /// The store where it is [default: `AH_STORE`, or the sessions of this folder]
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+    /// The folder for its files, which is made if it is missing [default: this one]
+    #[arg(long, value_name = "DIR", conflicts_with = "to")]
+    pub folder: Option<PathBuf>,
 }
 
 /// A session that was queued.

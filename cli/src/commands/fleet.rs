@@ -3,6 +3,7 @@
 mod answer;
 mod enqueue;
 mod limit;
+mod moving;
 mod show;
 pub(super) mod store;
 
@@ -104,6 +105,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 None => answer::list(config, &*fleet, &id).await,
             }
         }
+        FleetCommands::Move(wanted) => moving::perform(config, options, &wanted).await,
         FleetCommands::Interrupt(queued) => wish(config, &queued, Wish::Interrupt).await,
         FleetCommands::Cancel(queued) => wish(config, &queued, Wish::Cancel).await,
         FleetCommands::Fleet {

@@ -1,6 +1,7 @@
 //! Queued sessions and their workers, over the sessions of a folder and, in a build that has it, over PostgreSQL.
 
 mod commands;
+mod files;
 mod launchers;
 #[cfg(feature = "postgres")]
 mod network;

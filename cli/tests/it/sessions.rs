@@ -407,6 +407,9 @@ fn files_are_for_their_owner_alone_and_stay_out_of_the_repository() {
 /*.db.*
 /*.lock
 /*.out/
+/*.queue*
+/leaving/
+/coming/
 ");
 }
 

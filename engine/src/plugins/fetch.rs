@@ -132,9 +132,9 @@ fn size(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Returns the variables of git: those of commands and what the user's helpers log in with, and only these ways to a
+/// Returns the variables of git for a fetch: those of commands and what the user's helpers log in with, and only these ways to a
 /// repository, whatever a URL says.
-fn variables(environment: &Environment) -> Vec<(String, String)> {
+pub(crate) fn variables(environment: &Environment) -> Vec<(String, String)> {
     let own = [
         ("GIT_ALLOW_PROTOCOL", "https:http:ssh:file"),
         ("GIT_LFS_SKIP_SMUDGE", "1"),

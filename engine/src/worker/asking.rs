@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use ah_agent::Frontend;
 use ah_conversation::{
-    Clock as _, Event, Host, HostPermission, PermissionAnswer, PermissionRequest, SessionId,
-    StoreError,
+    Clock as _, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest,
+    SessionId, StoreError,
 };
 use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, Question};
 use async_trait::async_trait;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::pace::Meter;
@@ -23,6 +24,8 @@ pub(super) struct Unwatched {
     pub asks: Option<Elsewhere<AskFleet>>,
     /// Counts what happens.
     pub meter: Arc<Meter>,
+    /// Learns that a call has ended, which may have changed files.
+    pub called: Arc<Notify>,
 }
 
 #[async_trait]
@@ -45,6 +48,9 @@ impl Host for Unwatched {
 impl Frontend for Unwatched {
     fn show(&self, event: &Event) {
         self.meter.count(event);
+        if matches!(event.kind, EventKind::ToolCallEnd { .. }) {
+            self.called.notify_one();
+        }
     }
 
     fn notice(&self, text: &str) {

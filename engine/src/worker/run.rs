@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::{RunOutcome, Stop};
 use ah_config::overlay::Overlay;
@@ -10,19 +11,24 @@ use ah_conversation::{Environment, ExitReason, Interface, PermissionRequest};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
 use tokio::runtime::Builder;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
 use crate::assemble::{HostExtensions, SessionInputs};
+use crate::carried::{self, Files, Workspace};
 use crate::confinement::SandboxProbe;
 use crate::model::Around;
 use crate::open::open;
 use crate::person::Elsewhere;
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::warn::Warn;
+
+/// Shortest time between two layers of files while a run goes on.
+const BETWEEN_LAYERS: Duration = Duration::from_secs(10);
 
 /// What every run starts with.
 pub(super) struct Starts {
@@ -53,31 +59,72 @@ impl Attempt {
             Err(error) => return Some(self.again(format!("cannot start: {error}"))),
         };
         let end = runtime.block_on(async {
-            tokio::select! {
-                // Whoever has it now writes; the rest of this attempt is a crash's.
-                () = self.left() => None,
-                end = self.attempt() => Some(end),
+            match self.opened().await {
+                Ok((store, files)) => self.ended(&store, files.as_ref()).await,
+                Err(end) => Some(end),
             }
         });
         runtime.shutdown_background();
         end
     }
 
-    async fn attempt(&self) -> End {
-        let store = match self.fleet.clone().open(&self.run, &self.worker).await {
+    /// Opens the session, and makes its files if it carries them.
+    async fn opened(&self) -> Result<(Arc<SessionStore>, Option<Workspace>), End> {
+        let opened = self.fleet.clone().open(&self.run.session, &self.worker);
+        let store = match opened.await {
             Ok(store) => Arc::new(store),
             // Its last holder has not been missed for long enough.
-            Err(OpenError::Busy(_)) => return End::HandedOn(self.fleet.timing().beat),
-            Err(OpenError::Store(error)) => return self.again(error.to_string()),
+            Err(OpenError::Busy(_)) => return Err(End::HandedOn(self.fleet.timing().beat)),
+            Err(OpenError::Store(error)) => return Err(self.again(error.to_string())),
         };
         if let Some(killed) = store.predecessor() {
             ah_process::finish_orphans(killed);
         }
+        let files = tokio::select! {
+            () = self.left() => return Err(End::HandedOn(Duration::ZERO)),
+            files = self.files(&store) => files,
+        };
+        match files {
+            Ok(files) => Ok((store, files)),
+            Err(error) => Err(self.again(error.to_string())),
+        }
+    }
+
+    /// Runs to the end, and stores the files as they are then; `None` if the run was lost or left.
+    async fn ended(&self, store: &Arc<SessionStore>, files: Option<&Workspace>) -> Option<End> {
+        let end = tokio::select! {
+            // Whoever has it now writes; the rest of this attempt is a crash's.
+            () = self.left() => None,
+            end = self.attempt(store, files) => Some(end),
+        };
+        if let Some(files) = files
+            && let Err(error) = files.keep(store).await
+        {
+            // One that was lost cannot store anything.
+            return end.map(|_| self.again(format!("cannot store the files: {error}")));
+        }
+        end
+    }
+
+    /// Makes the files of a session that carries them.
+    async fn files(&self, store: &SessionStore) -> Result<Option<Workspace>, Error> {
+        let Some(files) = Files::of(store).await? else {
+            return Ok(None);
+        };
+        let variables = self.starts.variables.iter().cloned();
+        let environment = Environment::new(variables, self.run.folder.clone());
+        let place = carried::place(&environment, &self.run.session)?;
+        Ok(Some(
+            Workspace::open(&environment, files, &place, store).await?,
+        ))
+    }
+
+    async fn attempt(&self, store: &Arc<SessionStore>, files: Option<&Workspace>) -> End {
         if !self.run.command.is_empty() {
-            let ended = self.command(&store).await;
+            let ended = self.command(store).await;
             return ended.unwrap_or_else(|error| self.again(error.to_string()));
         }
-        let outcome = self.outcome(store).await;
+        let outcome = self.outcome(store.clone(), files).await;
         if let Err(error) = self.meter.settle().await {
             tracing::warn!("the budget does not know what a run has cost: {error}");
         }
@@ -88,8 +135,15 @@ impl Attempt {
         }
     }
 
-    async fn outcome(&self, store: Arc<SessionStore>) -> Result<Option<RunOutcome>, Error> {
-        let config = self.config()?;
+    async fn outcome(
+        &self,
+        store: Arc<SessionStore>,
+        files: Option<&Workspace>,
+    ) -> Result<Option<RunOutcome>, Error> {
+        let config = match files {
+            Some(files) => self.config(files.folder().await)?,
+            None => self.config(self.run.folder.clone())?,
+        };
         let mut warnings = Vec::new();
         let probe = SandboxProbe::begin(&config, &mut warnings)?;
         let (skills, of_skills) = extensions::skills(&config);
@@ -103,7 +157,7 @@ impl Attempt {
             host: None,
             hooks: Vec::new(),
             extensions: HostExtensions {
-                store: Some(store),
+                store: Some(store.clone()),
                 around: Some(self.paced()),
                 ..HostExtensions::default()
             },
@@ -113,7 +167,8 @@ impl Attempt {
             choice: SessionChoice::New,
             ..SessionPlan::default()
         };
-        let frontend = Arc::new(self.frontend());
+        let called = Arc::new(Notify::new());
+        let frontend = Arc::new(self.frontend(called.clone()));
         let mut opened = open(&plan, &config, None, inputs, |_| frontend).await?;
         warnings.extend(opened.warnings);
         warnings.iter().for_each(|warning| (self.warn)(warning));
@@ -122,6 +177,7 @@ impl Attempt {
         let outcome = tokio::select! {
             outcome = opened.session.resume(&stop) => outcome?,
             () = self.interrupted(&token) => None,
+            () = self.keep_now_and_then(files, &store, &called) => None,
         };
         opened.session.close("other").await?;
         Ok(outcome)
@@ -132,7 +188,7 @@ impl Attempt {
             let reason = "this worker runs no commands; `ah worker --commands` does";
             return Ok(End::Failed(reason.to_owned()));
         }
-        let environment = self.environment()?;
+        let environment = self.environment(self.run.folder.clone())?;
         let ended = tokio::select! {
             ended = command::perform(&self.run, &environment, store) => ended?,
             () = self.stopped() => CommandEnd::Cancelled,
@@ -153,7 +209,7 @@ impl Attempt {
         })
     }
 
-    fn frontend(&self) -> Unwatched {
+    fn frontend(&self, called: Arc<Notify>) -> Unwatched {
         let asks = self.run.answer_within.map(|within| Elsewhere {
             ask: AskFleet {
                 fleet: self.fleet.clone(),
@@ -165,23 +221,23 @@ impl Attempt {
         Unwatched {
             asks,
             meter: self.meter.clone(),
+            called,
         }
     }
 
-    /// Returns the environment of the run in its folder.
-    fn environment(&self) -> Result<Environment, Error> {
-        let folder = &self.run.folder;
+    /// Returns the environment of the run in a folder.
+    fn environment(&self, folder: PathBuf) -> Result<Environment, Error> {
         if !folder.is_dir() {
             let missing = format!("this machine has no folder `{}`", folder.display());
             return Err(Error::failure(missing));
         }
         let variables = self.starts.variables.iter().cloned();
-        Ok(Environment::new(variables, folder.clone()))
+        Ok(Environment::new(variables, folder))
     }
 
-    /// Returns the configuration of the run's folder, as it is now.
-    fn config(&self) -> Result<Config, Error> {
-        let environment = self.environment()?;
+    /// Returns the configuration of a folder, as it is now.
+    fn config(&self, folder: PathBuf) -> Result<Config, Error> {
+        let environment = self.environment(folder)?;
         let mut overrides = self.starts.overrides.clone();
         overrides.model = self.run.model.clone().or(overrides.model);
         let overlay = &self.starts.overlay;
@@ -231,5 +287,24 @@ impl Attempt {
         self.stopped().await;
         token.cancel();
         std::future::pending::<()>().await;
+    }
+
+    /// Stores the files after calls, not too often. It never returns.
+    async fn keep_now_and_then(
+        &self,
+        files: Option<&Workspace>,
+        store: &SessionStore,
+        called: &Notify,
+    ) {
+        let Some(files) = files else {
+            return std::future::pending().await;
+        };
+        loop {
+            called.notified().await;
+            if let Err(error) = files.keep(store).await {
+                (self.warn)(&format!("cannot store the files yet: {error}"));
+            }
+            sleep(BETWEEN_LAYERS).await;
+        }
     }
 }

@@ -132,7 +132,7 @@ async fn mail_wakes_a_session_at_rest(fleet: Arc<dyn Fleet>) {
     let wanted = run("A", 0);
     fleet.enqueue(&wanted).await.unwrap();
     let first = fleet.claim("me").await.unwrap().unwrap();
-    let session = fleet.clone().open(&first, "me").await.unwrap();
+    let session = fleet.clone().open(&first.session, "me").await.unwrap();
     let mail = session.mail(MailKind::FollowUp).await.unwrap();
     assert_eq!(mail.len(), 1);
     assert_eq!(
@@ -169,7 +169,7 @@ async fn what_was_said_can_be_followed(fleet: Arc<dyn Fleet>) {
     );
     assert_eq!(fleet.find("01ARY").await.unwrap(), []);
     let claimed = fleet.claim("me").await.unwrap().unwrap();
-    let session = fleet.clone().open(&claimed, "me").await.unwrap();
+    let session = fleet.clone().open(&claimed.session, "me").await.unwrap();
     let mut speaker = Speaker::default();
     let (one, two) = (speaker.prompt("one"), speaker.answer("two"));
     append(&session, &one).await;
@@ -319,7 +319,7 @@ async fn each_due_time_starts_one_session(fleets: [Arc<dyn Fleet>; 3]) {
         assert_eq!(started.iter().filter(|started| **started).count(), 1);
         let run = fleet.claim("me").await.unwrap().unwrap();
         assert_eq!((run.model.as_deref(), run.attempts), (Some("m"), 3));
-        let session = fleet.clone().open(&run, "me").await.unwrap();
+        let session = fleet.clone().open(&run.session, "me").await.unwrap();
         let mail = session.mail(MailKind::FollowUp).await.unwrap();
         assert_eq!(mail.len(), 1);
         assert_eq!(mail[0].content, "task of S");

@@ -45,7 +45,11 @@ pub fn run_of(session: &str) -> Run {
 impl Place for InPostgres {
     async fn open(&self) -> SessionStore {
         let run = run_of("01ARZ3NDEKTSV4RRFFQ69G5FAV");
-        self.postgres.clone().open(&run, "me").await.unwrap()
+        self.postgres
+            .clone()
+            .open(&run.session, "me")
+            .await
+            .unwrap()
     }
 
     async fn replace_writer(&self) {

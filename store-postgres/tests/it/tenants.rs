@@ -5,7 +5,6 @@ use ah_store::fleet::{ALL, Admission, Fleet as _, Limit, Limits as _};
 
 use crate::fixture::{Speaker, append};
 use crate::server::{PATIENT, connect, database, shared};
-use crate::stores::run_of;
 
 #[tokio::test]
 async fn tenants_see_only_their_own_sessions() {
@@ -21,7 +20,11 @@ async fn tenants_see_only_their_own_sessions() {
     for (at, url) in urls.iter().enumerate() {
         let fleet = connect(url, PATIENT).await;
         // The same id in both tenants: neither learns of the other's.
-        let session = fleet.clone().open(&run_of("S"), "me").await.unwrap();
+        let session = fleet
+            .clone()
+            .open(&SessionId::from("S"), "me")
+            .await
+            .unwrap();
         append(
             &session,
             &Speaker::default().prompt(&format!("secret {at}")),
@@ -115,12 +118,16 @@ async fn a_restored_backup_goes_on() {
     let Some(server) = shared() else { return };
     let url = database(server).await;
     let fleet = connect(&url, PATIENT).await;
-    let session = fleet.clone().open(&run_of("S"), "me").await.unwrap();
+    let session = fleet
+        .clone()
+        .open(&SessionId::from("S"), "me")
+        .await
+        .unwrap();
     let mut speaker = Speaker::default();
     append(&session, &speaker.prompt("before")).await;
     let expected = crate::again::portrait(&session).await;
     let copy = connect(&server.restored(&url), PATIENT).await;
-    let restored = copy.open(&run_of("S"), "me").await.unwrap();
+    let restored = copy.open(&SessionId::from("S"), "me").await.unwrap();
     assert_eq!(crate::again::portrait(&restored).await, expected);
     append(&restored, &speaker.answer("after")).await;
     assert_eq!(session.load().await.unwrap().messages().len(), 1);

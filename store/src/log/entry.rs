@@ -1,6 +1,8 @@
 //! A change to a session, and its form in a log.
 
-use ah_conversation::{Branch, MessageId, Record};
+use std::sync::Arc;
+
+use ah_conversation::{Branch, Message, MessageId, Record};
 
 /// One change, as a log keeps it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +26,19 @@ pub struct Blob {
     pub content: Vec<u8>,
 }
 
+/// A whole session, as files.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Image {
+    /// The database.
+    pub database: Vec<u8>,
+    /// The files beside it: names and contents.
+    pub outputs: Vec<(String, Vec<u8>)>,
+    /// The messages of the main conversation, for those who read the log alone.
+    pub messages: Vec<Arc<Message>>,
+    /// Cost of its model calls, in 10⁻¹² US dollars.
+    pub cost: i64,
+}
+
 /// A change to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
@@ -37,4 +52,6 @@ pub(crate) enum Change {
     DeleteSubtree(MessageId),
     /// A value of the session's context.
     Context(String, String),
+    /// A session that was elsewhere takes the place of an empty one.
+    Whole(Arc<Image>),
 }

@@ -15,8 +15,8 @@ use ah_conversation::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::entry::{Blob, Change, Entry};
-use crate::paths::{create_folder, hex};
+use super::entry::{Blob, Change, Entry, Image};
+use crate::paths::{Paths, create_folder, hex};
 
 /// Largest content within an entry, in bytes.
 const INLINE: usize = 16 * 1024;
@@ -33,6 +33,11 @@ enum StoredChange {
     Delete(MessageId),
     DeleteSubtree(MessageId),
     Context(String, String),
+    Whole {
+        database: String,
+        outputs: Vec<(String, String)>,
+        messages: Vec<Arc<Message>>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,12 +129,38 @@ pub(crate) fn encode(change: &Change) -> io::Result<Entry> {
         Change::Delete(id) => StoredChange::Delete(id.clone()),
         Change::DeleteSubtree(id) => StoredChange::DeleteSubtree(id.clone()),
         Change::Context(key, value) => StoredChange::Context(key.clone(), value.clone()),
+        Change::Whole(image) => entry.whole(image),
     };
     entry.body = serde_json::to_string(&stored)?;
     Ok(entry)
 }
 
+/// Returns a content with its hash.
+pub(crate) fn blob(content: Vec<u8>) -> Blob {
+    let hash = hex(&Sha256::digest(&content));
+    Blob { hash, content }
+}
+
 impl Entry {
+    fn whole(&mut self, image: &Image) -> StoredChange {
+        let mut kept = |content: &Vec<u8>| {
+            self.blobs.push(blob(content.clone()));
+            self.blobs.last().map(|blob| blob.hash.clone())
+        };
+        let database = kept(&image.database).unwrap_or_default();
+        let outputs = image.outputs.iter();
+        let outputs = outputs.filter_map(|(name, content)| Some((name.clone(), kept(content)?)));
+        let outputs = outputs.collect();
+        self.messages
+            .extend(image.messages.iter().map(|message| message.id.clone()));
+        self.cost = image.cost;
+        StoredChange::Whole {
+            database,
+            outputs,
+            messages: image.messages.clone(),
+        }
+    }
+
     fn record(&mut self, record: &Record) -> io::Result<Option<StoredRecord>> {
         Ok(Some(match record {
             Record::Message(message) => {
@@ -218,28 +249,41 @@ impl Entry {
         match std::str::from_utf8(bytes) {
             Ok(text) if bytes.len() <= INLINE => StoredBytes::Text(text.to_owned()),
             _ => {
-                let hash = hex(&Sha256::digest(bytes));
-                self.blobs.push(Blob {
-                    hash: hash.clone(),
-                    content: bytes.to_vec(),
-                });
+                let blob = blob(bytes.to_vec());
+                let hash = blob.hash.clone();
+                self.blobs.push(blob);
                 StoredBytes::Blob(hash)
             }
         }
     }
 }
 
-/// Returns the hashes of the blobs that an entry names.
+/// Returns whether a file beside a database is needed as soon as it is opened.
+fn is_eager(name: &str) -> bool {
+    !name.starts_with(Paths::LAYER)
+}
+
+/// Returns the hashes of the blobs that an entry names and that its change needs.
 pub(crate) fn hashes(body: &str) -> serde_json::Result<BTreeSet<String>> {
     let mut hashes = BTreeSet::new();
-    if let StoredChange::Append { records, .. } = serde_json::from_str(body)? {
-        for record in &records {
-            let named = record.bytes().into_iter();
-            hashes.extend(named.filter_map(|bytes| match bytes {
-                StoredBytes::Blob(hash) => Some(hash.clone()),
-                StoredBytes::Text(_) => None,
-            }));
+    match serde_json::from_str(body)? {
+        StoredChange::Append { records, .. } => {
+            for record in &records {
+                let named = record.bytes().into_iter();
+                hashes.extend(named.filter_map(|bytes| match bytes {
+                    StoredBytes::Blob(hash) => Some(hash.clone()),
+                    StoredBytes::Text(_) => None,
+                }));
+            }
         }
+        StoredChange::Whole {
+            database, outputs, ..
+        } => {
+            let outputs = outputs.into_iter().filter(|(name, _)| is_eager(name));
+            hashes.extend(outputs.map(|(_, hash)| hash));
+            hashes.insert(database);
+        }
+        _ => {}
     }
     Ok(hashes)
 }
@@ -261,6 +305,7 @@ pub fn messages(body: &str) -> serde_json::Result<Vec<Arc<Message>>> {
             });
             messages.collect()
         }
+        StoredChange::Whole { messages, .. } => messages,
         _ => Vec::new(),
     })
 }
@@ -286,6 +331,20 @@ pub(crate) fn decode(
         StoredChange::Delete(id) => Change::Delete(id),
         StoredChange::DeleteSubtree(id) => Change::DeleteSubtree(id),
         StoredChange::Context(key, value) => Change::Context(key, value),
+        StoredChange::Whole {
+            database,
+            outputs,
+            messages,
+        } => {
+            let outputs = outputs.into_iter().filter(|(name, _)| is_eager(name));
+            let read = |(name, hash)| Ok((name, reader.bytes(StoredBytes::Blob(hash))?));
+            Change::Whole(Arc::new(Image {
+                database: reader.bytes(StoredBytes::Blob(database))?,
+                outputs: outputs.map(read).collect::<io::Result<_>>()?,
+                messages,
+                cost: 0,
+            }))
+        }
     })
 }
 

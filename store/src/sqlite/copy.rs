@@ -14,7 +14,7 @@ use crate::id;
 use crate::paths::{Paths, create_folder, new_file, sync_folder};
 
 /// Copies all pages in one step, so that the copy is a consistent snapshot.
-const ALL_PAGES: i32 = -1;
+pub(super) const ALL_PAGES: i32 = -1;
 
 impl Sessions {
     /// Copies the current state of a session, even while a process has it open. The copy has an id of its own, and
@@ -62,7 +62,7 @@ fn copy_output(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Links the output files, or copies them if links are not possible. Outputs never change, so they can be shared.
-fn copy_outputs(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn copy_outputs(from: &Path, to: &Path) -> io::Result<()> {
     if !from.exists() {
         return Ok(());
     }

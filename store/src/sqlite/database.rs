@@ -7,9 +7,11 @@ use std::path::Path;
 use ah_conversation::{
     Branch, CallFinish, FileStep, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
 };
+use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::copy::ALL_PAGES;
 use super::lock::Lock;
 use super::outputs::{FullOutput, ResultColumns};
 use super::queue::Mailbox;
@@ -20,8 +22,9 @@ use super::{
     prefixes, prune, require_files, salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
+use crate::log::Image;
 use crate::notice::Notice;
-use crate::paths::{Paths, sync_folder};
+use crate::paths::{Paths, create_folder, is_plain, new_file, sync_folder};
 
 /// States of a session: with a run in progress, without one, and closed.
 const PROCESSING: &str = "processing";
@@ -275,6 +278,40 @@ impl Database {
         self.epoch = opened.epoch;
         self.notices.extend(opened.notices);
         self.is_durable = opened.is_durable;
+        Ok(())
+    }
+
+    /// Copies the conversation to a new file, as of a process that has closed it.
+    pub(super) fn copy_to(&self, path: &Path) -> Result<(), Failure> {
+        drop(new_file(path)?);
+        let mut copy = connect(path)?;
+        Backup::new(&self.tree.connection, &mut copy)?.step(ALL_PAGES)?;
+        copy.execute("UPDATE lease SET owner = NULL", [])?;
+        // All pages are in the file, whatever mode the original has.
+        copy.pragma_update(None, "journal_mode", "DELETE")?;
+        copy.pragma_update(None, "journal_mode", "WAL")?;
+        copy.close().map_err(|(_, error)| error)?;
+        File::open(path)?.sync_all()?;
+        Ok(())
+    }
+
+    /// Replaces a conversation in memory by that of an image.
+    pub(super) fn replace(&mut self, image: &Image) -> Result<(), Failure> {
+        let folder = self.tree.outputs.clone();
+        create_folder(&folder)?;
+        for (name, content) in image.outputs.iter().filter(|(name, _)| is_plain(name)) {
+            fs::write(folder.join(name), content)?;
+        }
+        let path = folder.join("moved.db");
+        fs::write(&path, &image.database)?;
+        let mut original = connect(&path)?;
+        CONVERSATION.migrate(&mut original)?;
+        // A database in memory has no log.
+        original.pragma_update(None, "journal_mode", "DELETE")?;
+        Backup::new(&original, &mut self.tree.connection)?.step(ALL_PAGES)?;
+        drop(original);
+        fs::remove_file(&path)?;
+        self.epoch = lease::take(&self.tree.connection)?;
         Ok(())
     }
 

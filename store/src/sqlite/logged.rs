@@ -8,7 +8,7 @@ use ah_conversation::StoreError;
 use tokio::sync::Mutex;
 
 use super::Failure;
-use crate::log::{Change, Log, decode, encode, hashes};
+use crate::log::{Blob, Change, Log, decode, encode, hashes};
 
 /// The log of a session, and why its copy is not to be believed.
 #[derive(Debug)]
@@ -35,10 +35,11 @@ impl Logged {
         self.lost.lock().await.clone().map_or(Ok(()), Err)
     }
 
-    /// Makes a change by `apply` in the copy, and then in the log.
+    /// Makes a change by `apply` in the copy, and then, with further contents, in the log.
     pub(super) async fn commit<T>(
         &self,
         change: &Change,
+        contents: Vec<Blob>,
         apply: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let path = Path::new(self.log.name());
@@ -46,7 +47,9 @@ impl Logged {
         if let Some(error) = &*lost {
             return Err(error.clone());
         }
-        let entry = encode(change).map_err(|error| failed(&error).at("cannot write", path))?;
+        let entry = encode(change);
+        let mut entry = entry.map_err(|error| failed(&error).at("cannot write", path))?;
+        entry.blobs.extend(contents);
         let cut_off = Failure::Refused {
             reason: "an earlier change was cut off".to_owned(),
             hint: Some("open the session anew".to_owned()),

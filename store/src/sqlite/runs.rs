@@ -236,13 +236,32 @@ impl Fleet for LocalFleet {
         Ok(true)
     }
 
-    async fn open(self: Arc<Self>, run: &Run, _: &str) -> Result<SessionStore, OpenError> {
-        SessionStore::open(&self.paths(&run.session))
+    async fn open(
+        self: Arc<Self>,
+        session: &SessionId,
+        _: &str,
+    ) -> Result<SessionStore, OpenError> {
+        SessionStore::open(&self.paths(session))
     }
 
     async fn close(&self, _: &SessionId, _: &str) -> Result<(), StoreError> {
         // The session's lock was released with it.
         Ok(())
+    }
+
+    async fn forget(
+        &self,
+        session: &SessionId,
+        _: &str,
+        _: &[MessageId],
+    ) -> Result<bool, StoreError> {
+        // The session itself is files, which whoever has it open moves or removes.
+        self.with("cannot write", |connection| {
+            let session = session.as_str();
+            connection.execute("DELETE FROM questions WHERE session = ?", [session])?;
+            connection.execute("DELETE FROM runs WHERE session = ?", [session])
+        })?;
+        Ok(true)
     }
 
     async fn send(

@@ -3,6 +3,8 @@
 //! One thread owns the connection and does all writing. It sends the heartbeats itself, so that neither a long tool
 //! call nor a slow model makes the session look abandoned.
 
+mod moved;
+
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
@@ -302,7 +304,10 @@ impl SessionStore {
     /// Makes a change durably; returns the number of messages that it deleted.
     async fn change(&self, change: Change) -> Result<usize, StoreError> {
         match &self.logged {
-            Some(logged) => logged.commit(&change, self.apply(&change)).await,
+            Some(logged) => {
+                let apply = self.apply(&change);
+                logged.commit(&change, Vec::new(), apply).await
+            }
             None => self.apply(&change).await,
         }
     }
@@ -323,6 +328,7 @@ impl SessionStore {
                 Change::Delete(id) => database.delete(id).map(usize::from),
                 Change::DeleteSubtree(id) => database.delete_subtree(id),
                 Change::Context(key, value) => database.set_context(key, value).map(|()| 0),
+                Change::Whole(image) => database.replace(image).map(|()| 0),
             })
             .await?;
         if let Some(uuid) = uuid {

@@ -402,7 +402,8 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
                 // They are needed should the session be continued.
                 .filter(|path| {
                     let name = file_name(path);
-                    !name.starts_with(Paths::CHANGES) && !name.starts_with(Paths::CONFLICTS)
+                    let needed = [Paths::CHANGES, Paths::CONFLICTS, Paths::LAYER];
+                    !needed.iter().any(|beginning| name.starts_with(beginning))
                 }),
         );
     }

@@ -256,6 +256,9 @@ async fn the_files_of_a_session_are_accessible_to_their_owner_only() {
     /*.db.*
     /*.lock
     /*.out/
+    /*.queue*
+    /leaving/
+    /coming/
     ");
 }
 

@@ -1,12 +1,14 @@
 //! Queues tasks, now or again and again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use ah::carried::capture;
 use ah::worker::{COMMANDS, next_time};
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, Time, neutralise};
-use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, NewRun};
+use ah_store::{OpenError, SystemClock};
 use jiff::Timestamp;
 
 use super::super::output::print;
@@ -50,8 +52,29 @@ pub async fn enqueue(config: &Config, wanted: Enqueuing) -> Result<u8, Error> {
         let number = fleet.schedule(cron, due, &run).await?;
         return print(&format!("schedule {number}: {}\n", date(due)));
     }
+    if wanted.carry {
+        carry(config, &fleet, &run).await?;
+    }
     fleet.enqueue(&run).await?;
     print(&format!("{}\n", run.session))
+}
+
+/// Stores the files of the run's folder with its session, and says what stays behind.
+async fn carry(config: &Config, fleet: &Arc<dyn Fleet>, run: &NewRun) -> Result<(), Error> {
+    let captured = capture(&config.environment, &run.folder).await?;
+    for left in &captured.left {
+        ah_terminal::warn(&format!("not carried: {left}"));
+    }
+    let me = format!("enqueue-{}", run.message);
+    let opened = fleet.clone().open(&run.session, &me).await;
+    let store = opened.map_err(|error| match error {
+        OpenError::Busy(_) => Error::failure("a run of the session is in progress"),
+        OpenError::Store(error) => error.into(),
+    })?;
+    let kept = captured.keep(&store).await;
+    drop(store);
+    fleet.close(&run.session, &me).await?;
+    kept
 }
 
 /// Returns the task; of a command, what it is.

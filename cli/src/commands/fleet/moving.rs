@@ -1,0 +1,82 @@
+//! Moves a session between this folder, a store and a file.
+
+use std::path::PathBuf;
+
+use ah::moving::{Destination, Source, away, home, is_coming};
+use ah_config::overlay::Overlay;
+use ah_config::{Config, Error};
+use ah_conversation::{Environment, Interface};
+
+use super::super::output::print;
+use super::store::{found, open, url};
+use crate::args::fleet::{Moving, Queued, Store};
+use crate::args::options::Options;
+
+/// Moves a session.
+pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Result<u8, Error> {
+    let cwd = config.environment.cwd();
+    let from = Store {
+        store: wanted.from.clone(),
+    };
+    let to = wanted.to.as_deref();
+    let there = match &wanted.folder {
+        Some(folder) => Some(in_folder(config, options, cwd.join(folder))?),
+        None => None,
+    };
+    let here = there.as_ref().unwrap_or(config);
+    let file = cwd.join(&wanted.session);
+    let from = if file.is_file() {
+        Source::File(file)
+    } else if url(&from, config).is_some_and(|from| wanted.from.is_some() || to != Some(from)) {
+        let session = wanted.session.clone();
+        let queued = Queued {
+            session,
+            store: from,
+        };
+        match found(config, &queued).await {
+            Ok((fleet, id)) => Source::Store(fleet, id),
+            // The store has given it up already.
+            Err(_) if to.is_none() && is_coming(here, &wanted.session) => {
+                Source::Here(wanted.session.clone())
+            }
+            Err(error) => return Err(error),
+        }
+    } else {
+        Source::Here(wanted.session.clone())
+    };
+    let moved = match to {
+        Some(to) if to.contains("://") => {
+            let store = Store {
+                store: Some(to.to_owned()),
+            };
+            away(
+                config,
+                from,
+                Destination::Store(open(config, &store).await?),
+            )
+            .await?
+        }
+        Some(to) => away(config, from, Destination::File(cwd.join(to))).await?,
+        None => home(here, from).await?,
+    };
+    for left in &moved.left {
+        ah_terminal::warn(&format!("not carried: {left}"));
+    }
+    print(&format!("{}\n", moved.session))
+}
+
+/// Returns the configuration of another folder, which is made if it is missing.
+fn in_folder(config: &Config, options: &Options, folder: PathBuf) -> Result<Config, Error> {
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
+    let variables = config.environment.all();
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = Environment::new(variables.collect::<Vec<_>>(), folder);
+    let overlay = Overlay::of_process().unwrap_or_default();
+    Config::resolve(
+        options.overrides()?,
+        Interface::Native,
+        environment,
+        &overlay,
+    )
+}

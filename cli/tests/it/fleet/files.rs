@@ -1,0 +1,355 @@
+//! The files of sessions that go from machine to machine. A machine is a home of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ah_testkit::script::{says, uses};
+use serde_json::json;
+
+use super::Fleet;
+use crate::binary::Ah;
+
+/// Runs git in a folder, as somebody without settings.
+fn git(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
+        .args(words)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// All files below a folder but those of git and of sessions: kind and mode, and content.
+fn files(folder: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
+    fn collect(top: &Path, below: &Path, found: &mut BTreeMap<PathBuf, (String, Vec<u8>)>) {
+        for entry in fs::read_dir(top.join(below)).unwrap() {
+            let entry = entry.unwrap();
+            let path = below.join(entry.file_name());
+            let metadata = fs::symlink_metadata(entry.path()).unwrap();
+            if metadata.is_dir() {
+                if entry.file_name() != ".git" && entry.file_name() != ".ah" {
+                    collect(top, &path, found);
+                }
+            } else if metadata.is_symlink() {
+                let target = fs::read_link(entry.path()).unwrap();
+                let target = target.into_os_string().into_encoded_bytes();
+                found.insert(path, ("link".to_owned(), target));
+            } else {
+                let mode = metadata.permissions().mode() & 0o100;
+                let content = fs::read(entry.path()).unwrap();
+                found.insert(path, (format!("file {mode:o}"), content));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    collect(folder, Path::new(""), &mut found);
+    found
+}
+
+/// Makes the project a clone with a commit that the remote lacks, and files of all kinds that no commit has.
+fn prepare(fleet: &Fleet) {
+    let project = fleet.world.project();
+    let remote = project.with_file_name("remote.git");
+    git(
+        project.parent().unwrap(),
+        &["init", "--quiet", "--bare", "-b", "main", "remote.git"],
+    );
+    git(&project, &["init", "--quiet", "-b", "main"]);
+    fleet.world.write("kept.txt", "one\ntwo\n");
+    fleet.world.write("gone.txt", "will be deleted\n");
+    fleet.world.write("dos.txt", "a\r\nb\r\n");
+    fleet.world.write(
+        ".gitattributes",
+        "*.txt text eol=lf\n*.x filter=evil ident\n",
+    );
+    fleet.world.write(".gitignore", "ignored/\n.ah/\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "--quiet", "-m", "first"]);
+    git(
+        &project,
+        &["remote", "add", "origin", remote.to_str().unwrap()],
+    );
+    git(&project, &["push", "--quiet", "origin", "main"]);
+    fleet
+        .world
+        .write("local.txt", "in a commit of this machine\n");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "--quiet", "-m", "second"]);
+    fleet.world.write("kept.txt", "one\nchanged\n");
+    fs::remove_file(fleet.world.file("gone.txt")).unwrap();
+    fleet.world.write("new/deep.bin", [0, 255, 10, 13, 0]);
+    fleet.world.write("named.x", "$Id$\n");
+    let script = fleet.world.write("run.sh", "#!/bin/sh\n");
+    fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("kept.txt", fleet.world.file("link")).unwrap();
+    symlink("/nowhere", fleet.world.file("dangling")).unwrap();
+    fleet.world.write("ignored/secret", "stays");
+}
+
+/// A machine: a home, and nothing of the project.
+fn on(fleet: &Fleet, machine: &str, ah: Ah) -> Ah {
+    let root = fleet.world.project().with_file_name(machine);
+    fs::create_dir_all(&root).unwrap();
+    ah.env("HOME", root)
+}
+
+fn workspace(fleet: &Fleet, machine: &str, session: &str) -> PathBuf {
+    let root = fleet.world.project().with_file_name(machine);
+    root.join(".local/state/ah/workspaces")
+        .join(session)
+        .join("files")
+}
+
+/// A scenario that changes, adds and commits files, waits where `wait` says, and goes on.
+fn changes(fleet: &Fleet, wait: Option<&Path>) -> String {
+    let commit = "git -c user.name=M -c user.email=m@example.org commit -qam third";
+    let first = format!(
+        "echo first > made; rm local.txt; echo more >> kept.txt; {commit}; git rev-parse HEAD"
+    );
+    let mut turns = vec![uses("bash", json!({"command": first}))];
+    if let Some(wait) = wait {
+        let stuck = format!("echo lost > lost; touch {}; sleep 600", wait.display());
+        turns.push(uses("bash", json!({"command": stuck})));
+    }
+    turns.push(uses(
+        "bash",
+        json!({"command": "cat made; ls; printf '\\000\\377' > second.bin"}),
+    ));
+    turns.push(says("Done."));
+    let scenario = serde_json::to_string(&ah_testkit::script::scenario(turns)).unwrap();
+    let path = fleet.world.project().with_file_name("model.json");
+    fs::write(&path, scenario).unwrap();
+    format!("script:{}", path.display())
+}
+
+#[test]
+fn files_go_to_another_machine_and_come_home() {
+    for fleet in Fleet::all() {
+        prepare(&fleet);
+        let model = changes(&fleet, None);
+        let before = files(&fleet.world.project());
+        let ended = fleet
+            .ah(&["enqueue", "-m", &model, "--carry", "make it"])
+            .run()
+            .expect(0);
+        let session = ended.stdout.trim();
+        assert!(
+            ended.stderr.contains("not carried: ignored: `"),
+            "{}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains("other machines must reach"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(files(&fleet.world.project()), before, "it only looks");
+
+        on(&fleet, "second", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
+        let watched = fleet.watch(session);
+        assert!(watched.ends_with("Done.\n"), "{watched}");
+        assert_eq!(
+            files(&fleet.world.project()),
+            before,
+            "the folder is the user's"
+        );
+        let made = workspace(&fleet, "second", session);
+        let mut there = files(&made);
+        assert!(there.contains_key(Path::new("second.bin")));
+        assert!(!there.contains_key(Path::new("ignored/secret")));
+        assert_eq!(there[Path::new("named.x")], before[Path::new("named.x")]);
+        assert_eq!(there[Path::new("dos.txt")], before[Path::new("dos.txt")]);
+        let head = git(&made, &["rev-parse", "HEAD"]);
+
+        // Home: the folder is as the session left it, so it may be brought up to date.
+        // Cut off when the files are there and the session is not, it is finished by the same command.
+        let cut_off = fleet.ah(&["move", session]).env("AH_FAULT", "before:1");
+        assert!(cut_off.run().signal.is_some());
+        assert_eq!(fleet.world.databases(), Vec::<PathBuf>::new());
+        fleet.ah(&["move", session]).run().expect(0);
+        there.insert(
+            "ignored/secret".into(),
+            before[Path::new("ignored/secret")].clone(),
+        );
+        assert_eq!(files(&fleet.world.project()), there);
+        let project = fleet.world.project();
+        assert_eq!(git(&project, &["rev-parse", "main"]), head);
+        assert_eq!(
+            git(&project, &["log", "--format=%s"]),
+            "third\nsecond\nfirst"
+        );
+        let status = git(
+            &project,
+            &[
+                "status",
+                "--porcelain",
+                "gone.txt",
+                "local.txt",
+                "second.bin",
+            ],
+        );
+        assert_eq!(status, "?? second.bin");
+        // The session is here alone.
+        assert_eq!(fleet.runs().len(), 0);
+        let database = fleet.world.database();
+        assert_eq!(database.file_stem().unwrap().to_str(), Some(session));
+        let resumed = ["-r", session, "-m", &model, "more"];
+        fleet.ah(&resumed).run().expect(0);
+    }
+}
+
+#[test]
+fn a_worker_elsewhere_goes_on_with_the_last_layer() {
+    for fleet in Fleet::all() {
+        prepare(&fleet);
+        let wait = fleet.world.project().with_file_name("stuck");
+        let model = changes(&fleet, Some(&wait));
+        let ended = fleet
+            .ah(&["enqueue", "-m", &model, "--carry", "make it"])
+            .run()
+            .expect(0);
+        let session = ended.stdout.trim();
+        let worker = on(&fleet, "second", fleet.ah(&["worker"])).start();
+        crate::binary::wait_for_file(&wait);
+        let made = workspace(&fleet, "second", session);
+        let head = git(&made, &["rev-parse", "HEAD"]);
+        worker.kill();
+        on(&fleet, "third", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
+        let watched = fleet.watch(session);
+        assert!(watched.contains("as they were some steps ago"), "{watched}");
+        assert!(watched.ends_with("Done.\n"), "{watched}");
+        let made = workspace(&fleet, "third", session);
+        assert_eq!(git(&made, &["rev-parse", "HEAD"]), head);
+        let there = files(&made);
+        assert_eq!(there[Path::new("made")].1, b"first\n");
+        assert!(!there.contains_key(Path::new("lost")));
+        assert!(there.contains_key(Path::new("second.bin")));
+    }
+}
+
+#[test]
+fn a_session_goes_into_a_file_and_comes_out_of_it() {
+    let fleet = &Fleet::all()[0];
+    prepare(fleet);
+    let model = changes(fleet, None);
+    let arguments = [
+        "-m",
+        &model,
+        "--no-sandbox",
+        "--dangerously-skip-permissions",
+        "make it",
+    ];
+    fleet.world.as_typed(arguments).run().expect(0);
+    let database = fleet.world.database();
+    let session = database.file_stem().unwrap().to_str().unwrap().to_owned();
+    let before = files(&fleet.world.project());
+    fleet
+        .ah(&["move", &session, "--to", "../it.session"])
+        .run()
+        .expect(0);
+    assert_eq!(fleet.world.databases(), Vec::<PathBuf>::new());
+    assert_eq!(files(&fleet.world.project()), before);
+
+    let file = fleet.world.project().with_file_name("it.session");
+    let content = fs::read(&file).unwrap();
+    // A file that was changed anywhere is refused, and nothing is made of it.
+    for place in (0..content.len()).step_by(content.len() / 40) {
+        let mut changed = content.clone();
+        changed[place] ^= 0x41;
+        let hostile = file.with_file_name("hostile.session");
+        fs::write(&hostile, changed).unwrap();
+        let ended = fleet
+            .ah(&["move", "../hostile.session", "--folder", "../unpacked"])
+            .run();
+        if ended.without_panic().code == Some(0) {
+            // Padding.
+            fs::remove_dir_all(file.with_file_name("unpacked")).unwrap();
+        }
+    }
+    let _ = fs::remove_dir_all(file.with_file_name("unpacked"));
+    on(
+        fleet,
+        "second",
+        fleet.ah(&["move", "../it.session", "--folder", "../unpacked"]),
+    )
+    .run()
+    .expect(0);
+    assert!(!file.exists(), "it was moved");
+    let mut there = before.clone();
+    there.remove(Path::new("ignored/secret"));
+    let unpacked = file.with_file_name("unpacked");
+    assert_eq!(files(&unpacked), there);
+    assert!(unpacked.join(format!(".ah/{session}.db")).exists());
+    // Back, into a folder that has what it had then; other files are not overwritten.
+    let moved = on(
+        fleet,
+        "second",
+        fleet.ah(&["move", &session, "--to", "../it.session"]),
+    );
+    moved.within(&unpacked).run().expect(0);
+    fleet.world.write("kept.txt", "mine");
+    let refused = fleet.ah(&["move", "../it.session"]).run().expect(1);
+    assert!(refused.stderr.contains("has other files than the session"));
+    assert_eq!(fleet.world.text("kept.txt"), "mine");
+    fleet
+        .world
+        .write("kept.txt", &before[Path::new("kept.txt")].1);
+    fleet.ah(&["move", "../it.session"]).run().expect(0);
+    assert_eq!(files(&fleet.world.project()), before);
+    assert_eq!(fleet.world.database(), database);
+}
+
+#[test]
+fn a_session_goes_into_a_store_and_comes_back_with_all_that_it_has() {
+    for fleet in Fleet::all()
+        .into_iter()
+        .filter(|fleet| fleet.store.is_some())
+    {
+        prepare(&fleet);
+        let big = uses("bash", json!({"command": "seq 1 100000"}));
+        let told = fleet.world.project().with_file_name("told.json");
+        let turns = [big, says("Counted."), says("Once more.")];
+        let scenario = serde_json::to_string(&ah_testkit::script::scenario(turns)).unwrap();
+        fs::write(&told, scenario).unwrap();
+        let model = format!("script:{}", told.display());
+        let before = files(&fleet.world.project());
+        fleet.ah(&["-m", &model, "count"]).run().expect(0);
+        let session = fleet.world.database();
+        let session = session.file_stem().unwrap().to_str().unwrap().to_owned();
+        let store = fleet.store.clone().unwrap();
+        fleet
+            .ah(&["move", &session, "--to", &store])
+            .run()
+            .expect(0);
+        assert_eq!(fleet.world.databases(), Vec::<PathBuf>::new());
+        let watched = fleet.watch(&session);
+        assert!(watched.contains("> count\n"), "{watched}");
+        assert!(watched.ends_with("Counted.\n"), "{watched}");
+        let more = ["enqueue", "--session", &session, "-m", &model, "again"];
+        fleet.ah(&more).run().expect(0);
+        on(&fleet, "second", fleet.ah(&["worker", "--until-idle"]))
+            .run()
+            .expect(0);
+        assert!(fleet.watch(&session).ends_with("Once more.\n"));
+        fleet.ah(&["move", &session]).run().expect(0);
+        assert_eq!(files(&fleet.world.project()), before);
+        let database = fleet.world.database();
+        let outputs = database.with_extension("out");
+        let largest = fs::read_dir(outputs).unwrap().flatten();
+        let sizes = largest.map(|entry| entry.metadata().unwrap().len());
+        assert!(sizes.max() > Some(500_000), "the full output is there");
+        fleet.ah(&["watch", &session]).run().expect(1);
+    }
+}

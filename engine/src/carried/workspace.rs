@@ -1,0 +1,467 @@
+//! The folder that a worker makes of a session's files, and the folder that they come home to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ah_config::Error;
+use ah_conversation::{Environment, MailKind, SessionId};
+use ah_store::SessionStore;
+use ah_work::git::{Git, Owner};
+use tokio::sync::Mutex;
+
+use super::files::{Files, Layer, failed, is_branch, last_message, strange};
+use super::folder::UsersFolder;
+use super::shadow::Shadow;
+use crate::git_program::program;
+use crate::plugins::fetch_variables;
+
+/// Most layers before one takes the place of all.
+const MOST_LAYERS: usize = 64;
+
+/// The files of a session on this machine.
+#[derive(Debug)]
+pub struct Workspace {
+    place: Place,
+    /// What the session says of them.
+    files: Mutex<Files>,
+}
+
+/// Where they are.
+#[derive(Debug)]
+struct Place {
+    program: PathBuf,
+    environment: Environment,
+    shadow: Shadow,
+    /// The top of the files.
+    top: PathBuf,
+}
+
+impl Workspace {
+    /// Makes the files of a session anew in `folder`, unless they are there. If the conversation went on after they were
+    /// stored, the model is told.
+    ///
+    /// # Errors
+    ///
+    /// If there is no git, or the files cannot be fetched or written.
+    pub async fn open(
+        environment: &Environment,
+        files: Files,
+        folder: &Path,
+        store: &SessionStore,
+    ) -> Result<Self, Error> {
+        let top = folder.join("files");
+        let place = Place {
+            shadow: Shadow::open(&git(environment)?, &folder.join("git"), folder)
+                .await
+                .map_err(|error| failed(&error))?,
+            program: git(environment)?,
+            environment: environment.clone(),
+            top: top.clone(),
+        };
+        let last = last(&files)?;
+        let is_here = place.shadow.here().await.as_ref() == Some(&last.state) && top.is_dir();
+        let place = if is_here {
+            place.at(&top)
+        } else {
+            let place = place.make(&files, store, folder, &top).await?;
+            if is_behind(last, store).await? {
+                let text = "The files in this folder are as they were some steps ago: the machine that you worked on is gone, \
+                            and what it had changed since then is lost. Look at the files before you go on.";
+                store.send(MailKind::Steer, text.to_owned()).await?;
+            }
+            place
+        };
+        Ok(Self {
+            place,
+            files: Mutex::new(files),
+        })
+    }
+
+    /// Returns the folder to work in.
+    pub async fn folder(&self) -> PathBuf {
+        let within = self.files.lock().await.within.clone();
+        let folder = self.place.top.join(within);
+        // Git knows no empty folders.
+        let _ = fs::create_dir_all(&folder);
+        folder
+    }
+
+    /// Stores a layer if the files have changed, and up to which message they are these.
+    ///
+    /// # Errors
+    ///
+    /// If git fails, or the session was taken over.
+    pub async fn keep(&self, store: &SessionStore) -> Result<(), Error> {
+        // One at a time.
+        let mut files = self.files.lock().await;
+        let after = last_message(store).await?;
+        let (head, branch) = self.place.head().await?;
+        let taken = self.place.shadow.take(head.as_deref()).await;
+        let taken = taken.map_err(|error| failed(&error))?;
+        let mut next = files.clone();
+        let former = next.layers.last_mut().ok_or_else(strange)?;
+        if former.state == taken.state {
+            (former.branch, former.after) = (branch, after);
+            if next != *files {
+                next.keep(store, None).await?;
+                *files = next;
+            }
+            return Ok(());
+        }
+        if next.layers.len() >= MOST_LAYERS {
+            next.layers.clear();
+        }
+        let former = next.layers.last().map(|layer| layer.state.as_str());
+        let known: Vec<_> = next.base.as_deref().into_iter().chain(former).collect();
+        let content = self.place.shadow.bundle(&known).await;
+        let content = content.map_err(|error| failed(&error))?;
+        next.layers.push(Layer {
+            state: taken.state.clone(),
+            head,
+            branch,
+            content: String::new(),
+            after,
+        });
+        next.keep(store, Some(content)).await?;
+        *files = next;
+        let here = self.place.shadow.set_here(Some(&taken.state)).await;
+        here.map_err(|error| failed(&error))
+    }
+}
+
+impl Place {
+    fn at(self, top: &Path) -> Self {
+        Self {
+            shadow: self.shadow.moved(&self.program, top),
+            top: top.to_owned(),
+            ..self
+        }
+    }
+
+    /// Makes the files in a folder that takes the place of `top` when it is complete.
+    async fn make(
+        self,
+        files: &Files,
+        store: &SessionStore,
+        folder: &Path,
+        top: &Path,
+    ) -> Result<Self, Error> {
+        self.shadow
+            .set_here(None)
+            .await
+            .map_err(|error| failed(&error))?;
+        self.gather(files, store).await?;
+        let draft = folder.join("files.new");
+        for old in [&draft, top] {
+            if old.exists() {
+                fs::remove_dir_all(old).map_err(|error| unwritable(old, &error))?;
+            }
+        }
+        fs::create_dir_all(&draft).map_err(|error| unwritable(&draft, &error))?;
+        let drafted = self.at(&draft);
+        drafted.fill(files).await?;
+        fs::rename(&draft, top).map_err(|error| unwritable(top, &error))?;
+        let made = drafted.at(top);
+        let here = made.shadow.set_here(Some(&last(files)?.state)).await;
+        here.map_err(|error| failed(&error))?;
+        Ok(made)
+    }
+
+    /// Gets all commits that the files need.
+    async fn gather(&self, files: &Files, store: &SessionStore) -> Result<(), Error> {
+        let shadow = &self.shadow;
+        if let Some(base) = &files.base {
+            if shadow.has(base).await {
+                shadow
+                    .set_base(base)
+                    .await
+                    .map_err(|error| failed(&error))?;
+            } else if let Some(url) = &files.remote {
+                let variables = fetch_variables(&self.environment);
+                let path = shadow.path();
+                let users = Git::new(self.program.clone(), path, Owner::User, &variables);
+                let fetched = shadow.fetch_base(&users, url, base).await;
+                fetched.map_err(|error| {
+                    failed(&error).hint(
+                        "this machine must be able to clone the repository, as git is set up here",
+                    )
+                })?;
+            }
+        }
+        for layer in &files.layers {
+            if shadow.has(&layer.state).await {
+                let set = shadow.set_state(&layer.state).await;
+                set.map_err(|error| failed(&error))?;
+            } else {
+                let content = store.kept(&layer.content).await?;
+                let added = shadow.add(&layer.state, &content).await;
+                added.map_err(|error| failed(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the files, and a repository if they are in one, in an empty folder.
+    async fn fill(&self, files: &Files) -> Result<(), Error> {
+        let layer = last(files)?;
+        let git = self.own_git();
+        if layer.head.is_some() || layer.branch.is_some() {
+            let run = async |words: &[&str]| git.run(words).await.map_err(|error| failed(&error));
+            run(&["init", "--quiet", "--template="]).await?;
+            if let Some(url) = &files.remote {
+                run(&["config", "remote.origin.url", url]).await?;
+                let all = "+refs/heads/*:refs/remotes/origin/*";
+                run(&["config", "remote.origin.fetch", all]).await?;
+            }
+            if let Some(head) = &layer.head {
+                fetch_from(&git, &self.shadow, head).await?;
+            }
+            point(&git, layer, true).await?;
+        }
+        self.shadow.forget_files();
+        let laid = self.shadow.lay(&layer.state).await;
+        laid.map_err(|error| failed(&error))?;
+        forget_staged(&git, layer).await
+    }
+
+    /// Returns git in the folder, whose repository is an agent's.
+    fn own_git(&self) -> Git {
+        let variables = [("PATH", "/usr/local/bin:/usr/bin:/bin")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Git::new(self.program.clone(), &self.top, Owner::Agent, &variables)
+    }
+
+    /// Returns the commit and the branch that are checked out; their commits are in the shadow then. A repository that
+    /// could show what is elsewhere on this machine counts as none.
+    async fn head(&self) -> Result<(Option<String>, Option<String>), Error> {
+        let own = self.top.join(".git");
+        if !is_alone(&own) {
+            return Ok((None, None));
+        }
+        let git = self.own_git();
+        let directory = format!("--git-dir={}", own.display());
+        let words = [&directory, "symbolic-ref", "--quiet", "--short", "HEAD"];
+        let branch = git.run(&words).await.ok();
+        let branch = branch.filter(|name| is_branch(name));
+        let words = [
+            &directory,
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "HEAD^{commit}",
+        ];
+        let Ok(head) = git.run(&words).await else {
+            return Ok((None, branch));
+        };
+        if !self.shadow.has(&head).await {
+            let fetched = self.shadow.fetch(&own, &head).await;
+            fetched.map_err(|error| failed(&error))?;
+        }
+        Ok((Some(head), branch))
+    }
+}
+
+/// Returns whether a repository is a folder that refers to no other place: no links, and no borrowed objects.
+fn is_alone(path: &Path) -> bool {
+    fn has_no_links(folder: &Path) -> bool {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return false;
+        };
+        entries.flatten().all(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => has_no_links(&entry.path()),
+            Ok(kind) => kind.is_file(),
+            Err(_) => false,
+        })
+    }
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let elsewhere = ["commondir", "objects/info/alternates"];
+    is_folder && !elsewhere.iter().any(|name| path.join(name).exists()) && has_no_links(path)
+}
+
+/// The folder of the user that a session's files come to.
+pub struct Home {
+    users: UsersFolder,
+    folder: PathBuf,
+    is_new: bool,
+}
+
+impl Home {
+    /// Returns the folder if nothing is lost there: it is new or empty, or its files are those of one of the layers. `begun`
+    /// says of one that was being filled when that was cut off whether it was new.
+    ///
+    /// # Errors
+    ///
+    /// If it has other files.
+    pub async fn find(
+        environment: &Environment,
+        files: &Files,
+        folder: &Path,
+        begun: Option<bool>,
+    ) -> Result<Self, Error> {
+        fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        let users = UsersFolder::find(environment, folder).await?;
+        let entries = fs::read_dir(folder).map_err(|error| unwritable(folder, &error))?;
+        // Sessions do not count.
+        let mut names = entries.flatten().map(|entry| entry.file_name());
+        let is_new = names.all(|name| name == ah_config::places::SESSIONS);
+        let home = Self {
+            users,
+            folder: folder.to_owned(),
+            is_new: begun.unwrap_or(is_new),
+        };
+        if home.is_new || begun.is_some() {
+            return Ok(home);
+        }
+        let scratch = tempfile::tempdir().map_err(|error| unwritable(folder, &error))?;
+        let shadow = home
+            .users
+            .shadow(environment, &scratch.path().join("git"))
+            .await?;
+        let taken = shadow.take(home.users.head.as_deref()).await;
+        let taken = taken.map_err(|error| failed(&error))?;
+        match files.layers.iter().any(|layer| layer.state == taken.state) {
+            true => Ok(home),
+            false => Err(Error::failure(format!(
+                "`{}` has other files than the session",
+                folder.display()
+            ))
+            .hint("`--folder NEW` makes them in a new folder")),
+        }
+    }
+
+    /// Returns whether it is new or empty.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Gives the folder the session's files. Repeated after it was cut off, it finishes.
+    ///
+    /// # Errors
+    ///
+    /// If git fails, or the repository cannot be fetched.
+    pub async fn receive(
+        self,
+        environment: &Environment,
+        files: &Files,
+        store: &SessionStore,
+        scratch: &Path,
+    ) -> Result<(), Error> {
+        let layer = last(files)?;
+        let is_filled = self.users.is_repository && !self.is_new;
+        let shadow = match is_filled {
+            true => self.users.shadow(environment, &scratch.join("git")).await?,
+            false => Shadow::open(&self.users.program, &scratch.join("git"), &self.folder)
+                .await
+                .map_err(|error| failed(&error))?,
+        };
+        let place = Place {
+            program: self.users.program.clone(),
+            environment: environment.clone(),
+            top: if is_filled {
+                self.users.top.clone()
+            } else {
+                self.folder.clone()
+            },
+            shadow,
+        };
+        place.gather(files, store).await?;
+        if !is_filled {
+            return place.fill(files).await;
+        }
+        if let Some(head) = &layer.head {
+            fetch_from(&self.users.git, &place.shadow, head).await?;
+        }
+        let is_same = self.users.branch == layer.branch;
+        let is_free = match &layer.branch {
+            Some(branch) => {
+                let name = format!("refs/heads/{branch}");
+                self.users.git.commit(&name).await.is_err()
+            }
+            None => false,
+        };
+        // The files as they are now are the ones that may go.
+        let now = place.shadow.take(self.users.head.as_deref()).await;
+        now.map_err(|error| failed(&error))?;
+        let laid = place.shadow.lay(&layer.state).await;
+        laid.map_err(|error| failed(&error))?;
+        point(&self.users.git, layer, is_same || is_free).await?;
+        forget_staged(&self.users.git, layer).await
+    }
+}
+
+async fn fetch_from(git: &Git, shadow: &Shadow, commit: &str) -> Result<(), Error> {
+    let place = shadow.path().to_string_lossy();
+    let fetch = [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--no-write-fetch-head",
+        "--",
+        &place,
+        commit,
+    ];
+    git.run(&fetch)
+        .await
+        .map(drop)
+        .map_err(|error| failed(&error))
+}
+
+/// Checks out the commit of a layer without touching files: on its branch, or on none.
+async fn point(git: &Git, layer: &Layer, on_branch: bool) -> Result<(), Error> {
+    let run = async |words: &[&str]| git.run(words).await.map_err(|error| failed(&error));
+    let branch = layer.branch.as_ref().filter(|_| on_branch);
+    if let Some(branch) = branch {
+        let name = format!("refs/heads/{branch}");
+        if let Some(head) = &layer.head {
+            run(&["update-ref", &name, head]).await?;
+        }
+        run(&["symbolic-ref", "HEAD", &name]).await?;
+    } else if let Some(head) = &layer.head {
+        run(&["update-ref", "--no-deref", "HEAD", head]).await?;
+    }
+    Ok(())
+}
+
+/// Makes the index that of the commit.
+async fn forget_staged(git: &Git, layer: &Layer) -> Result<(), Error> {
+    if layer.head.is_none() {
+        return Ok(());
+    }
+    let reset = git.run(&["reset", "--quiet", "--mixed"]).await;
+    reset.map(drop).map_err(|error| failed(&error))
+}
+
+fn last(files: &Files) -> Result<&Layer, Error> {
+    files.layers.last().ok_or_else(strange)
+}
+
+/// Returns whether the conversation went on after a layer.
+async fn is_behind(layer: &Layer, store: &SessionStore) -> Result<bool, Error> {
+    Ok(last_message(store).await? != layer.after)
+}
+
+fn git(environment: &Environment) -> Result<PathBuf, Error> {
+    program(environment)
+        .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    Error::failure(format!("cannot write to `{}`: {error}", path.display()))
+}
+
+/// Returns the folder of the files of a session. It is not below the user's `.ah`: what is there steers agents, and they
+/// may not write it.
+///
+/// # Errors
+///
+/// If the user has no folder.
+pub fn place(environment: &Environment, session: &SessionId) -> Result<PathBuf, Error> {
+    let set = environment.get("XDG_STATE_HOME").map(PathBuf::from);
+    let set = set.filter(|folder| folder.is_absolute());
+    let state = set.or_else(|| Some(environment.home()?.join(".local/state")));
+    let state = state.ok_or_else(|| {
+        Error::failure("there is no folder for the session's files").hint("set HOME")
+    })?;
+    Ok(state.join("ah/workspaces").join(session.as_str()))
+}

@@ -1,0 +1,367 @@
+//! Moves a session, its files with it, so that one place has it at any time. What is on its way is in a folder beside the
+//! sessions, where nothing continues it. The destination is complete before the source gives the session up, and the same
+//! command finishes what was cut off.
+
+mod parcel;
+mod session_files;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ah_config::{Config, Error};
+use ah_conversation::{Clock as _, SessionId};
+use ah_store::fleet::{Fleet, Timing};
+use ah_store::{LocalFleet, OpenError, Paths, SessionStore, SystemClock};
+
+use self::session_files::{copy, in_folder, remove, rename, unwritable};
+use crate::carried::{Files, Home, capture, place};
+use crate::session_folders::{known_sessions, sessions};
+
+/// Folder beside the sessions with those that are leaving.
+const LEAVING: &str = "leaving";
+/// Folder beside the sessions with those that are coming.
+const COMING: &str = "coming";
+
+/// A session, where it is now.
+pub enum Source {
+    /// Among the sessions of the folder: an id, the beginning of one, or a name.
+    Here(String),
+    /// In a store.
+    Store(Arc<dyn Fleet>, SessionId),
+    /// In a file that a move has written.
+    File(PathBuf),
+}
+
+/// Where a session goes, besides the folder of the configuration.
+pub enum Destination {
+    /// To a store.
+    Store(Arc<dyn Fleet>),
+    /// Into a file, which must not exist.
+    File(PathBuf),
+}
+
+/// What was moved.
+#[derive(Debug)]
+pub struct Moved {
+    /// The session.
+    pub session: SessionId,
+    /// What stays behind, a sentence for each kind.
+    pub left: Vec<String>,
+}
+
+/// Moves a session away. Without files of its own it takes those of the folder.
+///
+/// # Errors
+///
+/// If it is in use, or one of the places cannot be read or written.
+pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Moved, Error> {
+    let mut left = Vec::new();
+    let held = match from {
+        Source::Here(wanted) => {
+            let (paths, behind) = leave(config, &wanted).await?;
+            left = behind;
+            Held::Files(paths)
+        }
+        Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
+        Source::File(file) => {
+            let scratch = scratch()?;
+            let paths = parcel::unpack(&file, scratch.path())?;
+            Held::File {
+                file,
+                paths,
+                _scratch: scratch,
+            }
+        }
+    };
+    let paths = held.paths();
+    let session = paths
+        .id()
+        .ok_or_else(|| Error::failure("the session has no id"))?;
+    match to {
+        Destination::Store(fleet) => store(&fleet, &session, paths).await?,
+        Destination::File(file) => {
+            let packed = parcel::pack(paths, &file);
+            if let (Err(_), Held::Files(leaving)) = (&packed, &held) {
+                // Nothing has become of it.
+                rename(leaving, &in_folder(&config.session_folder().path, &session))?;
+            }
+            packed?;
+        }
+    }
+    held.give_up().await?;
+    Ok(Moved { session, left })
+}
+
+/// Returns whether a session was on its way into the folder of the configuration when that was cut off.
+pub fn is_coming(config: &Config, wanted: &str) -> bool {
+    waiting(&config.session_folder().path.join(COMING), wanted).is_some()
+}
+
+/// Moves a session into the folder of the configuration, with its files.
+///
+/// # Errors
+///
+/// If it is in use, the folder has other files, or one of the places cannot be read or written.
+pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
+    let folder = config.session_folder().path;
+    let coming = folder.join(COMING);
+    let held = match from {
+        Source::Here(wanted) => match waiting(&coming, &wanted) {
+            Some(paths) => Held::Files(paths),
+            None => Held::Files(bring(config, &wanted, &coming).await?),
+        },
+        Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
+        Source::File(file) => {
+            let scratch = scratch()?;
+            let paths = parcel::unpack(&file, scratch.path())?;
+            Held::File {
+                file,
+                paths,
+                _scratch: scratch,
+            }
+        }
+    };
+    let session = held.paths().id();
+    let session = session.ok_or_else(|| Error::failure("the session has no id"))?;
+    let there = in_folder(&coming, &session);
+    if held.paths() != &there {
+        refuse_second(&folder, &session)?;
+        remove(&there)?;
+        copy(held.paths(), &there)?;
+    }
+    let opened = SessionStore::open(&there).map_err(busy)?;
+    let files = Files::of(&opened).await?;
+    let begun = coming.join(format!("{session}.into"));
+    let cwd = config.environment.cwd();
+    let home = match &files {
+        Some(files) => {
+            let into = fs::read_to_string(&begun).unwrap_or_default();
+            let was_new = [true, false];
+            let was_new = was_new
+                .into_iter()
+                .find(|is_new| into == begin(cwd, *is_new));
+            Some(Home::find(&config.environment, files, cwd, was_new).await?)
+        }
+        None => None,
+    };
+    // A file is given up when all is done: nothing continues it.
+    let file = match held {
+        Held::Files(_) => None,
+        Held::Lease(_) => {
+            held.give_up().await?;
+            None
+        }
+        Held::File { .. } => Some(held),
+    };
+    if let (Some(files), Some(home)) = (&files, home) {
+        let written = fs::write(&begun, begin(cwd, home.is_new()));
+        written.map_err(|error| unwritable(&begun, &error))?;
+        let scratch = scratch()?;
+        home.receive(&config.environment, files, &opened, scratch.path())
+            .await?;
+        Files::arrive(&opened).await?;
+    }
+    drop(opened);
+    if let Some(known) = known_sessions(config) {
+        // Without the list the session is still found by its id.
+        let _ = known.add(&session, &folder);
+    }
+    rename(&there, &in_folder(&folder, &session))?;
+    let _ = fs::remove_file(begun);
+    let _ = fs::remove_dir(coming);
+    if let Ok(made) = place(&config.environment, &session) {
+        let _ = fs::remove_dir_all(made);
+    }
+    if let Some(file) = file {
+        file.give_up().await?;
+    }
+    Ok(Moved {
+        session,
+        left: Vec::new(),
+    })
+}
+
+/// A session that is held at its source until it is given up.
+enum Held {
+    /// Files that nobody continues.
+    Files(Paths),
+    /// A lease, and a copy of what is there.
+    Lease(Box<Lease>),
+    /// A file, and what is in it.
+    File {
+        file: PathBuf,
+        paths: Paths,
+        _scratch: tempfile::TempDir,
+    },
+}
+
+struct Lease {
+    fleet: Arc<dyn Fleet>,
+    store: SessionStore,
+    me: String,
+    copy: Paths,
+    sent: Vec<ah_conversation::MessageId>,
+    _scratch: tempfile::TempDir,
+}
+
+impl Held {
+    /// Leases a session, so that nobody continues it, and copies it.
+    async fn lease(fleet: Arc<dyn Fleet>, session: &SessionId) -> Result<Self, Error> {
+        let runs = fleet.runs(Some(session), 1000).await?;
+        if runs
+            .iter()
+            .any(|run| run.state == ah_store::fleet::RunState::Running)
+        {
+            return Err(in_progress());
+        }
+        let me = format!("move-{}", SystemClock::default().message_id());
+        let store = fleet.clone().open(session, &me).await.map_err(busy)?;
+        let scratch = scratch()?;
+        let copy = in_folder(scratch.path(), session);
+        let contents = match Files::of(&store).await? {
+            Some(files) => files.contents(),
+            None => Vec::new(),
+        };
+        let sent = store.copy_to(&copy, &contents).await?;
+        Ok(Self::Lease(Box::new(Lease {
+            fleet,
+            store,
+            me,
+            copy,
+            sent,
+            _scratch: scratch,
+        })))
+    }
+
+    fn paths(&self) -> &Paths {
+        match self {
+            Self::Files(paths) | Self::File { paths, .. } => paths,
+            Self::Lease(lease) => &lease.copy,
+        }
+    }
+
+    /// Ends the session at its source.
+    async fn give_up(self) -> Result<(), Error> {
+        match self {
+            Self::Files(paths) => remove(&paths),
+            Self::File { file, .. } => {
+                fs::remove_file(&file).map_err(|error| unwritable(&file, &error))
+            }
+            Self::Lease(lease) => {
+                let session = lease.store.id().clone();
+                match lease.fleet.forget(&session, &lease.me, &lease.sent).await? {
+                    true => Ok(()),
+                    false => {
+                        drop(lease.store);
+                        lease.fleet.close(&session, &lease.me).await?;
+                        Err(
+                            Error::failure("the session was written to meanwhile, and stays")
+                                .hint("run the same command again"),
+                        )
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Puts a session among those that are leaving, with the files of the folder unless it has its own.
+async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Error> {
+    let folder = config.session_folder().path;
+    let leaving = folder.join(LEAVING);
+    if let Some(paths) = waiting(&leaving, wanted) {
+        return Ok((paths, Vec::new()));
+    }
+    let paths = sessions(config).find(wanted)?;
+    let session = paths
+        .id()
+        .ok_or_else(|| Error::failure("the session has no id"))?;
+    let store = SessionStore::open(&paths).map_err(busy)?;
+    let mut left = Vec::new();
+    if Files::of(&store).await?.is_none() {
+        let captured = capture(&config.environment, config.environment.cwd()).await?;
+        left.clone_from(&captured.left);
+        captured.keep(&store).await?;
+    }
+    let queue = LocalFleet::open(&folder, Timing::default())?;
+    queue.forget(&session, "", &[]).await?;
+    drop(store);
+    let there = in_folder(&leaving, &session);
+    rename(&paths, &there)?;
+    Ok((there, left))
+}
+
+/// Puts a session of the folder's workers among those that are coming.
+async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Error> {
+    let paths = sessions(config).find(wanted)?;
+    let session = paths
+        .id()
+        .ok_or_else(|| Error::failure("the session has no id"))?;
+    let store = SessionStore::open(&paths).map_err(busy)?;
+    let Some(files) = Files::of(&store).await? else {
+        return Err(Error::failure(format!("session {session} is here"))
+            .hint("`--to` moves it to a store or a file"));
+    };
+    let cwd = config.environment.cwd();
+    Home::find(&config.environment, &files, cwd, None).await?;
+    let queue = LocalFleet::open(paths.folder(), Timing::default())?;
+    queue.forget(&session, "", &[]).await?;
+    drop(store);
+    let there = in_folder(coming, &session);
+    rename(&paths, &there)?;
+    Ok(there)
+}
+
+/// Makes a session in a store, which has none with this id or the same one.
+async fn store(fleet: &Arc<dyn Fleet>, session: &SessionId, paths: &Paths) -> Result<(), Error> {
+    let me = format!("move-{}", SystemClock::default().message_id());
+    let store = fleet.clone().open(session, &me).await.map_err(busy)?;
+    let done = store.become_copy_of(paths).await;
+    drop(store);
+    fleet.close(session, &me).await?;
+    Ok(done?)
+}
+
+/// Returns what is written down before files are made in a folder.
+fn begin(folder: &Path, is_new: bool) -> String {
+    let kind = if is_new { "new" } else { "filled" };
+    format!("{kind} {}", folder.display())
+}
+
+/// Returns a session that was on its way when the move was cut off.
+fn waiting(folder: &Path, wanted: &str) -> Option<Paths> {
+    let wanted = format!("{}.db", wanted.to_ascii_uppercase());
+    let stem = wanted.trim_end_matches(".db");
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let mut found = entries.filter_map(|entry| {
+        let paths = Paths::of(entry.path());
+        let id = paths.id()?;
+        (paths.database().extension()? == "db" && id.as_str().starts_with(stem)).then_some(paths)
+    });
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+fn refuse_second(folder: &Path, session: &SessionId) -> Result<(), Error> {
+    match in_folder(folder, session).database().exists() {
+        true => Err(Error::failure(format!("session {session} is here, too"))
+            .hint("remove one of both: `ah rm` removes the one that is here")),
+        false => Ok(()),
+    }
+}
+
+fn scratch() -> Result<tempfile::TempDir, Error> {
+    tempfile::tempdir().map_err(|error| Error::failure(format!("cannot make a folder: {error}")))
+}
+
+fn in_progress() -> Error {
+    Error::failure("a run of the session is in progress").hint("`ah interrupt` stops it")
+}
+
+fn busy(error: OpenError) -> Error {
+    match error {
+        OpenError::Busy(_) => in_progress(),
+        OpenError::Store(error) => error.into(),
+    }
+}
