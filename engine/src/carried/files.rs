@@ -77,9 +77,8 @@ impl Files {
         match content {
             Some(content) => store.keep(NOTE, note, content).await?,
             None => {
-                store
-                    .append(vec![Record::Note(NOTE.to_owned(), note)])
-                    .await?
+                let note = Record::Note(NOTE.to_owned(), note);
+                store.append(vec![note]).await?;
             }
         }
         Ok(())

@@ -155,7 +155,7 @@ async fn attempt(postgres: &Arc<Postgres>, run: &Run, hand: &mut Hand) {
 }
 
 async fn go(postgres: &Arc<Postgres>, run: &Run, hand: &mut Hand) -> End {
-    let session = match postgres.clone().open(run, &hand.name).await {
+    let session = match postgres.clone().open(&run.session, &hand.name).await {
         Ok(session) => Arc::new(session),
         Err(OpenError::Busy(_)) => return End::HandedOn(FAST.beat),
         Err(OpenError::Store(error)) => return End::Again(error.to_string(), FAST.beat),

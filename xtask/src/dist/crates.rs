@@ -164,7 +164,14 @@ mod tests {
         let crates = in_binary(Platform::named(None).unwrap()).unwrap();
         let has = |name: &str| crates.iter().any(|it| it.name == name);
         assert!(has("ah-store") && has("serde") && has("libsqlite3-sys") && has("tokio-postgres"));
-        for absent in ["insta", "ah-testkit", "cc", "syn", "windows-sys", "graphile_worker"] {
+        for absent in [
+            "insta",
+            "ah-testkit",
+            "cc",
+            "syn",
+            "windows-sys",
+            "graphile_worker",
+        ] {
             assert!(!has(absent), "{absent}");
         }
     }
