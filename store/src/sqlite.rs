@@ -45,6 +45,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the statement cache, larger than the number of statements that a run uses.
 const CACHED_STATEMENTS: usize = 64;
 
+/// Copies all pages in one step, so that the copy is a consistent snapshot.
+const ALL_PAGES: i32 = -1;
+
 /// Error codes that an intact database never returns: the file ends within a record, or a row references one that is
 /// missing although it was just read.
 const DAMAGE: [i32; 2] = [

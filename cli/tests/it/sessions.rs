@@ -369,7 +369,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 90112,
+  "bytes": 86016,
   "undo": {
     "kept": 0,
     "dropped": 0

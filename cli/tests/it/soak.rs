@@ -37,9 +37,10 @@ fn files_threads_and_what_is_kept_stay_flat_in_a_long_run() {
     let mut statement = database.prepare(sql).unwrap();
     let outputs = statement.query_map([], |row| row.get(0)).unwrap();
     let outputs: Vec<String> = outputs.map(Result::unwrap).collect();
-    assert_eq!(outputs.len(), TURNS);
+    // The other answers were given to requests for summaries.
+    assert!(outputs.len() > TURNS / 10 * 9, "{}", outputs.len());
     let [files, threads] = held(&outputs[TURNS / 10]);
-    let [files_late, threads_late] = held(&outputs[TURNS - 1]);
+    let [files_late, threads_late] = held(outputs.last().unwrap());
     assert_eq!(files_late, files);
     assert!(
         threads_late <= threads + PASSING,

@@ -84,7 +84,9 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
     check_size(&users.top, &new)?;
     let ignored = ["--others", "--ignored", "--exclude-standard", "--directory"];
     let ignored = list(&shadow, &ignored).await?;
-    left.extend(sentence("ignored", &ignored));
+    let others = ignored.iter().filter(|name| !is_of_sessions(name));
+    let others: Vec<_> = others.cloned().collect();
+    left.extend(sentence("ignored", &others));
     let mut special = Vec::new();
     find_special(&users.top, Path::new(""), &ignored, &mut special);
     left.extend(sentence("neither files nor folders", &special));
@@ -175,6 +177,15 @@ fn sentence(kind: &str, names: &[String]) -> Option<String> {
         _ => String::new(),
     };
     Some(format!("{kind}: {}{more}", some.join(", ")))
+}
+
+/// Returns whether an ignored file belongs to the sessions of a folder, which are none of its files.
+fn is_of_sessions(name: &str) -> bool {
+    let Some((_, file)) = name.rsplit_once(".ah/") else {
+        return false;
+    };
+    let kinds = [".db", ".lock", ".out", ".queue"];
+    file.is_empty() || file == ".gitignore" || kinds.iter().any(|kind| file.contains(kind))
 }
 
 /// Finds sockets, pipes and devices, which git does not mention. Ignored folders are not looked into.

@@ -52,12 +52,9 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
         };
         let sources = sources(paths)?;
         for (name, path) in &sources {
-            let content = fs::read(path)?;
-            list.files.push(Listed {
-                name: name.clone(),
-                size: content.len() as u64,
-                sha256: hex(&Sha256::digest(&content)),
-            });
+            let (size, sha256) = copied(File::open(path)?, io::sink())?;
+            let name = name.clone();
+            list.files.push(Listed { name, size, sha256 });
         }
         let mut archive = Builder::new(File::create(&draft)?);
         let text = serde_json::to_vec(&list)?;
@@ -144,7 +141,8 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
         return Err(refused("it was written by another version of ah"));
     }
     let paths = in_folder(folder, &list.session.as_str().into());
-    if paths.id().is_none() {
+    // Anything else could name a place elsewhere.
+    if paths.id().is_none_or(|id| id.as_str() != list.session) {
         return Err(refused("it has no id"));
     }
     let sum = list
@@ -157,7 +155,7 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
     }
     for listed in &list.files {
         let entry = entries.next().ok_or_else(|| refused("it is cut off"))?;
-        let mut entry = entry.map_err(unreadable)?;
+        let entry = entry.map_err(unreadable)?;
         let is_listed = entry.header().entry_type() == EntryType::Regular
             && &*entry.path_bytes() == format!("session{}", slashed(&listed.name)).as_bytes()
             && entry.size() == listed.size;
@@ -166,12 +164,11 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(unreadable)?;
         }
-        let mut content = Vec::new();
-        entry.read_to_end(&mut content).map_err(unreadable)?;
-        if hex(&Sha256::digest(&content)) != listed.sha256 {
+        let written = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+        let (_, sha256) = copied(entry, written).map_err(unreadable)?;
+        if sha256 != listed.sha256 {
             return Err(refused("it is damaged"));
         }
-        fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;
     }
     match paths.database().exists() {
         true => Ok(paths),
@@ -193,6 +190,80 @@ fn target(paths: &Paths, name: &str) -> Option<PathBuf> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Copies everything; returns its size and its SHA-256.
+fn copied(mut from: impl io::Read, mut to: impl io::Write) -> io::Result<(u64, String)> {
+    let (mut size, mut hash, mut buffer) = (0, Sha256::new(), [0; 1 << 16]);
+    loop {
+        let read = from.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        to.write_all(&buffer[..read])?;
+        hash.update(&buffer[..read]);
+        size += read as u64;
+    }
+    let hash = hash.finalize();
+    let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok((size, hash))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = "01M8AJ8T6CECJBXGYQQG6TVZC3";
+
+    /// Writes an archive of one file that is listed under `name`, and is there as `entry` of a kind.
+    fn written(folder: &Path, session: &str, name: &str, entry: &str, kind: EntryType) -> PathBuf {
+        let content = b"a conversation";
+        let (size, sha256) = copied(&content[..], io::sink()).unwrap();
+        let name = name.to_owned();
+        let list = List {
+            version: VERSION,
+            session: session.to_owned(),
+            files: vec![Listed { name, size, sha256 }],
+        };
+        let list = serde_json::to_vec(&list).unwrap();
+        let file = folder.join("hostile");
+        let mut archive = Builder::new(File::create(&file).unwrap());
+        append(&mut archive, LIST, list.len() as u64, &*list).unwrap();
+        let mut header = Header::new_gnu();
+        header.set_size(size);
+        header.set_entry_type(kind);
+        header.set_link_name("/etc/passwd").unwrap();
+        // Names that the library would refuse to write.
+        header.as_old_mut().name[..entry.len()].copy_from_slice(entry.as_bytes());
+        header.set_cksum();
+        archive.append(&header, &content[..]).unwrap();
+        archive.into_inner().unwrap();
+        file
+    }
+
+    #[test]
+    fn what_names_another_place_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().join("inner");
+        let regular = EntryType::Regular;
+        let escaping = format!("../{SESSION}");
+        let cases = [
+            (SESSION, ".db", "session.db", regular, true),
+            (&escaping, ".db", "session.db", regular, false),
+            ("name", ".db", "session.db", regular, false),
+            (SESSION, ".db", "session.db", EntryType::Symlink, false),
+            (SESSION, ".db", "session.queue.db", regular, false),
+            (SESSION, ".out/../x", "session.out/../x", regular, false),
+            (SESSION, ".out/..", "session.out/..", regular, false),
+            (SESSION, "/../../x", "session//../../x", regular, false),
+        ];
+        for (session, name, entry, kind, is_good) in cases {
+            fs::create_dir(&inner).unwrap();
+            let file = written(outer.path(), session, name, entry, kind);
+            let unpacked = unpack(&file, &inner);
+            assert_eq!(unpacked.is_ok(), is_good, "{session} {name} {entry}");
+            fs::remove_dir_all(&inner).unwrap();
+            fs::remove_file(file).unwrap();
+            let left = fs::read_dir(outer.path()).unwrap().count();
+            assert_eq!(left, 0, "{session} {name} {entry}");
+        }
+    }
 }

@@ -9,12 +9,9 @@ use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
 use super::sessions::Sessions;
-use super::{Failure, connect, connect_to_read, context};
+use super::{ALL_PAGES, Failure, connect, connect_to_read, context};
 use crate::id;
 use crate::paths::{Paths, create_folder, new_file, sync_folder};
-
-/// Copies all pages in one step, so that the copy is a consistent snapshot.
-pub(super) const ALL_PAGES: i32 = -1;
 
 impl Sessions {
     /// Copies the current state of a session, even while a process has it open. The copy has an id of its own, and

@@ -11,15 +11,14 @@ use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::copy::ALL_PAGES;
 use super::lock::Lock;
 use super::outputs::{FullOutput, ResultColumns};
 use super::queue::Mailbox;
 use super::schema::CONVERSATION;
 use super::tree::Tree;
 use super::{
-    Durability, Failure, calls, connect, context, events, fault, files, lease, log, messages,
-    prefixes, prune, require_files, salvage, set_durability, transcript,
+    ALL_PAGES, Durability, Failure, calls, connect, context, events, fault, files, lease, log,
+    messages, prefixes, prune, require_files, salvage, set_durability, transcript,
 };
 use crate::id::{self, uuid_of};
 use crate::log::Image;

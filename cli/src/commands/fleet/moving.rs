@@ -67,7 +67,9 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
 
 /// Returns the configuration of another folder, which is made if it is missing.
 fn in_folder(config: &Config, options: &Options, folder: PathBuf) -> Result<Config, Error> {
-    std::fs::create_dir_all(&folder)
+    // As it is found from within: what is above it by its path here may be another project.
+    let made = std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
+    let folder = made
         .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
     let variables = config.environment.all();
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -203,7 +203,7 @@ fn files_go_to_another_machine_and_come_home() {
         assert_eq!(fleet.runs().len(), 0);
         let database = fleet.world.database();
         assert_eq!(database.file_stem().unwrap().to_str(), Some(session));
-        let resumed = ["-r", session, "-m", &model, "more"];
+        let resumed = ["-r", session, "-m", &model, "go on"];
         fleet.ah(&resumed).run().expect(0);
     }
 }
