@@ -116,14 +116,15 @@ fn changes(fleet: &Fleet, wait: Option<&Path>) -> String {
     );
     let mut turns = vec![uses("bash", json!({"command": first}))];
     if let Some(wait) = wait {
-        let stuck = format!("echo lost > lost; touch {}; sleep 600", wait.display());
+        let stuck = format!("echo lost > lost; echo > {}; sleep 600", wait.display());
         turns.push(uses("bash", json!({"command": stuck})));
     }
     turns.push(uses(
         "bash",
         json!({"command": "cat made; ls; printf '\\000\\377' > second.bin"}),
     ));
-    turns.push(says("Done."));
+    // For the run, and for one after it.
+    turns.extend([says("Done."), says("Done.")]);
     let scenario = serde_json::to_string(&ah_testkit::script::scenario(turns)).unwrap();
     let path = fleet.world.project().with_file_name("model.json");
     fs::write(&path, scenario).unwrap();
