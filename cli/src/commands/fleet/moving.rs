@@ -1,6 +1,6 @@
 //! Moves a session between this folder, a store and a file.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use ah::moving::{Destination, Source, away, home, is_coming};
 use ah_config::overlay::Overlay;
@@ -20,7 +20,7 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
     };
     let to = wanted.to.as_deref();
     let there = match &wanted.folder {
-        Some(folder) => Some(in_folder(config, options, cwd.join(folder))?),
+        Some(folder) => Some(in_folder(config, options, &cwd.join(folder))?),
         None => None,
     };
     let here = there.as_ref().unwrap_or(config);
@@ -66,9 +66,9 @@ pub async fn perform(config: &Config, options: &Options, wanted: &Moving) -> Res
 }
 
 /// Returns the configuration of another folder, which is made if it is missing.
-fn in_folder(config: &Config, options: &Options, folder: PathBuf) -> Result<Config, Error> {
+fn in_folder(config: &Config, options: &Options, folder: &Path) -> Result<Config, Error> {
     // As it is found from within: what is above it by its path here may be another project.
-    let made = std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
+    let made = std::fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
     let folder = made
         .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
     let variables = config.environment.all();
