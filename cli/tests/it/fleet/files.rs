@@ -108,7 +108,8 @@ fn workspace(fleet: &Fleet, machine: &str, session: &str) -> PathBuf {
         .join("files")
 }
 
-/// A scenario that changes, adds and commits files, waits where `wait` says, and goes on.
+/// A scenario that changes, adds and commits files, waits for `wait` with `.go`, changes files again and writes `wait`, and
+/// goes on.
 fn changes(fleet: &Fleet, wait: Option<&Path>) -> String {
     let commit = "git -c user.name=M -c user.email=m@example.org commit -qam third";
     let first = format!(
@@ -116,7 +117,10 @@ fn changes(fleet: &Fleet, wait: Option<&Path>) -> String {
     );
     let mut turns = vec![uses("bash", json!({"command": first}))];
     if let Some(wait) = wait {
-        let stuck = format!("echo lost > lost; echo > {}; sleep 600", wait.display());
+        let stuck = format!(
+            "until [ -e {0}.go ]; do sleep 0.05; done; echo lost > lost; echo > {0}; sleep 600",
+            wait.display()
+        );
         turns.push(uses("bash", json!({"command": stuck})));
     }
     turns.push(uses(
@@ -221,8 +225,17 @@ fn a_worker_elsewhere_goes_on_with_the_last_layer() {
             .expect(0);
         let session = ended.stdout.trim();
         let worker = on(&fleet, "second", fleet.ah(&["worker"])).start();
-        crate::binary::wait_for_file(&wait);
         let made = workspace(&fleet, "second", session);
+        let kept = made.with_file_name("git");
+        ah_testkit::wait::until("a layer with what the first command made", || {
+            let shown = Command::new("git")
+                .arg(format!("--git-dir={}", kept.display()))
+                .args(["show", "refs/ah/here:made"])
+                .output();
+            shown.unwrap().stdout == b"first\n"
+        });
+        fs::write(wait.with_extension("go"), "").unwrap();
+        crate::binary::wait_for_file(&wait);
         let head = git(&made, &["rev-parse", "HEAD"]);
         worker.kill();
         on(&fleet, "third", fleet.ah(&["worker", "--until-idle"]))
