@@ -69,6 +69,12 @@ fn nothing_is_left_when_the_end_is_told() {
     assert_eq!(written(&project.at), at_end, "something went on writing");
 }
 
+/// Whether a process has ended; whoever has to reap it may not have done so.
+fn is_dead(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.is_empty() || status.contains("State:\tZ")
+}
+
 #[test]
 fn nothing_is_left_when_a_process_of_the_sandbox_is_killed() {
     if is_missing() {
@@ -85,8 +91,9 @@ fn nothing_is_left_when_a_process_of_the_sandbox_is_killed() {
         kill(if is_launcher { &launcher } else { &inside });
         assert_eq!(child.guard.status(), None);
         assert_eq!(child.process.wait().unwrap().signal(), Some(9));
-        let is_gone = || (!Path::new("/proc").join(&inside).exists()).then_some(());
-        wait_for("the process inside lives", is_gone);
+        wait_for("the process inside lives", || {
+            is_dead(&inside).then_some(())
+        });
         let at_end = written(&project.at);
         // Its own process namespace was the only thing that could have ended them.
         project.run("true");
@@ -105,11 +112,7 @@ fn a_command_runs_though_what_was_ready_for_it_was_killed() {
         let ready = project.until_ready();
         kill(&ready[which]);
         // Each ends with the others; the launcher is a zombie until it is replaced.
-        let is_dead = |pid: &String| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            status.is_empty() || status.contains("State:\tZ")
-        };
-        let are_dead = || ready.iter().all(is_dead).then_some(());
+        let are_dead = || ready.iter().all(|pid| is_dead(pid)).then_some(());
         wait_for("what was ready lives", are_dead);
         assert_eq!(project.run("echo done"), "done\n", "{which}");
     }
