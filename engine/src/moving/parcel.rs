@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::session_files::{in_folder, unwritable};
+use super::session_files::{in_folder, sync, unwritable};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -65,7 +65,9 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
         let mut written = archive.into_inner()?;
         written.flush()?;
         written.sync_all()?;
-        fs::rename(&draft, file)
+        fs::rename(&draft, file)?;
+        // The session is given up once the file is there to stay.
+        file.parent().map_or(Ok(()), sync)
     };
     write().map_err(|error| unwritable(file, &error))
 }

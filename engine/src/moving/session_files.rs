@@ -1,6 +1,7 @@
 //! The files of a session, as they go from folder to folder.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ah_config::Error;
@@ -26,7 +27,7 @@ pub(super) fn rename(from: &Paths, to: &Paths) -> Result<(), Error> {
                 fs::rename(from, to)?;
             }
         }
-        fs::File::open(to.folder())?.sync_all()?;
+        sync(to.folder())?;
         let _ = fs::remove_file(from.lock());
         Ok(())
     });
@@ -41,16 +42,26 @@ pub(super) fn copy(from: &Paths, to: &Paths) -> Result<(), Error> {
                 fs::create_dir_all(&to)?;
                 for entry in fs::read_dir(&from)? {
                     let entry = entry?;
-                    fs::copy(entry.path(), to.join(entry.file_name()))?;
+                    copy_file(&entry.path(), &to.join(entry.file_name()))?;
                 }
+                sync(&to)?;
             } else if from.exists() {
-                fs::copy(from, &to)?;
-                fs::File::open(to)?.sync_all()?;
+                copy_file(&from, &to)?;
             }
         }
-        fs::File::open(to.folder())?.sync_all()
+        sync(to.folder())
     });
     done.map_err(|error| unwritable(to.folder(), &error))
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    sync(to)
+}
+
+/// Makes a file, or the names in a folder, durable.
+pub(super) fn sync(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
 }
 
 /// Removes the files of a session that is elsewhere now, the database first.
@@ -71,6 +82,6 @@ pub(super) fn remove(paths: &Paths) -> Result<(), Error> {
 }
 
 /// Returns the error for a path that cannot be written.
-pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+pub(super) fn unwritable(path: &Path, error: &io::Error) -> Error {
     Error::failure(format!("cannot write to `{}`: {error}", path.display()))
 }
