@@ -64,20 +64,10 @@ pub async fn away(config: &Config, from: Source, to: Destination) -> Result<Move
             Held::Files(paths)
         }
         Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
-        Source::File(file) => {
-            let scratch = scratch()?;
-            let paths = parcel::unpack(&file, scratch.path())?;
-            Held::File {
-                file,
-                paths,
-                _scratch: scratch,
-            }
-        }
+        Source::File(file) => Held::file(file)?,
     };
     let paths = held.paths();
-    let session = paths
-        .id()
-        .ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = id_of(paths)?;
     match to {
         Destination::Store(fleet) => store(&fleet, &session, paths).await?,
         Destination::File(file) => {
@@ -112,18 +102,9 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             None => Held::Files(bring(config, &wanted, &coming).await?),
         },
         Source::Store(fleet, session) => Held::lease(fleet, &session).await?,
-        Source::File(file) => {
-            let scratch = scratch()?;
-            let paths = parcel::unpack(&file, scratch.path())?;
-            Held::File {
-                file,
-                paths,
-                _scratch: scratch,
-            }
-        }
+        Source::File(file) => Held::file(file)?,
     };
-    let session = held.paths().id();
-    let session = session.ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = id_of(held.paths())?;
     let there = in_folder(&coming, &session);
     if held.paths() != &there {
         refuse_second(&folder, &session)?;
@@ -206,6 +187,17 @@ struct Lease {
 }
 
 impl Held {
+    /// Reads a session from a file.
+    fn file(file: PathBuf) -> Result<Self, Error> {
+        let scratch = scratch()?;
+        let paths = parcel::unpack(&file, scratch.path())?;
+        Ok(Self::File {
+            file,
+            paths,
+            _scratch: scratch,
+        })
+    }
+
     /// Leases a session, so that nobody continues it, and copies it.
     async fn lease(fleet: Arc<dyn Fleet>, session: &SessionId) -> Result<Self, Error> {
         let runs = fleet.runs(Some(session), 1000).await?;
@@ -274,9 +266,7 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
         return Ok((paths, Vec::new()));
     }
     let paths = sessions(config).find(wanted)?;
-    let session = paths
-        .id()
-        .ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = id_of(&paths)?;
     let store = SessionStore::open(&paths).map_err(busy)?;
     let mut left = Vec::new();
     if Files::of(&store).await?.is_none() {
@@ -295,9 +285,7 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
 /// Puts a session of the folder's workers among those that are coming.
 async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Error> {
     let paths = sessions(config).find(wanted)?;
-    let session = paths
-        .id()
-        .ok_or_else(|| Error::failure("the session has no id"))?;
+    let session = id_of(&paths)?;
     let store = SessionStore::open(&paths).map_err(busy)?;
     let Some(files) = Files::of(&store).await? else {
         return Err(Error::failure(format!("session {session} is here"))
@@ -349,6 +337,11 @@ fn refuse_second(folder: &Path, session: &SessionId) -> Result<(), Error> {
             .hint("remove one of both: `ah rm` removes the one that is here")),
         false => Ok(()),
     }
+}
+
+fn id_of(paths: &Paths) -> Result<SessionId, Error> {
+    let id = paths.id();
+    id.ok_or_else(|| Error::failure("the session has no id"))
 }
 
 fn scratch() -> Result<tempfile::TempDir, Error> {

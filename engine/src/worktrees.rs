@@ -10,7 +10,7 @@ use ah_config::{Error, ErrorKind};
 use ah_conversation::Environment;
 use ah_work::git::{Git, GitError, Owner};
 
-use crate::git_program::program;
+use crate::git_program::required;
 
 /// Beginning of the names of branches.
 const BRANCH: &str = "worktree-";
@@ -109,8 +109,7 @@ impl Worktrees {
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let program = program(environment)
-            .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))?;
+        let program = required(environment)?;
         Ok(Self {
             git: Git::new(program, &top, Owner::User, &variables),
             top,

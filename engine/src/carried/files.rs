@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use ah_config::Error;
 use ah_conversation::{MessageId, Record, Store as _};
-use ah_store::SessionStore;
+use ah_store::{SessionStore, Tree};
 use ah_work::git::GitError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -123,8 +123,7 @@ impl Files {
 }
 
 pub(super) async fn last_message(store: &SessionStore) -> Result<Option<MessageId>, Error> {
-    let transcript = store.load().await?;
-    Ok(transcript.last().map(|message| message.id.clone()))
+    Ok(store.read(Tree::current).await?)
 }
 
 /// Returns whether git takes the name for a branch, less some names that it takes, too.

@@ -12,7 +12,7 @@ use ah_work::git::{Git, Owner, without_passwords};
 
 use super::files::{Files, LARGEST, Layer, failed, is_branch, last_message};
 use super::shadow::Shadow;
-use crate::git_program::program;
+use crate::git_program::required;
 
 /// Most names in one sentence.
 const NAMED: usize = 5;
@@ -221,8 +221,7 @@ impl UsersFolder {
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let program = program(environment)
-            .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))?;
+        let program = required(environment)?;
         let folder = fs::canonicalize(folder).map_err(|error| {
             Error::failure(format!("cannot use `{}`: {error}", folder.display()))
         })?;

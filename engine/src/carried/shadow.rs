@@ -25,6 +25,8 @@ const SESSIONS: &str = "**/.ah/*.db*
 **/.ah/leaving/
 **/.ah/coming/
 ";
+/// Where git finds what it starts, whoever calls us.
+pub(super) const PATH: (&str, &str) = ("PATH", "/usr/local/bin:/usr/bin:/bin");
 /// Variables that make a commit the same wherever it is made.
 const IDENTITY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "ah"),
@@ -71,7 +73,7 @@ impl Shadow {
         let variables: Vec<_> = IDENTITY
             .iter()
             .copied()
-            .chain([("PATH", "/usr/local/bin:/usr/bin:/bin")])
+            .chain([PATH])
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let failed = |error: io::Error| failed(path, &error);
@@ -158,19 +160,8 @@ impl Shadow {
         commit: &str,
     ) -> Result<(), GitError> {
         let directory = format!("--git-dir={}", self.path.display());
-        let fetch = [
-            directory.as_str(),
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-auto-maintenance",
-            "--no-write-fetch-head",
-            "--",
-            url,
-            commit,
-        ];
-        users.run(&fetch).await.map_err(|error| GitError {
+        let words = [&[directory.as_str()][..], &fetch(url, commit)].concat();
+        users.run(&words).await.map_err(|error| GitError {
             command: format!("fetch {}", ah_work::git::without_passwords(url)),
             ..error
         })?;
@@ -184,18 +175,8 @@ impl Shadow {
 
     /// Takes the commit `head`, and what it needs, from a repository on this machine.
     pub(super) async fn fetch(&self, repository: &Path, head: &str) -> Result<(), GitError> {
-        let place = repository.to_string_lossy();
-        let fetch = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-write-fetch-head",
-            "--",
-            &place,
-            head,
-        ];
-        self.run(&fetch).await.map(drop)
+        let fetched = self.run(&fetch(&repository.to_string_lossy(), head)).await;
+        fetched.map(drop)
     }
 
     /// Takes the state of the folder's files, but for those that are ignored. `head` is a commit that is here.
@@ -247,18 +228,7 @@ impl Shadow {
         let file = self.path.join("layer.bundle");
         fs::write(&file, bundle).map_err(|error| failed(&file, &error))?;
         let refs = format!("+{STATE}:{STATE}");
-        let place = file.to_string_lossy();
-        let fetch = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-write-fetch-head",
-            "--",
-            &place,
-            &refs,
-        ];
-        self.run(&fetch).await?;
+        self.run(&fetch(&file.to_string_lossy(), &refs)).await?;
         let _ = fs::remove_file(&file);
         match self.run(&["rev-parse", "--verify", STATE]).await? == state {
             true => Ok(()),
@@ -309,6 +279,21 @@ impl Shadow {
     pub(super) fn forget_files(&self) {
         let _ = fs::remove_file(self.path.join("index"));
     }
+}
+
+/// Returns the words that fetch `what` from a repository or a bundle, and nothing else.
+pub(super) fn fetch<'a>(place: &'a str, what: &'a str) -> [&'a str; 9] {
+    [
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-recurse-submodules",
+        "--no-auto-maintenance",
+        "--no-write-fetch-head",
+        "--",
+        place,
+        what,
+    ]
 }
 
 fn failed(path: &Path, error: &io::Error) -> GitError {

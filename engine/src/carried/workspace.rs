@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 
 use super::files::{Files, Layer, failed, is_branch, last_message, strange};
 use super::folder::UsersFolder;
-use super::shadow::Shadow;
-use crate::git_program::program;
+use super::shadow::{PATH, Shadow, fetch};
+use crate::git_program::required;
 use crate::plugins::fetch_variables;
 
 /// Most layers before one takes the place of all.
@@ -50,11 +50,12 @@ impl Workspace {
         store: &SessionStore,
     ) -> Result<Self, Error> {
         let top = folder.join("files");
+        let program = required(environment)?;
         let place = Place {
-            shadow: Shadow::open(&git(environment)?, &folder.join("git"), folder)
+            shadow: Shadow::open(&program, &folder.join("git"), folder)
                 .await
                 .map_err(|error| failed(&error))?,
-            program: git(environment)?,
+            program,
             environment: environment.clone(),
             top: top.clone(),
         };
@@ -226,8 +227,8 @@ impl Place {
 
     /// Returns git in the folder, whose repository is an agent's.
     fn own_git(&self) -> Git {
-        let variables = [("PATH", "/usr/local/bin:/usr/bin:/bin")];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (name, value) = PATH;
+        let variables = [(name.to_owned(), value.to_owned())];
         Git::new(self.program.clone(), &self.top, Owner::Agent, &variables)
     }
 
@@ -390,18 +391,7 @@ impl Home {
 }
 
 async fn fetch_from(git: &Git, shadow: &Shadow, commit: &str) -> Result<(), Error> {
-    let place = shadow.path().to_string_lossy();
-    let fetch = [
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--no-recurse-submodules",
-        "--no-write-fetch-head",
-        "--",
-        &place,
-        commit,
-    ];
-    git.run(&fetch)
+    git.run(&fetch(&shadow.path().to_string_lossy(), commit))
         .await
         .map(drop)
         .map_err(|error| failed(&error))
@@ -439,11 +429,6 @@ fn last(files: &Files) -> Result<&Layer, Error> {
 /// Returns whether the conversation went on after a layer.
 async fn is_behind(layer: &Layer, store: &SessionStore) -> Result<bool, Error> {
     Ok(last_message(store).await? != layer.after)
-}
-
-fn git(environment: &Environment) -> Result<PathBuf, Error> {
-    program(environment)
-        .ok_or_else(|| Error::failure("git not found").hint("install it, or put it on PATH"))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Error {

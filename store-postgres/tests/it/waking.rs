@@ -143,21 +143,29 @@ async fn in_a_folder() {
     each_run_is_taken_once(fleet).await;
 }
 
+/// Checks what wakes the workers of a role.
+async fn in_a_database(url: &str) {
+    let fleet = async || connect(url, PATIENT).await as Arc<dyn Fleet>;
+    check(fleet).await;
+    each_run_is_taken_once(fleet).await;
+}
+
+/// Checks that no hint is needed.
+async fn without_hints(url: &str) {
+    let fleet = async || connect(url, PATIENT).await.without_notifications() as Arc<dyn Fleet>;
+    each_run_is_taken_once(fleet).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn by_notify() {
     let Some(server) = shared() else { return };
-    let url = database(server).await;
-    let fleet = async || connect(&url, PATIENT).await as Arc<dyn Fleet>;
-    check(fleet).await;
-    each_run_is_taken_once(fleet).await;
+    in_a_database(&database(server).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_notifications() {
     let Some(server) = shared() else { return };
-    let url = database(server).await;
-    let fleet = async || connect(&url, PATIENT).await.without_notifications() as Arc<dyn Fleet>;
-    each_run_is_taken_once(fleet).await;
+    without_hints(&database(server).await).await;
 }
 
 /// Databases in which `graphile_worker` wakes the owner's workers.
@@ -182,18 +190,13 @@ mod by_graphile {
     #[tokio::test(flavor = "multi_thread")]
     async fn of_the_owner() {
         let Some(server) = shared() else { return };
-        let url = prepared(server).await;
-        let fleet = async || connect(&url, PATIENT).await as Arc<dyn Fleet>;
-        check(fleet).await;
-        each_run_is_taken_once(fleet).await;
+        in_a_database(&prepared(server).await).await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn without_notifications() {
         let Some(server) = shared() else { return };
-        let url = prepared(server).await;
-        let fleet = async || connect(&url, PATIENT).await.without_notifications() as Arc<dyn Fleet>;
-        each_run_is_taken_once(fleet).await;
+        without_hints(&prepared(server).await).await;
     }
 
     /// The jobs are the owner's: another role is woken as without them, and adds none.
