@@ -38,6 +38,14 @@ pub fn in_ci() -> bool {
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // Cargo tells this program about its own package. Build scripts that depend on the names of these variables (ring's)
+    // would run anew each time `cargo xtask` follows another cargo, and all that uses them would be built anew.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
     command
 }
 
