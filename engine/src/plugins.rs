@@ -3,7 +3,7 @@
 
 mod catalogue;
 mod copy;
-mod fetch;
+pub(crate) mod fetch;
 mod source;
 
 use std::fs;
@@ -16,7 +16,6 @@ use tempfile::TempDir;
 use catalogue::{Catalogue, complete};
 use copy::copy;
 use fetch::fetch;
-pub(crate) use fetch::variables as fetch_variables;
 use source::{Source, of_entry, parse};
 
 /// Folder of the copies of marketplaces, below that of all plugins.

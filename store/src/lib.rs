@@ -41,7 +41,7 @@ pub use {
     known::KnownSessions,
     notice::Notice,
     open_error::OpenError,
-    paths::Paths,
+    paths::{Paths, is_file_name},
     sqlite::head::SessionHead,
     sqlite::lock::Holder,
     sqlite::queue::Queue,

@@ -198,7 +198,7 @@ pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
 }
 
 /// Returns whether `name` is that of a file within a folder.
-pub(crate) fn is_plain(name: &str) -> bool {
+pub fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != ".."
 }
 

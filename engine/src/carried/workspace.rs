@@ -13,7 +13,7 @@ use super::files::{Files, Layer, failed, is_branch, last_message, strange};
 use super::folder::UsersFolder;
 use super::shadow::{PATH, Shadow, fetch};
 use crate::git_program::required;
-use crate::plugins::fetch_variables;
+use crate::plugins::fetch::variables;
 
 /// Most layers before one takes the place of all.
 const MOST_LAYERS: usize = 64;
@@ -178,7 +178,7 @@ impl Place {
                     .await
                     .map_err(|error| failed(&error))?;
             } else if let Some(url) = &files.remote {
-                let variables = fetch_variables(&self.environment);
+                let variables = variables(&self.environment);
                 let path = shadow.path();
                 let users = Git::new(self.program.clone(), path, Owner::User, &variables);
                 let fetched = shadow.fetch_base(&users, url, base).await;

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use ah_config::Error;
-use ah_store::Paths;
+use ah_store::{Paths, is_file_name};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
@@ -181,9 +181,7 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
 /// Returns the place of a listed file; `None` if it has none.
 fn target(paths: &Paths, name: &str) -> Option<PathBuf> {
     if let Some(name) = name.strip_prefix(".out/") {
-        let is_plain =
-            !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
-        return is_plain.then(|| paths.outputs().join(name));
+        return is_file_name(name).then(|| paths.outputs().join(name));
     }
     match name {
         ".db" => Some(paths.database().to_owned()),

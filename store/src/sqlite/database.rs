@@ -23,7 +23,7 @@ use super::{
 use crate::id::{self, uuid_of};
 use crate::log::Image;
 use crate::notice::Notice;
-use crate::paths::{Paths, create_folder, is_plain, new_file, sync_folder};
+use crate::paths::{Paths, create_folder, is_file_name, new_file, sync_folder};
 
 /// States of a session: with a run in progress, without one, and closed.
 const PROCESSING: &str = "processing";
@@ -298,7 +298,7 @@ impl Database {
     pub(super) fn replace(&mut self, image: &Image) -> Result<(), Failure> {
         let folder = self.tree.outputs.clone();
         create_folder(&folder)?;
-        for (name, content) in image.outputs.iter().filter(|(name, _)| is_plain(name)) {
+        for (name, content) in image.outputs.iter().filter(|(name, _)| is_file_name(name)) {
             fs::write(folder.join(name), content)?;
         }
         let path = folder.join("moved.db");
