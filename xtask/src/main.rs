@@ -34,7 +34,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
-  test    check, then every test suite; the last line names those left out: test [--all] [--again | acp | browser | conformance | differential | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
+  test    check, then every test suite; the last line names those left out: test [--all] [--again | acp | browser | conformance | differential | features | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]; with --profile, writes where its bytes go
@@ -66,6 +66,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "differential"] => suites::differential::test(),
         ["test", "postgres"] => suites::postgres::test(),
         ["test", "litellm"] => suites::litellm::install().and_then(|it| suites::litellm::test(&it)),
+        ["test", "features"] => suites::features::test(),
         ["test", "library"] => suites::library::build().and_then(|it| suites::library::test(&it)),
         ["test", "acp"] => suites::acp::install().and_then(|it| suites::acp::test(&it)),
         ["test", "inspect"] => suites::inspect::install().and_then(|it| suites::inspect::test(&it)),

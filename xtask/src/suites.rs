@@ -7,7 +7,7 @@ pub mod browser;
 pub mod cache;
 pub mod conformance;
 pub mod differential;
-mod features;
+pub mod features;
 pub mod hubs;
 pub mod inspect;
 pub mod library;
