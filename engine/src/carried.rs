@@ -9,6 +9,9 @@ mod folder;
 mod shadow;
 mod workspace;
 
+#[cfg(test)]
+mod tests;
+
 pub use files::{Files, Layer};
 pub use folder::{Captured, capture};
 pub use workspace::{Home, Workspace, place};

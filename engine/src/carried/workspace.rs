@@ -160,6 +160,7 @@ impl Place {
         }
         fs::create_dir_all(&draft).map_err(|error| unwritable(&draft, &error))?;
         let drafted = self.at(&draft);
+        drafted.shadow.forget_files();
         drafted.fill(files).await?;
         fs::rename(&draft, top).map_err(|error| unwritable(top, &error))?;
         let made = drafted.at(top);
@@ -202,7 +203,8 @@ impl Place {
         Ok(())
     }
 
-    /// Makes the files, and a repository if they are in one, in an empty folder.
+    /// Makes the files, and a repository if they are in one, in a folder that has none. Of its files those go that the shadow
+    /// has looked at.
     async fn fill(&self, files: &Files) -> Result<(), Error> {
         let layer = last(files)?;
         let git = self.own_git();
@@ -219,7 +221,6 @@ impl Place {
             }
             point(&git, layer, true).await?;
         }
-        self.shadow.forget_files();
         let laid = self.shadow.lay(&layer.state).await;
         laid.map_err(|error| failed(&error))?;
         forget_staged(&git, layer).await
@@ -348,25 +349,31 @@ impl Home {
         scratch: &Path,
     ) -> Result<(), Error> {
         let layer = last(files)?;
-        let is_filled = self.users.is_repository && !self.is_new;
-        let shadow = match is_filled {
-            true => self.users.shadow(environment, &scratch.join("git")).await?,
-            false => Shadow::open(&self.users.program, &scratch.join("git"), &self.folder)
+        let shadow = match self.is_new {
+            true => Shadow::open(&self.users.program, &scratch.join("git"), &self.folder)
                 .await
                 .map_err(|error| failed(&error))?,
+            false => self.users.shadow(environment, &scratch.join("git")).await?,
         };
         let place = Place {
             program: self.users.program.clone(),
             environment: environment.clone(),
-            top: if is_filled {
-                self.users.top.clone()
-            } else {
+            top: if self.is_new {
                 self.folder.clone()
+            } else {
+                self.users.top.clone()
             },
             shadow,
         };
         place.gather(files, store).await?;
-        if !is_filled {
+        if self.is_new {
+            place.shadow.forget_files();
+            return place.fill(files).await;
+        }
+        // The files as they are now are the ones that may go.
+        let now = place.shadow.take(self.users.head.as_deref()).await;
+        now.map_err(|error| failed(&error))?;
+        if !self.users.is_repository {
             return place.fill(files).await;
         }
         if let Some(head) = &layer.head {
@@ -380,9 +387,6 @@ impl Home {
             }
             None => false,
         };
-        // The files as they are now are the ones that may go.
-        let now = place.shadow.take(self.users.head.as_deref()).await;
-        now.map_err(|error| failed(&error))?;
         let laid = place.shadow.lay(&layer.state).await;
         laid.map_err(|error| failed(&error))?;
         point(&self.users.git, layer, is_same || is_free).await?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ah_testkit::script::{says, uses};
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::Fleet;
@@ -213,43 +214,60 @@ fn files_go_to_another_machine_and_come_home() {
     }
 }
 
+/// Ends a worker in the midst of a command and lets another machine finish the run; returns the conversation and the files
+/// there.
+fn taken_over(fleet: &Fleet, signal: Signal) -> (String, BTreeMap<PathBuf, (String, Vec<u8>)>) {
+    prepare(fleet);
+    let wait = fleet.world.project().with_file_name("stuck");
+    let model = changes(fleet, Some(&wait));
+    let ended = fleet
+        .ah(&["enqueue", "-m", &model, "--carry", "make it"])
+        .run()
+        .expect(0);
+    let session = ended.stdout.trim();
+    let worker = on(fleet, "second", fleet.ah(&["worker"])).start();
+    let made = workspace(fleet, "second", session);
+    let kept = made.with_file_name("git");
+    ah_testkit::wait::until("a layer with what the first command made", || {
+        let shown = Command::new("git")
+            .arg(format!("--git-dir={}", kept.display()))
+            .args(["show", "refs/ah/here:made"])
+            .output();
+        shown.unwrap().stdout == b"first\n"
+    });
+    fs::write(wait.with_extension("go"), "").unwrap();
+    crate::binary::wait_for_file(&wait);
+    let head = git(&made, &["rev-parse", "HEAD"]);
+    worker.signal(signal);
+    worker.wait();
+    on(fleet, "third", fleet.ah(&["worker", "--until-idle"]))
+        .run()
+        .expect(0);
+    let watched = fleet.watch(session);
+    assert!(watched.ends_with("Done.\n"), "{watched}");
+    let made = workspace(fleet, "third", session);
+    assert_eq!(git(&made, &["rev-parse", "HEAD"]), head);
+    let there = files(&made);
+    assert_eq!(there[Path::new("made")].1, b"first\n");
+    assert!(there.contains_key(Path::new("second.bin")));
+    (watched, there)
+}
+
 #[test]
 fn a_worker_elsewhere_goes_on_with_the_last_layer() {
     for fleet in Fleet::all() {
-        prepare(&fleet);
-        let wait = fleet.world.project().with_file_name("stuck");
-        let model = changes(&fleet, Some(&wait));
-        let ended = fleet
-            .ah(&["enqueue", "-m", &model, "--carry", "make it"])
-            .run()
-            .expect(0);
-        let session = ended.stdout.trim();
-        let worker = on(&fleet, "second", fleet.ah(&["worker"])).start();
-        let made = workspace(&fleet, "second", session);
-        let kept = made.with_file_name("git");
-        ah_testkit::wait::until("a layer with what the first command made", || {
-            let shown = Command::new("git")
-                .arg(format!("--git-dir={}", kept.display()))
-                .args(["show", "refs/ah/here:made"])
-                .output();
-            shown.unwrap().stdout == b"first\n"
-        });
-        fs::write(wait.with_extension("go"), "").unwrap();
-        crate::binary::wait_for_file(&wait);
-        let head = git(&made, &["rev-parse", "HEAD"]);
-        worker.kill();
-        on(&fleet, "third", fleet.ah(&["worker", "--until-idle"]))
-            .run()
-            .expect(0);
-        let watched = fleet.watch(session);
+        let (watched, there) = taken_over(&fleet, Signal::KILL);
         assert!(watched.contains("as they were some steps ago"), "{watched}");
-        assert!(watched.ends_with("Done.\n"), "{watched}");
-        let made = workspace(&fleet, "third", session);
-        assert_eq!(git(&made, &["rev-parse", "HEAD"]), head);
-        let there = files(&made);
-        assert_eq!(there[Path::new("made")].1, b"first\n");
         assert!(!there.contains_key(Path::new("lost")));
-        assert!(there.contains_key(Path::new("second.bin")));
+    }
+}
+
+#[test]
+fn a_worker_that_is_terminated_hands_on_all_files() {
+    for fleet in Fleet::all() {
+        let (watched, there) = taken_over(&fleet, Signal::TERM);
+        assert!(!watched.contains("as they were some steps ago"), "{watched}");
+        assert_eq!(there[Path::new("lost")].1, b"lost\n");
     }
 }
 
