@@ -8,10 +8,11 @@ use ah::worker::{COMMANDS, next_time};
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, Time, neutralise};
 use ah_store::fleet::{Fleet, NewRun};
-use ah_store::{OpenError, SystemClock};
+use ah_store::SystemClock;
 use jiff::Timestamp;
 
 use super::super::output::print;
+use super::super::place::open_error;
 use super::store::{found, open};
 use crate::args::fleet::{Enqueuing, Queued};
 
@@ -67,10 +68,7 @@ async fn carry(config: &Config, fleet: &Arc<dyn Fleet>, run: &NewRun) -> Result<
     }
     let me = format!("enqueue-{}", run.message);
     let opened = fleet.clone().open(&run.session, &me).await;
-    let store = opened.map_err(|error| match error {
-        OpenError::Busy(_) => Error::failure("a run of the session is in progress"),
-        OpenError::Store(error) => error.into(),
-    })?;
+    let store = opened.map_err(open_error)?;
     let kept = captured.keep(&store).await;
     drop(store);
     fleet.close(&run.session, &me).await?;
