@@ -5,6 +5,7 @@ mod stored;
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use ah_config::Error;
 use ah_conversation::neutralise;
@@ -14,7 +15,7 @@ use ah_serve::{
     BlockKind, Driven, Ended, HostStreams, Need, Offer, Pick, Piece, Question, RunEvent, Running,
     Sessions, Transcript,
 };
-use ah_store::{SessionHead, Tree};
+use ah_store::{Changes, SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +32,10 @@ pub use ah_serve::{At, Certificate, Door, FirstRun, Life, Token, Wanted};
 
 /// Bytes of a token.
 const TOKEN: usize = 32;
+/// Pause after a look at a session that another process may write.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// Time after which it is looked at although nothing was told.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Returns a new token as text.
 ///
@@ -101,6 +106,20 @@ impl Sessions for HttpSessions {
         let tree = Tree::open(&paths).map_err(|error| error.to_string())?;
         let runs = self.runs.clone();
         Ok(Some(Box::new(Stored { tree, runs })))
+    }
+
+    fn follow(&self, session: &str, changed: Box<dyn Fn() -> bool + Send>) {
+        let Ok(Some(paths)) = self.runs.paths(session) else {
+            return;
+        };
+        let changes = Changes::of_session(&paths);
+        tokio::spawn(async move {
+            while changed() {
+                // A commit changes files several times.
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                changes.next(LONGEST).await;
+            }
+        });
     }
 
     fn begin(&self, wanted: Wanted) -> Running {

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::response::sse::Event;
 use futures_util::Stream;
@@ -19,8 +18,6 @@ use crate::live::{Live, State};
 
 /// Messages that are read at once.
 const PAGE: usize = 32;
-/// Time after which the transcript is looked at without a step: another process may write it.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// A client on its way through a session.
 pub(crate) struct Watcher {
@@ -92,7 +89,6 @@ impl Watcher {
                 tokio::select! {
                     _ = self.state.changed() => self.state.mark_changed(),
                     _ = self.steps.changed() => {}
-                    () = tokio::time::sleep(LOOK) => {}
                     () = self.stop.cancelled() => return None,
                 }
             }

@@ -85,6 +85,11 @@ impl Live {
         self.state.receiver_count() > 0
     }
 
+    /// Whether a run is in progress or somebody watches.
+    fn is_used(&self) -> bool {
+        self.is_watched() || self.state.borrow().running
+    }
+
     /// Tells the watchers that there may be something new.
     fn step(&self) {
         self.steps.send_modify(|steps| *steps += 1);
@@ -139,6 +144,8 @@ impl Live {
                 ended,
             };
         });
+        // For those who wait for the end, and are no watchers.
+        self.step();
     }
 }
 
@@ -174,6 +181,12 @@ impl Lives {
         };
         let feed = Arc::new(Feed::new(transcript));
         feeds.insert(session.to_owned(), Arc::downgrade(&feed));
+        let (live, followed) = (self.of(session), Arc::downgrade(&feed));
+        let changed = move || {
+            live.step();
+            followed.strong_count() > 0
+        };
+        self.sessions.follow(session, Box::new(changed));
         Ok(Some(feed))
     }
 
@@ -185,9 +198,24 @@ impl Lives {
 
     /// Whether a run is in progress or somebody watches.
     pub(crate) fn is_used(&self) -> bool {
-        let all = lock(&self.all);
-        all.values()
-            .any(|live| live.is_watched() || live.state.borrow().running)
+        lock(&self.all).values().any(|live| live.is_used())
+    }
+
+    /// Waits until no run is in progress and nobody watches.
+    pub(crate) async fn unused(&self) {
+        let used = || {
+            let all = lock(&self.all);
+            all.values().find(|live| live.is_used()).cloned()
+        };
+        while let Some(live) = used() {
+            let mut steps = live.steps();
+            if live.is_watched() {
+                live.state.closed().await;
+            } else if live.is_used() {
+                // The sender is ours, so this is no error.
+                let _ = steps.changed().await;
+            }
+        }
     }
 
     /// Begins a run; returns the id of its session once that is open.

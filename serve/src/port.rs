@@ -24,6 +24,9 @@ pub trait Sessions: Send + Sync + 'static {
     /// If it cannot be read.
     fn transcript(&self, session: &str) -> Result<Option<Box<dyn Transcript>>, String>;
 
+    /// Calls `changed` after each change of a session, whoever makes it, until it returns false.
+    fn follow(&self, session: &str, changed: Box<dyn Fn() -> bool + Send>);
+
     /// Starts a run. What prevents it comes as its end.
     fn begin(&self, wanted: Wanted) -> Running;
 

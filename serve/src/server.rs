@@ -20,7 +20,7 @@ use crate::rate::Rate;
 use crate::routes::routes;
 use crate::tls::{Certificate, TlsListener};
 
-/// Interval at which a server that ends by itself looks whether it is in use.
+/// Interval at which a server that ends by itself looks whether it is used again.
 const LOOK: Duration = Duration::from_secs(1);
 /// Number of times that it finds itself unused before it ends. A client that has started it needs time to come.
 const PATIENCE: u32 = 10;
@@ -121,11 +121,12 @@ async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: Cance
     }
     let mut unused = 0;
     while unused < PATIENCE {
+        if lives.is_used() {
+            lives.unused().await;
+            unused = 0;
+        }
         tokio::time::sleep(LOOK).await;
-        unused = match lives.is_used() {
-            true => 0,
-            false => unused + 1,
-        };
+        unused += 1;
     }
     stop.cancel();
 }

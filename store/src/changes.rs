@@ -15,17 +15,26 @@ use {
     tokio::time::timeout,
 };
 
+use crate::paths::{Paths, file_name};
+
 /// Pause between two looks where the system does not tell.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Changes of the files in a folder whose names begin alike, such as a database and its log.
 #[derive(Debug)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// `None` if the system does not tell: there is no runtime to wait in, or too many folders are watched.
     #[cfg(target_os = "linux")]
     events: Option<Mutex<EventStream<[u8; 1024]>>>,
     #[cfg(target_os = "linux")]
     prefix: String,
+}
+
+impl Changes {
+    /// Begins to watch a session's messages.
+    pub fn of_session(paths: &Paths) -> Self {
+        Self::of(paths.folder(), &file_name(paths.database()))
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -40,7 +49,7 @@ impl Changes {
     }
 
     /// Waits for a change, or until it may be time to look.
-    pub(crate) async fn next(&self, at_most: Duration) {
+    pub async fn next(&self, at_most: Duration) {
         tokio::time::sleep(at_most.min(LOOK)).await;
     }
 }
@@ -67,8 +76,8 @@ impl Changes {
         self.events.is_some()
     }
 
-    /// Waits for a change since the last call, or until it may be time to look.
-    pub(crate) async fn next(&self, at_most: Duration) {
+    /// Waits for a change since the last call, at most so long. A change may have been another one, or none.
+    pub async fn next(&self, at_most: Duration) {
         let Some(events) = &self.events else {
             return tokio::time::sleep(at_most.min(LOOK)).await;
         };

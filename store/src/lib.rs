@@ -38,6 +38,7 @@ pub use id::{SystemClock, message_of, uuid_of};
 #[cfg(feature = "sqlite")]
 pub use {
     big::{BigFiles, MAX_BIG},
+    changes::Changes,
     known::KnownSessions,
     notice::Notice,
     open_error::OpenError,
