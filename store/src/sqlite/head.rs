@@ -45,6 +45,22 @@ pub struct SessionHead {
 
 impl SessionHead {
     pub(super) fn read(paths: &Paths, id: SessionId) -> Self {
+        Self::read_with(paths, id, |head, tree| {
+            head.identify(tree)?;
+            head.count(tree)
+        })
+    }
+
+    /// Reads what the session is chosen by, which takes the same time for a long session: its name, UUID and times.
+    pub(super) fn read_identity(paths: &Paths, id: SessionId) -> Self {
+        Self::read_with(paths, id, Self::identify)
+    }
+
+    fn read_with(
+        paths: &Paths,
+        id: SessionId,
+        look: impl FnOnce(&mut Self, &Tree) -> Result<(), Failure>,
+    ) -> Self {
         let created_at = created_at(&id);
         let mut head = Self {
             id,
@@ -61,20 +77,33 @@ impl SessionHead {
             problem: None,
         };
         let read = Tree::open(paths).and_then(|tree| {
-            head.look_into(&tree)
+            look(&mut head, &tree)
                 .map_err(|failure| failure.at("cannot read", paths.database()))
         });
         head.problem = read.err();
         head
     }
 
-    fn look_into(&mut self, tree: &Tree) -> Result<(), Failure> {
+    fn identify(&mut self, tree: &Tree) -> Result<(), Failure> {
         let connection = &tree.connection;
         self.name = context::get(connection, context::NAME)?;
         self.uuid = context::get(connection, context::UUID)?;
         if let Some(begun) = context::get(connection, context::BEGUN)? {
             self.created_at = Time(begun.parse().unwrap_or(self.created_at.0));
         }
+        let newest: Option<i64> = connection
+            .query_row(
+                "SELECT created_at * 1000 + created_ms FROM messages ORDER BY rowid DESC LIMIT 1",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        self.last_written = newest.map_or(self.created_at, Time);
+        Ok(())
+    }
+
+    fn count(&mut self, tree: &Tree) -> Result<(), Failure> {
+        let connection = &tree.connection;
         self.folder = context::get(connection, context::FOLDER)?.map(PathBuf::from);
         self.branch =
             context::get(connection, context::GIT_BRANCH)?.filter(|branch| !branch.is_empty());
@@ -86,14 +115,6 @@ impl SessionHead {
             |row| row.get(0),
         )?;
         self.tokens = unsigned(tokens);
-        let newest: Option<i64> = connection
-            .query_row(
-                "SELECT created_at * 1000 + created_ms FROM messages ORDER BY rowid DESC LIMIT 1",
-                [],
-                |row| row.get(0),
-            )
-            .optional()?;
-        self.last_written = newest.map_or(self.created_at, Time);
         let first: Option<String> = connection
             .query_row(
                 "SELECT substr(content, 1, ?1) FROM content_blocks \

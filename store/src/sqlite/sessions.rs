@@ -126,7 +126,7 @@ impl Sessions {
 
     /// Returns the session with the newest message.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
-        let heads = self.list()?;
+        let heads = self.heads(SessionHead::read_identity)?;
         let is_continued = self.continued();
         let last = heads
             .into_iter()
@@ -137,20 +137,24 @@ impl Sessions {
 
     /// Returns the session of this name; fails if there are several.
     pub fn named(&self, name: &str) -> Result<Option<Paths>, StoreError> {
+        self.named_among(&self.heads(SessionHead::read_identity)?, name)
+    }
+
+    fn named_among(&self, heads: &[SessionHead], name: &str) -> Result<Option<Paths>, StoreError> {
         let is_known = self.known_ids();
-        let named = |head: &SessionHead| head.name.as_deref() == Some(name) && is_known(&head.id);
-        let found: Vec<_> = self.list()?.into_iter().filter(named).collect();
-        self.only(name, found)
+        let named = |head: &&SessionHead| head.name.as_deref() == Some(name) && is_known(&head.id);
+        self.only(name, &heads.iter().filter(named).collect::<Vec<_>>())
     }
 
     /// Finds a session by its name, a UUID, or a prefix of its id.
     pub fn find(&self, wanted: &str) -> Result<Paths, StoreError> {
-        if let Some(paths) = self.named(wanted)? {
+        let heads = self.heads(SessionHead::read_identity)?;
+        if let Some(paths) = self.named_among(&heads, wanted)? {
             return Ok(paths);
         }
         let same_bits = session_of(wanted);
         let prefix = wanted.to_ascii_uppercase();
-        let is_meant = |head: &SessionHead| match &same_bits {
+        let is_meant = |head: &&SessionHead| match &same_bits {
             Some(id) => {
                 head.id == *id
                     || head
@@ -160,8 +164,8 @@ impl Sessions {
             }
             None => !wanted.is_empty() && head.id.as_str().starts_with(&prefix),
         };
-        let found: Vec<_> = self.list()?.into_iter().filter(is_meant).collect();
-        match self.only(wanted, found)? {
+        let found: Vec<_> = heads.iter().filter(is_meant).collect();
+        match self.only(wanted, &found)? {
             Some(paths) => Ok(paths),
             None => Err(self.refused(
                 format!("no session is named `{wanted}`"),
@@ -173,10 +177,17 @@ impl Sessions {
     /// Lists all sessions, newest first. Unreadable ones are included, with the reason. Times are those of the real clock
     /// as far as is known, also if the clock was ahead once.
     pub fn list(&self) -> Result<Vec<SessionHead>, StoreError> {
+        self.heads(SessionHead::read)
+    }
+
+    fn heads(
+        &self,
+        read: impl Fn(&Paths, SessionId) -> SessionHead,
+    ) -> Result<Vec<SessionHead>, StoreError> {
         // A session is not newer than those that were begun after it, nor than now.
         let mut newest = id::now();
         let heads = self.ids()?.into_iter().rev().map(|id| {
-            let mut head = SessionHead::read(&Paths::in_folder(&self.folder, &id), id);
+            let mut head = read(&Paths::in_folder(&self.folder, &id), id);
             head.date_by(newest);
             newest = head.created_at;
             head
@@ -319,9 +330,9 @@ impl Sessions {
         Ok(ids)
     }
 
-    fn only(&self, wanted: &str, found: Vec<SessionHead>) -> Result<Option<Paths>, StoreError> {
+    fn only(&self, wanted: &str, found: &[&SessionHead]) -> Result<Option<Paths>, StoreError> {
         if found.len() > 1 {
-            let candidates: Vec<_> = found.iter().map(SessionHead::label).collect();
+            let candidates: Vec<_> = found.iter().map(|head| head.label()).collect();
             return Err(self.refused(
                 format!(
                     "`{wanted}` matches {} sessions: {}",
@@ -331,7 +342,7 @@ impl Sessions {
                 "give more characters of the id".to_owned(),
             ));
         }
-        Ok(found.into_iter().next().map(|head| head.paths))
+        Ok(found.first().map(|head| head.paths.clone()))
     }
 
     fn refused(&self, reason: String, hint: String) -> StoreError {
