@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use ah_agent::{Frontend, Session};
 use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::Interface;
-use ah_store::{Holder, OpenError, SessionStore};
+use ah_store::{Holder, OpenError, SessionStore, Tree};
 use tokio::time::sleep;
 
 use crate::assemble::{self, SessionInputs, SessionView};
-use crate::place::SessionLocation;
+use crate::place::{SessionLocation, existing};
 use crate::plan::SessionPlan;
 use crate::session_folders::note_place;
 use crate::session_model::SessionModel;
@@ -43,7 +43,16 @@ pub async fn open(
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
 ) -> Result<Opened, Error> {
     let mut warnings = Vec::new();
-    // A model that cannot be asked must not leave an empty session behind, so it comes first.
+    // A model that cannot be asked must not leave a new session behind, or a copy: only a session that is there is opened
+    // before its model is known.
+    let mut location = None;
+    let mut store = inputs.extensions.store.clone();
+    if store.is_none() && !plan.fork {
+        let found = location.insert(SessionLocation::find(plan, config)?);
+        if found.is_stored() {
+            store = Some(Arc::new(open_when_free(found, config.interface).await?));
+        }
+    }
     let SessionModel {
         provider,
         config,
@@ -54,23 +63,35 @@ pub async fn open(
             config: Cow::Borrowed(config),
             recorded_as: None,
         },
-        None => SessionModel::find(plan, config, &mut warnings)?,
+        None => {
+            let own = match &store {
+                Some(store) => store.read(Tree::model).await.ok().flatten(),
+                None if plan.fork => existing(plan, config).and_then(|tree| tree.model().ok()?),
+                None => None,
+            };
+            SessionModel::find(own.as_deref(), config, &mut warnings)?
+        }
     };
     let provider = match &inputs.extensions.around {
         Some(around) => around(provider),
         None => provider,
     };
     let config = &*config;
-    let store = match &inputs.extensions.store {
-        Some(own) => own.clone(),
+    let store = match store {
+        Some(store) => store,
         None => {
-            let location = SessionLocation::find(plan, config)?;
-            warnings.extend(location.notice());
-            let store = Arc::new(open_when_free(&location, config.interface).await?);
-            location.prepare(&store, plan, fork_at).await?;
-            store
+            let found = match location.take() {
+                Some(found) => found,
+                None => SessionLocation::find(plan, config)?,
+            };
+            let found = location.insert(found);
+            Arc::new(open_when_free(found, config.interface).await?)
         }
     };
+    if let Some(location) = &location {
+        warnings.extend(location.notice());
+        location.prepare(&store, plan, fork_at).await?;
+    }
     note_place(&store, config);
     if let Some(name) = recorded_as {
         store.set_model(name).await?;

@@ -81,6 +81,11 @@ impl SessionLocation {
         &self.paths
     }
 
+    /// Returns whether the session is there already.
+    pub(crate) fn is_stored(&self) -> bool {
+        !self.is_ephemeral && self.transcript.is_none() && self.paths.database().exists()
+    }
+
     /// Opens the session for writing.
     pub fn open(&self) -> Result<SessionStore, OpenError> {
         if self.is_ephemeral {

@@ -8,8 +8,6 @@ use ah_config::{Config, Error, Origin, Sourced};
 use ah_conversation::Provider;
 
 use crate::model;
-use crate::place::existing;
-use crate::plan::SessionPlan;
 
 /// The model of a session, ready for requests.
 pub(crate) struct SessionModel<'a> {
@@ -22,28 +20,27 @@ pub(crate) struct SessionModel<'a> {
 }
 
 impl<'a> SessionModel<'a> {
-    /// Returns the model of the session that `plan` chooses: the one that is named for this run, else the session's own,
-    /// else the configured one.
+    /// Returns the model of a session: the one that is named for this run, else `own`, with which the session was begun, else
+    /// the configured one.
     ///
     /// # Errors
     ///
     /// If there is no such model, or no key for it.
     pub(crate) fn find(
-        plan: &SessionPlan,
+        own: Option<&str>,
         config: &'a Config,
         warnings: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let own = existing(plan, config).and_then(|tree| tree.model().ok()?);
         let configured = resolved(config)?;
-        if let Some(own) = own.as_ref().filter(|_| is_general(config)) {
+        if let Some(own) = own.filter(|_| is_general(config)) {
             let mut with_own = config.clone();
             with_own.model = Sourced {
-                value: own.clone(),
+                value: own.to_owned(),
                 origin: Origin::Session,
             };
             match model::model(&with_own, warnings) {
                 Ok(provider) => {
-                    if *own != configured && matches!(config.model.origin, Origin::File(_)) {
+                    if own != configured && matches!(config.model.origin, Origin::File(_)) {
                         warnings.push(format!(
                             "the session continues with {own}; change it with `--model`"
                         ));
@@ -62,7 +59,7 @@ impl<'a> SessionModel<'a> {
         }
         // A scenario is for one run; a command's model is for one prompt.
         let is_lasting = is_general(config) || is_named(config);
-        let is_new = is_lasting && own.as_ref() != Some(&configured);
+        let is_new = is_lasting && own != Some(configured.as_str());
         Ok(Self {
             provider: model::model(config, warnings)?,
             config: Cow::Borrowed(config),
