@@ -1,6 +1,7 @@
 //! System prompt and tools as the requests of a branch begin with them. Each content is stored once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ah_conversation::{Message, MessageId, Prefix};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -30,7 +31,7 @@ pub(super) fn insert(
 /// sent.
 pub(super) fn last_of(
     connection: &Connection,
-    branch: &[Message],
+    branch: &[Arc<Message>],
 ) -> Result<Option<(MessageId, Prefix)>, Failure> {
     let positions: HashMap<_, _> = branch
         .iter()

@@ -65,7 +65,7 @@ pub(super) fn load_agent(connection: &Connection, agent_id: &str) -> Result<Tran
 }
 
 /// Converts a branch to a transcript: loads the content of the model's view and the states of open calls.
-fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcript, Failure> {
+fn viewed(connection: &Connection, mut branch: Vec<Arc<Message>>) -> Result<Transcript, Failure> {
     let from = view_start(&branch);
     let newer = match from {
         0 => Scope::From(0),
@@ -77,7 +77,6 @@ fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcrip
         _ => HashMap::new(),
     };
     let prefix = prefixes::last_of(connection, &branch)?;
-    let branch = branch.into_iter().map(Arc::new).collect();
     let transcript = Transcript::new(branch, calls);
     Ok(match prefix {
         Some((since, prefix)) => transcript.with_prefix(&since, Arc::new(prefix)),
@@ -89,7 +88,7 @@ fn viewed(connection: &Connection, mut branch: Vec<Message>) -> Result<Transcrip
 pub(super) fn branch(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
     let mut branch = ancestry(connection, leaf)?;
     fill(connection, &mut branch, &Scope::From(0))?;
-    Ok(branch)
+    Ok(branch.into_iter().map(Arc::unwrap_or_clone).collect())
 }
 
 /// Returns one message, with content.
@@ -100,10 +99,10 @@ pub(super) fn message(connection: &Connection, id: &MessageId) -> Result<Option<
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let mut message = messages::head(row)?;
+    let mut message = Arc::new(messages::head(row)?);
     let only = std::slice::from_mut(&mut message);
     fill(connection, only, &Scope::Of(id))?;
-    Ok(Some(message))
+    Ok(Some(Arc::unwrap_or_clone(message)))
 }
 
 /// Returns the message with this number: the one on the current branch, else the oldest of the main conversation, else the
@@ -156,20 +155,22 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Message>, Failure> {
 }
 
 /// Returns the messages from the root to `leaf`, without content.
-fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, Failure> {
+fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Arc<Message>>, Failure> {
     let sql = format!(
         "SELECT {HEAD} FROM messages WHERE rowid <= (SELECT rowid FROM messages WHERE id = ?)
          ORDER BY rowid DESC"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([leaf.as_str()])?;
-    let mut branch: Vec<Message> = Vec::new();
+    let mut branch = Vec::new();
     let mut wanted = Some(leaf.clone());
     while let (Some(id), Some(row)) = (&wanted, rows.next()?) {
         if row.get_ref(0)?.as_str()? == id.as_str() {
-            let message = messages::head(row)?;
+            let mut message = messages::head(row)?;
+            // The id is the one that its child has, once in memory.
+            message.id = id.clone();
             wanted = message.parent.clone();
-            branch.push(message);
+            branch.push(Arc::new(message));
         }
     }
     match wanted {
@@ -184,7 +185,10 @@ fn ancestry(connection: &Connection, leaf: &MessageId) -> Result<Vec<Message>, F
 }
 
 /// Returns the first message of results after the response at the end of `branch`, without content.
-fn results_after(connection: &Connection, branch: &[Message]) -> Result<Option<Message>, Failure> {
+fn results_after(
+    connection: &Connection,
+    branch: &[Arc<Message>],
+) -> Result<Option<Arc<Message>>, Failure> {
     let Some(asking) = branch.last().filter(|last| last.role == Role::Assistant) else {
         return Ok(None);
     };
@@ -195,7 +199,8 @@ fn results_after(connection: &Connection, branch: &[Message]) -> Result<Option<M
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([asking.id.as_str()])?;
-    rows.next()?.map(messages::head).transpose()
+    let message = rows.next()?.map(messages::head).transpose()?;
+    Ok(message.map(Arc::new))
 }
 
 /// Returns the row id of the first block of `message`; 0 if it has none.
@@ -209,26 +214,39 @@ fn first_block(connection: &Connection, message: &Message) -> Result<i64, Failur
 /// Loads the content of `messages`, whose blocks are all in `scope`.
 fn fill(
     connection: &Connection,
-    messages: &mut [Message],
+    messages: &mut [Arc<Message>],
     scope: &Scope<'_>,
 ) -> Result<(), Failure> {
-    let positions = positions(messages);
+    // Blocks come in the order of their messages, so most are of the last message or the next.
+    let (mut last, mut positions) = (0, None);
     let sql = format!("SELECT {BLOCK} FROM content_blocks WHERE {scope} ORDER BY id");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([scope])?;
     while let Some(row) = rows.next()? {
-        if let Some(at) = positions.get(row.get_ref(0)?.as_str()?) {
-            let content = &mut messages[*at].content;
-            // Nearly all messages have one or two blocks; the default capacity of four would double the memory.
-            content.reserve_exact(1);
-            content.push(blocks::block(row)?);
-        }
+        let id = row.get_ref(0)?.as_str()?;
+        let is_of = |at: &usize| {
+            let message = messages.get(*at);
+            message.is_some_and(|message| message.id.as_str() == id)
+        };
+        let found = [last, last + 1].into_iter().find(is_of);
+        let found = found.or_else(|| {
+            let positions = positions.get_or_insert_with(|| positions_of(messages));
+            positions.get(id).copied()
+        });
+        let Some(at) = found else {
+            continue;
+        };
+        last = at;
+        let content = &mut Arc::make_mut(&mut messages[at]).content;
+        // Nearly all messages have one or two blocks; the default capacity of four would double the memory.
+        content.reserve_exact(1);
+        content.push(blocks::block(row)?);
     }
     Ok(())
 }
 
 /// Returns the position of each message in the list, by its id.
-fn positions(messages: &[Message]) -> HashMap<String, usize> {
+fn positions_of(messages: &[Arc<Message>]) -> HashMap<String, usize> {
     messages
         .iter()
         .enumerate()
@@ -237,8 +255,8 @@ fn positions(messages: &[Message]) -> HashMap<String, usize> {
 }
 
 /// Returns the position of the first message in the model's view.
-fn view_start(messages: &[Message]) -> usize {
-    let Some(at) = messages.iter().rposition(Message::is_summary) else {
+fn view_start(messages: &[Arc<Message>]) -> usize {
+    let Some(at) = messages.iter().rposition(|message| message.is_summary()) else {
         return 0;
     };
     match &messages[at].origin {
