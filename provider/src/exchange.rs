@@ -4,7 +4,7 @@
 //! [`retry`](crate::retry).
 
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
@@ -17,6 +17,7 @@ use http_body::{Frame, SizeHint};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Client, Response, StatusCode, Url};
 use serde_json::Value;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::auth::Authorization;
@@ -31,6 +32,8 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_DOCUMENT: usize = 32 << 20;
 /// Timeout for a JSON document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Most pieces of an answer that have arrived and are not decoded yet.
+const PIECES_AHEAD: usize = 32;
 /// Timeout for the end of the response body after the end of the model's answer.
 const END_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -193,8 +196,7 @@ impl Attempt {
             .filter(|id| id.len() <= failure::LONGEST_REQUEST_ID)
             .map(str::to_owned);
         let accepted = id.map(|request_id| Ok(StreamEvent::Accepted { request_id }));
-        let body = response
-            .bytes_stream()
+        let body = received(response.bytes_stream())
             .map_err(move |error| network(&error, &host, &setting_names));
         Ok(stream::iter(accepted).chain(events(body, deadline, timeouts, reader)))
     }
@@ -242,6 +244,27 @@ impl Attempt {
             .await
             .map_err(|error| network(&error, host, setting_names))
     }
+}
+
+/// The pieces of a body, read in a task of its own. The connection is a task that hands on a piece at a time: to a reader
+/// that is none, the runtime asks the system for news before each, which takes longer than to decode it.
+fn received<E: Send + 'static>(
+    body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+) -> impl Stream<Item = Result<Bytes, E>> {
+    let (sender, mut receiver) = mpsc::channel(PIECES_AHEAD);
+    tokio::spawn(async move {
+        let mut body = pin!(body);
+        while let Some(piece) = tokio::select! {
+            piece = body.next() => piece,
+            // Dropped with its connection, whose server is thinking.
+            () = sender.closed() => None,
+        } {
+            if sender.send(piece).await.is_err() {
+                break;
+            }
+        }
+    });
+    stream::poll_fn(move |context| receiver.poll_recv(context))
 }
 
 /// The events of the answer in `body`. The first one has to arrive by `deadline`.
