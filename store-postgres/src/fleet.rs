@@ -31,23 +31,6 @@ const ENQUEUE: &str = "
     SELECT coalesce((SELECT id FROM run),
                     (SELECT max(id) FROM ah.runs WHERE tenant = current_user AND session = $1)), pg_notify('ah', '')";
 
-/// Takes the next run. A session has one run at a time; two that are taken in the same instant meet at its lease.
-const CLAIM: &str = "
-    UPDATE ah.runs SET state = 'running', owner = $1, attempt = attempt + 1, beat_at = clock_timestamp()
-    WHERE tenant = current_user AND id = (
-        SELECT id FROM ah.runs r
-        WHERE tenant = current_user AND state IN ('queued', 'running')
-            AND CASE state WHEN 'queued' THEN due_at <= clock_timestamp()
-                           ELSE owner <> $1 AND beat_at < clock_timestamp() - make_interval(secs => $2) END
-            AND NOT EXISTS (
-                SELECT FROM ah.runs other
-                WHERE other.tenant = current_user AND other.session = r.session AND other.id <> r.id
-                    AND other.state = 'running' AND other.beat_at >= clock_timestamp() - make_interval(secs => $2))
-            AND NOT EXISTS (SELECT FROM ah.limits WHERE tenant IN (current_user, '*') AND budget <= 0)
-        ORDER BY priority DESC, due_at, id
-        FOR UPDATE SKIP LOCKED LIMIT 1)
-    RETURNING id, session, folder, model, attempt, attempts, answer_within, command";
-
 /// Ends the part of a worker. `$3`: the state; `$4`: the error; `$5`: seconds until it is due again; `$6`: whether the
 /// attempt counts.
 const END: &str = "
@@ -104,7 +87,8 @@ impl Fleet for Postgres {
         let dead = self.timing.dead.as_secs_f64();
         let parameters: crate::connection::Parameters<'_> =
             &[(&worker, Type::TEXT), (&dead, Type::FLOAT8)];
-        let taken = self.rows("cannot take a run of", CLAIM, parameters).await?;
+        let claim = "SELECT id, session, folder, model, attempt, attempts, answer_within, command FROM ah.claim($1, $2)";
+        let taken = self.rows("cannot take a run of", claim, parameters).await?;
         Ok(taken.first().map(|row| Run {
             id: row.get(0),
             session: SessionId::from(row.get::<_, String>(1)),

@@ -11,23 +11,6 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::connection::Postgres;
 use crate::error::refused;
 
-/// One statement: it counts the change if the epoch is the writer's and no change has this number yet, and stores it
-/// only if it was counted.
-const COMMIT: &str = "
-    WITH held AS (
-        UPDATE ah.sessions
-        SET next = next + 1, messages = messages + $5, cost = cost + $6, beat_at = clock_timestamp()
-        WHERE tenant = current_user AND id = $1 AND epoch = $2 AND next = $3
-        RETURNING id),
-    consumed AS (
-        UPDATE ah.mail SET consumed_by = $3 FROM held
-        WHERE mail.tenant = current_user AND mail.session = held.id AND mail.id = ANY ($7) AND consumed_by IS NULL),
-    contents AS (
-        INSERT INTO ah.blobs (hash, content)
-        SELECT given.hash, given.content FROM held, unnest($8::text[], $9::bytea[]) AS given (hash, content)
-        ON CONFLICT DO NOTHING)
-    INSERT INTO ah.changes (session, seq, epoch, body) SELECT id, $3, $2, $4::text::json FROM held RETURNING seq";
-
 /// A lease on a session.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -183,9 +166,9 @@ impl Log for Lease {
             .collect();
         let stored = self
             .server
-            .rows(
+            .row(
                 "cannot write",
-                COMMIT,
+                "SELECT ah.append($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                 &[
                     (&self.session.as_str(), Type::TEXT),
                     (&self.epoch, Type::INT8),
@@ -199,7 +182,7 @@ impl Log for Lease {
                 ],
             )
             .await?;
-        if stored.is_empty() {
+        if !stored.get::<_, bool>(0) {
             self.explain(seq).await?;
         }
         self.next.store(seq + 1, Ordering::SeqCst);
@@ -211,9 +194,7 @@ impl Log for Lease {
             .server
             .rows(
                 "cannot read the queue of",
-                "SELECT id, content, (extract(epoch FROM sent_at) * 1000)::bigint FROM ah.mail
-                 WHERE tenant = current_user AND session = $1 AND kind = $2 AND consumed_by IS NULL
-                 ORDER BY number",
+                "SELECT id, content, sent_at_ms FROM ah.waiting($1, $2)",
                 &[
                     (&self.session.as_str(), Type::TEXT),
                     (&word(kind), Type::TEXT),
