@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::machine::bare_bash;
 use super::process::{Agent, Pair, cpu_of_children, free, peak_memory, watching};
@@ -52,12 +52,17 @@ pub fn fleet(pair: &Pair) -> Result<Vec<Row>> {
         Ok(median(times.collect::<Result<_>>()?))
     };
     let (taken, handed) = (elsewhere(Signal::SIGKILL)?, elsewhere(Signal::SIGTERM)?);
+    let begins = |store| begins(agent, store);
+    let (begins_remote, begins_local) = (begins(Some(database.url()))?, begins(None)?);
     let bash = bare_bash()?;
     let turn = |store| Ok::<_, anyhow::Error>(turn(agent, store)?.saturating_sub(bash));
     let (remote, local) = (turn(Some(database.url()))?, turn(None)?);
     let memory = memory(agent, &database)?;
     let few = carried(agent, &database)?;
     database.fill(OVER)?;
+    // As the server does by and by.
+    database.run("VACUUM ANALYZE")?;
+    database.run("CHECKPOINT")?;
     let many = carried(agent, &database)?;
     let ideal = THINKS * SESSIONS * TURNS / (2 * AT_ONCE);
     let row = |what, figures| Row {
@@ -74,11 +79,18 @@ pub fn fleet(pair: &Pair) -> Result<Vec<Row>> {
             ],
         ),
         row(
+            "from `ah enqueue` to the first command of its run, by a worker at rest: over PostgreSQL, over SQLite",
+            vec![
+                Figure::milliseconds(begins_remote, 150.0),
+                Figure::milliseconds(begins_local, 150.0),
+            ],
+        ),
+        row(
             "a turn of a worker over PostgreSQL, less a bare `bash -c true`, beside SQLite",
             vec![Figure::over(remote, local, 3.0)],
         ),
         row(
-            "1,000 queued sessions of 10 turns, 50 ms of model each, two workers of 4 runs: wall, beside the model alone; the same \
+            "1,000 queued sessions of 10 turns, 50 ms of model and a `read` each, two workers of 4 runs: wall, beside the model alone; the same \
              with 100,000 sessions in the store that are over, beside without",
             vec![
                 Figure::over(few.wall, ideal, 1.25),
@@ -86,7 +98,7 @@ pub fn fleet(pair: &Pair) -> Result<Vec<Row>> {
             ],
         ),
         row(
-            "what each turn of these takes: CPU of a worker and its command; the database's transactions, bytes of its log, bytes of its \
+            "what each turn of these takes: CPU of a worker; the database's transactions, bytes of its log, bytes of its \
              tables",
             few.of_a_turn(),
         ),
@@ -150,14 +162,26 @@ impl<'a> Place<'a> {
         Ok(command)
     }
 
-    /// Writes a scenario of so many turns, each with its number, and returns the model that plays it.
+    /// Writes a scenario of so many turns, each of which writes its number and its time; returns the model that plays it.
     fn model(&self, turns: u32, thinks: Duration) -> Result<String> {
-        let delay = thinks.as_millis();
-        let stamp = |turn| {
+        self.playing(turns, thinks, |turn| {
             let command = format!("echo {turn} $EPOCHREALTIME >> stamps");
-            json!({"delay_ms": delay, "tool": {"name": "bash", "input": {"command": command}}})
-        };
-        let mut played: Vec<_> = (1..turns).map(stamp).collect();
+            json!({"name": "bash", "input": {"command": command}})
+        })
+    }
+
+    /// Writes a scenario of so many turns, each of which reads a line of a file; returns the model that plays it.
+    fn reading(&self, turns: u32, thinks: Duration) -> Result<String> {
+        fs::write(self.folder.join("lines"), "a line\n".repeat(100))?;
+        self.playing(turns, thinks, |turn| {
+            json!({"name": "read", "input": {"path": "lines", "offset": turn, "limit": 1}})
+        })
+    }
+
+    fn playing(&self, turns: u32, thinks: Duration, call: fn(u32) -> Value) -> Result<String> {
+        let delay = thinks.as_millis();
+        let turn = |turn| json!({"delay_ms": delay, "tool": call(turn)});
+        let mut played: Vec<_> = (1..turns).map(turn).collect();
         played.push(json!({"delay_ms": delay, "text": "Done."}));
         let file = self.folder.join("scenario.json");
         fs::write(&file, json!({"turns": played}).to_string())?;
@@ -170,9 +194,14 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
+    /// Starts a worker that ends when nothing is left to do.
     fn worker(&self, at_once: u32) -> Result<Worker> {
         let at_once = at_once.to_string();
-        let mut command = self.ah(&["worker", "--until-idle", "--concurrency", &at_once])?;
+        self.worker_with(&["--until-idle", "--concurrency", &at_once])
+    }
+
+    fn worker_with(&self, options: &[&str]) -> Result<Worker> {
+        let mut command = self.ah(&[&["worker"], options].concat())?;
         Ok(Worker(command.spawn().context("starting `ah worker`")?))
     }
 
@@ -217,6 +246,21 @@ fn goes_on(agent: &Agent, database: &Database, signal: Signal) -> Result<Duratio
     Ok(turn - signalled)
 }
 
+/// Returns the time from the start of `ah enqueue` to the first command of the run, by a worker that waits.
+fn begins(agent: &Agent, store: Option<&str>) -> Result<Duration> {
+    let place = Place::new(agent, store)?;
+    let model = place.model(2, Duration::ZERO)?;
+    let _worker = place.worker_with(&[])?;
+    let begins = || {
+        let began = now()?;
+        place.enqueue(&model)?;
+        Ok(place.turn_after(began)? - began)
+    };
+    begins()?;
+    let times = (0..15).map(|_| begins());
+    Ok(median(times.collect::<Result<_>>()?))
+}
+
 /// Returns the time from one turn to the next, the model's being none.
 fn turn(agent: &Agent, store: Option<&str>) -> Result<Duration> {
     let place = Place::new(agent, store)?;
@@ -246,7 +290,7 @@ fn memory(agent: &Agent, database: &Database) -> Result<u64> {
 /// What two workers took for all sessions.
 struct Carried {
     wall: Duration,
-    /// Of the workers and their commands.
+    /// Of the workers.
     cpu: Duration,
     /// Of the database.
     transactions: u64,
@@ -271,17 +315,17 @@ impl Carried {
 /// Runs all sessions on two workers.
 fn carried(agent: &Agent, database: &Database) -> Result<Carried> {
     let place = Place::new(agent, Some(database.url()))?;
-    let model = place.model(TURNS, THINKS)?;
+    let model = place.reading(TURNS, THINKS)?;
     database.queue(SESSIONS, &place.folder, &model)?;
     let (before, spent) = (database.done()?, cpu_of_children()?);
     let began = Instant::now();
     let mut workers = [place.worker(AT_ONCE)?, place.worker(AT_ONCE)?];
     workers.iter_mut().try_for_each(Worker::ended)?;
     let wall = began.elapsed();
-    let turns = usize::try_from(SESSIONS * (TURNS - 1))?;
-    let made = place.stamps().len();
-    ensure!(made == turns, "{made} turns of {turns}");
     let after = database.done()?;
+    // The prompt, an answer each turn, and the results of all but the last.
+    let (made, messages) = (after.messages - before.messages, SESSIONS * 2 * TURNS);
+    ensure!(made == u64::from(messages), "{made} messages of {messages}");
     Ok(Carried {
         wall,
         cpu: cpu_of_children()?.saturating_sub(spent),

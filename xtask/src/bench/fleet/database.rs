@@ -24,6 +24,8 @@ pub struct Done {
     pub logged: u64,
     /// Bytes of the tables and indexes of `ah`.
     pub stored: u64,
+    /// Messages of all sessions.
+    pub messages: u64,
 }
 
 /// A server; it ends with this value.
@@ -98,7 +100,8 @@ impl Database {
         let counted = self.run(
             "SELECT xact_commit, pg_current_wal_lsn() - '0/0', (
                  SELECT sum(pg_total_relation_size(oid)) FROM pg_class
-                 WHERE relnamespace = 'ah'::regnamespace AND relkind = 'r')
+                 WHERE relnamespace = 'ah'::regnamespace AND relkind = 'r'),
+                 (SELECT coalesce(sum(messages), 0) FROM ah.sessions)
              FROM pg_stat_database WHERE datname = current_database()",
         )?;
         let mut numbers = counted.trim().split('|').map(str::parse);
@@ -107,6 +110,7 @@ impl Database {
             transactions: next()?,
             logged: next()?,
             stored: next()?,
+            messages: next()?,
         })
     }
 
@@ -129,7 +133,7 @@ impl Database {
     pub fn queue(&self, sessions: u32, folder: &Path, model: &str) -> Result<String> {
         let folder = folder.display();
         self.run(&format!(
-            "WITH new AS MATERIALIZED (SELECT upper(left(md5(random()::text), 26)) AS id FROM generate_series(1, {sessions})),
+            "WITH new AS MATERIALIZED (SELECT '0' || upper(left(md5(random()::text), 25)) AS id FROM generate_series(1, {sessions})),
              made AS (INSERT INTO ah.sessions (id) SELECT id FROM new),
              sent AS (INSERT INTO ah.mail (session, id, kind, content) SELECT id, id, 'followup', 'go' FROM new)
              INSERT INTO ah.runs (session, folder, model) SELECT id, '{folder}', '{model}' FROM new"
@@ -140,7 +144,7 @@ impl Database {
     pub fn fill(&self, sessions: u32) -> Result<String> {
         self.run(&format!(
             "CREATE TEMP TABLE copies AS
-                 SELECT upper(left(md5(n::text), 26)) AS id,
+                 SELECT '0' || upper(left(md5(n::text), 25)) AS id,
                         (SELECT session FROM ah.runs WHERE state = 'done' ORDER BY id DESC LIMIT 1) AS source
                  FROM generate_series(1, {sessions}) n;
              INSERT INTO ah.sessions (id, epoch, next, messages)
