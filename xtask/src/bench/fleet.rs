@@ -304,10 +304,10 @@ impl Carried {
         let turns = SESSIONS * TURNS;
         let bytes = |total: u64| usize::try_from(total / u64::from(turns)).unwrap_or(usize::MAX);
         vec![
-            Figure::milliseconds(self.cpu / turns, 10.0),
-            Figure::transactions(self.transactions as f64 / f64::from(turns), 12.0),
-            Figure::bytes(bytes(self.logged), 20_000.0),
-            Figure::bytes(bytes(self.stored), 10_000.0),
+            Figure::milliseconds(self.cpu / turns, 6.0),
+            Figure::transactions(self.transactions as f64 / f64::from(turns), 8.0),
+            Figure::bytes(bytes(self.logged), 8_000.0),
+            Figure::bytes(bytes(self.stored), 6_000.0),
         ]
     }
 }
