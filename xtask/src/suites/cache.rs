@@ -48,6 +48,8 @@ pub fn install_python(folder: &Path, requirements: &Path) -> Result<()> {
         .map_err(|_| anyhow!("`python3 -m venv` failed; install the venv module of Python"))?;
     run(Command::new(folder.join("bin/python"))
         .args(["-m", "pip", "install", "--quiet", "--require-hashes"])
+        // The file has all that is needed. Where pip looks for it itself, a release of today that is not pinned can be in its way.
+        .arg("--no-deps")
         // Building a package would run its code on this machine.
         .args(["--only-binary", ":all:", "--requirement"])
         .arg(requirements))
