@@ -246,8 +246,8 @@ impl Attempt {
     }
 }
 
-/// The pieces of a body, read in a task of its own. The connection is a task that hands on a piece at a time: to a reader
-/// that is none, the runtime asks the system for news before each, which takes longer than to decode it.
+/// Reads a body in a task of its own. The connection is a task that hands on one piece at a time; whoever reads without being
+/// a task gets each only after the runtime has asked the system for news, which takes longer than to decode a piece.
 fn received<E: Send + 'static>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, E>> {

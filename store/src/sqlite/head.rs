@@ -77,8 +77,7 @@ impl SessionHead {
             problem: None,
         };
         let read = Tree::open(paths).and_then(|tree| {
-            look(&mut head, &tree)
-                .map_err(|failure| failure.at("cannot read", paths.database()))
+            look(&mut head, &tree).map_err(|failure| failure.at("cannot read", paths.database()))
         });
         head.problem = read.err();
         head

@@ -173,9 +173,11 @@ impl<'a> Place<'a> {
     /// Writes a scenario of so many turns, each of which reads a line of a file; returns the model that plays it.
     fn reading(&self, turns: u32, thinks: Duration) -> Result<String> {
         fs::write(self.folder.join("lines"), "a line\n".repeat(100))?;
-        self.playing(turns, thinks, |turn| {
-            json!({"name": "read", "input": {"path": "lines", "offset": turn, "limit": 1}})
-        })
+        self.playing(
+            turns,
+            thinks,
+            |turn| json!({"name": "read", "input": {"path": "lines", "offset": turn, "limit": 1}}),
+        )
     }
 
     fn playing(&self, turns: u32, thinks: Duration, call: fn(u32) -> Value) -> Result<String> {

@@ -7,8 +7,8 @@ use ah::carried::capture;
 use ah::worker::{COMMANDS, next_time};
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, Time, neutralise};
-use ah_store::fleet::{Fleet, NewRun};
 use ah_store::SystemClock;
+use ah_store::fleet::{Fleet, NewRun};
 use jiff::Timestamp;
 
 use super::super::output::print;

@@ -266,7 +266,10 @@ fn a_worker_elsewhere_goes_on_with_the_last_layer() {
 fn a_worker_that_is_terminated_hands_on_all_files() {
     for fleet in Fleet::all() {
         let (watched, there) = taken_over(&fleet, Signal::TERM);
-        assert!(!watched.contains("as they were some steps ago"), "{watched}");
+        assert!(
+            !watched.contains("as they were some steps ago"),
+            "{watched}"
+        );
         assert_eq!(there[Path::new("lost")].1, b"lost\n");
     }
 }
