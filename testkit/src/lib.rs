@@ -3,6 +3,7 @@
 //! nothing here mocks our own functions.
 
 pub mod bound;
+pub mod git;
 pub mod github;
 pub mod issuer;
 pub mod mcp;

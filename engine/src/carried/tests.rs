@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ah_conversation::Environment;
 use ah_store::SessionStore;
+use ah_testkit::git::{attempt, git};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::runtime::Builder;
@@ -95,27 +95,13 @@ fn make(top: &Path, changes: &[Change]) {
             Change::Link { name, target } => symlink(path_of(*target), top.join(path_of(*name))),
             Change::Remove { name } => fs::remove_file(top.join(path_of(*name))),
             Change::Commit if top.join(".git").exists() => {
-                git(top, &["add", "-A"]);
-                git(top, &["commit", "--quiet", "--allow-empty", "-m", "more"]);
+                let _ = attempt(top, &["add", "-A"]);
+                let _ = attempt(top, &["commit", "--quiet", "--allow-empty", "-m", "more"]);
                 Ok(())
             }
             Change::Commit => Ok(()),
         };
     }
-}
-
-/// Runs git as somebody without settings; returns its output, or nothing if it fails.
-fn git(folder: &Path, words: &[&str]) -> Option<String> {
-    let output = Command::new("git")
-        .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
-        .args(words)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    output.status.success().then_some(text)
 }
 
 /// What a folder has: its files, and the commit and the branch that are checked out.
@@ -152,7 +138,7 @@ fn state(top: &Path) -> State {
     collect(top, Path::new(""), &mut files);
     let own = |words: &[&str]| {
         let is_repository = top.join(".git").exists();
-        is_repository.then(|| git(top, words)).flatten()
+        is_repository.then(|| attempt(top, words).ok()).flatten()
     };
     State {
         files,
@@ -175,7 +161,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     let users = folder("users");
     let environment = Environment::new(variables, users.clone());
     if is_repository {
-        git(&users, &["init", "--quiet", "-b", "main"]).unwrap();
+        git(&users, &["init", "--quiet", "-b", "main"]);
     }
     make(&users, before);
     let left = state(&users);

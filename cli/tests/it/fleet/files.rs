@@ -6,27 +6,13 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ah_testkit::git::git;
 use ah_testkit::script::{says, uses};
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::Fleet;
 use crate::binary::Ah;
-
-/// Runs git in a folder, as somebody without settings.
-fn git(folder: &Path, words: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
-        .args(words)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {error}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
 
 /// All files below a folder but those of git and of sessions: kind and mode, and content.
 fn files(folder: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
