@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -21,6 +22,9 @@ pub const COMMAND_LINE: &str = "ah-cli";
 
 /// What the published binary has beside what is built by default: it is half a megabyte there, and takes long to build.
 pub const PUBLISHED_FEATURES: [&str; 2] = ["--features", "postgres"];
+
+/// Seconds from which on a command's time is printed, so that a slow run of CI shows where.
+const LONG: u64 = 10;
 
 /// Returns the root of the repository.
 pub fn root() -> &'static Path {
@@ -77,16 +81,21 @@ pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     is_there.with_context(|| format!("cargo built no binary `{name}`"))
 }
 
-/// Prints a command and runs it with inherited output.
+/// Prints a command and runs it with inherited output; prints how long it took if it was long.
 ///
 /// # Errors
 /// If it cannot be started or fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("==> {shown}");
+    let start = Instant::now();
     let status = command
         .status()
         .with_context(|| format!("starting `{shown}`"))?;
+    let seconds = start.elapsed().as_secs();
+    if seconds >= LONG {
+        eprintln!("==> took {seconds} s");
+    }
     if !status.success() {
         bail!("`{shown}` failed");
     }

@@ -125,7 +125,7 @@ pub fn python_version() -> Result<String> {
 }
 
 /// Wraps `command` so that it reaches no network but loopback, where the system allows that. The programs are asked for
-/// nothing beyond it in any case.
+/// nothing beyond it in any case. Its variables stay, its arguments are still to come.
 pub fn offline(command: &Command) -> Command {
     let [program, arguments @ ..] = LOOPBACK_ALONE;
     let mut alone = Command::new(program);
@@ -135,6 +135,12 @@ pub fn offline(command: &Command) -> Command {
     if can_be_alone {
         wrapped = Command::new(program);
         wrapped.args(arguments).arg(command.get_program());
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => wrapped.env(name, value),
+            None => wrapped.env_remove(name),
+        };
     }
     wrapped.current_dir(root());
     wrapped
@@ -178,4 +184,19 @@ fn link(name: &str, folder: &Path) -> Result<()> {
         fs::remove_file(&link)?;
     }
     std::os::unix::fs::symlink(folder, &link).with_context(|| format!("linking {}", link.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_says_about_this_program_stays_away_from_a_cargo_without_network() {
+        // With such a variable it would build ring anew, and all above it.
+        let removed = |command: &Command| {
+            let removed = command.get_envs().filter(|(_, value)| value.is_none());
+            removed.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(removed(&offline(&cargo())), removed(&cargo()));
+    }
 }
