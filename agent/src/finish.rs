@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ah_conversation::{Message, Origin};
 
 use crate::SessionSettings;
+use crate::structured::AnswerForm;
 
 /// Returns the reminder of missing results, if any.
 pub(crate) fn reminder(run: &[Arc<Message>], settings: &SessionSettings) -> Option<String> {
@@ -15,6 +16,12 @@ pub(crate) fn reminder(run: &[Arc<Message>], settings: &SessionSettings) -> Opti
     let file = settings.must_produce.as_ref();
     form.and_then(|form| form.reminder(run))
         .or_else(|| file.and_then(|file| file_reminder(run, file)))
+}
+
+/// Whether what a run still does depends on the message, however long ago it was: what it was reminded of, and its
+/// attempts at a structured answer.
+pub(crate) fn is_looked_back_at(message: &Message) -> bool {
+    message.origin == Origin::Reminder || AnswerForm::is_attempt(message)
 }
 
 /// Returns the reminder that `file` is missing; `None` if it exists, or the run already has this reminder.

@@ -192,7 +192,7 @@ impl Session {
         stop: &Stop,
     ) -> Result<RunOutcome, StoreError> {
         let started = self.ports.clock.now();
-        let before = self.transcript.messages().len();
+        let before = self.transcript.count();
         self.take_changes();
         let done = match whole(&self.transcript) {
             Some(split) => {
@@ -207,8 +207,8 @@ impl Session {
             (Ok(()), Some(reason)) => (reason, None),
             (Ok(()), None) => (ExitReason::EndTurn, None),
         };
-        let responses: Vec<_> = self.transcript.messages()[before..]
-            .iter()
+        let said = self.transcript.since(before).iter();
+        let responses: Vec<_> = said
             .filter_map(|message| message.response.as_ref())
             .collect();
         Ok(RunOutcome {

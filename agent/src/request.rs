@@ -17,9 +17,9 @@ pub(crate) struct SentRequest {
     messages: Arc<Vec<Arc<Message>>>,
     /// Number of messages of the transcript already included.
     seen: usize,
-    /// Index of the summary at their beginning.
+    /// Position of the summary at their beginning.
     summary: Option<usize>,
-    /// Index of the message since which the beginning is sent.
+    /// Position of the message since which the beginning is sent.
     begun: usize,
     /// Number of messages of the view left out, and the number last reported.
     left_out: usize,
@@ -49,9 +49,7 @@ impl SentRequest {
         settings: &SessionSettings,
         binds_thinking: bool,
     ) -> Request {
-        let begun = transcript.messages().get(transcript.prefix_start());
-        let valid_from = begun.map_or(0, |since| since.seq);
-        let view = of_beginning(messages, valid_from, binds_thinking, false);
+        let view = of_beginning(messages, transcript.prefix_seq(), binds_thinking, false);
         let mut sound = Vec::new();
         let mut said = updates_last(Vec::new(), view);
         // Nothing was answered behind them, and more is said in their place.
@@ -76,7 +74,7 @@ impl SentRequest {
             && self.summary == transcript.summary()
             && self.begun == begun;
         let newer = if grows {
-            transcript.messages()[self.seen..].to_vec()
+            transcript.since(self.seen).to_vec()
         } else {
             self.messages = Arc::default();
             let view = transcript.view();
@@ -84,17 +82,13 @@ impl SentRequest {
             let view = trimmed(view, max_messages.unwrap_or(0));
             self.left_out = all - view.len();
             let is_cut = self.left_out > 0;
-            let valid_from = transcript
-                .messages()
-                .get(begun)
-                .map_or(0, |since| since.seq);
-            of_beginning(view, valid_from, binds_thinking, is_cut)
+            of_beginning(view, transcript.prefix_seq(), binds_thinking, is_cut)
         };
         let messages = Arc::make_mut(&mut self.messages);
         // An update is the last thing said before an answer, also if its request failed and more was said since.
         let updates = take_updates(messages);
         extend_sendable(messages, &updates_last(updates, newer));
-        self.seen = transcript.messages().len();
+        self.seen = transcript.count();
         self.summary = transcript.summary();
         self.begun = begun;
     }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use ah_conversation::{
     CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
-    ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Response, Role, Skip, Step,
-    StoreError, Time, ToolResult, ToolUse, Transcript, Usage, close_open_calls, next, text_of,
+    ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Role, Skip, Step, StoreError,
+    Time, ToolResult, ToolUse, Transcript, close_open_calls, next, text_of,
 };
 
 use crate::background::Background;
+use crate::finish;
 use crate::prompt::SystemPrompt;
 use crate::request::SentRequest;
 use crate::{
@@ -314,34 +315,24 @@ impl Session {
         duration_ms: u64,
     ) -> RunOutcome {
         let run = self.transcript.run();
-        let responses: Vec<&Response> = run
-            .iter()
-            .filter_map(|message| message.response.as_ref())
-            .collect();
+        let totals = self.transcript.totals();
         let answer = run
             .iter()
             .rev()
             .find(|message| message.role == Role::Assistant)
             .map(|last| last.text());
-        let mut models = ModelUsage::of(responses.iter().copied());
-        let by_tools = run.iter().flat_map(|message| message.tool_results());
-        let in_background = self.background.take_spent();
-        for usage in by_tools
-            .flat_map(ModelUsage::recorded_in)
-            .chain(in_background)
-        {
+        let mut models = totals.models.clone();
+        for usage in self.background.take_spent() {
             ModelUsage::add(&mut models, usage);
         }
         RunOutcome {
             reason,
             failure,
             answer: answer.unwrap_or_default(),
-            turns: self.transcript.turns(),
-            usage: responses
-                .iter()
-                .fold(Usage::default(), |sum, response| sum + response.usage),
+            turns: totals.turns,
+            usage: totals.usage,
             models,
-            api_ms: responses.iter().map(|response| response.latency_ms).sum(),
+            api_ms: totals.api_ms,
             duration_ms,
             denials: std::mem::take(&mut self.denials),
             structured: (self.settings.answer_form.as_ref()).and_then(|form| form.answer(run)),
@@ -479,7 +470,11 @@ impl Session {
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
         self.ports.frontend.update(SessionUpdate::Stored(&message));
+        let is_summary = message.is_summary();
         self.transcript.push(message);
+        if is_summary {
+            self.transcript.forget(finish::is_looked_back_at);
+        }
         Ok(())
     }
 

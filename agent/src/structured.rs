@@ -75,6 +75,13 @@ impl AnswerForm {
         self.compiled.is_valid(&value).then_some(value)
     }
 
+    /// Whether the message has results of the tool for answers.
+    pub(crate) fn is_attempt(message: &Message) -> bool {
+        message
+            .tool_results()
+            .any(|result| result.tool_name == NAME)
+    }
+
     /// Returns why a run ends after these calls, if it does.
     pub(crate) fn ends(run: &[Arc<Message>]) -> Option<ExitReason> {
         let failures = results(run).filter(|result| result.is_error).count();

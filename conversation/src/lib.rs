@@ -101,7 +101,7 @@ pub use store::{
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use tool::{Access, Context, Progress, ProgressSink, Tool, Unsaved};
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
-pub use transcript::{CallState, Transcript, trimmed};
+pub use transcript::{CallState, RunTotals, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};
 pub use usage::{Cost, Price, Usage};
 pub use words::split_words;

@@ -27,30 +27,43 @@ impl ModelUsage {
     pub fn of<'a>(responses: impl IntoIterator<Item = &'a Response>) -> Vec<Self> {
         let mut usages: Vec<Self> = Vec::new();
         for response in responses {
-            Self::add(
-                &mut usages,
-                Self {
-                    provider: response.provider.clone(),
-                    model: response.model.clone(),
-                    usage: response.usage,
-                    cost: response.cost,
-                },
-            );
+            Self::count(&mut usages, response);
         }
         usages
     }
 
+    /// Adds a response to the entry of its model, or appends a new entry.
+    pub fn count(usages: &mut Vec<Self>, response: &Response) {
+        let Response {
+            provider, model, ..
+        } = response;
+        match Self::find(usages, provider, model) {
+            Some(known) => known.increase(response.usage, response.cost),
+            None => usages.push(Self {
+                provider: provider.clone(),
+                model: model.clone(),
+                usage: response.usage,
+                cost: response.cost,
+            }),
+        }
+    }
+
     /// Adds `more` to the entry of the same model, or appends a new entry.
     pub fn add(usages: &mut Vec<Self>, more: Self) {
-        let is_same =
-            |known: &&mut Self| (&known.provider, &known.model) == (&more.provider, &more.model);
-        match usages.iter_mut().find(is_same) {
-            Some(known) => {
-                known.usage += more.usage;
-                known.cost = known.cost.zip(more.cost).map(|(sum, cost)| sum + cost);
-            }
+        match Self::find(usages, &more.provider, &more.model) {
+            Some(known) => known.increase(more.usage, more.cost),
             None => usages.push(more),
         }
+    }
+
+    fn find<'a>(usages: &'a mut [Self], provider: &str, model: &str) -> Option<&'a mut Self> {
+        let mut usages = usages.iter_mut();
+        usages.find(|known| known.model == model && known.provider == provider)
+    }
+
+    fn increase(&mut self, usage: Usage, cost: Option<Cost>) {
+        self.usage += usage;
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
     /// Writes the usage of a tool's own model calls into the details of its result, so that it counts towards the

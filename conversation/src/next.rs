@@ -178,7 +178,7 @@ fn after_cut(
         || last.content.is_empty()
         || is_crowded(transcript, limits);
     match (is_short_of_room, was_compacted) {
-        (true, false) if transcript.messages().len() > 2 => Step::Compact,
+        (true, false) if transcript.count() > 2 => Step::Compact,
         _ => Step::Continue,
     }
 }
@@ -191,14 +191,14 @@ fn limit_reached(
 ) -> Option<ExitReason> {
     let had_last_turn = || {
         let max = limits.max_turns?;
-        (transcript.turns() >= max as usize).then_some(ExitReason::MaxTurns)
+        (transcript.totals().turns >= max as usize).then_some(ExitReason::MaxTurns)
     };
     used_up.map(Skip::exit_reason).or_else(had_last_turn)
 }
 
 /// Returns the budget that is used up, if any.
 fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> {
-    let spent = transcript.spent();
+    let totals = transcript.totals();
     let last_call = || {
         let mut answers = transcript.run().iter().rev();
         let last = answers.find(|message| message.role == Role::Assistant);
@@ -206,11 +206,13 @@ fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> 
     };
     if limits
         .max_budget
-        .is_some_and(|budget| transcript.cost() >= budget)
+        .is_some_and(|budget| totals.cost >= budget)
     {
         return Some(Skip::Money);
     }
-    if limits.max_tokens.is_some_and(|max| spent.total() > max)
+    if limits
+        .max_tokens
+        .is_some_and(|max| totals.spent.total() > max)
         || limits
             .max_context_tokens
             .is_some_and(|max| last_call() > max)

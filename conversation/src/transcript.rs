@@ -4,7 +4,6 @@
 //! progress.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::permission::canonical_tool;
@@ -13,38 +12,59 @@ use crate::{
     ToolUse, ToolUseId, Usage, estimate_message,
 };
 
+/// Number of answers that [`Transcript::forget`] leaves: more than any decision about a run looks back.
+const REMEMBERED: usize = 8;
+
 /// The messages from the root to the current leaf. The store may omit the content of messages before the view (see
-/// [`Transcript::view`]); their usage and stop reasons still count.
+/// [`Transcript::view`]), and a long run forgets them ([`Transcript::forget`]); their usage still counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
+    /// The messages that are held: all, or the newest behind a few older ones.
     messages: Vec<Arc<Message>>,
+    /// Number of messages that are not held any more. The index of a newer one is its position less this.
+    forgotten: usize,
     calls: HashMap<ToolUseId, CallState>,
     index: TranscriptIndex,
-    /// Index of the message with the last success of each tool.
+    /// Position of the message with the last success of each tool.
     successes: HashMap<String, usize>,
-    /// Indices of the updates.
-    updates: Vec<usize>,
-    /// Beginning of the branch's requests, and the index of the message since which it is sent.
+    /// The updates, with their positions.
+    updates: Vec<(usize, Arc<Message>)>,
+    /// Beginning of the branch's requests, and the position of the message since which it is sent.
     prefix: Option<(usize, Arc<Prefix>)>,
+    /// Usage per model of all answers and summaries.
+    models: Vec<ModelUsage>,
+    /// The current run in numbers.
+    totals: RunTotals,
 }
 
-/// Positions and sums derived from the messages, so that decisions need not scan them all.
+/// Positions in the branch, 0 for its root, so that decisions need not scan all messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct TranscriptIndex {
-    /// Index of the current run's prompt.
+    /// The current run's prompt.
     run: usize,
-    /// Index of the last summary.
+    /// The last summary.
     summary: Option<usize>,
-    /// Index of the last answer after the summary.
+    /// The last answer after the summary.
     answer: Option<usize>,
-    /// Index of the last of those answers with reported usage.
+    /// The last of those answers with reported usage.
     reported: Option<usize>,
-    /// Number of answers in the run.
-    turns: usize,
-    /// Tokens of the run.
-    spent: Usage,
-    /// Cost of the run.
-    cost: Cost,
+}
+
+/// A run in numbers, so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunTotals {
+    /// Number of answers, interrupted ones included.
+    pub turns: usize,
+    /// Tokens of its answers and summaries.
+    pub usage: Usage,
+    /// Tokens including model calls by tools.
+    pub spent: Usage,
+    /// Cost including model calls by tools, each at the price of the model used, as far as prices are known.
+    pub cost: Cost,
+    /// Usage per model, including model calls by tools.
+    pub models: Vec<ModelUsage>,
+    /// Time spent waiting for answers and summaries, in milliseconds.
+    pub api_ms: u64,
 }
 
 /// Progress of a tool call of the last answer.
@@ -81,13 +101,13 @@ impl Transcript {
             .messages
             .iter()
             .position(|message| message.id == *since);
-        self.prefix = at.map(|at| (at, prefix));
+        self.prefix = at.map(|at| (at + self.forgotten, prefix));
         self
     }
 
     /// Sets the beginning of all requests from now on.
     pub fn begin(&mut self, prefix: Arc<Prefix>) {
-        self.prefix = Some((self.messages.len().saturating_sub(1), prefix));
+        self.prefix = Some((self.count().saturating_sub(1), prefix));
     }
 
     /// Returns the beginning of the branch's requests, unless none was made yet or a summary has been stored since.
@@ -96,24 +116,45 @@ impl Transcript {
         (self.index.summary <= Some(*at)).then_some(prefix)
     }
 
-    /// Returns the index of the message since which the beginning is sent; 0 if none was sent yet.
+    /// Returns the position of the message since which the beginning is sent; 0 if none was sent yet.
     pub fn prefix_start(&self) -> usize {
         self.prefix.as_ref().map_or(0, |(at, _)| *at)
+    }
+
+    /// Returns the sequence number of that message, or of one before it.
+    pub fn prefix_seq(&self) -> u32 {
+        let since = self.held(self.prefix_start());
+        since.map_or(0, |since| since.seq)
     }
 
     /// Returns the updates that the model was told since the beginning of its requests, oldest first.
     pub fn updates(&self) -> impl Iterator<Item = &crate::Update> + Clone {
         let start = self.prefix_start();
-        let since = self.updates.iter().filter(move |at| **at >= start);
-        since.filter_map(|at| match &self.messages[*at].origin {
+        let since = self.updates.iter().filter(move |(at, _)| *at >= start);
+        since.filter_map(|(_, message)| match &message.origin {
             Origin::Update(update) => Some(&**update),
             _ => None,
         })
     }
 
-    /// Returns all messages, root first.
+    /// Returns the messages, root first, less those that were forgotten.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
+    }
+
+    /// Returns the number of messages, those that were forgotten included.
+    pub fn count(&self) -> usize {
+        self.forgotten + self.messages.len()
+    }
+
+    /// Returns the messages from a position on, which must not be forgotten.
+    pub fn since(&self, position: usize) -> &[Arc<Message>] {
+        let at = position.saturating_sub(self.forgotten);
+        self.messages.get(at..).unwrap_or_default()
+    }
+
+    fn held(&self, position: usize) -> Option<&Arc<Message>> {
+        self.messages.get(position.checked_sub(self.forgotten)?)
     }
 
     /// Returns the current leaf.
@@ -126,37 +167,41 @@ impl Transcript {
         if message.tool_results().next().is_some() {
             self.calls.clear();
         }
-        if message.is_summary() {
-            let former = self.view_start();
-            self.add(message);
-            self.drop_outputs(former..self.view_start());
-        } else {
-            self.add(message);
-        }
+        self.add(message);
     }
 
-    /// Drops the outputs of messages that have left the view. The store has them, and in a long run they would fill the
-    /// memory. Errors stay: what a run failed at is part of its outcome.
-    fn drop_outputs(&mut self, left: Range<usize>) {
-        for message in self.messages.get_mut(left).unwrap_or_default() {
-            if !message.is_results() {
-                continue;
-            }
-            for block in &mut Arc::make_mut(message).content {
-                if let ContentBlock::ToolResult(result) = block
-                    && !result.is_error
-                {
-                    result.content = Vec::new();
-                }
-            }
-        }
+    /// Forgets the messages that have left the view, but for the last answers and what came after them, the prompt of the
+    /// current run, and those of the run that `is_kept` names. The store has them all, and in a long run they would fill
+    /// the memory.
+    pub fn forget(&mut self, is_kept: impl Fn(&Message) -> bool) {
+        let mut answers = { self.messages.iter().enumerate().rev() }
+            .filter(|(_, message)| message.role == Role::Assistant);
+        let Some((remembered, _)) = answers.nth(REMEMBERED - 1) else {
+            return;
+        };
+        let left = remembered.min(self.view_start() - self.forgotten);
+        let of_run = self.index.run.saturating_sub(self.forgotten);
+        let former = self.messages.drain(..left).skip(of_run).enumerate();
+        let kept = former.filter(|(at, message)| *at == 0 || is_kept(message));
+        let kept: Vec<_> = kept.map(|(_, message)| message).collect();
+        self.forgotten += left - kept.len();
+        self.messages.splice(..0, kept);
+
+        let since = self.prefix_start();
+        self.updates.retain(|(at, _)| *at >= since);
+        let start = self.view_start();
+        self.successes.retain(|_, at| *at >= start);
     }
 
     fn add(&mut self, message: Arc<Message>) {
-        let at = self.messages.len();
+        let at = self.count();
         self.index.note(at, &message);
+        self.totals.note(&message);
+        if let Some(response) = &message.response {
+            ModelUsage::count(&mut self.models, response);
+        }
         if let Origin::Update(_) = message.origin {
-            self.updates.push(at);
+            self.updates.push((at, message.clone()));
         }
         let successes = message.tool_results().filter(|result| !result.is_error);
         let names = successes.map(|result| (canonical_tool(&result.tool_name), at));
@@ -190,28 +235,22 @@ impl Transcript {
         }
     }
 
-    /// Returns the messages of the current run, starting with its prompt.
+    /// Returns the messages of the current run, beginning with its prompt, less those that were forgotten.
     pub fn run(&self) -> &[Arc<Message>] {
-        self.messages.get(self.index.run..).unwrap_or_default()
+        self.since(self.index.run)
     }
 
-    /// Returns the number of answers in the current run, interrupted ones included.
-    pub fn turns(&self) -> usize {
-        self.index.turns
+    /// Returns the current run in numbers, forgotten messages included.
+    pub fn totals(&self) -> &RunTotals {
+        &self.totals
     }
 
-    /// Returns the tokens of the current run, including its summaries and model calls by tools.
-    pub fn spent(&self) -> Usage {
-        self.index.spent
+    /// Returns the usage per model of all answers and summaries of the branch.
+    pub fn models(&self) -> &[ModelUsage] {
+        &self.models
     }
 
-    /// Returns the cost of the current run, including its summaries and model calls by tools, each at the price of
-    /// the model used.
-    pub fn cost(&self) -> Cost {
-        self.index.cost
-    }
-
-    /// Returns the index of the last summary.
+    /// Returns the position of the last summary.
     pub fn summary(&self) -> Option<usize> {
         self.index.summary
     }
@@ -222,17 +261,15 @@ impl Transcript {
         let Some(at) = self.index.summary else {
             return self.messages.clone();
         };
-        let summary = &self.messages[at];
-        let kept = self.view_start();
-        let mut view = Vec::with_capacity(self.messages.len() - kept);
+        let [kept, after] = [self.view_start(), at + 1].map(|position| self.since(position));
+        let [tail @ .., summary] = &kept[..kept.len() - after.len()] else {
+            return after.to_vec();
+        };
+        let mut view = Vec::with_capacity(kept.len());
         view.push(summary.clone());
-        view.extend(
-            self.messages[kept..at]
-                .iter()
-                .filter(|message| !message.is_summary())
-                .cloned(),
-        );
-        view.extend_from_slice(&self.messages[at + 1..]);
+        let tail = tail.iter().filter(|message| !message.is_summary());
+        view.extend(tail.cloned());
+        view.extend_from_slice(after);
         view
     }
 
@@ -240,29 +277,29 @@ impl Transcript {
     pub fn last_success(&self, name: &str) -> Option<&ToolResult> {
         let name = canonical_tool(name);
         let at = *self.successes.get(&name)?;
-        let results = self.messages[at].tool_results();
         let of_tool =
             |result: &&ToolResult| !result.is_error && canonical_tool(&result.tool_name) == name;
-        (at >= self.view_start()).then(|| results.filter(of_tool).last())?
+        let is_seen = at >= self.view_start();
+        let message = self.held(at).filter(|_| is_seen)?;
+        message.tool_results().filter(of_tool).last()
     }
 
-    /// Returns the index of the oldest message in the view, apart from the summary at its beginning.
+    /// Returns the position of the oldest message in the view, apart from the summary at its beginning.
     fn view_start(&self) -> usize {
         let Some(at) = self.index.summary else {
             return 0;
         };
-        match &self.messages[at].origin {
+        let end = at - self.forgotten;
+        match &self.messages[end].origin {
             Origin::Summary {
                 kept_from: Some(first),
-            } => self.position_before(at, first).unwrap_or(at),
+            } => {
+                let is_first = |message: &Arc<Message>| message.id == *first;
+                let kept = self.messages[..end].iter().rposition(is_first);
+                kept.map_or(at, |kept| kept + self.forgotten)
+            }
             _ => at,
         }
-    }
-
-    fn position_before(&self, end: usize, id: &MessageId) -> Option<usize> {
-        self.messages[..end]
-            .iter()
-            .rposition(|message| message.id == *id)
     }
 
     /// Estimates the tokens of the next request, without the answer: the usage reported by the last call, plus an
@@ -275,7 +312,10 @@ impl Transcript {
                 .sum()
         };
         match self.index.reported {
-            Some(at) => self.messages[at].usage().total() + estimate(&self.messages[at + 1..]),
+            Some(at) => {
+                let reported = self.held(at).map_or(0, |message| message.usage().total());
+                reported + estimate(self.since(at + 1))
+            }
             None => estimate(&self.view()),
         }
     }
@@ -315,29 +355,38 @@ impl TranscriptIndex {
     /// Updates the index with the message at position `at`.
     fn note(&mut self, at: usize, message: &Message) {
         if message.origin == Origin::Prompt {
-            (self.run, self.turns, self.spent) = (at, 0, Usage::default());
-            self.cost = Cost::default();
+            self.run = at;
         }
         if message.is_summary() {
             (self.summary, self.answer, self.reported) = (Some(at), None, None);
         }
-        let own = message.usage();
-        self.spent += own;
+        if message.role == Role::Assistant {
+            self.answer = Some(at);
+            if message.usage().total() > 0 {
+                self.reported = Some(at);
+            }
+        }
+    }
+}
+
+impl RunTotals {
+    /// Adds the message, which begins anew if it is a prompt.
+    fn note(&mut self, message: &Message) {
+        if message.origin == Origin::Prompt {
+            *self = Self::default();
+        }
+        self.turns += usize::from(message.role == Role::Assistant);
+        if let Some(response) = &message.response {
+            self.usage += response.usage;
+            self.spent += response.usage;
+            self.cost = self.cost + response.cost.unwrap_or_default();
+            self.api_ms += response.latency_ms;
+            ModelUsage::count(&mut self.models, response);
+        }
         for usage in message.tool_results().flat_map(ModelUsage::recorded_in) {
             self.spent += usage.usage;
             self.cost = self.cost + usage.cost.unwrap_or_default();
-        }
-        let response = message.response.as_ref();
-        self.cost = self.cost
-            + response
-                .and_then(|response| response.cost)
-                .unwrap_or_default();
-        if message.role == Role::Assistant {
-            self.turns += 1;
-            self.answer = Some(at);
-            if own.total() > 0 {
-                self.reported = Some(at);
-            }
+            ModelUsage::add(&mut self.models, usage);
         }
     }
 }
@@ -443,21 +492,84 @@ mod tests {
         }
     }
 
+    /// A run with so many turns, of which the last stays in view behind a summary.
+    fn summarised(turns: usize) -> Transcript {
+        let turns = "assistant:tool_use(a)@10% results ".repeat(turns);
+        let last = turns.matches(' ').count() - 1;
+        transcript(&format!("user {turns} summary({last})"))
+    }
+
     #[test]
-    fn outputs_that_leave_the_view_are_dropped() {
-        let line = "user assistant:tool_use(a) results assistant:tool_use(b) results summary(3)";
-        let mut said = messages(line);
-        let summary = said.pop().unwrap();
-        let mut transcript = Transcript::new(said.clone(), HashMap::new());
-        transcript.push(summary);
-        let kept = |at: usize| {
-            let mut results = transcript.messages()[at].tool_results();
-            !results.next().unwrap().content.is_empty()
-        };
-        assert!(!kept(2));
-        assert!(kept(4));
-        // Whoever has the message still has all of it.
-        assert!(!said[2].tool_results().next().unwrap().content.is_empty());
+    fn what_left_the_view_is_forgotten_and_counts() {
+        let mut transcript = summarised(20);
+        let (whole, count) = (transcript.clone(), transcript.count());
+        transcript.forget(|_| false);
+        // The prompt stays, the last answers with their results, and the summary.
+        assert_eq!(transcript.messages().len(), 2 * REMEMBERED + 2);
+        assert_eq!(transcript.run()[0].id, whole.run()[0].id);
+        assert_eq!(transcript.count(), count);
+        assert_eq!(transcript.view(), whole.view());
+        assert_eq!(transcript.totals(), whole.totals());
+        assert_eq!(transcript.models(), whole.models());
+        assert_eq!(transcript.context_tokens(), whole.context_tokens());
+        assert_eq!(transcript.last_success("tool"), whole.last_success("tool"));
+        assert_eq!(transcript.summary(), whole.summary());
+        assert_eq!(transcript.run(), transcript.messages());
+        let summary = transcript.since(count - 1);
+        assert_eq!(ids(summary), whole.last().unwrap().id.as_str());
+    }
+
+    #[test]
+    fn a_transcript_that_forgets_grows_like_one_that_does_not() {
+        let [mut whole, mut forgetful] = [(); 2].map(|()| summarised(20));
+        let mut more = messages(&format!(
+            "user {}",
+            "assistant:end_turn@20% user ".repeat(40)
+        ));
+        for (at, message) in more.iter_mut().enumerate() {
+            let message = Arc::make_mut(message);
+            message.id = MessageId::from(format!("n{at}"));
+            // In the middle comes a summary with a tail, and another run.
+            if at == 40 {
+                let kept_from = Some(MessageId::from("n38".to_owned()));
+                message.origin = Origin::Summary { kept_from };
+            }
+        }
+        for message in more {
+            let is_summary = message.is_summary();
+            whole.push(message.clone());
+            forgetful.push(message);
+            if is_summary {
+                forgetful.forget(|_| false);
+            }
+            assert_eq!(forgetful.view(), whole.view());
+            assert_eq!(forgetful.context_tokens(), whole.context_tokens());
+            assert_eq!(forgetful.totals(), whole.totals());
+            assert_eq!(forgetful.count(), whole.count());
+            assert_eq!(forgetful.last(), whole.last());
+        }
+        assert!(forgetful.messages().len() < whole.messages().len() - 40);
+    }
+
+    #[test]
+    fn messages_of_the_run_are_kept_if_they_are_needed() {
+        let results = |message: &Message| message.is_results();
+        let mut transcript = summarised(20);
+        transcript.forget(results);
+        let kept = 20 - REMEMBERED;
+        assert_eq!(transcript.messages().len(), kept + 2 * REMEMBERED + 2);
+        assert_eq!(transcript.run().len(), transcript.messages().len());
+        let former = transcript.clone();
+        transcript.forget(results);
+        assert_eq!(transcript, former, "forgetting twice changes nothing");
+
+        let mut next = messages("user");
+        Arc::make_mut(&mut next[0]).id = MessageId::from("next".to_owned());
+        transcript.push(next.remove(0));
+        assert_eq!(ids(transcript.run()), "next");
+        transcript.forget(results);
+        assert_eq!(ids(transcript.run()), "next");
+        assert_eq!(transcript.messages().len(), 2 * REMEMBERED + 2);
     }
 
     #[test]

@@ -69,13 +69,14 @@ pub(super) enum IsolationKind {
 impl Session {
     /// Returns the state that subagents started now begin with.
     pub(crate) fn as_parent(&self) -> Parent {
+        let totals = self.transcript.totals();
         Parent {
             ports: self.ports.clone(),
             settings: self.settings.clone(),
             tools: self.tools.tools().cloned().collect(),
             search: self.tools.search(),
             controls: self.controls.clone(),
-            spent: (self.transcript.spent().total(), self.transcript.cost()),
+            spent: (totals.spent.total(), totals.cost),
             origin_prompt: self.origin_prompt(),
         }
     }

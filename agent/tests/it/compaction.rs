@@ -1,7 +1,10 @@
 //! Compaction: summaries that replace older messages.
 
+use ah_agent::Stop;
 use ah_conversation::{ContentBlock, ExitReason, Usage, estimate_text};
-use ah_testkit::script::{Scenario, Turn, fails, says, scenario};
+use ah_testkit::script::{Scenario, Turn, fails, says, scenario, uses};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::World;
 
@@ -288,4 +291,38 @@ async fn trimming_by_count_leaves_a_valid_request() {
         "{}",
         world.notices()
     );
+}
+
+/// A long run holds little of what has left the view; it counts, and attempts at an answer and reminders are remembered.
+#[tokio::test]
+async fn a_long_run_forgets_what_has_left_the_view() {
+    let wrong = |tokens| Turn {
+        usage: at(tokens, "").usage,
+        ..uses("StructuredOutput", json!({"name": 7}))
+    };
+    let read = |number: usize| uses("read", json!({"path": format!("file-{number}")}));
+    let round = |round: usize| {
+        let turns = (0..20).map(move |turn| read(round * 20 + turn));
+        turns.chain([wrong(170_000), says("In short.")])
+    };
+    let turns = (0..4)
+        .flat_map(round)
+        .chain([wrong(1_000), says("Nobody hears this.")]);
+    let world = World::new(turns).in_form(json!({
+        "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}},
+    }));
+    let mut session = world.open().await.unwrap();
+    let stop = Stop::interrupt(CancellationToken::new());
+    let prompt = vec![ContentBlock::text("Which fruit?")];
+    let outcome = session.run(prompt, &stop).await.unwrap();
+    assert_eq!(outcome.reason, ExitReason::MaxStructuredOutputRetries);
+    assert_eq!(outcome.turns, 4 * 21 + 1);
+    let stored = world.messages().await;
+    let used = |usage: fn(Usage) -> u64| stored.iter().map(|it| usage(it.usage())).sum::<u64>();
+    assert_eq!(outcome.usage.input_tokens, used(|it| it.input_tokens));
+    assert_eq!(outcome.usage.output_tokens, used(|it| it.output_tokens));
+    let transcript = session.transcript();
+    assert_eq!(transcript.count(), stored.len());
+    let held = transcript.messages().len();
+    assert!(held < 60, "{held} of {} messages are held", stored.len());
 }

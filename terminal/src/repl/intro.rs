@@ -38,7 +38,7 @@ pub fn text(
 /// Returns what `/status` tells.
 pub fn status(session: &Session, id: &str, sandbox: &SandboxStatus, config: &Config) -> String {
     let model = session.model();
-    let messages = session.transcript().messages().len();
+    let messages = session.transcript().count();
     let servers = session.tools().servers().map(|servers| servers.status());
     let servers = servers.unwrap_or_default().len();
     let mode = session.settings().permissions.mode.as_str();

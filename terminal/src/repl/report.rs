@@ -72,14 +72,10 @@ fn memory(prompt: &[Vec<PromptPart>]) -> Vec<String> {
 }
 
 fn cost(session: &Session) -> Vec<String> {
-    let messages = session.transcript().messages();
-    let responses = messages
-        .iter()
-        .filter_map(|message| message.response.as_ref());
-    let shares = ModelUsage::of(responses.clone());
+    let shares = session.transcript().models();
     let mut lines: Vec<_> = shares.iter().map(share).collect();
     if shares.len() > 1 {
-        let usage = responses.fold(Usage::default(), |sum, response| sum + response.usage);
+        let usage = (shares.iter()).fold(Usage::default(), |sum, share| sum + share.usage);
         lines.push(format!("{:<30} {} tokens", "total", count(usage.total())));
     }
     lines

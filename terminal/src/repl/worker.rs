@@ -217,7 +217,7 @@ impl SessionWorker {
             mode: settings.permissions.mode,
             may_bypass: settings.permissions.may_bypass,
             context: self.session.transcript().context_tokens(),
-            messages: self.session.transcript().messages().len(),
+            messages: self.session.transcript().count(),
             place: intro::short_place(&self.factory.config),
             is_sandboxed: self.factory.probe.status().confined().is_some(),
             cost: self.cost(),
