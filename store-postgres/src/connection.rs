@@ -3,6 +3,7 @@
 //! Statements are sent with the types of their parameters and without names, and nothing is kept in a connection but
 //! `LISTEN`. So a proxy that pools transactions, such as pgbouncer, may stand between.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::str::FromStr as _;
@@ -47,6 +48,8 @@ pub struct Postgres {
     turn: AtomicUsize,
     pub(crate) hint: Arc<Notify>,
     pub(crate) listens: bool,
+    /// The models that no limit concerned, and when.
+    pub(crate) unlimited: std::sync::Mutex<HashMap<String, Instant>>,
     /// Where the connections live: not with the run that happens to need one first.
     runtime: Handle,
 }
@@ -91,6 +94,7 @@ impl Postgres {
             turn: AtomicUsize::new(0),
             hint: Arc::default(),
             listens: true,
+            unlimited: std::sync::Mutex::default(),
             runtime: Handle::current(),
         })
     }

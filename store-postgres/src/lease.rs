@@ -1,7 +1,8 @@
 //! A session held for writing: its lease, its log and its mail.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ah_conversation::{Mail, MailKind, MessageId, SessionId, StoreError, Time};
 use ah_store::log::{Entry, Log};
@@ -11,6 +12,10 @@ use tokio_postgres::types::{ToSql, Type};
 use crate::connection::Postgres;
 use crate::error::refused;
 
+/// How long it is believed that no mail waits: an agent looks for mail right after most changes, and the answer to a change
+/// says whether there was any. What is sent meanwhile is found at the next look.
+const NO_MAIL: Duration = Duration::from_millis(50);
+
 /// A lease on a session.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -19,6 +24,8 @@ pub(crate) struct Lease {
     epoch: i64,
     /// Number of the next change.
     next: AtomicI64,
+    /// When the server last said that no mail waits.
+    without_mail: Mutex<Option<Instant>>,
 }
 
 impl Lease {
@@ -28,20 +35,16 @@ impl Lease {
         session: &SessionId,
         owner: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let id = session.as_str();
-        let make = "INSERT INTO ah.sessions (id) VALUES ($1) ON CONFLICT DO NOTHING";
-        server
-            .rows("cannot open", make, &[(&id, Type::TEXT)])
-            .await?;
         let dead = server.timing.dead.as_secs_f64();
         let taken = server
             .rows(
                 "cannot open",
-                "UPDATE ah.sessions SET epoch = epoch + 1, owner = $2, beat_at = clock_timestamp()
-                 WHERE tenant = current_user AND id = $1
-                     AND (owner IS NULL OR owner = $2 OR beat_at < clock_timestamp() - make_interval(secs => $3))
-                 RETURNING epoch, next",
-                &[(&id, Type::TEXT), (&owner, Type::TEXT), (&dead, Type::FLOAT8)],
+                "SELECT epoch, next FROM ah.take($1, $2, $3)",
+                &[
+                    (&session.as_str(), Type::TEXT),
+                    (&owner, Type::TEXT),
+                    (&dead, Type::FLOAT8),
+                ],
             )
             .await?;
         Ok(taken.first().map(|row| Self {
@@ -49,7 +52,14 @@ impl Lease {
             session: session.clone(),
             epoch: row.get(0),
             next: AtomicI64::new(row.get(1)),
+            without_mail: Mutex::default(),
         }))
+    }
+
+    /// Notes whether mail waits, as far as is known.
+    fn note_mail(&self, may_wait: bool) {
+        let mut without_mail = (self.without_mail.lock()).unwrap_or_else(PoisonError::into_inner);
+        *without_mail = (!may_wait).then(Instant::now);
     }
 
     /// Fails with the reason why a change was not stored, unless it was, by an attempt whose answer was lost.
@@ -134,6 +144,9 @@ impl Log for Lease {
     }
 
     async fn entries(&self) -> Result<Vec<String>, StoreError> {
+        if self.next.load(Ordering::SeqCst) == 0 {
+            return Ok(Vec::new());
+        }
         let rows = self
             .server
             .rows(
@@ -182,14 +195,20 @@ impl Log for Lease {
                 ],
             )
             .await?;
-        if !stored.get::<_, bool>(0) {
+        let mail_waits: Option<bool> = stored.get(0);
+        if mail_waits.is_none() {
             self.explain(seq).await?;
         }
+        self.note_mail(mail_waits.unwrap_or(true));
         self.next.store(seq + 1, Ordering::SeqCst);
         Ok(())
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
+        let without_mail = *(self.without_mail.lock()).unwrap_or_else(PoisonError::into_inner);
+        if without_mail.is_some_and(|since| since.elapsed() < NO_MAIL) {
+            return Ok(Vec::new());
+        }
         let rows = self
             .server
             .rows(
@@ -210,7 +229,9 @@ impl Log for Lease {
     }
 
     async fn send(&self, id: &MessageId, kind: MailKind, text: &str) -> Result<(), StoreError> {
-        send(&self.server, &self.session, id, kind, text).await
+        send(&self.server, &self.session, id, kind, text).await?;
+        self.note_mail(true);
+        Ok(())
     }
 
     async fn withdraw(&self, id: &MessageId) -> Result<bool, StoreError> {

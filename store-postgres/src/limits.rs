@@ -1,7 +1,8 @@
 //! Limits that all workers share. The tables are the owner's: a tenant takes slots and spends by functions, and changes
 //! nothing else.
 
-use std::time::Duration;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use ah_conversation::StoreError;
 use ah_store::fleet::{Admission, Limit, Limits};
@@ -9,6 +10,9 @@ use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
 use crate::connection::{Parameters, Postgres};
+
+/// How long it is believed that no limit concerns a model, instead of asking before each request.
+const UNLIMITED: Duration = Duration::from_secs(1);
 
 const SET: &str = "
     INSERT INTO ah.limits (tenant, model, per_minute, budget)
@@ -19,13 +23,24 @@ const SET: &str = "
 #[async_trait]
 impl Limits for Postgres {
     async fn admit(&self, model: &str) -> Result<Admission, StoreError> {
-        let admit = "SELECT wait, is_spent FROM ah.admit($1)";
+        let unlimited = || (self.unlimited.lock()).unwrap_or_else(PoisonError::into_inner);
+        let known = unlimited().get(model).copied();
+        if known.is_some_and(|since: Instant| since.elapsed() < UNLIMITED) {
+            return Ok(Admission::After(Duration::ZERO));
+        }
+        let slot = "SELECT wait, is_spent FROM ah.slot($1)";
         let parameters: Parameters<'_> = &[(&model, Type::TEXT)];
-        let row = self.row("cannot write", admit, parameters).await?;
-        Ok(match row.get(1) {
-            true => Admission::Spent,
-            false => Admission::After(Duration::from_secs_f64(row.get::<_, f64>(0).max(0.0))),
-        })
+        let row = self.row("cannot write", slot, parameters).await?;
+        if row.get(1) {
+            return Ok(Admission::Spent);
+        }
+        let wait: Option<f64> = row.get(0);
+        match wait {
+            Some(_) => unlimited().remove(model),
+            None => unlimited().insert(model.to_owned(), Instant::now()),
+        };
+        let wait = wait.unwrap_or(0.0).max(0.0);
+        Ok(Admission::After(Duration::from_secs_f64(wait)))
     }
 
     async fn spend(&self, cost: i64) -> Result<(), StoreError> {
@@ -52,6 +67,8 @@ impl Limits for Postgres {
             let parameters: Parameters<'_> = &[(tenant, Type::TEXT), (model, Type::TEXT)];
             self.rows(action, delete, parameters).await?;
         }
+        let mut unlimited = (self.unlimited.lock()).unwrap_or_else(PoisonError::into_inner);
+        unlimited.clear();
         Ok(())
     }
 

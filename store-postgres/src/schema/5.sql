@@ -1,7 +1,21 @@
 -- What each turn needs, as functions. Statements have no names, so the server reads and plans each one anew, which takes it
 -- longer than to carry it out; what is in a function it plans once for each connection.
 
--- Stores change `place` of a session if `held` is the epoch of its lease and no change has this number yet; returns whether.
+-- Takes the lease on a session, which is made if there is none, unless another holder beats. Returns its epoch and the number
+-- of its next change.
+CREATE FUNCTION ah.take(wanted text, holder text, dead float8) RETURNS TABLE (epoch bigint, next bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
+BEGIN
+    INSERT INTO ah.sessions (id) VALUES (wanted) ON CONFLICT DO NOTHING;
+    RETURN QUERY
+        UPDATE ah.sessions s SET epoch = s.epoch + 1, owner = holder, beat_at = clock_timestamp()
+        WHERE s.tenant = current_user AND s.id = wanted
+            AND (s.owner IS NULL OR s.owner = holder OR s.beat_at < clock_timestamp() - make_interval(secs => dead))
+        RETURNING s.epoch, s.next;
+END $function$;
+
+-- Stores change `place` of a session if `held` is the epoch of its lease and no change has this number yet. Returns whether
+-- messages wait for the session then; nothing if the change was not stored.
 CREATE FUNCTION ah.append(
     wanted text, held bigint, place bigint, change text, new_messages bigint, new_cost bigint,
     letters text[], hashes text[], contents bytea[]) RETURNS boolean
@@ -11,7 +25,7 @@ BEGIN
     SET next = next + 1, messages = messages + new_messages, cost = cost + new_cost, beat_at = clock_timestamp()
     WHERE tenant = current_user AND id = wanted AND epoch = held AND next = place;
     IF NOT FOUND THEN
-        RETURN false;
+        RETURN NULL;
     END IF;
     IF cardinality(letters) > 0 THEN
         UPDATE ah.mail m SET consumed_by = place
@@ -23,7 +37,8 @@ BEGIN
         ON CONFLICT DO NOTHING;
     END IF;
     INSERT INTO ah.changes (session, seq, epoch, body) VALUES (wanted, place, held, change::json);
-    RETURN true;
+    RETURN EXISTS (
+        SELECT FROM ah.mail m WHERE m.tenant = current_user AND m.session = wanted AND m.consumed_by IS NULL);
 END $function$;
 
 -- Returns the messages that wait for a session, the oldest first.
@@ -61,28 +76,16 @@ BEGIN
         RETURNING r.id, r.session, r.folder, r.model, r.attempt, r.attempts, r.answer_within, r.command;
 END $function$;
 
-REVOKE EXECUTE ON FUNCTION ah.append, ah.waiting, ah.claim FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION ah.append, ah.waiting, ah.claim TO ah;
-
--- As before, and without limits it takes no lock and writes nothing.
-CREATE OR REPLACE FUNCTION ah.admit(wanted text, OUT wait float8, OUT is_spent boolean)
+-- Takes a slot, as `ah.admit`; `wait` is NULL if no limit concerns the model.
+CREATE FUNCTION ah.slot(wanted text, OUT wait float8, OUT is_spent boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $function$
 BEGIN
     IF NOT EXISTS (SELECT FROM ah.limits l WHERE l.tenant IN (session_user, '*') AND l.model IN (wanted, '*')) THEN
-        wait := 0;
         is_spent := false;
         RETURN;
     END IF;
-    WITH ours AS (
-        SELECT l.tenant, l.model, l.per_minute, l.budget FROM ah.limits l
-        WHERE l.tenant IN (session_user, '*') AND l.model IN (wanted, '*') ORDER BY l.tenant, l.model FOR UPDATE),
-    spent AS (SELECT coalesce(bool_or(ours.budget <= 0), false) AS is_so FROM ours),
-    taken AS (
-        UPDATE ah.limits l
-        SET next_at = greatest(l.next_at, clock_timestamp()) + make_interval(secs => 60 / l.per_minute)
-        FROM ours, spent
-        WHERE (l.tenant, l.model) = (ours.tenant, ours.model) AND l.per_minute IS NOT NULL AND NOT spent.is_so
-        RETURNING extract(epoch FROM l.next_at - clock_timestamp()) - 60 / l.per_minute AS seconds)
-    SELECT coalesce((SELECT max(taken.seconds) FROM taken), 0)::float8, (SELECT spent.is_so FROM spent)
-    INTO wait, is_spent;
+    SELECT a.wait, a.is_spent FROM ah.admit(wanted) a INTO wait, is_spent;
 END $function$;
+
+REVOKE EXECUTE ON FUNCTION ah.take, ah.append, ah.waiting, ah.claim, ah.slot FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ah.take, ah.append, ah.waiting, ah.claim, ah.slot TO ah;
