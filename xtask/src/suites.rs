@@ -78,11 +78,15 @@ pub fn wanted(options: &[&str]) -> Result<Wanted> {
 
 /// Runs the checks and the suites. The last line names the suites that were left out; in CI that is an error.
 pub fn test(wanted: Wanted) -> Result<()> {
-    check()?;
     let passed = Passed::new(wanted.again);
+    let everything = passed.state(&own::everything())?;
+    let alone = |name, test: fn() -> Result<()>| {
+        passed.unless(name, &everything, || test().map(|()| Vec::new()))
+    };
+    alone("checks", check)?;
     let own = own::build()?;
     own::test(&own, &passed)?;
-    features::test()?;
+    alone("features", features::test)?;
 
     let state = own.state_of_suites(&passed)?;
     let mut suites = Suites {
@@ -125,7 +129,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
         openapi::test(fuzzer)
     })?;
     // Both build programs of their own.
-    suites.state = passed.state(&own::everything())?;
+    suites.state = everything;
     if wanted.all && postgres::missing().is_none() {
         suites.run("postgres", Ok(()), |()| postgres::test())?;
     }

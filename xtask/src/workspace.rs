@@ -50,6 +50,12 @@ pub fn cargo() -> Command {
             command.env_remove(&*name);
         }
     }
+    // Nothing is built there a second time, and nobody debugs.
+    if in_ci() {
+        command
+            .env("CARGO_INCREMENTAL", "0")
+            .env("CARGO_PROFILE_DEV_DEBUG", "false");
+    }
     command
 }
 

@@ -1,21 +1,40 @@
 //! The features of the library: each can be left out, and without all of them little is left to build.
 //!
-//! The builds have a target folder of their own, so that they do not disturb what other commands share.
+//! They are checked by clippy like the whole workspace, which has checked most of the dependencies already.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
-use crate::workspace::{cargo, output, root, run};
+use crate::workspace::{cargo, output, run};
 
 /// The library.
 const LIBRARY: &str = "ah";
-/// Its features.
-const FEATURES: [&str; 10] = [
-    "docx", "image", "log", "lua", "mcp", "overlay", "pdf", "sandbox", "sqlite", "web",
-];
+/// The crate with most of what its features switch.
+const TOOLS: &str = "ah-tools";
 /// Limit for the packages of the library without any feature, itself included.
 const MAX_PACKAGES: usize = 169;
+
+/// The builds: a package and its features. The features of tools are left out of `ah-tools` one by one, as the code that they
+/// switch is there; that of all others is absent from one of the builds of the library.
+const BUILDS: [(&str, &[&str]); 10] = [
+    (LIBRARY, &[]),
+    (LIBRARY, &["sqlite"]),
+    (
+        LIBRARY,
+        &[
+            "docx", "image", "log", "lua", "mcp", "overlay", "pdf", "sandbox", "web",
+        ],
+    ),
+    (LIBRARY, &["postgres"]),
+    // What `cargo demo` builds.
+    ("ah-cli", &[]),
+    (TOOLS, &["image", "lua", "pdf", "sandbox", "sqlite", "web"]),
+    (TOOLS, &["docx", "lua", "pdf", "sandbox", "sqlite", "web"]),
+    (TOOLS, &["docx", "image", "pdf", "sandbox", "sqlite", "web"]),
+    (TOOLS, &["docx", "image", "lua", "sandbox", "sqlite", "web"]),
+    (TOOLS, &["docx", "image", "lua", "pdf", "sandbox", "sqlite"]),
+];
 
 /// Checks the library without any feature, and with each one left out; warnings are errors.
 pub fn test() -> Result<()> {
@@ -24,32 +43,12 @@ pub fn test() -> Result<()> {
         count <= MAX_PACKAGES,
         "`{LIBRARY}` without features needs {count} packages; at most {MAX_PACKAGES} are allowed"
     );
-    check("")?;
-    for absent in FEATURES {
-        check(&all_but(absent))?;
+    for (package, features) in BUILDS {
+        run(cargo()
+            .args(["clippy", "--quiet", "-p", package, "--no-default-features"])
+            .args(["--features", &features.join(","), "--", "-D", "warnings"]))?;
     }
-    // Off by default.
-    check("postgres")?;
-    // What `cargo demo` builds.
-    check_package("ah-cli", "")
-}
-
-/// Returns the features without `absent`, separated by commas.
-fn all_but(absent: &str) -> String {
-    let present = FEATURES.iter().filter(|feature| **feature != absent);
-    present.copied().collect::<Vec<_>>().join(",")
-}
-
-fn check(features: &str) -> Result<()> {
-    check_package(LIBRARY, features)
-}
-
-fn check_package(package: &str, features: &str) -> Result<()> {
-    run(cargo()
-        .args(["check", "-p", package, "--no-default-features"])
-        .args(["--features", features, "--target-dir"])
-        .arg(root().join("target/features"))
-        .env("RUSTFLAGS", "-D warnings"))
+    Ok(())
 }
 
 /// Returns the number of packages of the library without features.
@@ -74,6 +73,7 @@ fn distinct(tree: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::passed::files_below;
     use super::*;
 
     #[test]
@@ -87,11 +87,53 @@ mod tests {
         assert!(packages().unwrap() <= MAX_PACKAGES);
     }
 
+    /// Features that are switched in the sources of a crate.
+    fn switched(folder: &str) -> BTreeSet<String> {
+        let sources = files_below(&[format!("{folder}/src")]).unwrap();
+        let sources = sources
+            .iter()
+            .map(|path| std::fs::read_to_string(path).unwrap_or_default());
+        let names = |source: String| -> Vec<String> {
+            let pieces = source.split("feature = \"").skip(1);
+            pieces
+                .filter_map(|piece| Some(piece.split_once('"')?.0.to_owned()))
+                .collect()
+        };
+        sources.flat_map(names).collect()
+    }
+
     #[test]
-    fn a_feature_is_left_out() {
-        assert_eq!(
-            all_but("image"),
-            "docx,log,lua,mcp,overlay,pdf,sandbox,sqlite,web"
-        );
+    fn what_a_feature_switches_is_built_without_it() {
+        let is_left_out = |package: &str, feature: &str| {
+            let mut builds = BUILDS
+                .iter()
+                .filter(|(name, with)| *name == package && !with.is_empty());
+            builds.any(|(_, with)| !with.contains(&feature))
+        };
+        for (folder, package) in [("tools", TOOLS), ("engine", LIBRARY)] {
+            let switched = switched(folder);
+            assert!(!switched.is_empty());
+            for feature in switched {
+                // The library's `sqlite` switches that of the tools.
+                let elsewhere =
+                    is_left_out(LIBRARY, &feature) && package == TOOLS && feature == "sqlite";
+                assert!(
+                    elsewhere || is_left_out(package, &feature),
+                    "{package}: `{feature}`"
+                );
+            }
+        }
+        // Those of the others are absent where the library has none of its features.
+        for folder in ["config", "mcp", "sandbox", "store"] {
+            let switched = switched(folder).into_iter().collect::<Vec<_>>().join(" ");
+            let known = [
+                "client server",
+                "enforcement",
+                "overlay",
+                "sqlite",
+                "fault-injection sqlite",
+            ];
+            assert!(known.contains(&switched.as_str()), "{folder}: {switched}");
+        }
     }
 }
