@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Cost, Delta, ErrorClass, EventKind, ExitReason, FallbackNotice, Message,
-    MessageId, ModelUsage, Origin, PermissionMode, Prefix, PrefixBreak, Provider, ProviderError,
-    Request, Response, RetryNotice, Role, StoreError, StreamEvent, Time, Usage, text_of,
+    MessageId, Origin, PermissionMode, Prefix, PrefixBreak, Provider, ProviderError, Request,
+    Response, RetryNotice, Role, RunTotals, StoreError, StreamEvent, Time, text_of,
 };
 use futures_util::StreamExt;
 
@@ -207,17 +207,12 @@ impl Session {
             (Ok(()), Some(reason)) => (reason, None),
             (Ok(()), None) => (ExitReason::EndTurn, None),
         };
-        let said = self.transcript.since(before).iter();
-        let responses: Vec<_> = said
-            .filter_map(|message| message.response.as_ref())
-            .collect();
+        let totals = RunTotals::of(self.transcript.since(before));
         Ok(RunOutcome {
             failure,
-            usage: responses
-                .iter()
-                .fold(Usage::default(), |sum, response| sum + response.usage),
-            models: ModelUsage::of(responses.iter().copied()),
-            api_ms: responses.iter().map(|response| response.latency_ms).sum(),
+            usage: totals.usage,
+            models: totals.models,
+            api_ms: totals.api_ms,
             duration_ms: self.ports.clock.now().since(started),
             ..RunOutcome::new(reason)
         })

@@ -6,7 +6,7 @@ use ah_conversation::{
 use serde_json::{Value, json};
 
 use crate::hooks::{HookEvent, HookMoment, HookVerdict};
-use crate::{RunFailure, RunOutcome, Session, Stop};
+use crate::{RunFailure, RunOutcome, Session, Stop, finish};
 
 /// Marks a hook's demand to continue.
 const DEMAND: &str = "[STOP HOOK]";
@@ -188,12 +188,14 @@ impl Session {
         (!wanted.is_empty()).then(|| wanted.join("\n"))
     }
 
-    /// Calls the hooks after a summary: those that are told of it, then those of a session that begins anew.
+    /// Forgets what a summary has replaced, and calls the hooks after it: those that are told of it, then those of a session
+    /// that begins anew.
     pub(crate) async fn after_summary(
         &mut self,
         instructions: Option<&str>,
         summary: &str,
     ) -> Result<(), StoreError> {
+        self.transcript.forget(finish::is_looked_back_at);
         let more = json!({"trigger": trigger(instructions), "compact_summary": summary});
         self.ask_hooks(HookEvent::PostCompact, None, more).await;
         let more = json!({"source": "compact"});

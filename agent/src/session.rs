@@ -12,7 +12,6 @@ use ah_conversation::{
 };
 
 use crate::background::Background;
-use crate::finish;
 use crate::prompt::SystemPrompt;
 use crate::request::SentRequest;
 use crate::{
@@ -470,11 +469,7 @@ impl Session {
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
         self.ports.frontend.update(SessionUpdate::Stored(&message));
-        let is_summary = message.is_summary();
         self.transcript.push(message);
-        if is_summary {
-            self.transcript.forget(finish::is_looked_back_at);
-        }
         Ok(())
     }
 

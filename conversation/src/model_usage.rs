@@ -56,6 +56,13 @@ impl ModelUsage {
         }
     }
 
+    /// Returns the tokens of all models.
+    pub fn total(usages: &[Self]) -> Usage {
+        usages
+            .iter()
+            .fold(Usage::default(), |sum, usage| sum + usage.usage)
+    }
+
     fn find<'a>(usages: &'a mut [Self], provider: &str, model: &str) -> Option<&'a mut Self> {
         let mut usages = usages.iter_mut();
         usages.find(|known| known.model == model && known.provider == provider)

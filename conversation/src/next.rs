@@ -212,7 +212,7 @@ fn used_up(transcript: &Transcript, limits: &Limits, now: Time) -> Option<Skip> 
     }
     if limits
         .max_tokens
-        .is_some_and(|max| totals.spent.total() > max)
+        .is_some_and(|max| totals.spent().total() > max)
         || limits
             .max_context_tokens
             .is_some_and(|max| last_call() > max)

@@ -57,8 +57,6 @@ pub struct RunTotals {
     pub turns: usize,
     /// Tokens of its answers and summaries.
     pub usage: Usage,
-    /// Tokens including model calls by tools.
-    pub spent: Usage,
     /// Cost including model calls by tools, each at the price of the model used, as far as prices are known.
     pub cost: Cost,
     /// Usage per model, including model calls by tools.
@@ -196,6 +194,9 @@ impl Transcript {
     fn add(&mut self, message: Arc<Message>) {
         let at = self.count();
         self.index.note(at, &message);
+        if message.origin == Origin::Prompt {
+            self.totals = RunTotals::default();
+        }
         self.totals.note(&message);
         if let Some(response) = &message.response {
             ModelUsage::count(&mut self.models, response);
@@ -370,21 +371,29 @@ impl TranscriptIndex {
 }
 
 impl RunTotals {
-    /// Adds the message, which begins anew if it is a prompt.
-    fn note(&mut self, message: &Message) {
-        if message.origin == Origin::Prompt {
-            *self = Self::default();
+    /// Returns the totals of these messages.
+    pub fn of<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Self {
+        let mut totals = Self::default();
+        for message in messages {
+            totals.note(message);
         }
+        totals
+    }
+
+    /// Returns the tokens, including model calls by tools.
+    pub fn spent(&self) -> Usage {
+        ModelUsage::total(&self.models)
+    }
+
+    fn note(&mut self, message: &Message) {
         self.turns += usize::from(message.role == Role::Assistant);
         if let Some(response) = &message.response {
             self.usage += response.usage;
-            self.spent += response.usage;
             self.cost = self.cost + response.cost.unwrap_or_default();
             self.api_ms += response.latency_ms;
             ModelUsage::count(&mut self.models, response);
         }
         for usage in message.tool_results().flat_map(ModelUsage::recorded_in) {
-            self.spent += usage.usage;
             self.cost = self.cost + usage.cost.unwrap_or_default();
             ModelUsage::add(&mut self.models, usage);
         }

@@ -49,7 +49,7 @@ pub struct Postgres {
     pub(crate) hint: Arc<Notify>,
     pub(crate) listens: bool,
     /// The models that no limit concerned, and when.
-    pub(crate) unlimited: std::sync::Mutex<HashMap<String, Instant>>,
+    pub(crate) unlimited: Mutex<HashMap<String, Instant>>,
     /// Where the connections live: not with the run that happens to need one first.
     runtime: Handle,
 }
@@ -94,7 +94,7 @@ impl Postgres {
             turn: AtomicUsize::new(0),
             hint: Arc::default(),
             listens: true,
-            unlimited: std::sync::Mutex::default(),
+            unlimited: Mutex::default(),
             runtime: Handle::current(),
         })
     }

@@ -1,12 +1,13 @@
 //! A session held for writing: its lease, its log and its mail.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ah_conversation::{Mail, MailKind, MessageId, SessionId, StoreError, Time};
 use ah_store::log::{Entry, Log};
 use async_trait::async_trait;
+use tokio::sync::Mutex;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::connection::Postgres;
@@ -54,12 +55,6 @@ impl Lease {
             next: AtomicI64::new(row.get(1)),
             without_mail: Mutex::default(),
         }))
-    }
-
-    /// Notes whether mail waits, as far as is known.
-    fn note_mail(&self, may_wait: bool) {
-        let mut without_mail = (self.without_mail.lock()).unwrap_or_else(PoisonError::into_inner);
-        *without_mail = (!may_wait).then(Instant::now);
     }
 
     /// Fails with the reason why a change was not stored, unless it was, by an attempt whose answer was lost.
@@ -199,13 +194,13 @@ impl Log for Lease {
         if mail_waits.is_none() {
             self.explain(seq).await?;
         }
-        self.note_mail(mail_waits.unwrap_or(true));
+        *self.without_mail.lock().await = (mail_waits == Some(false)).then(Instant::now);
         self.next.store(seq + 1, Ordering::SeqCst);
         Ok(())
     }
 
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError> {
-        let without_mail = *(self.without_mail.lock()).unwrap_or_else(PoisonError::into_inner);
+        let without_mail = *self.without_mail.lock().await;
         if without_mail.is_some_and(|since| since.elapsed() < NO_MAIL) {
             return Ok(Vec::new());
         }
@@ -230,7 +225,7 @@ impl Log for Lease {
 
     async fn send(&self, id: &MessageId, kind: MailKind, text: &str) -> Result<(), StoreError> {
         send(&self.server, &self.session, id, kind, text).await?;
-        self.note_mail(true);
+        *self.without_mail.lock().await = None;
         Ok(())
     }
 

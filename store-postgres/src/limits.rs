@@ -1,7 +1,6 @@
 //! Limits that all workers share. The tables are the owner's: a tenant takes slots and spends by functions, and changes
 //! nothing else.
 
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use ah_conversation::StoreError;
@@ -23,9 +22,8 @@ const SET: &str = "
 #[async_trait]
 impl Limits for Postgres {
     async fn admit(&self, model: &str) -> Result<Admission, StoreError> {
-        let unlimited = || (self.unlimited.lock()).unwrap_or_else(PoisonError::into_inner);
-        let known = unlimited().get(model).copied();
-        if known.is_some_and(|since: Instant| since.elapsed() < UNLIMITED) {
+        let known = self.unlimited.lock().await.get(model).copied();
+        if known.is_some_and(|since| since.elapsed() < UNLIMITED) {
             return Ok(Admission::After(Duration::ZERO));
         }
         let slot = "SELECT wait, is_spent FROM ah.slot($1)";
@@ -35,10 +33,10 @@ impl Limits for Postgres {
             return Ok(Admission::Spent);
         }
         let wait: Option<f64> = row.get(0);
-        match wait {
-            Some(_) => unlimited().remove(model),
-            None => unlimited().insert(model.to_owned(), Instant::now()),
-        };
+        if wait.is_none() {
+            let mut unlimited = self.unlimited.lock().await;
+            unlimited.insert(model.to_owned(), Instant::now());
+        }
         let wait = wait.unwrap_or(0.0).max(0.0);
         Ok(Admission::After(Duration::from_secs_f64(wait)))
     }
@@ -67,8 +65,7 @@ impl Limits for Postgres {
             let parameters: Parameters<'_> = &[(tenant, Type::TEXT), (model, Type::TEXT)];
             self.rows(action, delete, parameters).await?;
         }
-        let mut unlimited = (self.unlimited.lock()).unwrap_or_else(PoisonError::into_inner);
-        unlimited.clear();
+        self.unlimited.lock().await.clear();
         Ok(())
     }
 

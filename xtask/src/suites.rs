@@ -85,7 +85,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
     };
     alone("checks", check)?;
     let own = own::build()?;
-    own::test(&own, &passed)?;
+    own::test(&own, &passed, &everything)?;
     alone("features", features::test)?;
 
     let state = own.state_of_suites(&passed)?;

@@ -76,7 +76,7 @@ impl Session {
             tools: self.tools.tools().cloned().collect(),
             search: self.tools.search(),
             controls: self.controls.clone(),
-            spent: (totals.spent.total(), totals.cost),
+            spent: (totals.spent().total(), totals.cost),
             origin_prompt: self.origin_prompt(),
         }
     }

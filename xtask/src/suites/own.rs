@@ -50,17 +50,16 @@ pub fn build() -> Result<Own> {
     Ok(Own(programs.collect::<Result<_>>()?))
 }
 
-/// Runs the tests.
-pub fn test(own: &Own, passed: &Passed) -> Result<()> {
+/// Runs the tests; `everything` is the state of the whole repository.
+pub fn test(own: &Own, passed: &Passed, everything: &State) -> Result<()> {
     for test in own.0.iter().filter(|program| program.is_test) {
         let state = passed.state(&own.inputs(test))?;
         let name = format!("{}-{}", test.folder, test.name);
         passed.unless(&name, &state, || test.run().map(|()| Vec::new()))?;
     }
     // Their programs are built anew each time, so they are one suite.
-    let state = passed.state(&everything())?;
     let examples = || run(cargo().args(["test", "--workspace", "--doc"])).map(|()| Vec::new());
-    passed.unless("documentation", &state, examples)?;
+    passed.unless("documentation", everything, examples)?;
     Ok(())
 }
 
