@@ -204,6 +204,7 @@ fn link(is_drawn: bool, inputs: Sender<Input>) -> Link {
         colours: is_drawn && choice != anstream::ColorChoice::Never,
         is_drawn,
         size: Size { width, height },
+        totals: Arc::default(),
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Totals {
 
 impl Totals {
     /// Adds the usage and the changed lines of these messages.
-    pub fn count<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
+    pub fn count<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
         for message in messages {
             if let Some(response) = &message.response {
                 let cost = response.cost.map_or(0.0, |cost| cost.usd());

@@ -4,17 +4,19 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
-    PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
+    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, Message,
+    PermissionAnswer, PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
 };
 use ah_render::Palette;
 use async_trait::async_trait;
 
 use super::activity::RunningTool;
 use super::asker::Asker;
+use super::facts::Totals;
 use super::input::Input;
 use ah_config::Keeping;
 
@@ -34,6 +36,8 @@ pub struct Link {
     pub is_drawn: bool,
     /// Size of the terminal.
     pub size: Size,
+    /// Totals of the open session. Each message is counted when it is stored, as a long run forgets the older ones.
+    pub totals: Arc<Mutex<Totals>>,
 }
 
 impl Link {
@@ -44,6 +48,22 @@ impl Link {
         } else {
             Palette::Plain
         }
+    }
+
+    /// Counts the messages of a session that was opened.
+    pub fn begin<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) {
+        let mut totals = Totals::default();
+        totals.count(messages);
+        *self.lock() = totals;
+    }
+
+    /// Returns the totals of the open session.
+    pub fn totals(&self) -> Totals {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the frontend of a session.
@@ -61,7 +81,7 @@ impl Link {
         ReplFrontend {
             asks: view.asks.clone(),
             text: Text::new(view, screen),
-            inputs: self.inputs.clone(),
+            link: self.clone(),
             is_answering: AtomicBool::default(),
         }
     }
@@ -89,7 +109,7 @@ pub struct ReplFrontend {
     text: Text,
     /// Place of permanent permissions, if a person can be asked.
     asks: Option<Keeping>,
-    inputs: Sender<Input>,
+    link: Link,
     /// Whether the terminal knows that the model answers; it is sent once, not with each piece.
     is_answering: AtomicBool,
 }
@@ -123,7 +143,7 @@ impl ReplFrontend {
 
     fn send(&self, input: Input) {
         // If the terminal has gone, the program ends.
-        let _ = self.inputs.send(input);
+        let _ = self.link.inputs.send(input);
     }
 }
 
@@ -136,7 +156,7 @@ impl Host for ReplFrontend {
         self.text.set_apart();
         let asked = question.clone();
         let key = self.text.key_argument(&question.call);
-        let mut asker = Asker::open(&self.inputs);
+        let mut asker = Asker::open(&self.link.inputs);
         let _closer = asker.closer();
         let answer = tokio::task::spawn_blocking(move || {
             question::ask(&asked, key.as_deref(), &keeping, &mut asker)
@@ -153,7 +173,7 @@ impl Host for ReplFrontend {
         }
         self.text.set_apart();
         let asked = question.clone();
-        let mut asker = Asker::open(&self.inputs);
+        let mut asker = Asker::open(&self.link.inputs);
         let _closer = asker.closer();
         let ask = move || question::elicitation::ask(&asked, &mut asker);
         match tokio::task::spawn_blocking(ask).await {
@@ -165,7 +185,7 @@ impl Host for ReplFrontend {
     async fn new_host(&self, host: &str) -> HostPermission {
         self.text.set_apart();
         let host = host.to_owned();
-        let mut asker = Asker::open(&self.inputs);
+        let mut asker = Asker::open(&self.link.inputs);
         let _closer = asker.closer();
         let answer = tokio::task::spawn_blocking(move || question::ask_host(&host, &mut asker));
         match answer.await {
@@ -218,6 +238,9 @@ impl Frontend for ReplFrontend {
                 if let SessionUpdate::Call(call, output) = update {
                     let key = self.text.key_value(call);
                     self.send(Input::Running(RunningTool::new(&call.name, &key, output)));
+                }
+                if let SessionUpdate::Stored(message) = update {
+                    self.link.lock().count([message]);
                 }
                 self.text.update(update);
             }

@@ -4,7 +4,7 @@ use ah_agent::Session;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
 use ah_conversation::ModelUsage;
-use ah_conversation::{ContentBlock, Role, Usage, estimate_block, estimate_text};
+use ah_conversation::{ContentBlock, Role, estimate_block, estimate_text};
 
 use super::effect::About;
 use crate::print::count;
@@ -75,8 +75,8 @@ fn cost(session: &Session) -> Vec<String> {
     let shares = session.transcript().models();
     let mut lines: Vec<_> = shares.iter().map(share).collect();
     if shares.len() > 1 {
-        let usage = (shares.iter()).fold(Usage::default(), |sum, share| sum + share.usage);
-        lines.push(format!("{:<30} {} tokens", "total", count(usage.total())));
+        let tokens = ModelUsage::total(shares).total();
+        lines.push(format!("{:<30} {} tokens", "total", count(tokens)));
     }
     lines
 }

@@ -91,7 +91,7 @@ impl SessionWorker {
     ///
     /// If the conversation cannot be stored.
     pub async fn work(mut self) -> Result<Worked, Error> {
-        self.introduce();
+        self.begin();
         if self.factory.link.is_drawn && self.session.transcript().last().is_some() {
             self.tell_past().await?;
         }
@@ -220,7 +220,7 @@ impl SessionWorker {
             messages: self.session.transcript().count(),
             place: intro::short_place(&self.factory.config),
             is_sandboxed: self.factory.probe.status().confined().is_some(),
-            cost: self.cost(),
+            cost: self.factory.link.totals().cost,
             facts: self.facts().map(Box::new),
         })));
     }
@@ -229,7 +229,7 @@ impl SessionWorker {
     fn facts(&self) -> Option<Facts> {
         let config = &self.factory.config;
         config.conversation.status_line.as_ref()?;
-        let mut facts = Facts {
+        Some(Facts {
             session_id: self.store.uuid().to_owned(),
             transcript_path: transcript(&self.store, config),
             cwd: config.environment.cwd().to_owned(),
@@ -239,11 +239,8 @@ impl SessionWorker {
                 .iter()
                 .map(|folder| folder.value.clone())
                 .collect(),
-            ..Facts::default()
-        };
-        let messages = self.session.transcript().messages().iter();
-        facts.totals.count(messages.map(|message| &**message));
-        Some(facts)
+            totals: self.factory.link.totals(),
+        })
     }
 
     async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), Error> {
@@ -492,7 +489,7 @@ impl SessionWorker {
                 if is_empty {
                     discard(kept, &self.factory.config);
                 }
-                self.introduce();
+                self.begin();
                 if self.factory.link.is_drawn {
                     self.tell_past().await?;
                 } else {
@@ -536,7 +533,7 @@ impl SessionWorker {
             .checkout(MessageId::from(message.as_str()))
             .await?;
         self.session.reload().await?;
-        self.introduce();
+        self.begin();
         self.recall();
         self.tell(Input::Ended(Ending::Well));
         Ok(())

@@ -2,7 +2,7 @@
 
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
-use ah_testkit::script::says;
+use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
@@ -127,6 +127,39 @@ fn the_line_at_the_bottom_is_a_command_of_the_users() {
       "exceeds_200k_tokens": false
     }
     "#);
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn what_a_session_has_used_counts_after_a_summary() {
+    let world = World::new();
+    let used = |turn: Turn| Turn {
+        usage: Some(Usage {
+            input_tokens: 100,
+            output_tokens: 10,
+            ..Usage::default()
+        }),
+        ..turn
+    };
+    let calls = (0..12).map(|at| uses("bash", json!({"command": format!("echo {at}")})));
+    let said = ["Worked.", "In short."].map(says);
+    let server = Server::new(calls.chain(said).map(used));
+    let script = world.write("line", "grep -o 'total_output_tokens\":[0-9]*'\n");
+    let line =
+        json!({"statusLine": {"type": "command", "command": format!("sh {}", script.display())}});
+    let mut seat = Seat::take(with(&world, &server, &line, &[]));
+    seat.says("Hi");
+    seat.sees("Worked.");
+    seat.sees("tokens\":130");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("/compact");
+    // The run's first answers have left the view and the memory.
+    seat.sees("tokens\":140");
+    seat.sees_no_more("Esc interrupts");
+    seat.says("/cost");
+    seat.sees("140 out");
+    seat.sees("tokens\":140");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }

@@ -15,11 +15,11 @@ use super::super::side_tasks::run_beside;
 use super::SessionWorker;
 
 impl SessionWorker {
-    /// Returns the cost of the session in US dollars, as far as prices are known.
-    pub(super) fn cost(&self) -> f64 {
+    /// Counts what the session that was opened has used so far, and tells the terminal of it.
+    pub(super) fn begin(&self) {
         let messages = self.session.transcript().messages().iter();
-        let costs = messages.filter_map(|message| message.response.as_ref()?.cost);
-        costs.map(|cost| cost.usd()).sum()
+        self.factory.link.begin(messages.map(|message| &**message));
+        self.introduce();
     }
 
     /// Runs a subcommand of the program, about this session where it is about one.
