@@ -8,11 +8,13 @@ mod session_files;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId};
 use ah_store::fleet::{Fleet, Timing};
 use ah_store::{LocalFleet, OpenError, Paths, SessionStore, SystemClock};
+use tokio::time::sleep;
 
 use self::session_files::{copy, in_folder, remove, rename, unwritable};
 use crate::carried::{Files, Home, capture, place};
@@ -208,7 +210,7 @@ impl Held {
             return Err(in_progress());
         }
         let me = format!("move-{}", SystemClock::default().message_id());
-        let store = fleet.clone().open(session, &me).await.map_err(busy)?;
+        let store = open(&fleet, session, &me).await?;
         let scratch = scratch()?;
         let copy = in_folder(scratch.path(), session);
         let contents = match Files::of(&store).await? {
@@ -301,10 +303,27 @@ async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Er
     Ok(there)
 }
 
+/// Opens a session of a store. One whose holder was killed a moment ago, as a move that was cut off, is waited for until the
+/// holder counts as dead.
+async fn open(
+    fleet: &Arc<dyn Fleet>,
+    session: &SessionId,
+    me: &str,
+) -> Result<SessionStore, Error> {
+    let Timing { beat, dead } = fleet.timing();
+    let patience = Instant::now() + dead + beat;
+    loop {
+        match fleet.clone().open(session, me).await {
+            Err(OpenError::Busy(_)) if Instant::now() < patience => sleep(beat).await,
+            opened => return opened.map_err(busy),
+        }
+    }
+}
+
 /// Makes a session in a store, which has none with this id or the same one.
 async fn store(fleet: &Arc<dyn Fleet>, session: &SessionId, paths: &Paths) -> Result<(), Error> {
     let me = format!("move-{}", SystemClock::default().message_id());
-    let store = fleet.clone().open(session, &me).await.map_err(busy)?;
+    let store = open(fleet, session, &me).await?;
     let done = store.become_copy_of(paths).await;
     drop(store);
     fleet.close(session, &me).await?;
