@@ -76,7 +76,7 @@ impl Assembly {
             }
             StreamEvent::Fallback(notice) => {
                 *self = Self {
-                    model: Some(notice.model.clone()),
+                    model: Some((*notice.model).clone()),
                     ..Self::default()
                 };
             }

@@ -353,8 +353,8 @@ impl Eq for SkipDelay {}
 /// Replacement of one model by another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FallbackNotice {
-    /// The model that answers.
-    pub model: Model,
+    /// The model that answers. Boxed, as all events are moved and this is by far the largest.
+    pub model: Box<Model>,
     /// Name of the model in whose place it does.
     pub instead_of: String,
     /// Error of that model; `None` if an earlier request reported it.

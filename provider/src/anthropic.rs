@@ -148,7 +148,8 @@ impl Provider for Anthropic {
             return self.current().stream(request);
         };
         let first = self.whole.stream(request.clone());
-        let state = (first, Some((plain, request)));
+        // Boxed, as it is moved with each event.
+        let state = (first, Some(Box::new((plain, request))));
         Box::pin(stream::unfold(state, move |(mut events, again)| {
             let is_plain = is_plain.clone();
             async move {
@@ -158,7 +159,8 @@ impl Provider for Anthropic {
                         event @ Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }),
                         again,
                     ) => Some((event, (events, again))),
-                    (Err(error), Some((plain, request))) if refuses_features(&error) => {
+                    (Err(error), Some(again)) if refuses_features(&error) => {
+                        let (plain, request) = *again;
                         is_plain.store(true, Ordering::Relaxed);
                         if request.summary.is_some() {
                             // Without the feature the request would ask for an answer.

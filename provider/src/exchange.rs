@@ -274,7 +274,8 @@ fn events<R: AnswerReader>(
     timeouts: Timeouts,
     reader: R,
 ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> {
-    let reader = AnswerStream {
+    // Boxed, as it is moved with each event.
+    let reader = Box::new(AnswerStream {
         body: Box::pin(body),
         decoder: Decoder::reading(reader),
         events: VecDeque::new(),
@@ -282,7 +283,7 @@ fn events<R: AnswerReader>(
         deadline,
         limit: timeouts.first_event,
         timeouts,
-    };
+    });
     stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
         Some((event, reader))

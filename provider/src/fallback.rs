@@ -106,7 +106,7 @@ impl FallbackCall {
             ..self.request
         };
         let notice = StreamEvent::Fallback(FallbackNotice {
-            model,
+            model: Box::new(model),
             instead_of: self.first,
             error,
         });

@@ -152,12 +152,13 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
     /// The events of the answer to `request`, which is sent again if the server names a limit that it exceeds.
     fn asked(&self, request: Request) -> impl Stream<Item = EventOfBody> + Send + use<E, R> {
         let body = Arc::new(encode(&self.encoder, &request));
-        let again = Again {
+        // Boxed, as it is moved with each event.
+        let again = Box::new(Again {
             endpoint: self.endpoint.clone(),
             encoder: self.encoder.clone(),
             reader: self.reader.clone(),
             request,
-        };
+        });
         let state = (self.ask(body.to_vec()), body, Some(again));
         stream::unfold(state, |(mut events, body, again)| async move {
             let event = events.next().await?;
@@ -194,7 +195,7 @@ struct Again<E, R> {
 
 impl<E: RequestEncoder, R> Again<E, R> {
     /// Learns the limit that `error` names; returns the request with less output, unless that is no help.
-    fn learn(mut self, error: &ProviderError) -> Option<Self> {
+    fn learn(mut self: Box<Self>, error: &ProviderError) -> Option<Box<Self>> {
         let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
         let abilities = encoder.abilities();
         let known = abilities.max_output.unwrap_or(u64::MAX);

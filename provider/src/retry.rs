@@ -119,14 +119,15 @@ impl<P: Provider + 'static> Provider for Retrying<P> {
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let attempts = Attempts {
+        // Boxed, as it is moved with each event.
+        let attempts = Box::new(Attempts {
             inner: self.inner.clone(),
             request,
             policy: self.policy,
             jitter: self.jitter.clone(),
             number: 0,
             next: Next::Ask,
-        };
+        });
         Box::pin(stream::unfold(attempts, |mut attempts| async move {
             let event = attempts.next().await?;
             Some((event, attempts))

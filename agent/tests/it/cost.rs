@@ -46,7 +46,7 @@ impl Provider for Replaced {
             ..self.0.model().clone()
         };
         let before = StreamEvent::Fallback(FallbackNotice {
-            model,
+            model: Box::new(model),
             instead_of: self.0.model().name.clone(),
             error: Some("overloaded".to_owned()),
         });

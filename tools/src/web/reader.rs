@@ -72,7 +72,7 @@ async fn ask(reader: &dyn Provider, request: Request) -> Result<(String, ModelUs
             Some(Ok(StreamEvent::Retry(_))) => answer.clear(),
             Some(Ok(StreamEvent::Fallback(notice))) => {
                 answer.clear();
-                model = notice.model;
+                model = *notice.model;
             }
             Some(Ok(
                 StreamEvent::Started { usage: sent, .. }
