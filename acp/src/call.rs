@@ -101,8 +101,8 @@ impl Shown {
         let mut fields = ToolCallUpdateFields::new()
             .status(status)
             .content(self.content(result, is_command));
-        let details = result.details.as_ref().filter(|_| !result.is_error);
-        if let Some((path, hunks)) = details.and_then(|details| self.patch(details)) {
+        let details = details(result);
+        if let Some((path, hunks)) = details.as_ref().and_then(|details| self.patch(details)) {
             let line = hunks.first().and_then(|hunk| hunk["newStart"].as_u64());
             let line = line.and_then(|line| u32::try_from(line).ok());
             fields = fields
@@ -114,8 +114,8 @@ impl Shown {
 
     /// Returns the change of a file that a call has made, as a patch: its file, whether that is new, and the text.
     pub(crate) fn change(&self, result: &ToolResult) -> Option<(PathBuf, bool, String)> {
-        let details = result.details.as_ref().filter(|_| !result.is_error)?;
-        let (path, hunks) = self.patch(details)?;
+        let details = details(result)?;
+        let (path, hunks) = self.patch(&details)?;
         let is_new = details["type"] == "create";
         let content = details["content"].as_str().filter(|_| is_new);
         if hunks.is_empty() && content.is_none() {
@@ -178,9 +178,8 @@ impl Shown {
 
     /// Returns the output of a call: its changes, or what it says.
     fn content(&self, result: &ToolResult, is_command: bool) -> Vec<ToolCallContent> {
-        let details = result.details.as_ref().filter(|_| !result.is_error);
-        if let Some(details) = details {
-            let diffs = self.diffs(details);
+        if let Some(details) = details(result) {
+            let diffs = self.diffs(&details);
             if !diffs.is_empty() {
                 return diffs;
             }
@@ -244,9 +243,15 @@ impl Shown {
     }
 }
 
+/// Returns the details of a call that has succeeded.
+fn details(result: &ToolResult) -> Option<Value> {
+    let details = result.details.as_ref().filter(|_| !result.is_error)?;
+    Some(details.value())
+}
+
 /// Returns the plan in the details of a task list.
 pub(crate) fn plan(result: &ToolResult) -> Option<Plan> {
-    let details = result.details.as_ref().filter(|_| !result.is_error)?;
+    let details = details(result)?;
     let tasks = details.get("newTodos")?.as_array()?;
     let entry = |task: &Value| {
         let status = match task["status"].as_str() {
@@ -293,7 +298,7 @@ mod tests {
             }],
             is_error: false,
             duration_ms: 0,
-            details: Some(details),
+            details: Some(details.into()),
         }
     }
 

@@ -91,7 +91,7 @@ impl Terminals {
             self.output(id, result.text().as_bytes());
         }
         let details = result.details.as_ref();
-        let code = details.and_then(|details| details["exit_code"].as_i64());
+        let code = details.and_then(|details| details.get("exit_code")?.as_i64());
         let code = code.or((!result.is_error).then_some(0));
         if self.wire.is_second() {
             let status = second::TerminalExitStatus::new().exit_code(code);

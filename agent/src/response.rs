@@ -143,8 +143,11 @@ impl Assembly {
             }
         };
         let blocks = self.blocks.into_iter().enumerate();
+        let mut content: Vec<_> = blocks.filter_map(whole).collect();
+        // There are one or two, room is for four, and a long session has thousands of answers.
+        content.shrink_to_fit();
         ModelAnswer {
-            content: blocks.filter_map(whole).collect(),
+            content,
             stop_reason,
             usage: self.usage,
             cost: self.cost,

@@ -64,7 +64,7 @@ impl AnswerForm {
     pub(crate) fn answer(&self, run: &[Arc<Message>]) -> Option<Value> {
         let given = results(run).rfind(|result| !result.is_error);
         given
-            .and_then(|result| result.details.clone())
+            .and_then(|result| Some(result.details.as_ref()?.value()))
             .or_else(|| self.parsed_answer(run))
     }
 

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, CallFinish, CallStart, CallState, Clock, Content, ContentBlock, Context, Event,
-    EventKind, ExitReason, Input, LiveOutput, MessageId, Origin, Output, Progress, ProgressSink,
-    Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec, ToolUse, Truncation,
-    close_open_calls, interrupted,
+    EventKind, ExitReason, Input, JsonText, LiveOutput, MessageId, Origin, Output, Progress,
+    ProgressSink, Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec, ToolUse,
+    Truncation, close_open_calls, interrupted,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -240,7 +240,7 @@ impl Session {
         };
         let former = self.transcript.last_success(&call.name);
         Context {
-            former: former.and_then(|result| result.details.clone()),
+            former: former.and_then(|result| Some(result.details.as_ref()?.value())),
             tasks: self.task_sink(),
             variables: self.ports.frontend.variables(call),
             hidden: self.settings.permissions.hidden_from(call, accesses),
@@ -335,7 +335,7 @@ impl Session {
             content,
             is_error: output.is_error,
             duration_ms: done.duration_ms,
-            details: output.details,
+            details: output.details.map(JsonText::from),
         };
         self.emit_end(batch, at, &result);
         self.ports.frontend.update(SessionUpdate::Result(&result));

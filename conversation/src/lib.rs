@@ -20,6 +20,7 @@ mod host;
 mod id;
 mod interaction;
 mod interface;
+mod json_text;
 mod layer;
 mod limits;
 mod live_output;
@@ -65,6 +66,7 @@ pub use host::{Host, HostPermission, PermissionAnswer, PermissionRequest, Rulebo
 pub use id::{MessageId, SessionId, ToolUseId};
 pub use interaction::{Choice, ChoiceOption, Interaction};
 pub use interface::Interface;
+pub use json_text::JsonText;
 pub use layer::Layer;
 pub use limits::{ExitReason, Limits};
 pub use live_output::LiveOutput;

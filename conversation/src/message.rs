@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, MessageId, Time, ToolUseId, Update, Usage};
+use crate::{Cost, JsonText, MessageId, Time, ToolUseId, Update, Usage};
 
 /// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -352,7 +352,7 @@ pub struct ToolResult {
     pub duration_ms: u64,
     /// Structured data about the output: path, line count, exit code, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+    pub details: Option<JsonText>,
 }
 
 impl ToolResult {

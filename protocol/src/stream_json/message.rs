@@ -73,7 +73,7 @@ fn is_foreign(result: &ToolResult) -> bool {
 pub(crate) fn details(result: &ToolResult) -> Value {
     match (&result.details, result.is_error) {
         (_, true) => json!(format!("Error: {}", result.text())),
-        (Some(details), false) => details.clone(),
+        (Some(details), false) => details.value(),
         (None, false) if is_foreign(result) => result_content(&result.content),
         (None, false) => json!(result.text()),
     }

@@ -95,7 +95,7 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
             details: details.own,
         }),
         OTHER => ContentBlock::Other {
-            raw: details.own.unwrap_or_default(),
+            raw: details.own.map(|own| own.value()).unwrap_or_default(),
         },
         unknown => {
             return Err(Failure::Damaged(format!(

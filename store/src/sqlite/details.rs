@@ -3,6 +3,7 @@
 //! Both are in one JSON object, so that `details ->> 'exit_code'` finds a tool's detail. If a tool's details are not an
 //! object, or use a name of the store, they are nested under `details`.
 
+use ah_conversation::JsonText;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,7 +16,7 @@ const RESERVED: [&str; 5] = ["origin", "kept_from", "spool", "blocks", "details"
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Details {
     /// Details of the block or the tool.
-    pub own: Option<Value>,
+    pub own: Option<JsonText>,
     /// File with the full output.
     pub spool: Option<SpoolNote>,
     /// Whether the model saw a list of blocks rather than a text.
@@ -40,16 +41,23 @@ pub(super) struct SpoolNote {
 
 impl Details {
     /// Returns details without metadata of the store.
-    pub(super) fn own(own: Value) -> Self {
+    pub(super) fn own(own: impl Into<JsonText>) -> Self {
         Self {
-            own: Some(own),
+            own: Some(own.into()),
             ..Self::default()
         }
     }
 
     /// Returns the text of the column; `None` if the details are empty.
     pub(super) fn encode(self) -> Result<Option<String>, Failure> {
-        let mut object = match self.own {
+        if self.spool.is_none()
+            && !self.is_blocks
+            && let Some(own) = &self.own
+            && is_plain(own.as_str())
+        {
+            return Ok(Some(own.as_str().to_owned()));
+        }
+        let mut object = match self.own.map(|own| own.value()) {
             None => Map::new(),
             Some(Value::Object(own)) if !own.is_empty() && !is_ambiguous(&own) => own,
             Some(other) => Map::from_iter([("details".to_owned(), other)]),
@@ -71,6 +79,9 @@ impl Details {
         let Some(text) = text else {
             return Ok(Self::default());
         };
+        if is_plain(text) {
+            return Ok(Self::own(JsonText::parse(text)?));
+        }
         let mut object: Map<String, Value> = serde_json::from_str(text)?;
         let mut take = |name: &str| object.shift_remove(name);
         // Of the message, on its first block, as earlier versions wrote it.
@@ -82,11 +93,16 @@ impl Details {
             None => (!object.is_empty()).then_some(Value::Object(object)),
         };
         Ok(Self {
-            own,
+            own: own.map(JsonText::from),
             spool,
             is_blocks,
         })
     }
+}
+
+/// Whether a text, if it is JSON, is an object of a tool's alone, so that it need not be looked into.
+fn is_plain(text: &str) -> bool {
+    text.starts_with("{\"") && !RESERVED.iter().any(|name| text.contains(name))
 }
 
 fn is_ambiguous(own: &Map<String, Value>) -> bool {

@@ -159,7 +159,7 @@ pub fn result(id: &str, text: &str) -> ToolResult {
         }],
         is_error: false,
         duration_ms: 7,
-        details: Some(json!({ "exit_code": 0 })),
+        details: Some(json!({ "exit_code": 0 }).into()),
     }
 }
 

@@ -76,7 +76,7 @@ fn tool_result() -> impl Strategy<Value = ToolResult> {
                 content,
                 is_error,
                 duration_ms: duration_ms.into(),
-                details,
+                details: details.map(Into::into),
             },
         )
 }

@@ -2,7 +2,7 @@
 
 use ah_agent::{SessionUpdate, without_agent_id};
 use ah_conversation::{
-    ContentBlock, Interface, Message, Role, Task, TaskKind, TaskUpdate, ToolResult,
+    ContentBlock, Interface, JsonText, Message, Role, Task, TaskKind, TaskUpdate, ToolResult,
 };
 use ah_render::tool::{self, CallOutcome, Layout, ToolCall};
 use ah_render::{Line, Style, wrap};
@@ -102,9 +102,10 @@ impl Text {
             kind,
         };
         let output = result.text();
+        let details = result.details.as_ref().map(JsonText::value);
         let outcome = CallOutcome {
             output: without_agent_id(&output),
-            details: result.details.as_ref(),
+            details: details.as_ref(),
             is_error: result.is_error,
             duration_ms: result.duration_ms,
             more,
