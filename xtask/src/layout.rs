@@ -24,8 +24,8 @@ const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/layout.txt");
 pub const MAP: &str = "ah.map";
 /// The only program that is laid out.
 const PROGRAM: &str = "ah";
-/// Makes names of functions differ in their types.
-pub const MANGLING: &str = "-C symbol-mangling-version=v0";
+/// Makes names of functions differ in their types, and code for a fixed address (`cli/build.rs` says why).
+pub const FLAGS: &str = "-C symbol-mangling-version=v0 -C relocation-model=static";
 
 /// Writes a program that links as `real` does, in the order of the list; returns its path.
 pub fn linker(real: &str, folder: &Path) -> Result<PathBuf> {
@@ -59,16 +59,12 @@ fn map(arguments: &[&str]) -> PathBuf {
     Path::new(output.unwrap_or(&PROGRAM)).with_file_name(MAP)
 }
 
-/// Returns the options for the order, for relocations that take a byte in the place of 24, and for the map.
+/// Returns the options for the order, for functions of equal code to be one, and for the map.
 fn options(real: &str, order: &Path, map: &Path) -> Vec<OsString> {
     let with = |option: &str, path: &Path| {
         let mut option = OsString::from(option);
         option.push(path);
         option
-    };
-    let relocations = match real {
-        "rust-lld" => "--pack-dyn-relocs=relr",
-        _ => "-zpack-relative-relocs",
     };
     let options = [
         with("--symbol-ordering-file=", order),
@@ -76,7 +72,7 @@ fn options(real: &str, order: &Path, map: &Path) -> Vec<OsString> {
         // The map has the names as they are.
         "--no-demangle".into(),
         "--no-warn-symbol-ordering".into(),
-        relocations.into(),
+        "--icf=all".into(),
     ];
     let passed = |option: OsString| match real {
         "rust-lld" => option,

@@ -71,13 +71,17 @@ pub fn built(package: &str, name: &str, profile: &str) -> Result<PathBuf> {
     if profile == "dist" && package == COMMAND_LINE {
         build.args(PUBLISHED_FEATURES);
     }
-    let target =
+    let mut target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     if profile == "dist" && IS_LAID_OUT {
         let linking = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU";
+        let triple = "x86_64-unknown-linux-gnu";
         build
             .env(format!("{linking}_LINKER"), layout::linker("cc", &target)?)
-            .env(format!("{linking}_RUSTFLAGS"), layout::MANGLING);
+            .env(format!("{linking}_RUSTFLAGS"), layout::FLAGS)
+            // Else the flags are those of macros, too.
+            .args(["--target", triple]);
+        target.push(triple);
     }
     run(&mut build)?;
     // The only profile whose folder has another name.

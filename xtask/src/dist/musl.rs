@@ -75,7 +75,7 @@ impl Build<'_> {
                 format!("{linking}_RUSTFLAGS"),
                 format!(
                     "{LINKING} {} {}",
-                    layout::MANGLING,
+                    layout::FLAGS,
                     self.flags("--remap-path-prefix")?
                 ),
             )
