@@ -157,7 +157,14 @@ pub fn write(names: &[String]) -> Result<()> {
 /// Returns what stands for a function in the list: of its name, without what each build has anew, the first bytes of the
 /// hash.
 fn key(name: &str) -> String {
-    let name = name.split(".llvm.").next().unwrap_or(name);
+    let mut name = name.split(".llvm.").next().unwrap_or(name);
+    // The numbers of copies, of which each build has others.
+    while name.starts_with("_R")
+        && let Some((first, number)) = name.rsplit_once('.')
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        name = first;
+    }
     let readable = format!("{:#}", rustc_demangle::demangle(name));
     let mut key = String::new();
     for byte in &Sha256::digest(readable)[..6] {
@@ -175,12 +182,15 @@ mod tests {
         let first = key("_RNvCs1234_7mycrate3foo");
         assert_eq!(first.len(), 12);
         assert_eq!(first, key("_RNvCs98aZ_7mycrate3foo.llvm.17"));
+        assert_eq!(first, key("_RNvCs98aZ_7mycrate3foo.1621"));
+        assert_eq!(first, key("_RNvCs98aZ_7mycrate3foo.1621.llvm.17"));
         assert_ne!(first, key("_RNvCs1234_7mycrate3bar"));
         assert_eq!(
             key("_ZN3std2io5write17h0123456789abcdefE"),
             key("_ZN3std2io5write17hfedcba9876543210E")
         );
         assert_ne!(key("sqlite3_step"), key("sqlite3_open"));
+        assert_ne!(key("balance.part.0"), key("balance.part.1"));
     }
 
     #[test]
