@@ -98,10 +98,10 @@ impl Shown {
             true => ToolCallStatus::Failed,
             false => ToolCallStatus::Completed,
         };
+        let details = details(result);
         let mut fields = ToolCallUpdateFields::new()
             .status(status)
-            .content(self.content(result, is_command));
-        let details = details(result);
+            .content(self.content(result, details.as_ref(), is_command));
         if let Some((path, hunks)) = details.as_ref().and_then(|details| self.patch(details)) {
             let line = hunks.first().and_then(|hunk| hunk["newStart"].as_u64());
             let line = line.and_then(|line| u32::try_from(line).ok());
@@ -177,9 +177,14 @@ impl Shown {
     }
 
     /// Returns the output of a call: its changes, or what it says.
-    fn content(&self, result: &ToolResult, is_command: bool) -> Vec<ToolCallContent> {
-        if let Some(details) = details(result) {
-            let diffs = self.diffs(&details);
+    fn content(
+        &self,
+        result: &ToolResult,
+        details: Option<&Value>,
+        is_command: bool,
+    ) -> Vec<ToolCallContent> {
+        if let Some(details) = details {
+            let diffs = self.diffs(details);
             if !diffs.is_empty() {
                 return diffs;
             }
@@ -251,8 +256,8 @@ fn details(result: &ToolResult) -> Option<Value> {
 
 /// Returns the plan in the details of a task list.
 pub(crate) fn plan(result: &ToolResult) -> Option<Plan> {
-    let details = details(result)?;
-    let tasks = details.get("newTodos")?.as_array()?;
+    let details = result.details.as_ref().filter(|_| !result.is_error)?;
+    let tasks = details.get("newTodos")?;
     let entry = |task: &Value| {
         let status = match task["status"].as_str() {
             Some("completed") => PlanEntryStatus::Completed,
@@ -262,7 +267,7 @@ pub(crate) fn plan(result: &ToolResult) -> Option<Plan> {
         let text = task["content"].as_str().unwrap_or_default();
         PlanEntry::new(text, PlanEntryPriority::Medium, status)
     };
-    Some(Plan::new(tasks.iter().map(entry).collect()))
+    Some(Plan::new(tasks.as_array()?.iter().map(entry).collect()))
 }
 
 /// Returns text as content of a call.

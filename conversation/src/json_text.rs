@@ -32,8 +32,12 @@ impl JsonText {
         serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 
-    /// Returns the value of a key, if this is an object that has it.
+    /// Returns the value of a key, which JSON writes without escapes, if this is an object that has it.
     pub fn get(&self, key: &str) -> Option<Value> {
+        // Most have no such key, which a search tells sooner than a parser.
+        if !self.as_str().contains(key) && !self.as_str().contains("\\u") {
+            return None;
+        }
         match self.value() {
             Value::Object(mut object) => object.swap_remove(key),
             _ => None,
@@ -94,6 +98,9 @@ mod tests {
         assert_eq!(text.get("b"), Some(json!(1)));
         assert_eq!(text.get("e"), None);
         assert_eq!(JsonText::from(json!([1])).get("b"), None);
+        assert_eq!(JsonText::from(json!(["b"])).get("b"), None);
+        let escaped = JsonText::parse(r#"{"\u0062": 2}"#).unwrap();
+        assert_eq!(escaped.get("b"), Some(json!(2)));
         JsonText::parse("{").unwrap_err();
     }
 }

@@ -83,10 +83,7 @@ impl ModelUsage {
 
     /// Returns the usage recorded in the details of a tool result.
     pub fn recorded_in(result: &ToolResult) -> Vec<Self> {
-        let details = result.details.as_ref();
-        let spent = details
-            .filter(|details| details.as_str().contains(SPENT))
-            .and_then(|details| details.get(SPENT));
+        let spent = result.details.as_ref().and_then(|it| it.get(SPENT));
         // Third-party tools may use the same key for something else.
         spent
             .and_then(|spent| Vec::deserialize(spent).ok())

@@ -9,8 +9,14 @@ use serde_json::{Map, Value};
 
 use super::Failure;
 
-/// Names used by the store.
-const RESERVED: [&str; 5] = ["origin", "kept_from", "spool", "blocks", "details"];
+/// Names used by the store, as they are in a text.
+const RESERVED: [&str; 5] = [
+    "\"origin\"",
+    "\"kept_from\"",
+    "\"spool\"",
+    "\"blocks\"",
+    "\"details\"",
+];
 
 /// Content of a `details` column.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -106,7 +112,8 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn is_ambiguous(own: &Map<String, Value>) -> bool {
-    RESERVED.iter().any(|name| own.contains_key(*name))
+    let mut names = RESERVED.iter().map(|name| name.trim_matches('"'));
+    names.any(|name| own.contains_key(name))
 }
 
 #[cfg(test)]

@@ -5,9 +5,6 @@ use std::path::PathBuf;
 use ah_conversation::{ContentBlock, EventKind, Message, Usage};
 use ah_render::diff;
 
-/// The changes of a file, among the details of a result.
-const PATCH: &str = "structuredPatch";
-
 /// Facts of a session besides its model and mode.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -53,9 +50,8 @@ impl Totals {
                     continue;
                 };
                 let details = result.details.as_ref();
-                let patch = details
-                    .filter(|details| details.as_str().contains(PATCH))
-                    .and_then(|details| diff::hunks(&details.get(PATCH)?));
+                let patch =
+                    details.and_then(|details| diff::hunks(&details.get("structuredPatch")?));
                 let (added, removed) = diff::counts(&patch.unwrap_or_default());
                 self.lines = (self.lines.0 + added, self.lines.1 + removed);
             }

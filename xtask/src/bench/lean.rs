@@ -25,14 +25,13 @@ const PAGE: &str = "docs/lean.md";
 /// Crates and functions with a line of their own.
 const CRATES: usize = 40;
 /// The sections of the binary that have one.
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 8] = [
     ".text",
     ".rodata",
     ".eh_frame",
     ".eh_frame_hdr",
     ".gcc_except_table",
     ".rela.dyn",
-    ".relr.dyn",
     ".data.rel.ro",
     ".data",
 ];
