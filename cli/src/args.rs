@@ -175,7 +175,7 @@ fn no_subcommand(words: &[OsString]) -> Result<(), Error> {
     }
     let known = Subcommands::augment_subcommands(Command::new("ah"));
     let known: Vec<_> = known.get_subcommands().map(Command::get_name).collect();
-    let near = similar::get_close_matches(first, &known, 1, NEAR);
+    let near = ah_diff::nearest(first, &known, 1, NEAR);
     match near.first() {
         Some(near) => Err(Error::usage(format!("ah has no subcommand `{first}`"))
             .hint(format!("did you mean `ah {near}`? {as_prompt}"))),

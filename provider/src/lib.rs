@@ -235,7 +235,7 @@ const NEAR: f32 = 0.6;
 pub fn nearest<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a str> {
     let mut known: Vec<&str> = catalog.aliases().map(|(alias, _)| alias).collect();
     known.extend(catalog.models().map(|(model, _)| model));
-    similar::get_close_matches(name.to_lowercase().as_str(), &known, 3, NEAR)
+    ah_diff::nearest(&name.to_lowercase(), &known, 3, NEAR)
 }
 
 fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {

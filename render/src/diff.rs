@@ -3,20 +3,15 @@
 //! Hunks have the form of `structuredPatch` in the details of tool results: start lines, and lines that begin with a
 //! space, a minus or a plus.
 
-use std::time::Duration;
-
+use ah_diff::{ChangeTag, ComparedLine};
 use anstyle::Effects;
 use serde::Deserialize;
 use serde_json::Value;
-use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::{Ink, Line, Style, wrap_hard};
 
 /// Longest run of changed lines, removed and added, whose words are compared. In longer ones, marks would not help.
 const MAX_COMPARED_LINES: usize = 100;
-
-/// Time after which the comparison is approximated.
-const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// A changed part of a file, with the lines around it.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,12 +25,6 @@ pub struct Hunk {
     pub lines: Vec<String>,
 }
 
-/// A line of a hunk. Its marked pieces are not in the other version.
-struct DiffLine {
-    tag: ChangeTag,
-    pieces: Vec<(bool, String)>,
-}
-
 /// Parses the hunks in a result's details; `None` if they have another form.
 pub fn hunks(patch: &Value) -> Option<Vec<Hunk>> {
     Vec::<Hunk>::deserialize(patch).ok()
@@ -43,25 +32,12 @@ pub fn hunks(patch: &Value) -> Option<Vec<Hunk>> {
 
 /// Returns the hunks between two texts, with three lines of context. A comparison that takes too long is approximated.
 pub fn between(old: &str, new: &str) -> Vec<Hunk> {
-    let diff = TextDiff::configure()
-        .timeout(TIME_LIMIT)
-        .diff_lines(old, new);
-    let hunk = |operations: Vec<DiffOp>| {
-        let first = operations.first()?;
-        let lines = operations
-            .iter()
-            .flat_map(|operation| diff.iter_changes(operation))
-            .map(|change| {
-                let line = change.value().trim_end_matches(['\r', '\n']);
-                format!("{}{line}", change.tag())
-            });
-        Some(Hunk {
-            old_start: first.old_range().start + 1,
-            new_start: first.new_range().start + 1,
-            lines: lines.collect(),
-        })
+    let hunk = |hunk: ah_diff::Hunk| Hunk {
+        old_start: hunk.old.start + 1,
+        new_start: hunk.new.start + 1,
+        lines: hunk.lines,
     };
-    diff.grouped_ops(3).into_iter().filter_map(hunk).collect()
+    ah_diff::hunks(old, new).into_iter().map(hunk).collect()
 }
 
 /// Returns the numbers of added and removed lines.
@@ -117,7 +93,7 @@ fn sign(tag: ChangeTag) -> (&'static str, Ink) {
 }
 
 /// Returns a line in its ink, with its changed words marked.
-fn marked(changed: &DiffLine, ink: Ink) -> Line {
+fn marked(changed: &ComparedLine, ink: Ink) -> Line {
     let style = Style::of(ink, Effects::new());
     let mut line = Line::default();
     for (is_marked, piece) in &changed.pieces {
@@ -153,7 +129,7 @@ fn hunk_rows(hunk: &Hunk, digits: usize, width: usize, rows: &mut Vec<Line>) {
 }
 
 /// The lines of a hunk. In lines that replace others, changed words are marked.
-fn compared(lines: &[String]) -> Vec<DiffLine> {
+fn compared(lines: &[String]) -> Vec<ComparedLine> {
     let mut all = Vec::new();
     let mut lines = lines.iter().map(String::as_str).peekable();
     while lines.peek().is_some() {
@@ -181,32 +157,22 @@ fn compared(lines: &[String]) -> Vec<DiffLine> {
     all
 }
 
-fn plain(tag: ChangeTag, line: &str) -> DiffLine {
-    DiffLine {
+fn plain(tag: ChangeTag, line: &str) -> ComparedLine {
+    ComparedLine {
         tag,
         pieces: vec![(false, line.to_owned())],
     }
 }
 
-fn words(old: &[&str], new: &[&str], all: &mut Vec<DiffLine>) {
-    let diff = TextDiff::from_slices(old, new);
-    for operation in diff.ops() {
-        for change in diff.iter_inline_changes_deadline(operation, None) {
-            let mut pieces: Vec<_> = change
-                .iter_strings_lossy()
-                .map(|(is_marked, text)| (is_marked, text.into_owned()))
-                .collect();
-            // Marks do not help in a line that is marked as a whole.
-            if pieces.iter().all(|(is_marked, _)| *is_marked) {
-                for (is_marked, _) in &mut pieces {
-                    *is_marked = false;
-                }
+fn words(old: &[&str], new: &[&str], all: &mut Vec<ComparedLine>) {
+    for mut line in ah_diff::words(old, new) {
+        // Marks do not help in a line that is marked as a whole.
+        if line.pieces.iter().all(|(is_marked, _)| *is_marked) {
+            for (is_marked, _) in &mut line.pieces {
+                *is_marked = false;
             }
-            all.push(DiffLine {
-                tag: change.tag(),
-                pieces,
-            });
         }
+        all.push(line);
     }
 }
 

@@ -76,7 +76,7 @@ fn near(workspace: &Workspace, path: &Path) -> Vec<String> {
 fn most_similar(found: &[String], wanted: &str) -> Vec<String> {
     let candidates: Vec<_> = found.iter().map(String::as_str).collect();
     // All candidates have similar names; the ones with the most similar paths come first, without a threshold.
-    similar::get_close_matches(wanted, &candidates, NAMED, 0.0)
+    ah_diff::nearest(wanted, &candidates, NAMED, 0.0)
         .into_iter()
         .map(str::to_owned)
         .collect()
@@ -89,7 +89,7 @@ fn is_like(wanted: &str, name: &str) -> bool {
     }
     // The lengths alone give an upper bound, which is cheaper than a comparison.
     let at_most = 2.0 * shorter as f32 / (longer + shorter) as f32;
-    at_most >= ALIKE && !similar::get_close_matches(wanted, &[name], 1, ALIKE).is_empty()
+    at_most >= ALIKE && !ah_diff::nearest(wanted, &[name], 1, ALIKE).is_empty()
 }
 
 fn stem(name: &str) -> &str {

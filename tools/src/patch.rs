@@ -4,12 +4,9 @@ use std::ops::Range;
 
 use bstr::ByteSlice;
 use serde_json::{Value, json};
-use similar::TextDiff;
 
 use crate::details;
 
-/// Number of unchanged lines around a change.
-const CONTEXT: usize = 3;
 /// Limit for the lines of both sides of a diff; longer ones are of no use.
 const MAX_LINES: usize = 2000;
 
@@ -33,37 +30,28 @@ pub(crate) fn hunks(
         return Vec::new();
     }
     let (old, new) = (old.to_str_lossy(), new.to_str_lossy());
-    let diff = TextDiff::from_lines(&*old, &*new);
-    let hunk = |ops: &Vec<similar::DiffOp>| {
-        let (before, after) = (ops.first()?, ops.last()?);
-        let changes = ops.iter().flat_map(|op| diff.iter_changes(op));
-        let lines: Vec<_> = changes
-            .map(|change| {
-                let line = change.value().trim_end_matches(['\r', '\n']);
-                format!("{}{line}", change.tag())
-            })
-            .collect();
-        Some(json!({
-            "oldStart": first + before.old_range().start,
-            "oldLines": after.old_range().end - before.old_range().start,
-            "newStart": first + before.new_range().start,
-            "newLines": after.new_range().end - before.new_range().start,
-            "lines": lines,
-        }))
+    let hunk = |hunk: ah_diff::Hunk| {
+        json!({
+            "oldStart": first + hunk.old.start,
+            "oldLines": hunk.old.len(),
+            "newStart": first + hunk.new.start,
+            "newLines": hunk.new.len(),
+            "lines": hunk.lines,
+        })
     };
-    diff.grouped_ops(CONTEXT).iter().filter_map(hunk).collect()
+    ah_diff::hunks(&old, &new).into_iter().map(hunk).collect()
 }
 
 /// Returns the start of the lines of context before the byte `at`.
 fn lines_before(content: &[u8], at: usize) -> usize {
     let mut line_ends = content[..at].rfind_iter("\n");
-    line_ends.nth(CONTEXT).map_or(0, |end| end + 1)
+    line_ends.nth(ah_diff::CONTEXT).map_or(0, |end| end + 1)
 }
 
 /// Returns the end of the lines of context behind the byte `at`.
 fn lines_behind(content: &[u8], at: usize) -> usize {
     let mut line_ends = content[at..].find_iter("\n");
     line_ends
-        .nth(CONTEXT)
+        .nth(ah_diff::CONTEXT)
         .map_or(content.len(), |end| at + end + 1)
 }

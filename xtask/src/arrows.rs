@@ -7,23 +7,33 @@ use crate::workspace::{COMMAND_LINE, Dependency, Package};
 /// Crates that each crate may use, besides `testkit` in tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ah-conversation", &[]),
+    ("ah-diff", &[]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
     ("ah-schema", &[]),
     ("ah-process", &["ah-conversation", "ah-sandbox"]),
-    ("ah-provider", &["ah-conversation", "ah-http"]),
+    ("ah-provider", &["ah-conversation", "ah-diff", "ah-http"]),
     ("ah-store", &["ah-conversation"]),
     ("ah-store-postgres", &["ah-conversation", "ah-store"]),
     (
         "ah-tools",
-        &["ah-conversation", "ah-http", "ah-process", "ah-schema"],
+        &[
+            "ah-conversation",
+            "ah-diff",
+            "ah-http",
+            "ah-process",
+            "ah-schema",
+        ],
     ),
     (
         "ah-mcp",
         &["ah-conversation", "ah-http", "ah-process", "ah-schema"],
     ),
-    ("ah-agent", &["ah-conversation", "ah-process", "ah-schema"]),
-    ("ah-render", &["ah-conversation"]),
+    (
+        "ah-agent",
+        &["ah-conversation", "ah-diff", "ah-process", "ah-schema"],
+    ),
+    ("ah-render", &["ah-conversation", "ah-diff"]),
     ("ah-work", &["ah-http", "ah-process", "ah-conversation"]),
     ("ah-protocol", &["ah-agent", "ah-conversation"]),
     ("ah-acp", &["ah-agent", "ah-conversation"]),
@@ -85,15 +95,17 @@ const IMPURE: [&str; 11] = [
     "tokio",
 ];
 
-/// Dependencies that belong to the terminal or the command line, with the crates that may have them. A library that
-/// brings them along would impose them on every program built on it.
-const RESERVED: [(&str, &[&str]); 6] = [
+/// Dependencies with the crates that may have them. Most belong to the terminal or the command line: a library that brings
+/// them along would impose them on every program built on it.
+const RESERVED: [(&str, &[&str]); 7] = [
     ("clap", &[COMMAND_LINE, "xtask"]),
     ("clap_complete", &[COMMAND_LINE]),
     ("clap_mangen", &[COMMAND_LINE]),
     ("reedline", &["ah-terminal", COMMAND_LINE]),
     ("crossterm", &["ah-terminal", COMMAND_LINE]),
     ("anstream", &["ah-terminal", COMMAND_LINE]),
+    // Each crate that calls it has a copy of its algorithms.
+    ("similar", &["ah-diff"]),
 ];
 
 /// Returns the dependencies that are not allowed, one line each.

@@ -8,21 +8,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ah_conversation::{
     Clock, FileCause, FileChange, FileState, FileStep, FilesLeft, Record, Steered, Store,
     StoreError, Time, left_at, states_at, steered_by,
 };
-use similar::{ChangeTag, TextDiff};
 
 use super::big;
 use super::state::{file_time, state};
 
 /// Maximum size for a line diff; for bigger files only the lines are counted.
 const MAX_COMPARED: usize = 1024 * 1024;
-/// Time after which the diff becomes approximate.
-const MAX_TIME: Duration = Duration::from_millis(200);
 /// Why a file that somebody else has changed is left as it is.
 const CHANGED_SINCE: &str = "somebody else has changed it since";
 
@@ -485,11 +481,7 @@ fn lines_between(now: &[u8], then: &[u8]) -> (usize, usize) {
         return (count(then), count(now));
     }
     let (now, then) = (String::from_utf8_lossy(now), String::from_utf8_lossy(then));
-    let diff = TextDiff::configure()
-        .timeout(MAX_TIME)
-        .diff_lines(&*now, &*then);
-    let count = |tag| diff.iter_all_changes().filter(|it| it.tag() == tag).count();
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+    ah_diff::counts(&now, &then)
 }
 
 /// Returns why a changed path is not restored, if there is a reason. `is_below` says whether its folder will be another

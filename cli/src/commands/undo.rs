@@ -6,7 +6,6 @@ use ah_agent::checkpoint::{FileEdit, Files, Rewind};
 use ah_conversation::FileState;
 use ah_store::SystemClock;
 use serde_json::{Value, json};
-use similar::TextDiff;
 
 use super::place::{block_on, existing, open_error};
 use crate::args::json::Json;
@@ -146,8 +145,7 @@ pub fn unified(edit: &FileEdit, config: &Config) -> String {
     let (old, new) = (name("a", before), name("b", after));
     match texts(edit) {
         Some((before, after)) => {
-            let diff = TextDiff::from_lines(before, after);
-            let patch = diff.unified_diff().header(&old, &new).to_string();
+            let patch = ah_diff::unified((&old, before), (&new, after));
             shown(&patch).into_owned()
         }
         _ => format!("binary files {old} and {new} differ\n"),

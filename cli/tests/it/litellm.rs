@@ -15,7 +15,6 @@ use ah_provider::script::format::Turn;
 use ah_testkit::script::says;
 use ah_testkit::server::{Received, Server};
 use serde_json::{Value, json};
-use similar::TextDiff;
 
 use self::proxy::{KEY, Proxy};
 use crate::binary::{Ah, World};
@@ -233,9 +232,5 @@ fn result(block: &Value) -> Value {
 
 /// The lines in which two texts differ, with some context.
 fn differences(expected: &str, told: &str) -> String {
-    let changes = TextDiff::from_lines(expected, told);
-    changes
-        .unified_diff()
-        .header("expected", "told")
-        .to_string()
+    ah_diff::unified(("expected", expected), ("told", told))
 }

@@ -1,7 +1,6 @@
 //! Requests as recordings hold them, and how two of them are compared.
 
 use serde::{Deserialize, Serialize};
-use similar::TextDiff;
 
 /// The new part of a recorded request, in readable form, with placeholders for values that change from run to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,9 +47,12 @@ impl RecordedRequest {
 
 /// A unified diff from the scenario's text to the request's.
 pub(super) fn diff(expected: &str, actual: &str) -> String {
-    TextDiff::from_lines(expected, actual)
-        .unified_diff()
-        .missing_newline_hint(false)
-        .header("scenario", "request")
-        .to_string()
+    // Where both end alike, how they end is not worth a line.
+    let end = if expected.ends_with('\n') || actual.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let [expected, actual] = [expected, actual].map(|text| format!("{text}{end}"));
+    ah_diff::unified(("scenario", &expected), ("request", &actual))
 }

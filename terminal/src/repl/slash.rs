@@ -229,7 +229,7 @@ pub fn unknown<'a>(line: &str, named: impl Iterator<Item = &'a str>) -> Option<S
         return None;
     }
     let lower = word.to_lowercase();
-    let near = similar::get_close_matches(lower.as_str(), &known, 1, NEAR);
+    let near = ah_diff::nearest(&lower, &known, 1, NEAR);
     let instead = match near.first() {
         Some(near) => format!("did you mean `/{near}`?"),
         None => "`/help` lists all commands.".to_owned(),

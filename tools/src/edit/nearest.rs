@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use bstr::ByteSlice;
-use similar::TextDiff;
 
 /// Limits for the lines of the wanted text that are compared and for those of the place that are shown.
 const COMPARED: usize = 40;
@@ -126,7 +125,7 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
 fn alike(lines: &[&str], wanted: &[&str]) -> f32 {
     let pairs = lines.iter().zip(wanted);
     let sum: f32 = pairs
-        .map(|(line, wanted)| TextDiff::from_chars(narrow(line), narrow(wanted)).ratio())
+        .map(|(line, wanted)| ah_diff::likeness(&narrow(line), &narrow(wanted)))
         .sum();
     sum / wanted.len() as f32
 }
