@@ -35,15 +35,13 @@ impl Schema {
             }
         };
         let value = Value::Object(mended(map.clone(), &spec.input_schema));
-        // A tool with an invalid schema accepts any input.
-        let Some(schema) = self
-            .0
-            .get_or_init(|| ah_schema::Schema::new(&spec.input_schema).ok())
-        else {
+        // A tool with an invalid schema accepts any input. That it is invalid matters when it refuses one.
+        let compiled = || ah_schema::Schema::assumed(&spec.input_schema).ok();
+        let Some(schema) = self.0.get_or_init(compiled) else {
             return Ok(value.into());
         };
         let errors: Vec<String> = schema.faults(&value).iter().map(error_text).collect();
-        if errors.is_empty() {
+        if errors.is_empty() || ah_schema::Schema::new(&spec.input_schema).is_err() {
             Ok(value.into())
         } else {
             Err(format!("validation error: {}", errors.join("; ")))
@@ -130,11 +128,19 @@ mod tests {
 
     use super::*;
 
-    fn check(input: &Value) -> String {
-        let spec = ToolSpec {
+    fn spec(input_schema: Value) -> ToolSpec {
+        ToolSpec {
             name: "read".into(),
             description: String::new(),
-            input_schema: Arc::new(json!({
+            input_schema: Arc::new(input_schema),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        }
+    }
+
+    fn check(input: &Value) -> String {
+        let spec = spec(json!({
                 "type": "object",
                 "properties": {
                     "path": {"type": "string"},
@@ -144,11 +150,7 @@ mod tests {
                     "mode": {"enum": ["a", "b"]},
                 },
                 "required": ["path", "mode"],
-            })),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        };
+        }));
         match Schema::default().check(&spec, &input.clone().into()) {
             Ok(input) => input.to_value().to_string(),
             Err(errors) => errors,
@@ -167,18 +169,11 @@ mod tests {
 
     #[test]
     fn alternative_argument_names_are_accepted() {
-        let spec = ToolSpec {
-            name: "TaskStop".into(),
-            description: String::new(),
-            input_schema: Arc::new(json!({
-                "type": "object",
-                "properties": {"task_id": {"type": "string"}},
-                "required": ["task_id"],
-            })),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        };
+        let spec = spec(json!({
+            "type": "object",
+            "properties": {"task_id": {"type": "string"}},
+            "required": ["task_id"],
+        }));
         for (input, expected) in [
             (json!({"shell_id": "a"}), r#"{"task_id":"a"}"#),
             (
@@ -197,22 +192,15 @@ mod tests {
 
     #[test]
     fn null_stands_for_what_is_left_out_and_text_for_lists_and_objects() {
-        let spec = ToolSpec {
-            name: "t".into(),
-            description: String::new(),
-            input_schema: Arc::new(json!({
-                "type": "object",
-                "properties": {
-                    "must": {"type": "string"}, "may": {"type": "string"},
-                    "nothing": {"type": "null"}, "either": {"type": ["string", "null"]},
-                    "list": {"type": "array"}, "map": {"type": "object"},
-                },
-                "required": ["must"],
-            })),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        };
+        let spec = spec(json!({
+            "type": "object",
+            "properties": {
+                "must": {"type": "string"}, "may": {"type": "string"},
+                "nothing": {"type": "null"}, "either": {"type": ["string", "null"]},
+                "list": {"type": "array"}, "map": {"type": "object"},
+            },
+            "required": ["must"],
+        }));
         let check = |input: Value| match Schema::default().check(&spec, &input.into()) {
             Ok(input) => input.to_value().to_string(),
             Err(error) => error,
@@ -222,6 +210,20 @@ mod tests {
         })), @r#"{"must":"a","nothing":null,"either":null,"list":[1],"map":{}}"#);
         insta::assert_snapshot!(check(json!({"must": null})), @r#"validation error: `must`: the value is not of type "string""#);
         insta::assert_snapshot!(check(json!({"must": "a", "list": "1"})), @r#"validation error: `list`: the value is not of type "array""#);
+    }
+
+    #[test]
+    fn a_tool_with_an_invalid_schema_accepts_any_input() {
+        for invalid in [
+            json!({"type": "object", "properties": {"path": {"type": "text", "minLength": 9}}}),
+            json!({"type": "object", "properties": 1, "required": ["other"]}),
+            json!({"$schema": "https://example.org/schema", "required": ["other"]}),
+            json!({"$ref": "https://example.org/schema", "required": ["other"]}),
+        ] {
+            let input = json!({"path": "x"});
+            let checked = Schema::default().check(&spec(invalid), &input.clone().into());
+            assert_eq!(checked.unwrap().to_value(), input);
+        }
     }
 
     #[test]

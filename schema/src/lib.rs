@@ -19,8 +19,8 @@ pub use fault::Fault;
 
 /// The address under which a schema is compiled. Nothing is fetched from it.
 const OWN: &str = "schema:///own";
-/// The same for a schema that was held against its draft: the validator leaves that out on this host. For its own check it
-/// compiles all drafts at once, which takes as long as a turn and 0.7 MB.
+/// The same for a schema that is not held against its draft: the validator leaves that out on this host. For its own check
+/// it compiles all drafts at once, which takes as long as a turn and 0.7 MB.
 const CHECKED: &str = "https://json-schema.org/own/schema";
 
 /// A compiled schema, of the draft that its `$schema` names; of 2020-12 without one.
@@ -56,6 +56,20 @@ impl Schema {
             }
             None => OWN,
         };
+        Self::compiled(address, kept, schema)
+    }
+
+    /// Compiles `schema`, which is taken for one of its draft: to compile the draft takes as long as a turn. What is none of
+    /// its keywords says nothing about values.
+    ///
+    /// # Errors
+    ///
+    /// If it refers to something outside itself, or its draft is not known.
+    pub fn assumed(schema: &Value) -> Result<Self, Error> {
+        Self::compiled(CHECKED, unchecked::without(schema), schema)
+    }
+
+    fn compiled(address: &str, kept: Value, schema: &Value) -> Result<Self, Error> {
         let mut compiler = Compiler::new();
         compiler.use_loader(Box::new(Nowhere));
         let mut schemas = Schemas::new();
@@ -184,6 +198,26 @@ mod tests {
         // No draft to hold it against.
         let foreign = json!({"$schema": "https://example.org/schema"});
         assert!(matches!(Schema::new(&foreign), Err(Error::Unusable(_))));
+    }
+
+    #[test]
+    fn what_is_no_schema_may_be_assumed_to_be_one() {
+        for odd in [
+            json!({"type": "thing"}),
+            json!({"type": 1, "required": "a", "properties": [], "pattern": {}}),
+            json!({"properties": {"a": 1}, "items": "x", "allOf": 5, "$defs": true}),
+            json!({"minimum": "1", "enum": 1, "$id": 1, "$anchor": [], "not": null}),
+            json!([]),
+            json!("x"),
+        ] {
+            if let Ok(schema) = Schema::assumed(&odd) {
+                schema.is_valid(&json!({"a": [1]}));
+            }
+        }
+        let foreign = json!({"$schema": "https://example.org/schema"});
+        assert!(matches!(Schema::assumed(&foreign), Err(Error::Unusable(_))));
+        let schema = Schema::assumed(&json!({"properties": {"a": {"type": "integer"}}})).unwrap();
+        assert!(schema.is_valid(&json!({"a": 1})) && !schema.is_valid(&json!({"a": "1"})));
     }
 
     #[test]
