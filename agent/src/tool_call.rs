@@ -2,7 +2,8 @@
 //! [`permission`](crate::permission) decides whether a call may run, just before it would.
 //!
 //! A call is stored as started before it runs, and its result when it ends; the message with all results is stored in
-//! one transaction with the last of them. So after a crash at any point the journal shows which calls may have run.
+//! one transaction with the last of them. So after a crash at any point the journal shows which calls may have run. Calls
+//! that only read files wait for no transaction of their own, since it makes no difference whether they ran.
 
 mod afterwards;
 mod prepared;
@@ -66,8 +67,10 @@ struct Batch {
     calls: Vec<PreparedCall>,
     /// Number of calls with a result.
     ended: usize,
-    /// Results not stored yet.
+    /// Starts and results not stored yet.
     unstored: Vec<Record>,
+    /// Whether all calls that began so far only read files.
+    only_reads: bool,
 }
 
 impl Session {
@@ -92,6 +95,7 @@ impl Session {
             calls,
             ended: 0,
             unstored: Vec::new(),
+            only_reads: true,
         };
         for group in groups {
             if self.permit_group(&mut batch, group.clone(), stop).await {
@@ -257,7 +261,8 @@ impl Session {
         });
     }
 
-    /// Stores ended calls and those about to run, in one transaction.
+    /// Stores ended calls and those about to run, in one transaction. While all of them only read files, they wait for the
+    /// next one.
     async fn note(&mut self, batch: &mut Batch, starting: &[usize]) -> Result<(), StoreError> {
         // The last one is stored together with the results message.
         if batch.ended == batch.calls.len() {
@@ -301,6 +306,11 @@ impl Session {
                 access: words.join(","),
                 at,
             }));
+        }
+        batch.only_reads &= starting.iter().all(|at| batch.calls[*at].only_reads());
+        if batch.only_reads {
+            batch.unstored = records;
+            return Ok(());
         }
         self.store(records).await?;
         self.tell_stored();

@@ -53,6 +53,17 @@ impl PreparedCall {
         }
     }
 
+    /// Whether it does nothing but read files.
+    pub(super) fn only_reads(&self) -> bool {
+        match &self.plan {
+            CallPlan::Run { accesses, .. } => {
+                let reads = |access: &Access| matches!(access, Access::Read(_) | Access::Named(_));
+                !accesses.is_empty() && accesses.iter().all(reads)
+            }
+            CallPlan::Answer(_) => true,
+        }
+    }
+
     /// Returns the future that runs the call, borrowing nothing; a panic becomes a failed output.
     pub(super) fn run(&self, context: Context) -> impl Future<Output = Output> + Send + 'static {
         let (tool, answer) = match &self.plan {
