@@ -51,10 +51,9 @@ pub(super) fn set(connection: &Connection, key: &str, value: &str) -> Result<(),
     Ok(())
 }
 
-/// Records the time `now` as the beginning of a session whose id is from a clock that was ahead.
-pub(super) fn date(connection: &Connection, paths: &Paths, now: Time) -> Result<(), Failure> {
-    match paths.id() {
-        Some(id) if created_at(&id) > now => set(connection, BEGUN, &now.0.to_string()),
-        _ => Ok(()),
-    }
+/// Returns what is to be recorded at the time `now` as the beginning of a new session: nothing, unless its id is from a clock
+/// that was ahead.
+pub(super) fn begun(paths: &Paths, now: Time) -> Option<String> {
+    let is_ahead = |id: &_| created_at(id) > now;
+    paths.id().filter(is_ahead).map(|_| now.0.to_string())
 }

@@ -36,7 +36,9 @@ fn copy_files(original: &Paths, copy: &Paths) -> Result<(), Failure> {
     let mut to = connect(copy.database())?;
     Backup::new(&from, &mut to)?.step(ALL_PAGES)?;
     forget_names(&to)?;
-    context::date(&to, copy, id::now())?;
+    if let Some(begun) = context::begun(copy, id::now()) {
+        context::set(&to, context::BEGUN, &begun)?;
+    }
     drop(to);
     copy_outputs(&original.outputs(), &copy.outputs())?;
     Ok(sync_folder(copy.folder())?)

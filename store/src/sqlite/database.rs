@@ -68,7 +68,13 @@ impl Database {
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
         if !path.exists() {
-            CONVERSATION.create(path, |fresh| context::date(fresh, paths, id::now()))?;
+            match context::begun(paths, id::now()) {
+                None => CONVERSATION.create_empty(path)?,
+                Some(begun) => {
+                    CONVERSATION
+                        .create(path, |fresh| context::set(fresh, context::BEGUN, &begun))?;
+                }
+            }
         } else if log::is_missing_or_empty(path) {
             notices.push(salvage(path)?);
         }

@@ -139,7 +139,7 @@ fn open_damaged(schema: &Schema, work_copy: &Path) -> Result<Connection, Failure
         return Ok(connection);
     }
     let template = with_ending(work_copy, "-template");
-    schema.create(&template, |_| Ok(()))?;
+    schema.create_empty(&template)?;
     let mut pages = fs::read(&template)?;
     fs::remove_file(&template)?;
     // With 0, SQLite derives the number of pages from the length of the file, not of the template.

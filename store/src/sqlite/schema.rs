@@ -28,6 +28,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
+use super::salvage::remove_if_exists;
 use super::{Failure, configured};
 use crate::id;
 use crate::paths::{new_file, with_ending};
@@ -61,7 +62,9 @@ macro_rules! find_origins {
 pub(super) const FIND_ORIGINS: &str = find_origins!();
 
 /// Migrations to the current schema of a conversation; `user_version` is the number of those applied.
-pub(super) const CONVERSATION: Schema = Schema(&[
+pub(super) const CONVERSATION: Schema = Schema {
+    image: Some(include_bytes!("conversation.db")),
+    steps: &[
     "
 CREATE TABLE messages (
     id TEXT PRIMARY KEY NOT NULL,
@@ -161,7 +164,7 @@ CREATE INDEX file_states_hash ON file_states (hash) WHERE content NOT NULL;
         "DROP INDEX IF EXISTS events_type; ALTER TABLE messages ADD COLUMN origin TEXT; ",
         find_origins!()
     ),
-]);
+]};
 
 /// Returns the temporary views and tables that make an older conversation readable without migrating it.
 fn to_read(version: i64) -> String {
@@ -181,8 +184,10 @@ fn to_read(version: i64) -> String {
 }
 
 /// Migrations to the current schema of a folder's queue of runs.
-pub(super) const RUNS: Schema = Schema(&[
-    "
+pub(super) const RUNS: Schema = Schema {
+    image: None,
+    steps: &[
+        "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY,
     session TEXT NOT NULL,
@@ -203,7 +208,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_open ON runs (priority DESC, due_at, id) WHERE state IN ('queued', 'running');
 CREATE INDEX runs_of_session ON runs (session);
 ",
-    "
+        "
 ALTER TABLE runs ADD COLUMN answer_within REAL;
 CREATE TABLE questions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -233,16 +238,19 @@ CREATE TABLE schedules (
     answer_within REAL
 );
 ",
-    "
+        "
 ALTER TABLE runs ADD COLUMN title TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN command TEXT;
 ALTER TABLE schedules ADD COLUMN title TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN command TEXT;
 ",
-]);
+    ],
+};
 
 /// Migrations to the current schema of a queue.
-pub(super) const QUEUE: Schema = Schema(&["
+pub(super) const QUEUE: Schema = Schema {
+    image: None,
+    steps: &["
 CREATE TABLE queue_messages (
     id TEXT PRIMARY KEY NOT NULL,
     message_type TEXT NOT NULL,
@@ -257,19 +265,25 @@ CREATE TABLE session_lock (
     started_at INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL
 );
-"]);
+"],
+};
 
 /// Position of the journal mode in the header of a database file, and its value for the write-ahead log.
 const JOURNAL_OFFSET: u64 = 18;
 const WRITE_AHEAD: [u8; 2] = [2, 2];
 
-/// Migrations of one kind of database, oldest first.
-pub(super) struct Schema(&'static [&'static str]);
+/// One kind of database.
+pub(super) struct Schema {
+    /// The file of an empty one, if many are made: to make the tables takes a quarter of a start. The test below writes it.
+    image: Option<&'static [u8]>,
+    /// Migrations, oldest first.
+    steps: &'static [&'static str],
+}
 
 impl Schema {
     /// Returns the `user_version` of an up-to-date database: the number of migrations.
     pub(super) fn version(&self) -> i64 {
-        i64::try_from(self.0.len()).unwrap_or(i64::MAX)
+        i64::try_from(self.steps.len()).unwrap_or(i64::MAX)
     }
 
     /// Migrates the database to the current schema, in one transaction. The database of a newer version is refused and
@@ -279,7 +293,7 @@ impl Schema {
         if found == self.version() {
             return Ok(());
         }
-        let steps = self.0.iter().map(|step| M::up(step)).collect();
+        let steps = self.steps.iter().map(|step| M::up(step)).collect();
         Migrations::new(steps)
             .to_latest(connection)
             .map_err(|error| match error {
@@ -331,14 +345,29 @@ impl Schema {
 
     /// Returns the names of all tables.
     fn tables(&self) -> impl Iterator<Item = &'static str> {
-        let words = self.0.iter().flat_map(|step| step.split("CREATE TABLE "));
+        let words = self
+            .steps
+            .iter()
+            .flat_map(|step| step.split("CREATE TABLE "));
         words
             .skip(1)
             .filter_map(|rest| rest.split_whitespace().next())
     }
 
-    /// Creates a database at `path`, filled by `fill`, replacing an existing file atomically. It is not durable until
-    /// the file and its folder are synced.
+    /// Creates an empty database at `path`, replacing an existing file atomically. It is not durable until the file and
+    /// its folder are synced.
+    pub(super) fn create_empty(&self, path: &Path) -> Result<(), Failure> {
+        let Some(image) = self.image else {
+            return self.create(path, |_| Ok(()));
+        };
+        let draft = with_ending(path, ".new");
+        remove_if_exists(&draft)?;
+        new_file(&draft)?.write_all_at(image, 0)?;
+        fs::rename(&draft, path)?;
+        Ok(())
+    }
+
+    /// The same, filled by `fill`.
     pub(super) fn create(
         &self,
         path: &Path,
@@ -369,9 +398,7 @@ impl Schema {
         draft: &Path,
         fill: impl FnOnce(&Connection) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if draft.exists() {
-            fs::remove_file(draft)?;
-        }
+        remove_if_exists(draft)?;
         let file = new_file(draft)?;
         let mut connection = configured(Connection::open(std::path::absolute(draft)?)?)?;
         // No other process uses the draft, so it needs neither a journal nor syncs.
@@ -401,4 +428,58 @@ fn foreign_or_damaged(connection: &Connection) -> Result<Failure, Failure> {
             hint: None,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::OpenFlags;
+
+    use super::*;
+
+    /// Returns what there is in a database file, apart from what depends on the version of SQLite.
+    fn content(path: &Path) -> (Vec<(String, String, Option<String>)>, i64, String, Vec<u8>) {
+        let connection =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+        let mut tables = connection
+            .prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY rowid")
+            .unwrap();
+        let tables = tables
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
+        let tables = tables.collect::<Result<_, _>>().unwrap();
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+        let version = pragma("user_version").unwrap();
+        let check = connection
+            .pragma_query_value(None, "integrity_check", |row| row.get(0))
+            .unwrap();
+        (
+            tables,
+            version,
+            check,
+            fs::read(path).unwrap()[16..20].to_vec(),
+        )
+    }
+
+    /// With `AH_WRITE_DOCS=1` the image is written anew.
+    #[test]
+    fn the_image_is_what_the_migrations_make() {
+        let folder = tempfile::tempdir().unwrap();
+        let [made, copied] = ["made", "copied"].map(|name| folder.path().join(name));
+        let by_steps = Schema {
+            image: None,
+            ..CONVERSATION
+        };
+        by_steps.create_empty(&made).unwrap();
+        let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/conversation.db");
+        if std::env::var("AH_WRITE_DOCS").as_deref() == Ok("1") {
+            fs::copy(&made, &image).unwrap();
+        }
+        fs::copy(&image, &copied).unwrap();
+        let (made, copied) = (content(&made), content(&copied));
+        assert_eq!(copied, made);
+        assert_eq!(
+            (copied.1, copied.2.as_str()),
+            (CONVERSATION.version(), "ok")
+        );
+    }
 }
