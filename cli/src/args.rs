@@ -169,13 +169,10 @@ fn no_subcommand(words: &[OsString]) -> Result<(), Error> {
         let error = Error::usage(format!("ah has no subcommand `{name}`"));
         return Err(error.hint(format!("{instead}; {as_prompt}")));
     }
-    // To describe the subcommands takes long, and most prompts have more than a word.
     if !is_alone || !first.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
         return Ok(());
     }
-    let known = Subcommands::augment_subcommands(Command::new("ah"));
-    let known: Vec<_> = known.get_subcommands().map(Command::get_name).collect();
-    let near = ah_diff::nearest(first, &known, 1, NEAR);
+    let near = ah_diff::nearest(first, grammar::SUBCOMMANDS, 1, NEAR);
     match near.first() {
         Some(near) => Err(Error::usage(format!("ah has no subcommand `{first}`"))
             .hint(format!("did you mean `ah {near}`? {as_prompt}"))),

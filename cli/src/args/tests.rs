@@ -428,3 +428,11 @@ fn of_repeated_options_the_last_counts() {
     assert!(options.output.verbose);
     assert_eq!(options.model.model.as_deref(), Some("b"));
 }
+
+#[test]
+fn all_subcommands_are_listed() {
+    let described = Subcommands::augment_subcommands(Command::new("ah"));
+    let mut names: Vec<_> = described.get_subcommands().map(Command::get_name).collect();
+    names.sort_unstable();
+    assert_eq!(grammar::SUBCOMMANDS, names);
+}
