@@ -8,7 +8,7 @@ use ah_conversation::{Clock as _, MailKind, Message, MessageId, SessionId, Store
 use ah_store::fleet::{
     End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
-use ah_store::{Holder, OpenError, SessionStore, SystemClock, log};
+use ah_store::{Collected, Holder, OpenError, SessionStore, SystemClock, log};
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -182,6 +182,20 @@ impl Fleet for Postgres {
         ];
         let row = self.row("cannot remove a session of", forget, parameters);
         Ok(row.await?.get(0))
+    }
+
+    async fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
+        let before = before.map(|time| time.0);
+        let select = "SELECT gone_sessions, contents, bytes FROM ah.collect($1)";
+        let row = self
+            .row("cannot clean up", select, &[(&before, Type::INT8)])
+            .await?;
+        let sessions: Vec<String> = row.get(0);
+        Ok(Collected {
+            sessions: sessions.into_iter().map(SessionId::from).collect(),
+            files: usize::try_from(row.get::<_, i64>(1)).unwrap_or_default(),
+            bytes: u64::try_from(row.get::<_, i64>(2)).unwrap_or_default(),
+        })
     }
 
     async fn send(

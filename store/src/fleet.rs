@@ -18,7 +18,7 @@ use std::time::Duration;
 use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
 use async_trait::async_trait;
 
-use crate::{OpenError, SessionStore};
+use crate::{Collected, OpenError, SessionStore};
 pub use limits::{ALL, Admission, Limit, Limits};
 pub use new_run::NewRun;
 pub use questions::{Question, Questions, Waiting};
@@ -63,6 +63,10 @@ pub trait Fleet: Limits + Questions + Schedules + Waker {
         worker: &str,
         moved: &[MessageId],
     ) -> Result<bool, StoreError>;
+
+    /// Removes the sessions in which nothing has happened since `before`, unless runs or messages wait in them or they are
+    /// in use, and all that no session uses any more. With `None` sessions stay, but for those of a folder without a message.
+    async fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError>;
 
     /// Queues a message for a session. If its last run is done, that is queued again.
     async fn send(

@@ -95,6 +95,12 @@ pub enum FleetAction {
         #[arg(long)]
         graphile: bool,
     },
+    /// Delete contents that no session uses any more; optionally old sessions
+    Gc {
+        /// Delete sessions at rest in which nothing has happened for this many days
+        #[arg(long, value_name = "DAYS", value_parser = whole::<u32>)]
+        older_than: Option<u32>,
+    },
     /// Limit requests or money for all workers, or list the limits
     Limit {
         /// Requests by the minute

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::store::{found, open, url};
 use super::output::print;
 use super::runtime::runtime;
+use super::sessions;
 use crate::args::fleet::{FleetAction, FleetCommands, Queued, Store};
 use crate::args::options::Options;
 
@@ -128,6 +129,11 @@ async fn act(config: &Config, action: FleetAction, store: &Store) -> Result<u8, 
             })?;
             let version = worker::migrate(url, graphile).await?;
             print(&format!("the tables have version {version}\n"))
+        }
+        FleetAction::Gc { older_than } => {
+            let fleet = open(config, store).await?;
+            let collected = fleet.collect(sessions::days_ago(older_than)).await?;
+            print(&sessions::removed(&collected, "content"))
         }
         limit @ FleetAction::Limit { .. } => {
             limit::limit(&*open(config, store).await?, limit).await

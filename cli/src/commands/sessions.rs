@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Time, neutralise};
-use ah_store::SessionHead;
+use ah_store::{Collected, SessionHead};
 use serde_json::{Value, json};
 
 use super::attach::states;
@@ -165,13 +165,7 @@ fn rename(config: &Config, wanted: &str, name: &str) -> Result<u8, Error> {
 
 /// Removes empty sessions, remains of crashes and, on request, old sessions.
 pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Result<u8, Error> {
-    let before = older_than_days.map(|days| {
-        let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Time(i64::try_from(now.saturating_sub(age).as_millis()).unwrap_or(i64::MAX))
-    });
+    let before = days_ago(older_than_days);
     let all = sessions(config);
     let collected = all.collect(before)?;
     let dropped = all.shrink_undo(config.undo_megabytes.value << 20)?;
@@ -184,6 +178,32 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
             "undo": {"kept": kept, "dropped": dropped},
         }));
     }
+    let removed = removed(&collected, "other file");
+    let undo = match (kept, dropped) {
+        (0, 0) => String::new(),
+        (_, 0) => format!("kept for undo: {} bytes\n", count(kept)),
+        _ => format!(
+            "kept for undo: {} bytes ({} dropped)\n",
+            count(kept),
+            count(dropped)
+        ),
+    };
+    print(&format!("{removed}{undo}"))
+}
+
+/// Returns the time so many days ago.
+pub(super) fn days_ago(days: Option<u32>) -> Option<Time> {
+    days.map(|days| {
+        let age = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Time(i64::try_from(now.saturating_sub(age).as_millis()).unwrap_or(i64::MAX))
+    })
+}
+
+/// Returns lines about what was removed; `thing` is what there is besides sessions.
+pub(super) fn removed(collected: &Collected, thing: &str) -> String {
     let sessions = collected
         .sessions
         .iter()
@@ -194,20 +214,11 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
         (sessions, files) => format!(
             "removed {} and {}, {} bytes",
             plural(sessions, "session"),
-            plural(files, "other file"),
+            plural(files, thing),
             count(collected.bytes)
         ),
     };
-    let undo = match (kept, dropped) {
-        (0, 0) => String::new(),
-        (_, 0) => format!("kept for undo: {} bytes\n", count(kept)),
-        _ => format!(
-            "kept for undo: {} bytes ({} dropped)\n",
-            count(kept),
-            count(dropped)
-        ),
-    };
-    print(&format!("{lines}{total}\n{undo}"))
+    format!("{lines}{total}\n")
 }
 
 fn plural(count: usize, thing: &str) -> String {

@@ -394,6 +394,29 @@ fn a_schedule_is_listed_and_ended() {
 }
 
 #[test]
+fn what_is_over_is_cleaned_up_and_what_waits_stays() {
+    for fleet in Fleet::all() {
+        let much = "head -c 40000 /dev/zero | tr '\\0' x";
+        let turns = [uses("bash", json!({"command": much})), says("Done.")];
+        let model = fleet.world.scenario("much", turns);
+        let session = fleet.enqueue(&model, &[]);
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        let clean_up = |more: &[&str]| {
+            let arguments = [&["fleet", "gc"], more].concat();
+            fleet.ah(&arguments).run().expect(0).stdout
+        };
+        assert_eq!(clean_up(&[]), "nothing to remove\n");
+        fleet.enqueue(&model, &[]);
+        let said = clean_up(&["--older-than", "0"]);
+        let start = format!("removed {session}\nremoved 1 session and ");
+        assert!(said.starts_with(&start), "{said}");
+        assert_eq!(fleet.runs()[0]["state"], "queued");
+        fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        assert_eq!(fleet.runs()[0]["state"], "done");
+    }
+}
+
+#[test]
 fn a_plain_run_does_not_go_on_with_a_queued_session() {
     let fleet = &Fleet::all()[0];
     let hello = || says("Hello.");

@@ -45,6 +45,36 @@ async fn check(fleet: impl AsyncFn(Timing) -> Arc<dyn Fleet>) {
     an_answer_is_taken_once(fleet(PATIENT).await).await;
     requests_get_slots_under_all_limits(fleet(PATIENT).await).await;
     nothing_begins_when_the_budget_is_spent(fleet(PATIENT).await).await;
+    old_sessions_at_rest_are_collected(fleet(PATIENT).await).await;
+}
+
+async fn old_sessions_at_rest_are_collected(fleet: Arc<dyn Fleet>) {
+    let id = |at| SessionId::from(format!("01ARZ3NDEKTSV4RRFFQ69G5FA{at}"));
+    let [old, open, asked, queued] = &[1, 2, 3, 4].map(id);
+    let mut held = None;
+    for id in [old, open, asked] {
+        let session = fleet.clone().open(id, "me").await.unwrap();
+        append(&session, &Speaker::default().prompt("hi")).await;
+        if id == open {
+            held = Some(session);
+        } else {
+            drop(session);
+            fleet.close(id, "me").await.unwrap();
+        }
+    }
+    fleet.send(asked, MailKind::Steer, "more").await.unwrap();
+    fleet.enqueue(&run(queued.as_str(), 0)).await.unwrap();
+    let kept = fleet.collect(None).await.unwrap();
+    assert_eq!(kept.sessions, []);
+    let later = Time(SystemClock::default().now().0 + 3_600_000);
+    let collected = fleet.collect(Some(later)).await.unwrap();
+    assert_eq!(collected.sessions, [old.clone()]);
+    for id in [open, asked] {
+        let (messages, _) = fleet.messages(id, 0).await.unwrap();
+        assert_eq!(messages.len(), 1, "{id}");
+    }
+    assert_eq!(fleet.find(queued.as_str()).await.unwrap().len(), 1);
+    drop(held);
 }
 
 async fn runs_are_taken_by_priority_and_age(fleet: Arc<dyn Fleet>) {

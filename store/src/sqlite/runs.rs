@@ -20,7 +20,7 @@ use crate::fleet::{
     End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
 use crate::paths::create_folder;
-use crate::{OpenError, Paths, Queue, SessionStore, Tree, id};
+use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree, id};
 
 /// File of the queue, in the folder of the sessions.
 const FILE: &str = "runs.queue";
@@ -262,6 +262,10 @@ impl Fleet for LocalFleet {
             connection.execute("DELETE FROM runs WHERE session = ?", [session])
         })?;
         Ok(true)
+    }
+
+    async fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
+        Sessions::in_folder(&self.folder).collect(before)
     }
 
     async fn send(

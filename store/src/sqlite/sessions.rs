@@ -49,7 +49,7 @@ pub struct Sessions {
 pub struct Collected {
     /// Sessions removed.
     pub sessions: Vec<SessionId>,
-    /// Number of unused files removed.
+    /// Number of files, or large contents, that no session used, and that were removed.
     pub files: usize,
     /// Size of removed sessions and files in bytes.
     pub bytes: u64,
