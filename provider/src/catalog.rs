@@ -5,15 +5,19 @@
 //! files is left to the caller. The names of families (`opus`) are aliases of their newest models.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use ah_conversation::{Effort, Model, Price};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
 use crate::family::{self, FAMILIES};
 
 const BUILT_IN: &str = include_str!("models.json");
+static BUILT_IN_FILE: LazyLock<File<&RawValue>> =
+    LazyLock::new(|| serde_json::from_str(BUILT_IN).expect(READ_BY_TEST));
+const READ_BY_TEST: &str = "a test reads the file that is built in";
 
 /// Context window of an unknown model, in tokens.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
@@ -22,7 +26,15 @@ const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     aliases: Arc<BTreeMap<String, String>>,
-    models: Arc<BTreeMap<String, ModelEntry>>,
+    models: Arc<BTreeMap<String, KeptEntry>>,
+}
+
+/// An entry that is parsed when it is first asked for, if it is built in: a run needs few of them.
+#[derive(Debug, Clone)]
+struct KeptEntry {
+    /// Empty if it is not built in.
+    json: &'static str,
+    parsed: OnceLock<ModelEntry>,
 }
 
 /// Limits and prices of one model.
@@ -52,14 +64,15 @@ pub struct CatalogError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+#[serde(bound(deserialize = "E: Deserialize<'de>"))]
+struct File<E> {
     #[serde(default, rename = "source")]
     _source: Option<String>,
     date: Option<String>,
     #[serde(default)]
     aliases: BTreeMap<String, String>,
     #[serde(default)]
-    models: BTreeMap<String, FileEntry>,
+    models: BTreeMap<String, E>,
 }
 
 #[derive(Deserialize)]
@@ -129,37 +142,35 @@ impl Catalog {
     /// Returns the built-in catalogue, which is read once.
     pub fn built_in() -> Self {
         static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-            let mut catalog = Catalog::default();
-            catalog
-                .extend(BUILT_IN, "built in")
-                .expect("a test reads the file that is built in");
-            catalog
+            let entries = BUILT_IN_FILE.models.iter();
+            let models = entries.map(|(name, entry)| (name.clone(), KeptEntry::built_in(entry)));
+            Catalog {
+                models: Arc::new(models.collect()),
+                ..Catalog::default()
+            }
         });
         CATALOG.clone()
     }
 
     /// Adds the entries of a file, which override earlier ones field by field. `origin` names the file.
     pub fn extend(&mut self, json: &str, origin: &str) -> Result<(), CatalogError> {
-        let file: File = serde_json::from_str(json).map_err(|source| CatalogError {
+        let file: File<FileEntry> = serde_json::from_str(json).map_err(|source| CatalogError {
             origin: origin.to_owned(),
             source,
         })?;
-        let origin = match file.date {
-            Some(date) => format!("{origin}, {date}"),
-            None => origin.to_owned(),
-        };
+        let origin = file.origin(origin);
         if !file.aliases.is_empty() {
             Arc::make_mut(&mut self.aliases).extend(file.aliases);
         }
         for (name, facts) in file.models {
             let mut entry = match (self.models.get(&name), name.split_once('/')) {
-                (Some(known), _) => known.clone(),
+                (Some(known), _) => known.entry().clone(),
                 // What a server says of a model adds to what is known of the model.
                 (None, Some((server, model))) => self.entry(server, model),
                 (None, None) => ModelEntry::default(),
             };
             entry.update(facts, &origin);
-            Arc::make_mut(&mut self.models).insert(name, entry);
+            Arc::make_mut(&mut self.models).insert(name, entry.into());
         }
         Ok(())
     }
@@ -183,7 +194,7 @@ impl Catalog {
     pub fn entry(&self, server: &str, name: &str) -> ModelEntry {
         let known = self.known_as(server, name);
         if let Some(known) = known.and_then(|known| self.models.get(&known)) {
-            return known.clone();
+            return known.entry().clone();
         }
         let family = family::of(name.rsplit('/').next().unwrap_or(name));
         let Some(newest) = family.and_then(|family| self.newest(family)) else {
@@ -193,7 +204,7 @@ impl Catalog {
             price: None,
             long_price: None,
             origin: format!("assumed, as {newest}"),
-            ..self.models[newest].clone()
+            ..self.models[newest].entry().clone()
         }
     }
 
@@ -246,7 +257,7 @@ impl Catalog {
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
         self.models
             .iter()
-            .map(|(name, entry)| (name.as_str(), entry))
+            .map(|(name, entry)| (name.as_str(), entry.entry()))
     }
 
     /// Returns all aliases with the models that they stand for.
@@ -258,6 +269,43 @@ impl Catalog {
             (!self.aliases.contains_key(family)).then_some((family, newest))
         });
         given.chain(families)
+    }
+}
+
+impl KeptEntry {
+    fn built_in(json: &'static RawValue) -> Self {
+        Self {
+            json: json.get(),
+            parsed: OnceLock::new(),
+        }
+    }
+
+    fn entry(&self) -> &ModelEntry {
+        self.parsed.get_or_init(|| {
+            let facts = serde_json::from_str(self.json).expect(READ_BY_TEST);
+            let mut entry = ModelEntry::default();
+            entry.update(facts, &BUILT_IN_FILE.origin("built in"));
+            entry
+        })
+    }
+}
+
+impl From<ModelEntry> for KeptEntry {
+    fn from(entry: ModelEntry) -> Self {
+        Self {
+            json: "",
+            parsed: entry.into(),
+        }
+    }
+}
+
+impl<E> File<E> {
+    /// Returns the origin of its entries; `path` names the file.
+    fn origin(&self, path: &str) -> String {
+        match &self.date {
+            Some(date) => format!("{path}, {date}"),
+            None => path.to_owned(),
+        }
     }
 }
 
@@ -312,6 +360,18 @@ mod tests {
         assert_eq!(catalog.resolve("opus"), "anthropic/claude-opus-6");
         catalog.set_alias("opus", "glm-5");
         assert_eq!(catalog.resolve("opus"), "glm-5");
+    }
+
+    #[test]
+    fn what_is_built_in_is_the_same_when_it_is_parsed_later() {
+        let mut at_once = Catalog::default();
+        at_once.extend(BUILT_IN, "built in").unwrap();
+        let later = Catalog::built_in();
+        assert_eq!(
+            Vec::from_iter(later.models()),
+            Vec::from_iter(at_once.models())
+        );
+        assert!(at_once.aliases.is_empty());
     }
 
     #[test]
