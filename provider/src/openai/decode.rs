@@ -58,7 +58,11 @@ impl AnswerReader for ChatReader {
         }
         let chunk = chunk(data)?;
         // A server may send the whole message so far beside the delta.
-        self.take(chunk, |choice| choice.delta.or(choice.message), events);
+        self.take(
+            chunk,
+            |choice| choice.delta.or(choice.message.map(|message| *message)),
+            events,
+        );
         Ok(())
     }
 
@@ -68,7 +72,11 @@ impl AnswerReader for ChatReader {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         let answer = chunk(json)?;
-        self.take(answer, |choice| choice.message.or(choice.delta), events);
+        self.take(
+            answer,
+            |choice| choice.message.map(|message| *message).or(choice.delta),
+            events,
+        );
         match self.phase {
             Phase::Waiting => Err(protocol("the server's JSON holds no answer")),
             Phase::Started | Phase::Ended => self.end(events),
@@ -272,7 +280,7 @@ impl ChatReader {
     }
 }
 
-impl wire::ThinkingContent {
+impl wire::Content {
     fn into_text(self) -> String {
         match self {
             Self::Text(text) => text,

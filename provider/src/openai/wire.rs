@@ -1,8 +1,11 @@
 //! The JSON of chat completions, as far as it is used, with the extensions of various servers.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
@@ -18,7 +21,7 @@ pub struct Chunk {
     pub usage: Option<Value>,
     pub error: Option<Value>,
     /// Groq sends the usage here.
-    pub x_groq: Option<Extension>,
+    pub x_groq: Option<Box<Extension>>,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +35,7 @@ pub struct Choice {
     pub index: Option<u64>,
     pub delta: Option<Delta>,
     /// Instead of `delta` if the answer is not streamed; beside it, the whole message so far.
-    pub message: Option<Delta>,
+    pub message: Option<Box<Delta>>,
     pub finish_reason: Option<String>,
     pub usage: Option<Value>,
 }
@@ -53,11 +56,38 @@ pub struct Delta {
     pub tool_calls: Option<Vec<ToolCallDelta>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 pub enum Content {
     Text(String),
     Parts(Vec<ContentPart>),
+}
+
+/// By hand: an untagged enum would keep a copy of each text.
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of parts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(Content::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Content, E> {
+                Ok(Content::Text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Content, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(parts)).map(Content::Parts)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 #[derive(Deserialize)]
@@ -67,17 +97,10 @@ pub enum ContentPart {
         text: String,
     },
     Thinking {
-        thinking: ThinkingContent,
+        thinking: Content,
     },
     #[serde(other)]
     Other,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub enum ThinkingContent {
-    Text(String),
-    Parts(Vec<ContentPart>),
 }
 
 #[derive(Deserialize)]
