@@ -150,6 +150,14 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Removes a file; succeeds if it does not exist.
+pub(crate) fn remove_if_exists(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Returns what lies at `path` if it is neither a file nor missing. Opening it could wait forever.
 pub(crate) fn not_a_file(path: &Path) -> Option<&'static str> {
     let kind = fs::metadata(path).ok()?.file_type();

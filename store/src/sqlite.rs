@@ -23,6 +23,7 @@ mod outputs;
 mod prefixes;
 mod prune;
 pub(crate) mod queue;
+mod queued;
 pub(crate) mod runs;
 mod salvage;
 mod schema;

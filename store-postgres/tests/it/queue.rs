@@ -68,7 +68,7 @@ async fn old_sessions_at_rest_are_collected(fleet: Arc<dyn Fleet>) {
     assert_eq!(kept.sessions, []);
     let later = Time(SystemClock::default().now().0 + 3_600_000);
     let collected = fleet.collect(Some(later)).await.unwrap();
-    assert_eq!(collected.sessions, [old.clone()]);
+    assert_eq!(collected.sessions, std::slice::from_ref(old));
     for id in [open, asked] {
         let (messages, _) = fleet.messages(id, 0).await.unwrap();
         assert_eq!(messages.len(), 1, "{id}");

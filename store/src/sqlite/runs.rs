@@ -4,7 +4,6 @@ mod limits;
 mod questions;
 mod schedules;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,17 +12,14 @@ use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time}
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::schema::RUNS;
-use super::{Durability, Failure, connect, set_durability};
+use super::Failure;
+use super::queued::{self, FILE};
 use crate::changes::Changes;
 use crate::fleet::{
     End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
-use crate::paths::create_folder;
 use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree, id};
 
-/// File of the queue, in the folder of the sessions.
-const FILE: &str = "runs.queue";
 /// Longest pause between two looks while nothing waits or runs, if the system tells what other processes write.
 const REST: Duration = Duration::from_secs(60);
 
@@ -45,15 +41,8 @@ impl LocalFleet {
     /// If it can be neither opened nor created.
     pub fn open(folder: &Path, timing: Timing) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
-        let opened = || {
-            create_folder(folder)?;
-            RUNS.create_unless_exists(&path)?;
-            let mut connection = connect(&path)?;
-            RUNS.migrate(&mut connection)?;
-            set_durability(&connection, Durability::Full)?;
-            Ok(connection)
-        };
-        let connection = opened().map_err(|failure: Failure| failure.at("cannot open", &path))?;
+        let connection =
+            queued::open(folder).map_err(|failure| failure.at("cannot open", &path))?;
         Ok(Self {
             folder: folder.to_owned(),
             timing,
@@ -61,22 +50,6 @@ impl LocalFleet {
             connection: Mutex::new(connection),
             path,
         })
-    }
-
-    /// Returns the ids of the sessions in a folder that were queued.
-    pub(super) fn queued_in(folder: &Path) -> HashSet<String> {
-        if !folder.join(FILE).exists() {
-            return HashSet::new();
-        }
-        let queued = Self::open(folder, Timing::default()).and_then(|fleet| {
-            fleet.with("cannot read", |connection| {
-                let mut statement = connection.prepare("SELECT DISTINCT session FROM runs")?;
-                let ids = statement.query_map([], |row| row.get(0))?;
-                ids.collect()
-            })
-        });
-        // Without the queue nothing is lost but the difference.
-        queued.unwrap_or_default()
     }
 
     fn paths(&self, session: &SessionId) -> Paths {

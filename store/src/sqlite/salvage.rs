@@ -17,7 +17,7 @@ use rusqlite::{Connection, params_from_iter};
 use super::schema::{CONVERSATION, FIND_ORIGINS, QUEUE, Schema};
 use super::{Failure, connect, context, prune};
 use crate::id;
-use crate::paths::{open_or_create, sync_folder, with_ending};
+use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
 
 /// Endings of the log and of the shared memory file of a database in WAL mode.
 const WAL: &str = "-wal";
@@ -313,12 +313,4 @@ fn remove_database(path: &Path) -> io::Result<()> {
     ["", WAL, SHM]
         .into_iter()
         .try_for_each(|ending| remove_if_exists(&with_ending(path, ending)))
-}
-
-/// Removes a file; succeeds if it does not exist.
-pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

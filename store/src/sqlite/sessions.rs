@@ -12,15 +12,14 @@ use super::files::Contents;
 use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
 use super::queue::Queue;
-use super::runs::LocalFleet;
-use super::salvage::remove_if_exists;
+use super::queued;
 use super::tree::Tree;
 use super::{Failure, files, prune};
 use crate::big;
 use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
-use crate::paths::{Paths, file_name};
+use crate::paths::{Paths, file_name, remove_if_exists};
 use ah_conversation::{SessionId, StoreError, Time};
 use rusqlite::Connection;
 
@@ -101,7 +100,7 @@ impl Sessions {
 
     /// Returns the newest session that is not known, if it is newer than those that are.
     pub fn newest_unknown(&self) -> Result<Option<SessionId>, StoreError> {
-        let queued = LocalFleet::queued_in(&self.folder);
+        let queued = queued::sessions_in(&self.folder);
         let mut ids = self.ids()?.into_iter().rev();
         let newest = ids.find(|id| !queued.contains(id.as_str()));
         let is_known = self.known_ids();
@@ -120,7 +119,7 @@ impl Sessions {
 
     /// Returns the test for being the user's to continue without being named: known, and of no worker.
     fn continued(&self) -> impl Fn(&SessionId) -> bool + use<> {
-        let (is_known, queued) = (self.known_ids(), LocalFleet::queued_in(&self.folder));
+        let (is_known, queued) = (self.known_ids(), queued::sessions_in(&self.folder));
         move |id| is_known(id) && !queued.contains(id.as_str())
     }
 

@@ -1,0 +1,39 @@
+//! The file with the queue of runs, beside the sessions of a folder.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::schema::RUNS;
+use super::{Durability, Failure, connect, set_durability};
+use crate::paths::create_folder;
+
+/// Its name.
+pub(super) const FILE: &str = "runs.queue";
+
+/// Opens the queue of the folder with the sessions, or creates it.
+pub(super) fn open(folder: &Path) -> Result<Connection, Failure> {
+    let path = folder.join(FILE);
+    create_folder(folder)?;
+    RUNS.create_unless_exists(&path)?;
+    let mut connection = connect(&path)?;
+    RUNS.migrate(&mut connection)?;
+    set_durability(&connection, Durability::Full)?;
+    Ok(connection)
+}
+
+/// Returns the ids of the sessions in a folder that were queued.
+pub(super) fn sessions_in(folder: &Path) -> HashSet<String> {
+    if !folder.join(FILE).exists() {
+        return HashSet::new();
+    }
+    let read = || {
+        let connection = open(folder)?;
+        let mut statement = connection.prepare("SELECT DISTINCT session FROM runs")?;
+        let ids = statement.query_map([], |row| row.get(0))?;
+        Ok::<_, Failure>(ids.collect::<rusqlite::Result<_>>()?)
+    };
+    // Without the queue nothing is lost but the difference.
+    read().unwrap_or_default()
+}
