@@ -15,8 +15,6 @@ use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
 use crate::family::{self, FAMILIES};
 
 const BUILT_IN: &str = include_str!("models.json");
-static BUILT_IN_FILE: LazyLock<File<&RawValue>> =
-    LazyLock::new(|| serde_json::from_str(BUILT_IN).expect(READ_BY_TEST));
 const READ_BY_TEST: &str = "a test reads the file that is built in";
 
 /// Context window of an unknown model, in tokens.
@@ -32,8 +30,8 @@ pub struct Catalog {
 /// An entry that is parsed when it is first asked for, if it is built in: a run needs few of them.
 #[derive(Debug, Clone)]
 struct KeptEntry {
-    /// Empty if it is not built in.
-    json: &'static str,
+    /// Its text and its origin, if it is built in.
+    unparsed: Option<(&'static str, Arc<str>)>,
     parsed: OnceLock<ModelEntry>,
 }
 
@@ -142,8 +140,13 @@ impl Catalog {
     /// Returns the built-in catalogue, which is read once.
     pub fn built_in() -> Self {
         static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-            let entries = BUILT_IN_FILE.models.iter();
-            let models = entries.map(|(name, entry)| (name.clone(), KeptEntry::built_in(entry)));
+            let file: File<&RawValue> = serde_json::from_str(BUILT_IN).expect(READ_BY_TEST);
+            let origin: Arc<str> = file.origin("built in").into();
+            let models = file.models.into_iter().map(|(name, entry)| {
+                let unparsed = Some((entry.get(), origin.clone()));
+                let parsed = OnceLock::new();
+                (name, KeptEntry { unparsed, parsed })
+            });
             Catalog {
                 models: Arc::new(models.collect()),
                 ..Catalog::default()
@@ -273,18 +276,13 @@ impl Catalog {
 }
 
 impl KeptEntry {
-    fn built_in(json: &'static RawValue) -> Self {
-        Self {
-            json: json.get(),
-            parsed: OnceLock::new(),
-        }
-    }
-
     fn entry(&self) -> &ModelEntry {
         self.parsed.get_or_init(|| {
-            let facts = serde_json::from_str(self.json).expect(READ_BY_TEST);
             let mut entry = ModelEntry::default();
-            entry.update(facts, &BUILT_IN_FILE.origin("built in"));
+            if let Some((json, origin)) = &self.unparsed {
+                let facts = serde_json::from_str(json).expect(READ_BY_TEST);
+                entry.update(facts, origin);
+            }
             entry
         })
     }
@@ -293,7 +291,7 @@ impl KeptEntry {
 impl From<ModelEntry> for KeptEntry {
     fn from(entry: ModelEntry) -> Self {
         Self {
-            json: "",
+            unparsed: None,
             parsed: entry.into(),
         }
     }
