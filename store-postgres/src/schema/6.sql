@@ -8,8 +8,8 @@ DECLARE
     ends bigint[];
     unused text[];
 BEGIN
-    -- A session that is open beats. The lock makes those wait who queue something meanwhile; they find no session afterwards. What they queued before
-    -- is seen by the next statement.
+    -- A session that is open beats. The lock makes those wait who queue something meanwhile; they find no session afterwards.
+    -- What they queued before is seen by the next statement.
     old := ARRAY(
         SELECT s.id FROM ah.sessions s
         WHERE s.tenant = current_user AND s.beat_at < to_timestamp(before / 1000.0)
