@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
-    set_child_subreaper, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getsid, kill_process,
+    kill_process_group, set_child_subreaper, waitid, waitpid,
 };
 
 use crate::living;
@@ -26,6 +26,8 @@ pub(crate) const MARK: &str = "AH_CALL";
 /// Time a process has to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Number of times that the children are looked at until they are twice the same.
+const LOOKS: usize = 8;
 
 /// Makes this process the parent of its children's orphans.
 pub(crate) fn adopt_orphans() {
@@ -82,9 +84,12 @@ impl Tree {
     pub(crate) fn clear(&mut self, kill_at: Instant) {
         let give_up_at = kill_at + GRACE;
         while has_children() {
-            let all = processes();
-            self.reap_orphans(&all);
-            let survivors = self.members(all);
+            let children = children();
+            self.reap_orphans(&children);
+            let survivors = match self.has_root_in(&children) {
+                true => self.members(processes()),
+                false => Vec::new(),
+            };
             let now = Instant::now();
             if survivors.is_empty() || now > give_up_at {
                 return;
@@ -116,17 +121,26 @@ impl Tree {
     /// Returns the processes of the tree that are alive.
     fn members(&self, all: Vec<Process>) -> Vec<Process> {
         let leaders = living::groups();
-        let is_root = |process: &Process| {
-            if process.pid == self.leader {
-                !self.is_reaped
-            } else {
-                process.is_orphan(&leaders) && self.owns(process)
-            }
-        };
+        let is_root = |process: &Process| self.is_root(process, &leaders);
         let (roots, others) = all.into_iter().partition(is_root);
         let mut members = with_descendants(roots, others);
         members.retain(|process| !process.is_dead);
         members
+    }
+
+    /// Returns whether a process of the tree may be alive: each is one of these children of this process, or below one.
+    fn has_root_in(&self, children: &[Process]) -> bool {
+        let leaders = living::groups();
+        let is_root = |child: &Process| !child.is_dead && self.is_root(child, &leaders);
+        children.iter().any(is_root)
+    }
+
+    fn is_root(&self, process: &Process, leaders: &[Pid]) -> bool {
+        if process.pid == self.leader {
+            !self.is_reaped
+        } else {
+            process.is_orphan(leaders) && self.owns(process)
+        }
     }
 
     fn owns(&self, orphan: &Process) -> bool {
@@ -135,10 +149,9 @@ impl Tree {
 
     /// Reaps dead orphans. A dead process has no environment any more, so it is recognised by its group, or by a
     /// session other than that of this process: other children are reaped by the code that waits for them.
-    fn reap_orphans(&self, all: &[Process]) {
+    fn reap_orphans(&self, children: &[Process]) {
         let leaders = living::groups();
-        let own = all.iter().find(|process| process.pid == getpid());
-        let session = own.and_then(|process| process.session);
+        let session = getsid(None).ok();
         let is_ours = |process: &&Process| {
             let is_known = process
                 .group
@@ -147,7 +160,7 @@ impl Tree {
                 && process.is_orphan(&leaders)
                 && (is_known || process.session != session)
         };
-        for orphan in all.iter().filter(is_ours) {
+        for orphan in children.iter().filter(is_ours) {
             let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG);
         }
     }
@@ -228,18 +241,45 @@ fn number(field: &str) -> Option<Option<Pid>> {
     Some(Pid::from_raw(number))
 }
 
+/// Returns the children of this process, its own and adopted; all processes where the kernel does not list children. They
+/// are few, while a container whose first process reaps nothing collects thousands of dead processes.
+fn children() -> Vec<Process> {
+    let mut before = None;
+    // A child that ends while a list is read may hide another one.
+    for _ in 0..LOOKS {
+        let Some(ids) = child_ids() else { break };
+        if before.as_ref() == Some(&ids) {
+            return ids.split_whitespace().filter_map(process).collect();
+        }
+        before = Some(ids);
+    }
+    processes()
+}
+
+/// Returns the ids of the children of this process, each followed by a blank; `None` where the kernel does not list them.
+fn child_ids() -> Option<String> {
+    fs::metadata("/proc/thread-self/children").ok()?;
+    let threads = fs::read_dir("/proc/self/task").ok()?.flatten();
+    // A thread that ends meanwhile leaves its children to another one.
+    let children = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    Some(threads.filter_map(children).collect())
+}
+
 /// Returns all processes of the machine.
 pub(crate) fn processes() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit())
-        // A process may end meanwhile, and its name need not be UTF-8.
-        .filter_map(|entry| fs::read(entry.path().join("stat")).ok())
-        .filter_map(|stat| Process::parse(&String::from_utf8_lossy(&stat)))
-        .collect()
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let ids = names.filter(|name| name.as_encoded_bytes()[0].is_ascii_digit());
+    ids.filter_map(|id| process(id.to_str()?)).collect()
+}
+
+/// Returns the process with this id, unless it has ended meanwhile.
+fn process(id: &str) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The name need not be UTF-8.
+    Process::parse(&String::from_utf8_lossy(&stat))
 }
 
 #[cfg(test)]
@@ -261,6 +301,22 @@ mod tests {
     fn a_group_and_a_session_of_another_namespace_are_none() {
         let foreign = Process::parse("12 (ah) S 0 0 0 0").unwrap();
         assert_eq!((foreign.group, foreign.session), (None, None));
+    }
+
+    #[test]
+    fn a_child_is_found_among_the_children_and_among_all() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_child(&child);
+        let is_child = |process: &Process| process.pid == pid;
+        let found = children();
+        assert!(found.iter().any(is_child) && processes().iter().any(is_child));
+        assert!(found.iter().all(|it| it.parent == Some(getpid())));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!children().iter().any(is_child));
     }
 
     #[test]

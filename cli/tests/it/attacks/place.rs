@@ -19,10 +19,6 @@ use crate::binary::{Ah, World, spawn};
 pub const NOBODY: u32 = 65_534;
 /// Content of every secret.
 pub const CANARY: &str = "CANARY-5d1f";
-/// Restores the folders that are named, or all three. Folders without permissions may have been left.
-const RESTORE: &str = "cd ../project; for d in ${@:-project home outside}; do \
-    find ../$d -mindepth 1 -maxdepth 1 -exec rm -rf {} + 2>/dev/null || { chmod -R u+rwX ../$d; find ../$d -mindepth 1 -maxdepth 1 -exec rm -rf {} +; }; \
-    cp -a ../saved/$d/. ../$d/; done; rm -f ../new[0-9]*";
 /// Variables that hold secrets.
 const VARIABLES: [&str; 13] = [
     "ANTHROPIC_API_KEY",
@@ -64,10 +60,9 @@ impl Place {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/attacks");
-        for name in ["prelude.sh", "lay.sh"] {
+        for name in ["prelude.sh", "lay.sh", "restore.pl"] {
             fs::copy(scripts.join(name), root.join(name)).unwrap();
         }
-        fs::write(root.join("restore.sh"), RESTORE).unwrap();
         for name in ["open", "input"] {
             fs::write(root.join("live").join(name), CANARY).unwrap();
         }
@@ -164,12 +159,12 @@ impl Place {
 
     /// Restores the files.
     pub fn restore(&self) {
-        self.bash("cd project && bash ../restore.sh");
+        self.bash("cd project && perl ../restore.pl");
     }
 
     /// Restores the project, in which commands find the words of the tables, too.
     pub fn restore_project(&self) {
-        self.bash("cd project && bash ../restore.sh project && cp ../prelude.sh .");
+        self.bash("cd project && perl ../restore.pl project && cp ../prelude.sh .");
     }
 
     /// Runs a script as the user in the folder of all targets, and returns its output.

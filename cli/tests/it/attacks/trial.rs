@@ -173,7 +173,7 @@ fn after_each(place: &Place, section: &Section, group: &[usize]) -> String {
         let filled = quoted(&place.fill(check, *number, &place.victim()));
         script += &format!("{turn}) check {number} {filled} >> outcome ;;\n");
     }
-    script += "esac\ncd project; bash ../restore.sh project; cp ../prelude.sh .\n";
+    script += "esac\ncd project; perl ../restore.pl project; cp ../prelude.sh .\n";
     place.bash(": > turns; : > outcome");
     let path = place.write("after.sh", &script);
     let command = format!("bash {}", path.display());
@@ -191,7 +191,7 @@ fn in_tier(tier: &str) -> [String; 2] {
 
 /// Runs each attack without a sandbox and returns those that succeed.
 fn bare(place: &Place, section: &Section) -> BTreeSet<usize> {
-    let restore = "(cd project && bash ../restore.sh project outside && cp ../prelude.sh .) > /dev/null 2>&1\n";
+    let restore = "(cd project && perl ../restore.pl project outside && cp ../prelude.sh .) > /dev/null 2>&1\n";
     let each_time = if section.is_afresh { restore } else { "" };
     let mut script = format!("{restore}attempt() {{\n{each_time}")
         + "\
@@ -264,7 +264,7 @@ fn unruled(place: &Place, section: &Section, options: &str) -> BTreeSet<usize> {
     let numbered = section.attacks.iter().enumerate();
     let turns = numbered.flat_map(|(number, attack)| {
         let effect = effect(place, attack, number);
-        let restore = if section.is_afresh { "bash ../restore.sh project outside > /dev/null 2>&1" } else { "true" };
+        let restore = if section.is_afresh { "perl ../restore.pl project outside > /dev/null 2>&1" } else { "true" };
         let then = format!("(. ../prelude.sh\n{effect}\n) < /dev/null > /dev/null 2>&1 && echo SUCCEEDED; {restore}");
         [
             call(place, &attack.call, number, &place.victim()),
