@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getsid, kill_process,
-    kill_process_group, set_child_subreaper, waitid, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
+    set_child_subreaper, waitid, waitpid,
 };
 
 use crate::living;
@@ -151,7 +151,7 @@ impl Tree {
     /// session other than that of this process: other children are reaped by the code that waits for them.
     fn reap_orphans(&self, children: &[Process]) {
         let leaders = living::groups();
-        let session = getsid(None).ok();
+        let session = process("self").and_then(|own| own.session);
         let is_ours = |process: &&Process| {
             let is_known = process
                 .group
@@ -275,10 +275,10 @@ pub(crate) fn processes() -> Vec<Process> {
     ids.filter_map(|id| process(id.to_str()?)).collect()
 }
 
-/// Returns the process with this id, unless it has ended meanwhile.
-fn process(id: &str) -> Option<Process> {
-    let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-    // The name need not be UTF-8.
+/// Returns the process with this name below `/proc`, unless it has ended meanwhile.
+fn process(name: &str) -> Option<Process> {
+    let stat = fs::read(format!("/proc/{name}/stat")).ok()?;
+    // The name of its program need not be UTF-8.
     Process::parse(&String::from_utf8_lossy(&stat))
 }
 
