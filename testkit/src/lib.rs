@@ -8,6 +8,7 @@ pub mod github;
 pub mod issuer;
 pub mod mcp;
 pub mod postgres;
+pub mod program;
 pub mod script;
 pub mod server;
 pub mod show;

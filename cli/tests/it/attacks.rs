@@ -20,7 +20,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use self::place::{NOBODY, Place, reachable};
+use self::place::{NOBODY, Place, laid, reachable};
 use self::table::{Section, parse};
 use self::trial::{Outcome, confined, ruled};
 
@@ -46,6 +46,7 @@ fn tables(folder: &str) -> Vec<Section> {
 fn check(user: u32, sections: &[Section], attempt: fn(&Place, &Section, &mut Outcome)) {
     let folder = TempDir::with_prefix("ah-attacks-").unwrap();
     let program = reachable(user, folder.path());
+    let files = laid(user, folder.path());
     // To try some classes alone.
     let only = std::env::var("AH_TEST_ATTACKS").unwrap_or_default();
     let chosen: Vec<_> = sections
@@ -65,7 +66,7 @@ fn check(user: u32, sections: &[Section], attempt: fn(&Place, &Section, &mut Out
                 loop {
                     let next = waiting.lock().unwrap().next();
                     let Some(section) = next else { return };
-                    let place = Place::lay(user, &program);
+                    let place = Place::lay(user, &program, &files);
                     let mut own = Outcome::default();
                     attempt(&place, section, &mut own);
                     outcome.lock().unwrap().add(own);

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use ah_cli::args::{Action, KnownNames, parse};
 use ah_provider::script::format::Turn;
+use ah_testkit::program::found;
 use ah_testkit::script::scenario;
 use ah_testkit::server::Server;
 pub use ah_testkit::wait::HANG;
@@ -311,7 +312,7 @@ impl Ah {
         program: &str,
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let mut outer = Command::new(program);
+        let mut outer = Command::new(found(program));
         outer.args(arguments).arg(self.command.get_program());
         outer.args(self.command.get_args()).env_clear();
         for (name, value) in self.command.get_envs() {

@@ -1,8 +1,8 @@
 //! A program outside the workspace that depends on `ah` alone, and on none of its features but sessions: builds it, and
 //! runs the tests that start it.
 //!
-//! The tests are in `engine/tests/it/outside.rs`; a variable names the program, and without it they do nothing. Its target
-//! folder is kept between runs, since the first build compiles everything.
+//! The tests are in `engine/tests/it/outside.rs`; a variable names the program, and without it they do nothing. What it
+//! depends on is compiled once where the workspace has it with the same features.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,9 +51,11 @@ pub fn build() -> Result<PathBuf> {
         .args(["build", "--offline", "--manifest-path"])
         .arg(folder.join("Cargo.toml"))
         .arg("--target-dir")
-        .arg(folder.join("target"));
+        .arg(root().join("target"))
+        // As the workspace compiles what is not its own.
+        .env("CARGO_PROFILE_DEV_DEBUG", "false");
     run(&mut build)?;
-    Ok(folder.join("target/debug/outside"))
+    Ok(root().join("target/debug/outside"))
 }
 
 /// Runs the tests with `program`.

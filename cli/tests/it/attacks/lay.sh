@@ -1,6 +1,6 @@
 # Lays the targets of the attacks in the working directory: a project, a home, and a folder that is neither.
 set -e
-secret() { mkdir -p "$(dirname "$1")"; echo "$2${2:+ }CANARY-5d1f" > "$1"; }
+secret() { [ -d "${1%/*}" ] || mkdir -p "${1%/*}"; echo "$2${2:+ }CANARY-5d1f" > "$1"; }
 mkdir -p home outside/dir outside/empty
 for name in .ssh/id_ed25519 .ssh/config .ssh/known_hosts .aws/credentials .aws/sso/cache/x.json .azure/accessTokens.json .config/gcloud/credentials.db \
     .config/gh/hosts.yml .config/glab-cli/config.yml .config/hub .config/rclone/rclone.conf .config/op/config .config/sops/age/keys.txt \

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use ah_conversation::steering_names;
+use ah_testkit::program::found;
 
 use crate::binary::{Ah, World, spawn};
 
@@ -50,8 +51,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Lays the targets for this user.
-    pub fn lay(user: u32, program: &Path) -> Self {
+    /// Lays the targets for this user; `files` are those that [`laid`] returns.
+    pub fn lay(user: u32, program: &Path, files: &Path) -> Self {
         let world = World::new();
         let root = world.project().parent().unwrap().to_owned();
         fs::set_permissions(&root, Permissions::from_mode(0o755)).unwrap();
@@ -60,7 +61,7 @@ impl Place {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/attacks");
-        for name in ["prelude.sh", "lay.sh", "restore.pl"] {
+        for name in ["prelude.sh", "restore.pl"] {
             fs::copy(scripts.join(name), root.join(name)).unwrap();
         }
         for name in ["open", "input"] {
@@ -121,7 +122,10 @@ impl Place {
                 .collect(),
             world,
         };
-        place.bash("cd saved && bash ../lay.sh && cp -a . ..");
+        place.bash(&format!(
+            "cp -a '{}/.' saved; cp -a saved/. .",
+            files.display()
+        ));
         place
     }
 
@@ -182,7 +186,6 @@ impl Place {
     fn environment(&self) -> Vec<(String, String)> {
         let own = [
             ("HOME", self.world.home().display().to_string()),
-            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
             (
                 "SSH_AUTH_SOCK",
                 self.root().join("live/agent").display().to_string(),
@@ -191,15 +194,13 @@ impl Place {
             ("DOCKER_HOST", "tcp://127.0.0.1:1".to_owned()),
             ("DATABASE_URL", "postgres://x".to_owned()),
             ("SENTRY_DSN", "https://x".to_owned()),
-            ("GIT_AUTHOR_NAME", "u".to_owned()),
-            ("GIT_AUTHOR_EMAIL", "u@example.com".to_owned()),
-            ("GIT_COMMITTER_NAME", "u".to_owned()),
-            ("GIT_COMMITTER_EMAIL", "u@example.com".to_owned()),
             ("AH_TEST_WORLD", self.root().display().to_string()),
         ];
         let secret = |name: &str| (name.to_owned(), format!("{CANARY}-of-{name}"));
         let own = own.map(|(name, value)| (name.to_owned(), value));
-        own.into_iter().chain(VARIABLES.map(secret)).collect()
+        let author = author().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = own.into_iter().chain(author);
+        variables.chain(VARIABLES.map(secret)).collect()
     }
 
     /// The program with these arguments, run by the user with open files, in the project.
@@ -237,13 +238,36 @@ const HOLD: &str =
     "exec 8< \"$AH_TEST_WORLD/outside\" 9< \"$AH_TEST_WORLD/outside/data\"; exec \"$0\" \"$@\"";
 const SETPRIV: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
+/// Lays the files that are attacked in a folder below this one, of which each place has a copy. Returns that folder.
+pub fn laid(user: u32, below: &Path) -> PathBuf {
+    fs::set_permissions(below, Permissions::from_mode(0o755)).unwrap();
+    let files = below.join("laid");
+    fs::create_dir(&files).unwrap();
+    give(&files, user);
+    let mut lay = as_user(user, "bash", &["-c", include_str!("lay.sh")]);
+    let laid = lay.current_dir(&files).envs(author()).output().unwrap();
+    assert!(laid.status.success(), "{laid:?}");
+    files
+}
+
+/// The author of the user's commits, for git.
+fn author() -> [(&'static str, &'static str); 5] {
+    [
+        ("GIT_AUTHOR_EMAIL", "u@example.com"),
+        ("GIT_AUTHOR_NAME", "u"),
+        ("GIT_COMMITTER_EMAIL", "u@example.com"),
+        ("GIT_COMMITTER_NAME", "u"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+    ]
+}
+
 fn is_other(user: u32) -> bool {
     user == NOBODY && rustix::process::geteuid().is_root()
 }
 
 /// A command that runs as `user`, with none of the tester's variables.
 pub fn as_user(user: u32, program: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(if is_other(user) { "setpriv" } else { program });
+    let mut command = Command::new(found(if is_other(user) { "setpriv" } else { program }));
     if is_other(user) {
         command.args(SETPRIV).arg(program);
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use ah_provider::script::format::Turn;
 use ah_testkit::github::{Dialect, GitHub, REPOSITORY, TOKEN};
+use ah_testkit::program::found;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -126,7 +127,7 @@ impl Site {
 
     /// Runs git and returns its output.
     pub fn git(&self, folder: &Path, words: &[&str]) -> String {
-        let output = Command::new("git")
+        let output = Command::new(found("git"))
             .args(words)
             .current_dir(folder)
             .env_clear()
