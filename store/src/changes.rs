@@ -1,4 +1,8 @@
 //! Says when files of a folder have changed, so that those who wait for another process need not look again and again.
+//!
+//! The system tells of a commit when SQLite writes it, and others see it only once it is on the disk. Who looks between the
+//! two sees nothing and is told no more, so some looks follow each change, after pauses that double: a commit is seen late
+//! by at most as long as it took, and nobody polls.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,22 +16,37 @@ use {
     std::os::unix::ffi::OsStrExt as _,
     tokio::runtime::Handle,
     tokio::sync::Mutex,
-    tokio::time::timeout,
+    tokio::time::{Instant, timeout_at},
 };
 
 use crate::paths::{Paths, file_name};
 
 /// Pause between two looks where the system does not tell.
 const LOOK: Duration = Duration::from_millis(100);
+/// The first pause after a change.
+#[cfg(target_os = "linux")]
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// The longest one. Who waits looks as often in any case.
+#[cfg(target_os = "linux")]
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Changes of the files in a folder whose names begin alike, such as a database and its log.
 #[derive(Debug)]
 pub struct Changes {
     /// `None` if the system does not tell: there is no runtime to wait in, or too many folders are watched.
     #[cfg(target_os = "linux")]
-    events: Option<Mutex<EventStream<[u8; 1024]>>>,
+    events: Option<Mutex<Events>>,
     #[cfg(target_os = "linux")]
     prefix: String,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct Events {
+    stream: EventStream<[u8; 1024]>,
+    /// Pause since the last look, and its end.
+    pause: Duration,
+    due: Instant,
 }
 
 impl Changes {
@@ -66,7 +85,7 @@ impl Changes {
             inotify.into_event_stream([0; 1024]).ok()
         };
         Self {
-            events: watch().map(Mutex::new),
+            events: watch().map(Events::new).map(Mutex::new),
             prefix: prefix.to_owned(),
         }
     }
@@ -81,9 +100,10 @@ impl Changes {
         let Some(events) = &self.events else {
             return tokio::time::sleep(at_most.min(LOOK)).await;
         };
+        let mut events = events.lock().await;
+        let due = events.due.min(Instant::now() + at_most);
         let changed = async {
-            let mut events = events.lock().await;
-            while let Some(Ok(event)) = events.next().await {
+            while let Some(Ok(event)) = events.stream.next().await {
                 if self.is_ours(event.name.as_deref()) {
                     return;
                 }
@@ -91,12 +111,35 @@ impl Changes {
             pending::<()>().await;
         };
         // What has changed is found by looking, and without an event it is time to look.
-        let _ = timeout(at_most, changed).await;
+        match timeout_at(due, changed).await {
+            Ok(()) => events.look_again_after(FIRST_PAUSE),
+            Err(_) if events.due <= Instant::now() => {
+                let longer = events.pause.saturating_mul(2);
+                events.look_again_after(longer);
+            }
+            Err(_) => {}
+        }
     }
 
     /// Whether an event is of our files. Without a name, events were lost.
     fn is_ours(&self, name: Option<&OsStr>) -> bool {
         name.is_none_or(|name| name.as_bytes().starts_with(self.prefix.as_bytes()))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Events {
+    fn new(stream: EventStream<[u8; 1024]>) -> Self {
+        Self {
+            stream,
+            pause: FIRST_PAUSE,
+            due: Instant::now() + FIRST_PAUSE,
+        }
+    }
+
+    fn look_again_after(&mut self, pause: Duration) {
+        self.pause = pause.min(LONGEST_PAUSE);
+        self.due = Instant::now() + self.pause;
     }
 }
 
@@ -117,6 +160,33 @@ mod tests {
             fs::write(folder.path().join(name), "x").unwrap();
         }
         changes.next(LONG).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_follow_a_change_after_pauses_that_double() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = Changes::of(folder.path(), "queue");
+        fs::write(folder.path().join("queue"), "x").unwrap();
+        // One event is of the new file, the other of what is in it.
+        for _ in 0..2 {
+            changes.next(LONG).await;
+        }
+        let start = Instant::now();
+        let mut looks = Vec::new();
+        for _ in 0..15 {
+            changes.next(LONG).await;
+            looks.push(start.elapsed().as_millis());
+        }
+        assert_eq!(looks[..4], [10, 30, 70, 150]);
+        assert_eq!(looks[14] - looks[13], 60_000);
+        // Others that are waited for do not put them off.
+        fs::write(folder.path().join("queue"), "y").unwrap();
+        changes.next(LONG).await;
+        let start = Instant::now();
+        for _ in 0..20 {
+            changes.next(Duration::from_millis(1)).await;
+        }
+        assert_eq!(start.elapsed().as_millis(), 20);
     }
 
     #[tokio::test]
