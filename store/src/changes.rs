@@ -16,7 +16,7 @@ use {
     std::os::unix::ffi::OsStrExt as _,
     tokio::runtime::Handle,
     tokio::sync::Mutex,
-    tokio::time::{Instant, timeout_at},
+    tokio::time::{Instant, timeout, timeout_at},
 };
 
 use crate::paths::{Paths, file_name};
@@ -44,7 +44,7 @@ pub struct Changes {
 #[derive(Debug)]
 struct Events {
     stream: EventStream<[u8; 1024]>,
-    /// Pause since the last look, and its end.
+    /// Pause after the last event or look that was due, and its end.
     pause: Duration,
     due: Instant,
 }
@@ -100,25 +100,28 @@ impl Changes {
         let Some(events) = &self.events else {
             return tokio::time::sleep(at_most.min(LOOK)).await;
         };
-        let mut events = events.lock().await;
-        let due = events.due.min(Instant::now() + at_most);
-        let changed = async {
-            while let Some(Ok(event)) = events.stream.next().await {
-                if self.is_ours(event.name.as_deref()) {
-                    return;
-                }
-            }
-            pending::<()>().await;
+        let looked_for = async {
+            let mut events = events.lock().await;
+            let due = events.due;
+            let pause = match timeout_at(due, self.told(&mut events.stream)).await {
+                Ok(()) => FIRST_PAUSE,
+                Err(_) => events.pause.saturating_mul(2).min(LONGEST_PAUSE),
+            };
+            events.pause = pause;
+            events.due = Instant::now() + pause;
         };
         // What has changed is found by looking, and without an event it is time to look.
-        match timeout_at(due, changed).await {
-            Ok(()) => events.look_again_after(FIRST_PAUSE),
-            Err(_) if events.due <= Instant::now() => {
-                let longer = events.pause.saturating_mul(2);
-                events.look_again_after(longer);
+        let _ = timeout(at_most, looked_for).await;
+    }
+
+    /// Waits for an event of our files.
+    async fn told(&self, events: &mut EventStream<[u8; 1024]>) {
+        while let Some(Ok(event)) = events.next().await {
+            if self.is_ours(event.name.as_deref()) {
+                return;
             }
-            Err(_) => {}
         }
+        pending::<()>().await;
     }
 
     /// Whether an event is of our files. Without a name, events were lost.
@@ -135,11 +138,6 @@ impl Events {
             pause: FIRST_PAUSE,
             due: Instant::now() + FIRST_PAUSE,
         }
-    }
-
-    fn look_again_after(&mut self, pause: Duration) {
-        self.pause = pause.min(LONGEST_PAUSE);
-        self.due = Instant::now() + self.pause;
     }
 }
 
