@@ -146,10 +146,13 @@ impl Shadow {
         })
     }
 
-    /// Returns whether it has a commit.
+    /// Returns whether it has a commit with its history and its files. A fetch that was ended in the midst leaves commits
+    /// without them.
     pub(super) async fn has(&self, commit: &str) -> bool {
-        let name = format!("{commit}^{{commit}}");
-        self.run(&["cat-file", "-e", &name]).await.is_ok()
+        let all = ["rev-list", "--quiet", "--objects", commit];
+        // What a reference leads to is complete.
+        let known = ["--not", "--all", "--alternate-refs"];
+        self.run(&[&all[..], &known].concat()).await.is_ok()
     }
 
     /// Fetches a commit and its history from a repository at an address, as the user who has access to it.

@@ -147,6 +147,22 @@ fn state(top: &Path) -> State {
     }
 }
 
+/// Leaves in a shadow what a fetch leaves that is ended in the midst: a commit, and none of its files.
+fn begin_to_fetch(shadow: &Path, top: &Path) {
+    let Ok(head) = attempt(top, &["rev-parse", "--verify", "--quiet", "HEAD"]) else {
+        return;
+    };
+    let (folder, name) = head.split_at(2);
+    let object = Path::new("objects").join(folder).join(name);
+    let fetched = shadow.join(&object);
+    // It is in a pack if it was fetched before.
+    let made = top.join(".git").join(&object);
+    if made.exists() && !fetched.exists() {
+        fs::create_dir_all(fetched.parent().unwrap()).unwrap();
+        fs::copy(made, fetched).unwrap();
+    }
+}
+
 /// Takes the files of a folder to a second machine, changes them there, takes them to a third, and home again.
 async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     let root = tempfile::tempdir().unwrap();
@@ -179,6 +195,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     assert_eq!(state(&made), left, "on the second machine");
     make(&made, there);
     let changed = state(&made);
+    begin_to_fetch(&second.join("git"), &made);
     workspace.keep(&store).await.unwrap();
 
     let third = root.path().join("third");
@@ -194,6 +211,18 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     let received = home.receive(&environment, &files, &store, &scratch);
     received.await.unwrap();
     assert_eq!(state(&users), changed, "at home");
+}
+
+#[tokio::test]
+async fn a_commit_without_its_files_is_fetched_again() {
+    let write = |content: &[u8]| Change::Write {
+        name: 0,
+        content: content.to_owned(),
+        is_executable: false,
+    };
+    let before = [write(b"one"), Change::Commit];
+    let there = [write(b"two"), Change::Commit, write(b"three")];
+    go_round(true, &before, &there).await;
 }
 
 proptest! {
