@@ -31,21 +31,6 @@ const ENQUEUE: &str = "
     SELECT coalesce((SELECT id FROM run),
                     (SELECT max(id) FROM ah.runs WHERE tenant = current_user AND session = $1)), pg_notify('ah', '')";
 
-/// Ends the part of a worker. `$3`: the state; `$4`: the error; `$5`: seconds until it is due again; `$6`: whether the
-/// attempt counts.
-const END: &str = "
-    WITH ended AS (
-        UPDATE ah.runs
-        SET state = $3, error = coalesce($4, error), owner = CASE WHEN $3 = 'queued' THEN NULL ELSE owner END,
-            due_at = clock_timestamp() + make_interval(secs => $5), attempt = attempt - CASE WHEN $6 THEN 0 ELSE 1 END,
-            ended_at = CASE WHEN $3 = 'queued' THEN NULL ELSE clock_timestamp() END
-        WHERE tenant = current_user AND id = $1 AND owner = $2 AND state = 'running'
-        RETURNING session),
-    moot AS (
-        DELETE FROM ah.questions q USING ended
-        WHERE q.tenant = current_user AND q.session = ended.session AND $3 <> 'queued')
-    SELECT session, pg_notify('ah', '') FROM ended";
-
 #[async_trait]
 impl Fleet for Postgres {
     fn timing(&self) -> Timing {
@@ -125,10 +110,10 @@ impl Fleet for Postgres {
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
         let part = end.part();
         let error = part.error.map(|error| error.replace('\0', "\u{fffd}"));
-        let ended = self
-            .rows(
+        let row = self
+            .row(
                 "cannot write",
-                END,
+                "SELECT ah.finish($1, $2, $3, $4, $5, $6)",
                 &[
                     (&run, Type::INT8),
                     (&worker, Type::TEXT),
@@ -139,13 +124,7 @@ impl Fleet for Postgres {
                 ],
             )
             .await?;
-        let Some(session) = ended.first().map(|row| row.get::<_, String>(0)) else {
-            return Ok(false);
-        };
-        if *end == End::Done {
-            self.wake(&SessionId::from(session)).await?;
-        }
-        Ok(true)
+        Ok(row.get(0))
     }
 
     async fn open(
@@ -206,7 +185,6 @@ impl Fleet for Postgres {
     ) -> Result<MessageId, StoreError> {
         let id = SystemClock::default().message_id();
         lease::send(self, session, &id, kind, text).await?;
-        self.wake(session).await?;
         Ok(id)
     }
 
@@ -317,26 +295,6 @@ impl Fleet for Postgres {
             return Ok(Arc::new(graphile));
         }
         Ok(self)
-    }
-}
-
-impl Postgres {
-    /// Queues the last run of a session again if it is done and there is mail. Whoever sends and whoever ends a run calls
-    /// it afterwards, so that one of both sees what the other did.
-    async fn wake(&self, session: &SessionId) -> Result<(), StoreError> {
-        self.rows(
-            "cannot write",
-            "UPDATE ah.runs SET state = 'queued', due_at = clock_timestamp(), attempt = 0, owner = NULL,
-                 ended_at = NULL, wish = NULL
-             WHERE tenant = current_user AND state = 'done'
-                 AND id = (SELECT max(id) FROM ah.runs WHERE tenant = current_user AND session = $1)
-                 AND EXISTS (
-                     SELECT FROM ah.mail WHERE tenant = current_user AND session = $1 AND consumed_by IS NULL)
-             RETURNING pg_notify('ah', '')",
-            &[(&session.as_str(), Type::TEXT)],
-        )
-        .await?;
-        Ok(())
     }
 }
 

@@ -111,9 +111,7 @@ pub(crate) async fn send(
     server
         .rows(
             "cannot write",
-            "WITH sent AS (
-                 INSERT INTO ah.mail (session, id, kind, content) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING)
-             SELECT pg_notify('ah', '')",
+            "SELECT ah.send($1, $2, $3, $4)",
             &[
                 (&session.as_str(), Type::TEXT),
                 (&id.as_str(), Type::TEXT),

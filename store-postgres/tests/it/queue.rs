@@ -8,6 +8,7 @@ use ah_store::fleet::{
     ALL, Admission, End, Fleet, Limit, NewRun, Question, RunState, Start, Timing, Wish, backoff,
 };
 use ah_store::{LocalFleet, SystemClock};
+use tokio_postgres::NoTls;
 
 use crate::fixture::{Speaker, append};
 use crate::server::{PATIENT, connect, database, shared};
@@ -396,4 +397,48 @@ async fn of_a_server() {
         fleet as Arc<dyn Fleet>
     })
     .await;
+}
+
+/// Whoever comes second waits for the first and sees what it wrote, be it the message or the end of the run.
+#[tokio::test]
+async fn a_message_meets_the_end_of_a_run() {
+    let Some(server) = shared() else { return };
+    let url = database(server).await;
+    let fleet = connect(&url, PATIENT).await;
+    let (first, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    for session in ["message first", "end first"] {
+        fleet.enqueue(&run(session, 0)).await.unwrap();
+        let taken = fleet.claim("me").await.unwrap().unwrap();
+        let read = format!("UPDATE ah.mail SET consumed_by = 0 WHERE session = '{session}'");
+        server.psql(&url, &read).unwrap();
+        let send = format!("BEGIN; SELECT ah.send('{session}', '{session}', 'steer', 'go on')");
+        let finish = format!(
+            "BEGIN; SELECT ah.finish({}, 'me', 'done', NULL, 0, true)",
+            taken.id
+        );
+        let second = if session == "message first" {
+            first.batch_execute(&send).await.unwrap();
+            let fleet = fleet.clone();
+            tokio::spawn(async move { fleet.end(taken.id, "me", &End::Done).await.map(drop) })
+        } else {
+            first.batch_execute(&finish).await.unwrap();
+            let (fleet, id) = (fleet.clone(), taken.session.clone());
+            tokio::spawn(async move { fleet.send(&id, MailKind::Steer, "go on").await.map(drop) })
+        };
+        let waits = "SELECT EXISTS (
+                         SELECT FROM pg_locks JOIN pg_database d ON d.oid = database
+                         WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted)";
+        let is_waiting = async {
+            while server.psql(&url, waits).unwrap() != "t" {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let limited = tokio::time::timeout(Duration::from_secs(60), is_waiting);
+        limited.await.expect("the second waits for the first");
+        first.batch_execute("COMMIT").await.unwrap();
+        second.await.unwrap().unwrap();
+        let again = fleet.claim("me").await.unwrap();
+        assert_eq!(again.map(|run| run.id), Some(taken.id), "{session}");
+    }
 }

@@ -67,21 +67,36 @@ impl LocalFleet {
         work(&connection).map_err(|error| Failure::from(error).at(action, &self.path))
     }
 
-    /// Queues the last run of a session again if it is over and there is mail for it.
-    fn wake(&self, session: &SessionId) -> Result<(), StoreError> {
+    /// Runs statements as one, which waits for other writers and makes them wait.
+    fn alone<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         self.with("cannot write", |connection| {
-            connection.execute(
-                "UPDATE runs SET state = 'queued', due_at = ?2, attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
-                 WHERE state = 'done' AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
-                params![session.as_str(), id::now().0],
-            )
-        })?;
-        Ok(())
+            connection.execute_batch("BEGIN IMMEDIATE")?;
+            let done = work(connection);
+            let end = match done {
+                Ok(Ok(_)) => "COMMIT",
+                _ => "ROLLBACK",
+            };
+            connection.execute_batch(end)?;
+            done
+        })?
     }
 
     fn dead_since(&self) -> i64 {
         id::now().0.saturating_sub(milliseconds(self.timing.dead))
     }
+}
+
+/// Queues the last run of a session again if it is done, since there is mail for it.
+fn wake(connection: &Connection, session: &str) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE runs SET state = 'queued', due_at = ?2, attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
+         WHERE state = 'done' AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
+        params![session, id::now().0],
+    )?;
+    Ok(())
 }
 
 fn milliseconds(time: Duration) -> i64 {
@@ -173,8 +188,8 @@ impl Fleet for LocalFleet {
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
         let part = end.part();
         let now = id::now().0;
-        let session: Option<String> = self.with("cannot write", |connection| {
-            connection
+        self.alone(|connection| {
+            let session: Option<String> = connection
                 .query_row(
                     "UPDATE runs
                      SET state = ?3, error = coalesce(?4, error), due_at = ?5, attempt = attempt - ?6,
@@ -192,21 +207,25 @@ impl Fleet for LocalFleet {
                     ],
                     |row| row.get(0),
                 )
-                .optional()
-        })?;
-        let Some(session) = session.map(SessionId::from) else {
-            return Ok(false);
-        };
-        if part.state.is_over() {
-            self.with("cannot write", |connection| {
+                .optional()?;
+            let Some(session) = session.map(SessionId::from) else {
+                return Ok(Ok(false));
+            };
+            if part.state.is_over() {
                 let all = "DELETE FROM questions WHERE session = ?";
-                connection.execute(all, [session.as_str()])
-            })?;
-        }
-        if *end == End::Done && Queue::open(&self.paths(&session))?.has_waiting()? {
-            self.wake(&session)?;
-        }
-        Ok(true)
+                connection.execute(all, [session.as_str()])?;
+            }
+            if *end == End::Done {
+                // A sender writes to the session's queue first, and then waits here or was here before.
+                let queue = Queue::open(&self.paths(&session));
+                match queue.and_then(|queue| queue.has_waiting()) {
+                    Ok(true) => wake(connection, session.as_str())?,
+                    Ok(false) => {}
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            Ok(Ok(true))
+        })
     }
 
     async fn open(
@@ -248,7 +267,9 @@ impl Fleet for LocalFleet {
         text: &str,
     ) -> Result<MessageId, StoreError> {
         let id = Queue::open(&self.paths(session))?.send(kind, text)?;
-        self.wake(session)?;
+        self.with("cannot write", |connection| {
+            wake(connection, session.as_str())
+        })?;
         Ok(id)
     }
 
@@ -366,4 +387,44 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         questions: if state.is_over() { 0 } else { row.get(8)? },
         cost: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody who dies between both leaves a message that nobody reads.
+    #[tokio::test]
+    async fn a_run_ends_together_with_the_look_for_mail_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let timing = Timing {
+            beat: Duration::from_millis(100),
+            dead: Duration::from_secs(60),
+        };
+        let fleet = LocalFleet::open(folder.path(), timing).unwrap();
+        let run = NewRun {
+            session: SessionId::from("A"),
+            message: MessageId::from("M"),
+            prompt: "task".to_owned(),
+            command: Vec::new(),
+            folder: folder.path().to_owned(),
+            model: None,
+            priority: 0,
+            delay: Duration::ZERO,
+            attempts: 1,
+            answer_within: None,
+        };
+        let id = fleet.enqueue(&run).await.unwrap();
+        fleet.claim("me").await.unwrap().unwrap();
+        let fault = "CREATE TRIGGER fault BEFORE UPDATE ON runs WHEN OLD.state = 'done'
+                     BEGIN SELECT RAISE(ABORT, 'fault'); END";
+        let plan = |sql| fleet.with("", |connection| connection.execute_batch(sql));
+        plan(fault).unwrap();
+        fleet.end(id, "me", &End::Done).await.unwrap_err();
+        let state = async || fleet.runs(None, 1).await.unwrap()[0].state;
+        assert_eq!(state().await, RunState::Running);
+        plan("DROP TRIGGER fault").unwrap();
+        assert!(fleet.end(id, "me", &End::Done).await.unwrap());
+        assert_eq!(state().await, RunState::Queued, "its prompt was not read");
+    }
 }

@@ -68,16 +68,7 @@ impl Schedules for LocalFleet {
     ) -> Result<bool, StoreError> {
         // One caller at a time, here and elsewhere. What is made before the transaction ends is made with the same ids
         // again if it is cut off.
-        self.with("cannot write", |connection| {
-            connection.execute_batch("BEGIN IMMEDIATE")?;
-            let started = self.started(connection, schedule, start, next);
-            let end = match started {
-                Ok(Ok(true)) => "COMMIT",
-                _ => "ROLLBACK",
-            };
-            connection.execute_batch(end)?;
-            started
-        })?
+        self.alone(|connection| self.started(connection, schedule, start, next))
     }
 }
 

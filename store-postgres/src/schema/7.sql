@@ -1,0 +1,58 @@
+-- A message for a session whose run ends in the same moment. Whoever sends and whoever ends a run write first and then wait for
+-- each other, so the second sees what the first wrote; each does all in one transaction, so that nobody who dies in between leaves
+-- a message that nobody reads.
+
+-- Queues the last run of a session again if it is done and there is mail.
+CREATE FUNCTION ah.queue_again(wanted text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(current_user || ' ' || wanted, 0));
+    -- A statement of its own, which sees what was written before the lock was free.
+    UPDATE ah.runs
+    SET state = 'queued', due_at = clock_timestamp(), attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
+    WHERE tenant = current_user AND state = 'done'
+        AND id = (SELECT max(r.id) FROM ah.runs r WHERE r.tenant = current_user AND r.session = wanted)
+        AND EXISTS (
+            SELECT FROM ah.mail m WHERE m.tenant = current_user AND m.session = wanted AND m.consumed_by IS NULL);
+END $function$;
+
+-- Queues a message for a session; one with this id is queued once.
+CREATE FUNCTION ah.send(wanted text, letter text, wanted_kind text, words text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
+BEGIN
+    INSERT INTO ah.mail (session, id, kind, content) VALUES (wanted, letter, wanted_kind, words) ON CONFLICT DO NOTHING;
+    PERFORM ah.queue_again(wanted);
+    PERFORM pg_notify('ah', '');
+END $function$;
+
+-- Ends the part of a worker in a run, which is due again after `pause` seconds if its new state is 'queued'. Returns whether the
+-- worker still had it.
+CREATE FUNCTION ah.finish(
+    wanted bigint, worker text, new_state text, reason text, pause float8, counts boolean) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
+DECLARE
+    ended text;
+BEGIN
+    UPDATE ah.runs
+    SET state = new_state, error = coalesce(reason, error),
+        owner = CASE WHEN new_state = 'queued' THEN NULL ELSE owner END,
+        due_at = clock_timestamp() + make_interval(secs => pause),
+        attempt = attempt - CASE WHEN counts THEN 0 ELSE 1 END,
+        ended_at = CASE WHEN new_state = 'queued' THEN NULL ELSE clock_timestamp() END
+    WHERE tenant = current_user AND id = wanted AND owner = worker AND state = 'running'
+    RETURNING session INTO ended;
+    IF ended IS NULL THEN
+        RETURN false;
+    END IF;
+    IF new_state <> 'queued' THEN
+        DELETE FROM ah.questions q WHERE q.tenant = current_user AND q.session = ended;
+    END IF;
+    IF new_state = 'done' THEN
+        PERFORM ah.queue_again(ended);
+    END IF;
+    PERFORM pg_notify('ah', '');
+    RETURN true;
+END $function$;
+
+REVOKE EXECUTE ON FUNCTION ah.queue_again, ah.send, ah.finish FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION ah.queue_again, ah.send, ah.finish TO ah;
