@@ -26,7 +26,7 @@ const BASE: &str = r#"(version 1)
   (global-name "com.apple.trustd.agent"))
 (allow file-read* file-write* file-ioctl
   (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/ptmx")
-  (regex #"^/dev/ttys[0-9]+$"))
+  (require-all (regex #"^/dev/ttys[0-9]+$") (extension "com.apple.sandbox.pty")))
 (allow file-read* (literal "/dev/random") (literal "/dev/urandom") (subpath "/dev/fd"))
 (allow file-read* (literal "/"))
 "#;

@@ -85,15 +85,12 @@ fn rules(tier: Tier, layout: &Layout) -> Vec<(PathBuf, BitFlags<AccessFs>)> {
         }
     }
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    for name in [
-        "null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts",
-    ] {
-        let list = if name == "pts" {
-            AccessFs::ReadDir.into()
-        } else {
-            BitFlags::EMPTY
-        };
-        rules.push((Path::new("/dev").join(name), device | list));
+    for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
+        rules.push((Path::new("/dev").join(name), device));
+    }
+    // Else those are the terminals of the user, and a rule cannot be for new ones alone.
+    if tier.has_namespaces() {
+        rules.push(("/dev/pts".into(), device | AccessFs::ReadDir));
     }
     rules.push(("/dev/shm".into(), rights(Access::ALL)));
     if tier.has_namespaces() {

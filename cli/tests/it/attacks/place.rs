@@ -1,9 +1,10 @@
 //! The targets of the attacks: a project, a home, files outside of both, servers, another process, memory shared by
 //! processes. Everything belongs to the user that attacks, or it would be safe without a sandbox.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -14,7 +15,7 @@ use std::thread;
 use ah_conversation::steering_names;
 use ah_testkit::program::found;
 
-use crate::binary::{Ah, World, spawn};
+use crate::binary::{Ah, World, open_terminal, spawn};
 
 /// An unprivileged user.
 pub const NOBODY: u32 = 65_534;
@@ -44,6 +45,8 @@ pub struct Place {
     /// The program, where this user can run it.
     program: PathBuf,
     victim: Child,
+    /// Both sides of a terminal of the user.
+    _terminal: (File, File),
     /// What stands for what in the tables.
     values: Vec<(&'static str, String)>,
     /// Shared memory, semaphores and a queue of messages, as arguments of `ipcrm`.
@@ -87,9 +90,13 @@ impl Place {
         .current_dir(&live)
         .env("AH_TEST_WORLD", &root)
         .env("ANTHROPIC_API_KEY", format!("{CANARY}-of-the-victim"))
-        .stdin(fs::File::open(live.join("input")).unwrap())
+        .stdin(File::open(live.join("input")).unwrap())
         .spawn()
         .unwrap();
+        let terminal = open_terminal();
+        let terminal_path =
+            fs::read_link(format!("/proc/self/fd/{}", terminal.1.as_raw_fd())).unwrap();
+        give(&terminal_path, user);
         let made = ["-M4096", "-S1", "-Q"].map(|kind| make_shared(user, kind));
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
         let values = vec![
@@ -102,6 +109,7 @@ impl Place {
             ("{udp}", udp.to_string()),
             ("{victim}", victim.id().to_string()),
             ("{mark}", mark),
+            ("{terminal}", text(terminal_path)),
             ("{fd}", "9".to_owned()),
             ("{folder}", "8".to_owned()),
             ("{shared}", made[0].clone()),
@@ -115,6 +123,7 @@ impl Place {
             user,
             program: program.to_owned(),
             victim,
+            _terminal: terminal,
             values,
             shared: shared
                 .filter(|(_, id)| !id.is_empty())
