@@ -70,9 +70,14 @@ impl Fleet for Postgres {
 
     async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError> {
         let dead = self.timing.dead.as_secs_f64();
-        let parameters: crate::connection::Parameters<'_> =
-            &[(&worker, Type::TEXT), (&dead, Type::FLOAT8)];
-        let claim = "SELECT id, session, folder, model, attempt, attempts, answer_within, command FROM ah.claim($1, $2)";
+        // The same for all attempts to ask.
+        let request = SystemClock::default().message_id();
+        let parameters: crate::connection::Parameters<'_> = &[
+            (&worker, Type::TEXT),
+            (&dead, Type::FLOAT8),
+            (&request.as_str(), Type::TEXT),
+        ];
+        let claim = "SELECT id, session, folder, model, attempt, attempts, answer_within, command FROM ah.claim($1, $2, $3)";
         let taken = self.rows("cannot take a run of", claim, parameters).await?;
         Ok(taken.first().map(|row| Run {
             id: row.get(0),

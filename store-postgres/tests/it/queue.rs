@@ -442,3 +442,20 @@ async fn a_message_meets_the_end_of_a_run() {
         assert_eq!(again.map(|run| run.id), Some(taken.id), "{session}");
     }
 }
+
+/// An answer that is lost with its connection is asked for once more, and a run that nobody knows of would wait.
+#[tokio::test]
+async fn who_asks_for_a_run_again_gets_the_same() {
+    let Some(server) = shared() else { return };
+    let url = database(server).await;
+    let fleet = connect(&url, PATIENT).await;
+    for session in ["A", "B"] {
+        fleet.enqueue(&run(session, 0)).await.unwrap();
+    }
+    let claim = |request: &str| {
+        let claim = format!("SELECT session, attempt FROM ah.claim('me', 60, '{request}')");
+        server.psql(&url, &claim).unwrap()
+    };
+    let taken = ["first", "first", "second", "first", "third"].map(claim);
+    assert_eq!(taken, ["A|1", "A|1", "B|1", "A|1", ""]);
+}
