@@ -3,7 +3,7 @@
 //! when a worktree is removed.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ah_config::places::{self, SESSIONS, WORKTREES};
 use ah_config::{Error, ErrorKind};
@@ -163,11 +163,22 @@ impl Worktrees {
         // Neither the repository nor a search in it sees them.
         let ignore = folder.join(".gitignore");
         if !ignore.exists() {
-            fs::write(ignore, "*\n").map_err(io_failed)?;
+            fs::write(&ignore, "*\n").map_err(io_failed)?;
         }
+        // One is made at a time, so that nobody works in one that is being made.
+        let making = File::open(ignore).map_err(io_failed)?;
+        making.lock().map_err(io_failed)?;
         let lock = File::create(folder.join(format!("{name}.lock"))).map_err(io_failed)?;
         lock.lock_shared().map_err(io_failed)?;
         let path = self.path(&name);
+        if let Some(half) = self.half_made(&name).await? {
+            // Nobody has worked in it.
+            for folder in [&path, &half] {
+                if folder.exists() {
+                    fs::remove_dir_all(folder).map_err(io_failed)?;
+                }
+            }
+        }
         if !path.join(".git").exists() {
             let (branch, shown) = (format!("{BRANCH}{name}"), path.display().to_string());
             // One that was deleted by hand is still known otherwise.
@@ -191,6 +202,25 @@ impl Worktrees {
             name,
             lock,
         })
+    }
+
+    /// Returns git's own folder of a worktree that is not complete. Git locks one while it makes it, so one whose git was killed
+    /// stays locked.
+    async fn half_made(&self, name: &str) -> Result<Option<PathBuf>, Error> {
+        let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let common = self.git.run(&words).await.map_err(|error| failed(&error))?;
+        let link = fs::canonicalize(self.folder())
+            .unwrap_or_default()
+            .join(name)
+            .join(".git");
+        let is_half = |own: &PathBuf| {
+            let text = |name| fs::read_to_string(own.join(name)).unwrap_or_default();
+            Path::new(text("gitdir").trim_end()) == link
+                && text("locked").trim_end() == "initializing"
+        };
+        let all = fs::read_dir(Path::new(&common).join("worktrees"));
+        let mut all = all.into_iter().flatten().flatten().map(|it| it.path());
+        Ok(all.find(is_half))
     }
 
     /// Returns the first number that names neither a worktree nor a branch of one.

@@ -159,6 +159,42 @@ fn a_conversation_can_be_in_a_new_worktree() {
 }
 
 #[test]
+fn a_worktree_that_git_was_killed_in_is_made_anew() {
+    let world = repository();
+    let project = world.project();
+    let path = ".ah/worktrees/half";
+    git(
+        &project,
+        &["worktree", "add", "-q", "-b", "worktree-half", path],
+    );
+    // As git leaves it.
+    let own = project.join(".git/worktrees/half");
+    std::fs::write(own.join("locked"), "initializing").unwrap();
+    for missing in [
+        own.join("index"),
+        own.join("HEAD"),
+        world.file(path).join("code.txt"),
+    ] {
+        std::fs::remove_file(missing).unwrap();
+    }
+    let look = uses(
+        "bash",
+        json!({"command": "cat code.txt; echo two > new.txt"}),
+    );
+    let server = Server::new([look, says("Looked.")]);
+    let run = world.asking(&server, ["-m", "sonnet", "-w", "half", "look around"]);
+    run.run().expect(0);
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(
+        told.contains("one\\n") || told.contains("\"one\""),
+        "{told}"
+    );
+    assert!(!own.join("locked").exists());
+    let status = git(&world.file(path), &["status", "--porcelain"]);
+    assert_eq!(status, "?? new.txt");
+}
+
+#[test]
 fn what_cannot_be_a_worktree_is_told() {
     let world = World::new();
     for (words, told) in [
