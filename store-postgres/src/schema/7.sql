@@ -58,35 +58,23 @@ END $function$;
 ALTER TABLE ah.runs ADD COLUMN taken_by text;
 CREATE INDEX runs_taken ON ah.runs (tenant, taken_by) WHERE state = 'running';
 
--- Takes the next run. A session has one run at a time; two that are taken in the same instant meet at its lease. A worker whose
--- answer was lost repeats its request and gets the same run, of which nobody else knows.
+-- Takes the next run, as `ah.claim` of two arguments. A worker whose answer was lost repeats its request and gets the same run, of
+-- which nobody else knows.
 CREATE FUNCTION ah.claim(worker text, dead float8, request text)
 RETURNS TABLE (
     id bigint, session text, folder text, model text, attempt int, attempts int, answer_within float8, command text)
 LANGUAGE plpgsql SET search_path = pg_catalog AS $function$
+DECLARE
+    taken bigint;
 BEGIN
-    RETURN QUERY
-        SELECT r.id, r.session, r.folder, r.model, r.attempt, r.attempts, r.answer_within, r.command FROM ah.runs r
-        WHERE r.tenant = current_user AND r.taken_by = request AND r.state = 'running' AND r.owner = worker;
-    IF FOUND THEN
-        RETURN;
+    SELECT r.id INTO taken FROM ah.runs r
+    WHERE r.tenant = current_user AND r.taken_by = request AND r.state = 'running' AND r.owner = worker;
+    IF taken IS NULL THEN
+        SELECT next.id INTO taken FROM ah.claim(worker, dead) next;
     END IF;
     RETURN QUERY
-        UPDATE ah.runs r
-        SET state = 'running', owner = worker, taken_by = request, attempt = r.attempt + 1, beat_at = clock_timestamp()
-        WHERE r.tenant = current_user AND r.id = (
-            SELECT next.id FROM ah.runs next
-            WHERE next.tenant = current_user AND next.state IN ('queued', 'running')
-                AND CASE next.state WHEN 'queued' THEN next.due_at <= clock_timestamp()
-                    ELSE next.owner <> worker AND next.beat_at < clock_timestamp() - make_interval(secs => dead) END
-                AND NOT EXISTS (
-                    SELECT FROM ah.runs other
-                    WHERE other.tenant = current_user AND other.session = next.session AND other.id <> next.id
-                        AND other.state = 'running'
-                        AND other.beat_at >= clock_timestamp() - make_interval(secs => dead))
-                AND NOT EXISTS (SELECT FROM ah.limits l WHERE l.tenant IN (current_user, '*') AND l.budget <= 0)
-            ORDER BY next.priority DESC, next.due_at, next.id
-            FOR UPDATE SKIP LOCKED LIMIT 1)
+        UPDATE ah.runs r SET taken_by = request
+        WHERE r.tenant = current_user AND r.id = taken AND r.state = 'running' AND r.owner = worker
         RETURNING r.id, r.session, r.folder, r.model, r.attempt, r.attempts, r.answer_within, r.command;
 END $function$;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ah_conversation::{MailKind, Message, MessageId, SessionId, StoreError, Time};
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use super::Failure;
 use super::queued::{self, FILE};
@@ -73,14 +73,13 @@ impl LocalFleet {
         work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.with("cannot write", |connection| {
-            connection.execute_batch("BEGIN IMMEDIATE")?;
-            let done = work(connection);
-            let end = match done {
-                Ok(Ok(_)) => "COMMIT",
-                _ => "ROLLBACK",
-            };
-            connection.execute_batch(end)?;
-            done
+            let immediate = TransactionBehavior::Immediate;
+            let transaction = Transaction::new_unchecked(connection, immediate)?;
+            let done = work(&transaction)?;
+            if done.is_ok() {
+                transaction.commit()?;
+            }
+            Ok(done)
         })?
     }
 

@@ -17,7 +17,7 @@ const MAX_PACKAGES: usize = 170;
 
 /// The builds: a package and its features. The features of tools are left out of `ah-tools` one by one, as the code that they
 /// switch is there; that of all others is absent from one of the builds of the library.
-const BUILDS: [(&str, &[&str]); 9] = [
+const BUILDS: [(&str, &[&str]); 10] = [
     (LIBRARY, &[]),
     (
         LIBRARY,
@@ -25,6 +25,7 @@ const BUILDS: [(&str, &[&str]); 9] = [
             "docx", "image", "log", "lua", "mcp", "overlay", "pdf", "sandbox", "web",
         ],
     ),
+    (LIBRARY, &["postgres"]),
     (LIBRARY, &["graphile"]),
     // What `cargo demo` builds.
     ("ah-cli", &[]),
