@@ -17,9 +17,9 @@ pub fn finish_orphans(owner: u32) {
     let kill_at = Instant::now() + GRACE;
     let mut asked = HashSet::new();
     loop {
-        let left = orphans(owner);
+        let (left, are_all) = orphans(owner);
         let now = Instant::now();
-        if left.is_empty() || now > kill_at + GRACE {
+        if left.is_empty() && are_all || now > kill_at + GRACE {
             return;
         }
         for pid in left {
@@ -33,27 +33,35 @@ pub fn finish_orphans(owner: u32) {
     }
 }
 
-fn orphans(owner: u32) -> Vec<Pid> {
+/// Returns the orphans that are found, and whether they are all: what a process is cannot be seen at every moment.
+fn orphans(owner: u32) -> (Vec<Pid>, bool) {
     let all = processes();
     let is_owner = |process: &Process| process.pid.as_raw_pid().unsigned_abs() == owner;
     let is_alive = all
         .iter()
         .any(|process| is_owner(process) && !process.is_dead);
     // This process may itself be such an orphan: a command that runs this program.
-    if is_alive || is_marked(getpid(), owner) {
-        return Vec::new();
+    if is_alive || is_marked(getpid(), owner) == Some(true) {
+        return (Vec::new(), true);
     }
+    let mut are_all = true;
     let (marked, others) = all
         .into_iter()
         .filter(|process| !process.is_dead)
-        .partition(|process| is_marked(process.pid, owner));
-    with_descendants(marked, others)
+        .partition(|process| {
+            let is_marked = is_marked(process.pid, owner);
+            are_all &= is_marked.is_some();
+            is_marked == Some(true)
+        });
+    let orphans = with_descendants(marked, others)
         .into_iter()
         .map(|process| process.pid)
-        .collect()
+        .collect();
+    (orphans, are_all)
 }
 
-fn is_marked(pid: Pid, owner: u32) -> bool {
+fn is_marked(pid: Pid, owner: u32) -> Option<bool> {
     let own = format!("{owner:x}-");
-    marks(pid).iter().any(|name| name.starts_with(&own))
+    let marks = marks(pid)?;
+    Some(marks.iter().any(|name| name.starts_with(&own)))
 }

@@ -86,14 +86,11 @@ impl Tree {
         while has_children() {
             let children = children();
             self.reap_orphans(&children);
-            let survivors = match self.has_root_in(&children) {
-                true => self.members(processes()),
-                false => Vec::new(),
-            };
             let now = Instant::now();
-            if survivors.is_empty() || now > give_up_at {
+            if !self.may_have_root_in(&children) || now > give_up_at {
                 return;
             }
+            let survivors = self.members(processes());
             if now < kill_at {
                 self.terminate_each(&survivors);
             } else {
@@ -121,7 +118,7 @@ impl Tree {
     /// Returns the processes of the tree that are alive.
     fn members(&self, all: Vec<Process>) -> Vec<Process> {
         let leaders = living::groups();
-        let is_root = |process: &Process| self.is_root(process, &leaders);
+        let is_root = |process: &Process| self.is_root(process, &leaders) == Some(true);
         let (roots, others) = all.into_iter().partition(is_root);
         let mut members = with_descendants(roots, others);
         members.retain(|process| !process.is_dead);
@@ -129,22 +126,30 @@ impl Tree {
     }
 
     /// Returns whether a process of the tree may be alive: each is one of these children of this process, or below one.
-    fn has_root_in(&self, children: &[Process]) -> bool {
+    fn may_have_root_in(&self, children: &[Process]) -> bool {
         let leaders = living::groups();
-        let is_root = |child: &Process| !child.is_dead && self.is_root(child, &leaders);
-        children.iter().any(is_root)
+        let may_be_root =
+            |child: &Process| !child.is_dead && self.is_root(child, &leaders) != Some(false);
+        children.iter().any(may_be_root)
     }
 
-    fn is_root(&self, process: &Process, leaders: &[Pid]) -> bool {
+    /// Returns whether a process is one that all others of the tree are below; `None` if that cannot be seen just now.
+    fn is_root(&self, process: &Process, leaders: &[Pid]) -> Option<bool> {
         if process.pid == self.leader {
-            !self.is_reaped
+            Some(!self.is_reaped)
+        } else if process.is_orphan(leaders) {
+            self.owns(process)
         } else {
-            process.is_orphan(leaders) && self.owns(process)
+            Some(false)
         }
     }
 
-    fn owns(&self, orphan: &Process) -> bool {
-        orphan.group == Some(self.leader) || marks(orphan.pid).contains(&self.name)
+    fn owns(&self, orphan: &Process) -> Option<bool> {
+        if orphan.group == Some(self.leader) {
+            Some(true)
+        } else {
+            marks(orphan.pid).map(|marks| marks.contains(&self.name))
+        }
     }
 
     /// Reaps dead orphans. A dead process has no environment any more, so it is recognised by its group, or by a
@@ -166,15 +171,25 @@ impl Tree {
     }
 }
 
-/// Returns the names of the children that the process descends from, as its environment tells.
-pub(crate) fn marks(pid: Pid) -> Vec<String> {
-    let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_pid())).unwrap_or_default();
-    environment
+/// Returns the names of the children that the process descends from, as its environment tells; `None` while it goes from
+/// one program to the next or ends, when the kernel shows no environment, or a part of it.
+pub(crate) fn marks(pid: Pid) -> Option<Vec<String>> {
+    let pid = pid.as_raw_pid();
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else {
+        // It is gone, or of another user.
+        return Some(Vec::new());
+    };
+    let is_whole = |now: Process| now.is_dead || now.environment == Some(environment.len());
+    if !process(&pid.to_string()).is_none_or(is_whole) {
+        return None;
+    }
+    let marks = environment
         .split(|byte| *byte == 0)
         .filter_map(|variable| std::str::from_utf8(variable).ok()?.split_once('='))
         .filter(|(name, _)| *name == MARK)
         .flat_map(|(_, names)| names.split(':').map(str::to_owned))
-        .collect()
+        .collect();
+    Some(marks)
 }
 
 fn kill_each(members: &[Process]) {
@@ -200,6 +215,9 @@ fn has_children() -> bool {
     !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }
 
+/// Flag of a thread of the kernel (`PF_KTHREAD` in the kernel's `sched.h`).
+const KERNEL_THREAD: usize = 0x0020_0000;
+
 /// A process as the kernel lists it.
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -208,24 +226,34 @@ pub(crate) struct Process {
     /// can be. The same goes for the session.
     group: Option<Pid>,
     session: Option<Pid>,
+    /// Length of its environment in bytes; `None` while it has no program: it is replacing its own, or it ends.
+    environment: Option<usize>,
     pub(crate) is_dead: bool,
 }
 
 impl Process {
-    /// Parses `/proc/PID/stat`: pid, name in parentheses, which may hold anything, state, and the ids of parent, group
-    /// and session. Returns `None` also for a process that the kernel is just removing, whose group and session are -1.
+    /// Parses `/proc/PID/stat`, see `proc_pid_stat(5)`: pid, name in parentheses, which may hold anything, and fields that
+    /// are counted from 3. Returns `None` for a thread of the kernel, and for a process that the kernel is just removing,
+    /// whose group and session are -1.
     fn parse(stat: &str) -> Option<Self> {
         let (pid, _) = stat.split_once(' ')?;
         let (_, rest) = stat.rsplit_once(") ")?;
-        let mut fields = rest.split(' ');
-        let state = fields.next()?;
-        let mut number = || number(fields.next()?);
+        let fields: Vec<_> = rest.trim_end().split(' ').collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        let size = |number| field(number)?.parse::<usize>().ok();
+        if size(9)? & KERNEL_THREAD != 0 {
+            return None;
+        }
+        // The address of the code is the last thing that is set when a program is replaced.
+        let has_program = size(26)? != 0;
+        let environment = size(51)?.checked_sub(size(50)?);
         Some(Self {
-            pid: self::number(pid)??,
-            parent: number()?,
-            group: number()?,
-            session: number()?,
-            is_dead: matches!(state, "Z" | "X" | "x"),
+            pid: number(pid)??,
+            parent: number(field(4)?)?,
+            group: number(field(5)?)?,
+            session: number(field(6)?)?,
+            environment: environment.filter(|_| has_program),
+            is_dead: matches!(field(3)?, "Z" | "X" | "x"),
         })
     }
 
@@ -284,22 +312,91 @@ fn process(name: &str) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::process::Stdio;
+
     use super::*;
+
+    /// Returns a line of `/proc/PID/stat` with its fields before the ninth, and its flags, code and environment.
+    fn stat(start: &str, flags: usize, code: usize, environment: [usize; 2]) -> String {
+        let [from, to] = environment;
+        let zeros = |number| "0 ".repeat(number);
+        format!(
+            "{start} {flags} {}{code} {}{from} {to} 0",
+            zeros(16),
+            zeros(23)
+        )
+    }
 
     #[test]
     fn a_stat_line_is_parsed() {
-        let dead = Process::parse("12 (a) b) Z 1 12 0 0 -1 4194304").unwrap();
+        let dead = stat("12 (a) b) Z 1 12 0 0 -1", 4_194_304, 0, [0, 0]);
+        let dead = Process::parse(&dead).unwrap();
         assert_eq!(dead.pid, Pid::from_raw(12).unwrap());
         assert_eq!(dead.parent, Pid::from_raw(1));
         assert_eq!((dead.group, dead.session), (Some(dead.pid), None));
         assert!(dead.is_dead);
-        assert!(!Process::parse("12 (sh) S 1 12 12 0").unwrap().is_dead);
+        assert_eq!(dead.environment, None);
+        let live = Process::parse(&stat("12 (sh) S 1 12 12 0 -1", 0, 1, [5, 7])).unwrap();
+        assert!(!live.is_dead);
+        assert_eq!(live.environment, Some(2));
+    }
+
+    #[test]
+    fn a_process_between_two_programs_has_no_environment() {
+        for environment in [[0, 0], [5, 0], [5, 5]] {
+            let between = Process::parse(&stat("12 (sh) R 1 12 12 0 -1", 0, 0, environment));
+            assert_eq!(between.unwrap().environment, None);
+        }
+    }
+
+    /// While the kernel replaces a program by another one, the process shows no environment: one look in a hundred here.
+    #[test]
+    fn the_marks_of_a_process_that_starts_programs_are_found_or_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("script");
+        fs::write(&script, "exec /bin/sh \"$0\"").unwrap();
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", "echo; exec /bin/sh \"$0\""])
+            .arg(&script)
+            .env(MARK, "a:b")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Until its first program runs, its environment may be the one of this test.
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut [0]).unwrap();
+        let pid = Pid::from_child(&child);
+        let found: HashSet<_> = (0..3_000).filter_map(|_| marks(pid)).collect();
+        child.kill().unwrap();
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), look).unwrap();
+        assert_eq!(marks(pid), Some(Vec::new()), "it is dead");
+        child.wait().unwrap();
+        assert_eq!(marks(pid), Some(Vec::new()), "it is gone");
+        assert_eq!(found, HashSet::from([vec!["a".into(), "b".into()]]));
+    }
+
+    #[test]
+    fn the_marks_of_a_process_without_variables_are_known() {
+        let mut child = std::process::Command::new("/bin/cat")
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        input.write_all(b"\n").unwrap();
+        output.read_exact(&mut [0]).unwrap();
+        assert_eq!(marks(Pid::from_child(&child)), Some(Vec::new()));
+        drop(input);
+        child.wait().unwrap();
     }
 
     /// Processes that `docker exec` starts in a container have a group and a session of another namespace.
     #[test]
     fn a_group_and_a_session_of_another_namespace_are_none() {
-        let foreign = Process::parse("12 (ah) S 0 0 0 0").unwrap();
+        let foreign = Process::parse(&stat("12 (ah) S 0 0 0 0 -1", 0, 1, [5, 7])).unwrap();
         assert_eq!((foreign.group, foreign.session), (None, None));
     }
 
@@ -320,14 +417,20 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_being_removed_is_ignored() {
-        for stat in [
-            "12 (sh) X 0 -1 -1 0",
-            "12 (sh) Z 1 12 -1 0",
-            "-1 (sh) S 1 1 1",
-            "",
-            "12 (sh",
+    fn threads_of_the_kernel_and_processes_that_are_being_removed_are_ignored() {
+        let kernel = stat("12 (kworker) I 2 0 0 0 -1", 0x0420_8060, 0, [0, 0]);
+        assert!(Process::parse(&kernel).is_none());
+        for start in [
+            "12 (sh) X 0 -1 -1 0 -1",
+            "12 (sh) Z 1 12 -1 0 -1",
+            "-1 (sh) S 1 1 1 0 -1",
         ] {
+            assert!(
+                Process::parse(&stat(start, 0, 1, [5, 7])).is_none(),
+                "{start}"
+            );
+        }
+        for stat in ["", "12 (sh", "12 (sh) S 1 12 12"] {
             assert!(Process::parse(stat).is_none(), "{stat}");
         }
     }
