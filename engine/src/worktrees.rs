@@ -14,6 +14,8 @@ use crate::git_program::required;
 
 /// Beginning of the names of branches.
 const BRANCH: &str = "worktree-";
+/// File in the folder of the worktrees that is locked while one is made.
+const IGNORE: &str = ".gitignore";
 /// Longest name, in characters.
 const LONGEST: usize = 64;
 
@@ -156,29 +158,18 @@ impl Worktrees {
             None => self.free_name().await,
         };
         let folder = self.folder();
-        let io_failed = |error: std::io::Error| {
-            Error::failure(format!("cannot write to `{}`: {error}", folder.display()))
-        };
+        let io_failed = |error| self.io_failed(&error);
         fs::create_dir_all(&folder).map_err(io_failed)?;
         // Neither the repository nor a search in it sees them.
-        let ignore = folder.join(".gitignore");
+        let ignore = folder.join(IGNORE);
         if !ignore.exists() {
             fs::write(&ignore, "*\n").map_err(io_failed)?;
         }
-        // One is made at a time, so that nobody works in one that is being made.
-        let making = File::open(ignore).map_err(io_failed)?;
-        making.lock().map_err(io_failed)?;
+        let making = self.lock_making()?;
         let lock = File::create(folder.join(format!("{name}.lock"))).map_err(io_failed)?;
         lock.lock_shared().map_err(io_failed)?;
+        self.discard_half_made(&name, &making).await?;
         let path = self.path(&name);
-        if let Some(half) = self.half_made(&name).await? {
-            // Nobody has worked in it.
-            for folder in [&path, &half] {
-                if folder.exists() {
-                    fs::remove_dir_all(folder).map_err(io_failed)?;
-                }
-            }
-        }
         if !path.join(".git").exists() {
             let (branch, shown) = (format!("{BRANCH}{name}"), path.display().to_string());
             // One that was deleted by hand is still known otherwise.
@@ -202,6 +193,32 @@ impl Worktrees {
             name,
             lock,
         })
+    }
+
+    /// Waits until no other process makes a worktree: one is made at a time, so that nobody works in one that is being made.
+    fn lock_making(&self) -> Result<File, Error> {
+        let file = File::open(self.folder().join(IGNORE));
+        let locked = file.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| self.io_failed(&error))
+    }
+
+    /// Removes a worktree that is not complete, in which nobody can have worked; returns whether it was one. `_making` is the
+    /// lock of [`Self::lock_making`].
+    async fn discard_half_made(&self, name: &str, _making: &File) -> Result<bool, Error> {
+        let Some(half) = self.half_made(name).await? else {
+            return Ok(false);
+        };
+        for folder in [self.path(name), half] {
+            if folder.exists() {
+                fs::remove_dir_all(folder).map_err(|error| self.io_failed(&error))?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn io_failed(&self, error: &std::io::Error) -> Error {
+        let folder = self.folder();
+        Error::failure(format!("cannot write to `{}`: {error}", folder.display()))
     }
 
     /// Returns git's own folder of a worktree that is not complete. Git locks one while it makes it, so one whose git was killed
@@ -237,12 +254,8 @@ impl Worktrees {
         }
     }
 
-    /// Returns all worktrees, by name.
-    ///
-    /// # Errors
-    ///
-    /// If git fails.
-    pub async fn list(&self) -> Result<Vec<Worktree>, Error> {
+    /// Returns the names of all worktrees, in order, and what each has; an error where git cannot read one.
+    pub async fn list(&self) -> Vec<(String, Result<Worktree, Error>)> {
         let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<_> = names
@@ -251,9 +264,17 @@ impl Worktrees {
         names.sort();
         let mut trees = Vec::new();
         for name in names {
-            trees.push(self.look(&name).await?);
+            let tree = match self.half_made(&name).await {
+                Ok(Some(_)) => Err(Error::failure(
+                    "incomplete: its making was interrupted, or goes on",
+                )
+                .hint(format!("`ah -w {name}` makes it anew"))),
+                Ok(None) => self.look(&name).await,
+                Err(error) => Err(error),
+            };
+            trees.push((name, tree));
         }
-        Ok(trees)
+        trees
     }
 
     async fn look(&self, name: &str) -> Result<Worktree, Error> {
@@ -291,6 +312,18 @@ impl Worktrees {
         if !is_name(name) || !self.path(name).join(".git").exists() {
             let error = Error::failure(format!("there is no worktree `{name}`"));
             return Err(error.hint("`ah worktree` lists them"));
+        }
+        if self.discard_half_made(name, &self.lock_making()?).await? {
+            // It stays if it has commits that the present branch has not.
+            let branch = format!("{BRANCH}{name}");
+            let _ = self.git.run(&["branch", "-d", &branch]).await;
+            return Ok(Worktree {
+                name: name.to_owned(),
+                path: self.path(name),
+                branch: None,
+                files: 0,
+                commits: 0,
+            });
         }
         let tree = self.look(name).await?;
         if tree.files > 0 && !is_forced {

@@ -25,16 +25,29 @@ pub fn run(config: &Config, action: Option<&WorktreeAction>, form: Json) -> Resu
 }
 
 fn list(trees: &Worktrees, form: Json) -> Result<u8, Error> {
-    let trees = runtime()?.block_on(trees.list())?;
+    let listed = runtime()?.block_on(trees.list());
     if form.json {
-        return print_json(&trees.iter().map(to_json).collect());
+        let values = listed.iter().map(|(name, tree)| match tree {
+            Ok(tree) => to_json(tree),
+            Err(error) => json!({"name": name, "error": error.message}),
+        });
+        return print_json(&values.collect());
     }
-    if trees.is_empty() {
+    if listed.is_empty() {
         ah_terminal::note("no worktrees yet; `ah -w NAME` makes one");
     }
-    let lines = trees.iter().map(|tree| {
-        let branch = tree.branch.as_deref().unwrap_or("no branch");
-        let line = format!("{:<16} {branch:<24} {}", tree.name, tree.state());
+    let lines = listed.iter().map(|(name, tree)| {
+        let state = match tree {
+            Ok(tree) => {
+                let branch = tree.branch.as_deref().unwrap_or("no branch");
+                format!("{branch:<24} {}", tree.state())
+            }
+            Err(error) => match &error.hint {
+                Some(hint) => format!("{} ({hint})", error.message),
+                None => error.message.clone(),
+            },
+        };
+        let line = format!("{name:<16} {state}");
         format!("{}\n", neutralise(&line))
     });
     print(&lines.collect::<String>())

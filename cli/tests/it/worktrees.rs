@@ -158,25 +158,62 @@ fn a_conversation_can_be_in_a_new_worktree() {
     assert_eq!(forced.run().expect(0).stdout, "removed 1\n");
 }
 
+/// Makes a worktree as git leaves it when it is killed.
+fn make_half(world: &World, name: &str) {
+    let project = world.project();
+    let (branch, path) = (format!("worktree-{name}"), format!(".ah/worktrees/{name}"));
+    git(&project, &["worktree", "add", "-q", "-b", &branch, &path]);
+    let own = project.join(".git/worktrees").join(name);
+    std::fs::write(own.join("locked"), "initializing").unwrap();
+    let tree = project.join(path);
+    for missing in [own.join("index"), own.join("HEAD"), tree.join("code.txt")] {
+        std::fs::remove_file(missing).unwrap();
+    }
+}
+
+#[test]
+fn worktrees_that_git_cannot_read_are_listed_and_removed() {
+    let world = repository();
+    let run = |words: &[&str]| world.as_typed(words.iter().copied()).run();
+    world.write(".ah/worktrees/.gitignore", "*\n");
+    world.write(".ah/worktrees/strange/.git", "gitdir: gone\n");
+    make_half(&world, "half");
+    let project = world.project();
+    let add = [
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "whole",
+        ".ah/worktrees/whole",
+    ];
+    git(&project, &add);
+    let shown = run(&["worktree"]).expect(0).stdout;
+    let lines: Vec<_> = shown.lines().collect();
+    let half = "half             incomplete: its making was interrupted, or goes on (`ah -w half` makes it anew)";
+    assert_eq!(lines[0], half);
+    assert!(lines[1].starts_with("strange "), "{shown}");
+    assert!(lines[2].starts_with("whole            whole"), "{shown}");
+    let listed = listed(&world);
+    assert_eq!(listed[0]["name"], "half");
+    assert!(listed[1]["error"].is_string(), "{listed}");
+    assert_eq!(listed[2]["branch"], "whole");
+
+    let removed = run(&["worktree", "rm", "half"]).expect(0);
+    assert_eq!(removed.stdout, "removed half\n");
+    assert!(!world.file(".ah/worktrees/half").exists());
+    let known = git(&project, &["worktree", "list"]);
+    assert!(!known.contains("half"), "{known}");
+    assert!(!git(&project, &["branch"]).contains("half"));
+}
+
 #[test]
 fn a_worktree_that_git_was_killed_in_is_made_anew() {
     let world = repository();
+    make_half(&world, "half");
     let project = world.project();
     let path = ".ah/worktrees/half";
-    git(
-        &project,
-        &["worktree", "add", "-q", "-b", "worktree-half", path],
-    );
-    // As git leaves it.
     let own = project.join(".git/worktrees/half");
-    std::fs::write(own.join("locked"), "initializing").unwrap();
-    for missing in [
-        own.join("index"),
-        own.join("HEAD"),
-        world.file(path).join("code.txt"),
-    ] {
-        std::fs::remove_file(missing).unwrap();
-    }
     let look = uses(
         "bash",
         json!({"command": "cat code.txt; echo two > new.txt"}),
