@@ -94,7 +94,7 @@ impl Sessions for HttpSessions {
     fn list(&self) -> Result<Vec<Value>, String> {
         let heads = sessions(self.runs.config()).list();
         let mut heads = heads.map_err(|error| error.to_string())?;
-        heads.retain(|head| head.problem.is_none() && head.messages > 0);
+        heads.retain(|head| head.problem.is_none());
         heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
         Ok(heads.iter().map(listed).collect())
     }

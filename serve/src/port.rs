@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Knows the sessions, and runs prompts. Errors are texts for the client.
 pub trait Sessions: Send + Sync + 'static {
-    /// Returns the sessions as JSON objects with an `id`, the last written first.
+    /// Returns the sessions as JSON objects with an `id` and the number of their `messages`, the last written first.
     ///
     /// # Errors
     ///

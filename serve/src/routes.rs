@@ -150,6 +150,8 @@ async fn list(State(shared): State<Shared>) -> Done {
         session["running"] = state.running.into();
         session["questions"] = state.questions.len().into();
     }
+    // A run has begun before its prompt is stored: a hook may look at that first.
+    listed.retain(|session| session["running"] == true || session["messages"] != 0);
     Ok(told(StatusCode::OK, &json!({ "sessions": listed })))
 }
 

@@ -31,8 +31,9 @@ impl Schedules for Postgres {
             .row(
                 "cannot write",
                 "INSERT INTO ah.schedules
-                     (cron, next_at, prompt, folder, model, priority, attempts, answer_within, title, command)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING number",
+                     (cron, next_at, prompt, folder, model, priority, attempts, answer_within, title, command, request)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                 ON CONFLICT (tenant, request) DO UPDATE SET request = excluded.request RETURNING number",
                 &[
                     (&cron, Type::TEXT),
                     (&due.0, Type::INT8),
@@ -47,6 +48,7 @@ impl Schedules for Postgres {
                     ),
                     (&run.title(), Type::TEXT),
                     (&command::stored(&run.command), Type::TEXT),
+                    (&run.message.as_str(), Type::TEXT),
                 ],
             )
             .await?;

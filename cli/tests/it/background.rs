@@ -152,6 +152,22 @@ fn a_question_is_shown_in_every_terminal_and_answered_once() {
 }
 
 #[test]
+fn a_run_is_seen_before_its_prompt_is_stored() {
+    let world = World::new();
+    let waits = json!({"type": "command", "command": "while [ ! -e go ]; do sleep 0.05; done"});
+    let hooks = json!({"hooks": {"UserPromptSubmit": [{"hooks": [waits]}]}});
+    fs::create_dir_all(world.home().join(".ah")).unwrap();
+    fs::write(world.home().join(".ah/settings.json"), hooks.to_string()).unwrap();
+    let server = Server::new([says("All is done.")]);
+    let session = begun(&world, &server, &FREE);
+    assert_eq!(state(&world, &session), "running");
+    let seat = Seat::take(world.as_typed(["attach", &session]));
+    world.write("go", "");
+    seat.sees("All is done.");
+    end(&world);
+}
+
+#[test]
 fn a_run_is_interrupted_from_another_terminal() {
     let world = World::new();
     let server = Server::new([hangs("I begin to say")]);

@@ -78,5 +78,8 @@ BEGIN
         RETURNING r.id, r.session, r.folder, r.model, r.attempt, r.attempts, r.answer_within, r.command;
 END $function$;
 
+-- The message by which a schedule was made: the same makes it once.
+ALTER TABLE ah.schedules ADD COLUMN request text, ADD UNIQUE (tenant, request);
+
 REVOKE EXECUTE ON FUNCTION ah.queue_again, ah.send, ah.finish, ah.claim(text, float8, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION ah.queue_again, ah.send, ah.finish, ah.claim(text, float8, text) TO ah;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, SessionId, Store as _, Time};
 use ah_store::fleet::{
-    ALL, Admission, End, Fleet, Limit, NewRun, Question, RunState, Start, Timing, Wish, backoff,
+    ALL, Admission, End, Fleet, Limit, NewRun, Question, RunState, Schedules as _, Start, Timing,
+    Wish, backoff,
 };
 use ah_store::{LocalFleet, SystemClock};
 use tokio_postgres::NoTls;
@@ -458,4 +459,19 @@ async fn who_asks_for_a_run_again_gets_the_same() {
     };
     let taken = ["first", "first", "second", "first", "third"].map(claim);
     assert_eq!(taken, ["A|1", "A|1", "B|1", "A|1", ""]);
+}
+
+#[tokio::test]
+async fn a_schedule_whose_number_was_lost_is_made_once() {
+    let Some(server) = shared() else { return };
+    let url = database(server).await;
+    let fleet = connect(&url, PATIENT).await;
+    let (one, other) = (run("S", 0), run("S", 0));
+    let mut numbers = Vec::new();
+    for run in [&one, &one, &other] {
+        numbers.push(fleet.schedule("0 3 * * *", Time(0), run).await.unwrap());
+    }
+    assert_eq!(numbers[0], numbers[1]);
+    assert_ne!(numbers[0], numbers[2]);
+    assert_eq!(fleet.schedules().await.unwrap().len(), 2);
 }

@@ -12,7 +12,8 @@ pub trait Limits: Send + Sync {
     /// not used is lost.
     async fn admit(&self, model: &str) -> Result<Admission, StoreError>;
 
-    /// Takes what requests have cost, in 10⁻¹² US dollars, from the budgets.
+    /// Takes what requests have cost, in 10⁻¹² US dollars, from the budgets; twice if the first answer of the store is lost, so
+    /// that rather too little is spent than too much.
     async fn spend(&self, cost: i64) -> Result<(), StoreError>;
 
     /// Sets a limit in the place of that for the same tenant and model, or removes it if it limits nothing.
