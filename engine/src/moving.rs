@@ -124,7 +124,15 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
             let was_new = was_new
                 .into_iter()
                 .find(|is_new| into == begin(cwd, *is_new));
-            Some(Home::find(&config.environment, files, cwd, was_new).await?)
+            match Home::find(&config.environment, files, cwd, was_new).await {
+                Ok(home) => Some(home),
+                Err(error) if held.paths() == &there => return Err(error),
+                Err(error) => {
+                    drop(opened);
+                    remove(&there)?;
+                    return Err(held.explained(error, cwd));
+                }
+            }
         }
         None => None,
     };
@@ -232,6 +240,21 @@ impl Held {
         match self {
             Self::Files(paths) | Self::File { paths, .. } => paths,
             Self::Lease(lease) => &lease.copy,
+        }
+    }
+
+    /// Adds to the error of a folder with other files that the file with the session is one of them, if it is.
+    fn explained(&self, error: Error, folder: &Path) -> Error {
+        let is_within = |file: &PathBuf| {
+            let places = [file.as_path(), folder].map(fs::canonicalize);
+            matches!(places, [Ok(file), Ok(folder)] if file.starts_with(&folder))
+        };
+        match self {
+            Self::File { file, .. } if is_within(file) => error.hint(format!(
+                "`{}` is one; move it out of the folder first",
+                file.display()
+            )),
+            _ => error,
         }
     }
 

@@ -42,7 +42,7 @@ pub use {
     known::KnownSessions,
     notice::Notice,
     open_error::OpenError,
-    paths::{Paths, is_file_name},
+    paths::{Paths, create_file, create_folder, is_file_name},
     sqlite::head::SessionHead,
     sqlite::lock::Holder,
     sqlite::queue::Queue,

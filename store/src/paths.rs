@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::id;
 
 /// Name of a project's folder of sessions.
-pub(crate) const SESSIONS_FOLDER: &str = ".ah";
+const SESSIONS_FOLDER: &str = ".ah";
 /// Sessions are only accessible to their owner.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -108,25 +108,43 @@ pub(crate) fn with_ending(database: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Creates `folder` if it is missing, accessible to its owner only; returns whether it was created.
-pub(crate) fn create_folder(folder: &Path) -> io::Result<bool> {
-    if folder.is_dir() {
-        return Ok(false);
+/// Creates `folder` if it is missing, accessible to its owner only; returns whether it was created. If it is a project's
+/// folder of sessions or stands in one, that gets its `.gitignore`.
+pub fn create_folder(folder: &Path) -> io::Result<bool> {
+    let is_new = !folder.is_dir();
+    if is_new {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(folder)?;
     }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(FOLDER_MODE)
-        .create(folder)?;
-    Ok(true)
+    let mut places = folder.ancestors().take(2);
+    let sessions = places.find(|place| {
+        place
+            .file_name()
+            .is_some_and(|name| name == SESSIONS_FOLDER)
+    });
+    sessions.map_or(Ok(()), write_gitignore)?;
+    Ok(is_new)
 }
 
 /// Writes a `.gitignore` that keeps sessions out of the project's repository, unless there already is one.
-pub(crate) fn write_gitignore(folder: &Path) -> io::Result<()> {
+fn write_gitignore(folder: &Path) -> io::Result<()> {
     match new_file(&folder.join(".gitignore")) {
         Ok(mut file) => file.write_all(IGNORED.as_bytes()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Creates the file `path`, or empties it. A new one is accessible to its owner only.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(path)
 }
 
 /// Creates the file `path`, which must not exist, accessible to its owner only.

@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use ah_config::Error;
-use ah_store::{Paths, is_file_name};
+use ah_store::{Paths, create_file, create_folder, is_file_name};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
@@ -56,7 +56,7 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
             let name = name.clone();
             list.files.push(Listed { name, size, sha256 });
         }
-        let mut archive = Builder::new(File::create(&draft)?);
+        let mut archive = Builder::new(create_file(&draft)?);
         let text = serde_json::to_vec(&list)?;
         append(&mut archive, LIST, text.len() as u64, &*text)?;
         for ((name, path), listed) in sources.iter().zip(&list.files) {
@@ -164,9 +164,9 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
         let path = target(&paths, &listed.name).filter(|_| is_listed);
         let path = path.ok_or_else(|| refused("it is not as its list says"))?;
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(unreadable)?;
+            create_folder(folder).map_err(unreadable)?;
         }
-        let written = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+        let written = create_file(&path).map_err(|error| unwritable(&path, &error))?;
         let (_, sha256) = copied(entry, written).map_err(unreadable)?;
         if sha256 != listed.sha256 {
             return Err(refused("it is damaged"));

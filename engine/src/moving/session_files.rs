@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ah_config::Error;
 use ah_conversation::SessionId;
-use ah_store::Paths;
+use ah_store::{Paths, create_file, create_folder};
 
 /// Returns the paths of a session in a folder.
 pub(super) fn in_folder(folder: &Path, session: &SessionId) -> Paths {
@@ -21,7 +21,7 @@ fn pairs(from: &Paths, to: &Paths) -> impl Iterator<Item = (PathBuf, PathBuf)> {
 
 /// Moves the files of a session within a file system, the database last. Repeated, it finishes.
 pub(super) fn rename(from: &Paths, to: &Paths) -> Result<(), Error> {
-    let done = fs::create_dir_all(to.folder()).and_then(|()| {
+    let done = create_folder(to.folder()).and_then(|_| {
         for (from, to) in pairs(from, to) {
             if from.exists() {
                 fs::rename(from, to)?;
@@ -36,10 +36,10 @@ pub(super) fn rename(from: &Paths, to: &Paths) -> Result<(), Error> {
 
 /// Copies the files of a session durably, the database last.
 pub(super) fn copy(from: &Paths, to: &Paths) -> Result<(), Error> {
-    let done = fs::create_dir_all(to.folder()).and_then(|()| {
+    let done = create_folder(to.folder()).and_then(|_| {
         for (from, to) in pairs(from, to) {
             if from.is_dir() {
-                fs::create_dir_all(&to)?;
+                create_folder(&to)?;
                 for entry in fs::read_dir(&from)? {
                     let entry = entry?;
                     copy_file(&entry.path(), &to.join(entry.file_name()))?;
@@ -55,8 +55,9 @@ pub(super) fn copy(from: &Paths, to: &Paths) -> Result<(), Error> {
 }
 
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    fs::copy(from, to)?;
-    sync(to)
+    let mut file = create_file(to)?;
+    io::copy(&mut fs::File::open(from)?, &mut file)?;
+    file.sync_all()
 }
 
 /// Makes a file, or the names in a folder, durable.

@@ -29,7 +29,7 @@ use crate::id::{self, SystemClock};
 use crate::log::{Change, Log};
 use crate::notice::Notice;
 use crate::open_error::OpenError;
-use crate::paths::{Paths, SESSIONS_FOLDER, create_folder, write_gitignore};
+use crate::paths::{Paths, create_folder};
 
 /// Interval of heartbeats. They are for display; an idle session need not wake up for more.
 const HEARTBEAT: Duration = Duration::from_secs(60);
@@ -67,13 +67,6 @@ impl SessionStore {
         let folder = paths.folder();
         let is_new_folder = create_folder(folder)
             .map_err(|error| Failure::from(error).at("cannot create", folder))?;
-        if folder
-            .file_name()
-            .is_some_and(|name| name == SESSIONS_FOLDER)
-        {
-            write_gitignore(folder)
-                .map_err(|error| Failure::from(error).at("cannot write to", folder))?;
-        }
         let lock_path = paths.lock();
         let attempt = require_file(&lock_path)
             .and_then(|()| Lock::try_take(&lock_path).map_err(Failure::from))

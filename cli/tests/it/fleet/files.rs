@@ -122,6 +122,18 @@ fn changes(fleet: &Fleet, wait: Option<&Path>) -> String {
     format!("script:{}", path.display())
 }
 
+/// Returns the files and folders at `path` and below that other users can read.
+fn readable_by_others(path: &Path) -> Vec<PathBuf> {
+    let mode = fs::metadata(path).unwrap().permissions().mode();
+    let mut found = Vec::from_iter((mode & 0o077 != 0).then(|| path.to_owned()));
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            found.extend(readable_by_others(&entry.unwrap().path()));
+        }
+    }
+    found
+}
+
 #[test]
 fn files_go_to_another_machine_and_come_home() {
     for fleet in Fleet::all() {
@@ -282,6 +294,8 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
         .expect(0);
     assert_eq!(fleet.world.databases(), Vec::<PathBuf>::new());
     assert_eq!(files(&fleet.world.project()), before);
+    let packed = fleet.world.project().with_file_name("it.session");
+    assert_eq!(readable_by_others(&packed), Vec::<PathBuf>::new());
 
     let file = fleet.world.project().with_file_name("it.session");
     let content = fs::read(&file).unwrap();
@@ -313,6 +327,11 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
     let unpacked = file.with_file_name("unpacked");
     assert_eq!(files(&unpacked), there);
     assert!(unpacked.join(format!(".ah/{session}.db")).exists());
+    assert_eq!(
+        readable_by_others(&unpacked.join(".ah")),
+        Vec::<PathBuf>::new()
+    );
+    assert!(unpacked.join(".ah/.gitignore").exists());
     // Back, into a folder that has what it had then; other files are not overwritten.
     let moved = on(
         fleet,
@@ -323,6 +342,12 @@ fn a_session_goes_into_a_file_and_comes_out_of_it() {
     fleet.world.write("kept.txt", "mine");
     let refused = fleet.ah(&["move", "../it.session"]).run().expect(1);
     assert!(refused.stderr.contains("has other files than the session"));
+    assert!(!fleet.world.file(".ah/coming").exists());
+    fs::rename(&file, fleet.world.file("it.session")).unwrap();
+    let refused = fleet.ah(&["move", "it.session"]).run().expect(1);
+    let hint = "/it.session` is one; move it out of the folder first";
+    assert!(refused.stderr.contains(hint), "{}", refused.stderr);
+    fs::rename(fleet.world.file("it.session"), &file).unwrap();
     assert_eq!(fleet.world.text("kept.txt"), "mine");
     fleet
         .world
