@@ -41,7 +41,7 @@ pub fn run(config: &Config, options: &BenchOptions) -> Result<u8, Error> {
         Some(output) => std::path::absolute(output).unwrap_or_else(|_| output.clone()),
         None => beside(&folder),
     };
-    let tasks = tasks(&folder, &output, options)?;
+    let tasks = tasks(config, &folder, &output, options)?;
     claim(&output)?;
     let mut waiting = VecDeque::new();
     let mut known = Vec::new();
@@ -51,6 +51,10 @@ pub fn run(config: &Config, options: &BenchOptions) -> Result<u8, Error> {
             None if options.replay => {}
             found => waiting.push_back((task, found)),
         }
+    }
+    if options.replay && waiting.is_empty() {
+        let nothing = format!("nothing was recorded in `{}`", output.display());
+        return Err(Error::failure(nothing).hint("leave out --replay to run the tasks"));
     }
     let new = match options.enqueue {
         true => {
@@ -112,7 +116,12 @@ fn all(
 }
 
 /// Returns the tasks of a folder, sorted by name.
-fn tasks(folder: &Path, output: &Path, options: &BenchOptions) -> Result<Vec<Task>, Error> {
+fn tasks(
+    config: &Config,
+    folder: &Path,
+    output: &Path,
+    options: &BenchOptions,
+) -> Result<Vec<Task>, Error> {
     let entries = fs::read_dir(folder)
         .map_err(|error| Error::failure(format!("cannot read `{}`: {error}", folder.display())))?;
     let mut names: Vec<_> = { entries.flatten() }
@@ -136,7 +145,7 @@ fn tasks(folder: &Path, output: &Path, options: &BenchOptions) -> Result<Vec<Tas
             ),
         );
     }
-    let task = |name: String| Task::new(name, folder, output);
+    let task = |name: String| Task::new(name, folder, output, &config.environment);
     Ok(names.into_iter().map(task).collect())
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 
 use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
 use crate::binary::{Ended, World};
@@ -121,6 +122,33 @@ fn tasks_are_judged_by_their_checks_and_replayed_without_a_model() {
         );
     }
     assert_eq!(verdicts(&bench(&world, &["--json"], &[&model])), expected);
+}
+
+#[test]
+fn runs_have_the_key_of_the_environment() {
+    let world = World::new();
+    world.write("tasks/say/prompt.md", "Say it.");
+    let server = Server::new([says("So it is.")]);
+    let words = [
+        "bench",
+        "tasks",
+        "--no-sandbox",
+        "--json",
+        "--",
+        "-m",
+        "sonnet",
+    ];
+    let nothing = world
+        .as_typed(["bench", "tasks", "--replay"])
+        .run()
+        .expect(1);
+    assert!(
+        nothing.stderr.contains("nothing was recorded"),
+        "{}",
+        nothing.stderr
+    );
+    let ended = world.asking_as_typed(&server, words).run().expect(0);
+    assert_eq!(verdicts(&ended)[0].1, "solved", "{}", ended.stderr);
 }
 
 #[test]

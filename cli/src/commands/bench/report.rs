@@ -140,6 +140,7 @@ impl Report {
     }
 
     fn cost(&self) -> f64 {
-        self.0.iter().map(|result| result.cost).sum()
+        // Not `sum`, which is -0 of none.
+        self.0.iter().fold(0.0, |sum, result| sum + result.cost)
     }
 }

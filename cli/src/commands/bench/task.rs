@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use ah_config::Error;
+use ah_conversation::Environment;
 
 use super::outcome::{complaint, is_interrupted};
 use super::report::{TaskResult, Verdict};
@@ -19,6 +20,8 @@ pub(super) struct Task {
     folder: PathBuf,
     /// Folder of its results.
     results: PathBuf,
+    /// Variables for its runs, with the keys for models.
+    environment: Environment,
 }
 
 /// Why a task has no result.
@@ -29,11 +32,12 @@ enum Stop {
 }
 
 impl Task {
-    pub fn new(name: String, folder: &Path, output: &Path) -> Self {
+    pub fn new(name: String, folder: &Path, output: &Path, environment: &Environment) -> Self {
         Self {
             folder: folder.join(&name),
             results: output.join(&name),
             name,
+            environment: environment.clone(),
         }
     }
 
@@ -183,6 +187,8 @@ impl Task {
         let recording = self.recording();
         let mut command = own_program();
         command
+            // The keys are not in the environment of this process any more.
+            .envs(self.environment.all())
             .args(["-p", "--output-format", "json"])
             .args(&options.run);
         if is_replay {
