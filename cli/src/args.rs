@@ -84,7 +84,10 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     let main = grammar::main().args(grammar::foreign());
     // The parser knows the second name, but does not list it among the names.
     let is_subcommand = |word: &str| Subcommands::has_subcommand(word) || word == "plugins";
-    let sorted = words::sort(arguments, &main, is_subcommand, names);
+    let mut sorted = words::sort(arguments, &main, is_subcommand, names);
+    if interface == Interface::Native {
+        sorted.turn_help_to_option(is_subcommand);
+    }
     let matches = match matches(main, &sorted) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {

@@ -92,11 +92,6 @@ pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
         false,
         "`ah --permission-mode` sets how much is asked",
     ),
-    (
-        "config",
-        true,
-        "`ah settings` shows the settings and where they come from",
-    ),
     ("install", true, "the README says how to install ah"),
     (
         "migrate-installer",
@@ -107,6 +102,7 @@ pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
     ("setup-token", false, "`ANTHROPIC_AUTH_TOKEN` holds a token"),
     ("update", true, "the README says how to install ah"),
     ("upgrade", true, "the README says how to install ah"),
+    ("version", true, "`ah --version` prints it"),
 ];
 
 /// Returns the command line shown by the help text.

@@ -6,6 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use ah_config::Error;
 
+use super::grammar::command;
+
 /// Returns the command line that sends a subcommand's words to the model.
 fn as_prompt(name: &str, rest: &[OsString]) -> String {
     let mut line = format!("for a prompt that begins so: ah -- {name}");
@@ -14,6 +16,19 @@ fn as_prompt(name: &str, rest: &[OsString]) -> String {
         line.push_str(&word.to_string_lossy());
     }
     line
+}
+
+/// Returns the subcommand with those below it that its words name: `sandbox exec`.
+fn whole_name(name: &str, rest: &[OsString]) -> String {
+    let all = command();
+    let (mut whole, mut found) = (name.to_owned(), all.find_subcommand(name));
+    for word in rest {
+        found = found.and_then(|command| command.find_subcommand(word));
+        let Some(below) = found else { break };
+        whole.push(' ');
+        whole.push_str(below.get_name());
+    }
+    whole
 }
 
 /// Converts an error of the parser.
@@ -49,12 +64,19 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
         (ErrorKind::UnknownArgument, Some(known)) if argument.starts_with('-') => {
             Some(format!("did you mean `{known}`?"))
         }
+        (ErrorKind::InvalidSubcommand, _) => subcommand.map(|(name, rest)| {
+            let as_prompt = as_prompt(name, rest);
+            format!("`ah {name} --help` lists its commands; {as_prompt}")
+        }),
         _ => words_as_prompt.or_else(|| {
             text(ContextKind::SuggestedValue).map(|known| format!("did you mean `{known}`?"))
         }),
     };
     let help = || match subcommand {
-        Some((name, _)) => format!("`ah {name} --help` shows its options"),
+        Some((name, rest)) => {
+            let name = whole_name(name, rest);
+            format!("`ah {name} --help` shows its options")
+        }
         None => "`ah --help` lists all options and commands".to_owned(),
     };
     Error::usage(message).hint(hint.unwrap_or_else(help))

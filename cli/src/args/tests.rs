@@ -128,6 +128,9 @@ fn a_worktree_takes_a_word_that_could_be_its_name() {
         ),
         (&["-w", "change the login"], "", Some("change the login")),
         (&["--worktree=fix-7", "go"], "fix-7", Some("go")),
+        // It is refused as a name, rather than taken for a word of the prompt.
+        (&["-w", "fix/login", "go"], "fix/login", Some("go")),
+        (&["-w", "/review", "it"], "", Some("/review it")),
         (&["-w", "-m", "opus"], "", None),
         (&["worktree", "fix", "-m", "opus", "go"], "fix", Some("go")),
     ] {
@@ -145,6 +148,19 @@ fn a_worktree_takes_a_word_that_could_be_its_name() {
     }
     for words in [&["worktree"] as &[_], &["worktree", "rm", "x"]] {
         assert!(matches!(parsed(words).action, Action::Command(_)));
+    }
+}
+
+#[test]
+fn the_word_help_is_the_option() {
+    let shown = |words: &[&str]| match parsed(words).action {
+        Action::Print(text) => text,
+        other => panic!("{words:?}: {other:?}"),
+    };
+    assert_eq!(shown(&["help"]), shown(&["--help"]));
+    assert_eq!(shown(&["help", "sessions"]), shown(&["sessions", "--help"]));
+    for words in [&["help", "me"] as &[_], &["--", "help"], &["-p", "help"]] {
+        assert!(matches!(parsed(words).action, Action::Run(_)), "{words:?}");
     }
 }
 
@@ -168,6 +184,10 @@ fn resume_takes_a_word_only_if_it_names_a_session() {
             Some("go"),
         ),
         (&["--resume=01ARZ", "go"], "01ARZ", Some("go")),
+        (&["-r", "01ARZ3NDEKT", "go"], "01ARZ3NDEKT", Some("go")),
+        (&["-r", "01ARZ3ND"], "01ARZ3ND", None),
+        (&["-r", "01ARZ", "go"], "", Some("01ARZ go")),
+        (&["-r", "CHANGELOG", "it"], "", Some("CHANGELOG it")),
         (&["-r", "-m", "opus"], "", None),
     ] {
         let invocation = parsed(words);
@@ -251,13 +271,13 @@ show me the tests
   for a prompt that begins so: ah -- show me the tests
 work on the login bug
   2 unrecognized subcommand `on`
-  for a prompt that begins so: ah -- work on the login bug
+  `ah work --help` lists its commands; for a prompt that begins so: ah -- work on the login bug
 branch
   2 `ah branch` needs a command
   `ah branch --help` lists them
 sessions mv
   2 unrecognized subcommand `mv`
-  for a prompt that begins so: ah -- sessions mv
+  `ah sessions --help` lists its commands; for a prompt that begins so: ah -- sessions mv
 -n --name x hi
   2 the argument `--new` cannot be used with `--name <NAME>`
   `ah --help` lists all options and commands

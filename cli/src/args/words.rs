@@ -11,6 +11,9 @@ use ah::plan::is_uuid;
 use ah::worktrees::is_name;
 use clap::{Arg, Command};
 
+/// Fewest characters by which a word is the beginning of a session's id: 11 are shown in lists.
+const SHORTEST_BEGINNING: usize = 8;
+
 /// Lookups of names that exist outside of the command line.
 pub struct KnownNames<'a> {
     /// Returns whether a word is the name of a tool.
@@ -33,6 +36,23 @@ pub struct Sorted {
 }
 
 impl Sorted {
+    /// Turns `help` and `help SUBCOMMAND`, if that is all, into the option: nobody means a prompt.
+    pub fn turn_help_to_option(&mut self, is_subcommand: impl Fn(&str) -> bool) {
+        let words: Vec<_> = self.words.iter().map(|word| word.to_str()).collect();
+        self.subcommand = match words[..] {
+            _ if self.is_prompt => return,
+            [Some("help")] => None,
+            [Some("help"), Some(name)] if is_subcommand(name) => {
+                Some((name.to_owned(), vec!["--help".into()]))
+            }
+            _ => return,
+        };
+        self.words.clear();
+        if self.subcommand.is_none() {
+            self.options.push("--help".into());
+        }
+    }
+
     /// Returns the command line in an order that the parser accepts.
     pub fn line(&self) -> Vec<OsString> {
         let (first, rest) = match &self.subcommand {
@@ -94,7 +114,7 @@ pub fn sort(
                 .options
                 .push(glue("--resume", &value.unwrap_or_default()));
         } else if option.get_id() == "worktree" {
-            let value = takes(&is_name);
+            let value = takes(&is_meant_as_name);
             sorted
                 .options
                 .push(glue("--worktree", &value.unwrap_or_default()));
@@ -161,8 +181,20 @@ fn is_tool_rule(word: &str, names: &KnownNames<'_>) -> bool {
             || (names.is_tool)(first))
 }
 
+/// Returns whether a word is the id of a session, or begins one as it is shown: in capitals, and too long for a word of a
+/// prompt.
 fn is_session_id(word: &str) -> bool {
-    is_uuid(word) || ulid::Ulid::from_string(word).is_ok()
+    let is_beginning = word.len() >= SHORTEST_BEGINNING
+        && word.starts_with('0')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+    is_uuid(word) || ulid::Ulid::from_string(word).is_ok() || is_beginning
+}
+
+/// Returns whether a word is the name of a worktree, or of a branch (`fix/login`), which is refused later.
+fn is_meant_as_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric()) && word.split('/').all(is_name)
 }
 
 /// Returns the option at the end of `text`, if it takes a value that `text` does not contain.

@@ -197,7 +197,7 @@ fn words_after_a_subcommand_are_never_run() {
     insta::assert_snapshot!(pages(|_| (), &lines), @"
 $ ah sessions of the week
 error: unrecognized subcommand `of`
-hint: for a prompt that begins so: ah -- sessions of the week
+hint: `ah sessions --help` lists its commands; for a prompt that begins so: ah -- sessions of the week
 exit code 2
 
 $ ah usage of tabs
@@ -212,7 +212,7 @@ exit code 2
 
 $ ah demo of the app
 error: unrecognized subcommand `of`
-hint: for a prompt that begins so: ah -- demo of the app
+hint: `ah demo --help` lists its commands; for a prompt that begins so: ah -- demo of the app
 exit code 2
 
 $ ah config
@@ -222,7 +222,7 @@ exit code 2
 
 $ ah config set x
 error: unrecognized subcommand `set`
-hint: for a prompt that begins so: ah -- config set x
+hint: `ah config --help` lists its commands; for a prompt that begins so: ah -- config set x
 exit code 2
 
 $ ah completions bish

@@ -309,7 +309,7 @@ exit code 1
 
 stderr:
 error: the following required arguments were not provided: <SESSION>...
-hint: `ah sessions --help` shows its options
+hint: `ah sessions rm --help` shows its options
 exit code 2
 ");
     assert_eq!(talks.prompts().len(), 2);

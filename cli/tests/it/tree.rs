@@ -463,7 +463,7 @@ exit code 2
 $ ah branch mv 1
 stderr:
 error: unrecognized subcommand `mv`
-hint: for a prompt that begins so: ah -- branch mv 1
+hint: `ah branch --help` lists its commands; for a prompt that begins so: ah -- branch mv 1
 exit code 2
 
 $ ah rmm

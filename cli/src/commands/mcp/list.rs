@@ -82,7 +82,7 @@ pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a Sourced<ServerEntr
         let known: Vec<_> = config.mcp_servers.keys().map(String::as_str).collect();
         let error = Error::failure(format!("there is no MCP server `{name}`"));
         if known.is_empty() {
-            error.hint("none is configured; see docs/mcp.md")
+            error.hint("none is configured; `ah mcp add` adds one")
         } else {
             error.hint(format!("configured: {}", known.join(", ")))
         }
