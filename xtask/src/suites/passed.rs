@@ -100,6 +100,8 @@ impl Passed {
         for folder in &inputs.beside {
             files.extend(files_beside(&root().join(folder))?);
         }
+        // Cargo names the programs that it has built in any order.
+        files.sort();
         let mut listed = String::new();
         for path in files.iter().filter(|path| path.is_file()) {
             let path = path.to_str().context("a path is not in UTF-8")?;
@@ -285,6 +287,11 @@ mod tests {
         fs::write(&other, "").unwrap();
         assert!(runs(&here, &state()));
         assert!(!runs(&here, &state()));
+        let turned = Inputs {
+            files: vec![other, file.clone()],
+            ..Inputs::default()
+        };
+        assert!(!runs(&here, &here.state(&turned).unwrap()));
         let there = passed(folder.path(), "there");
         assert!(runs(&there, &there.state(&inputs).unwrap()));
     }
