@@ -398,7 +398,7 @@ impl PendingSandbox {
 ///
 /// # Errors
 ///
-/// If the workspace is no folder, or `AH_ALLOW_HOSTS` names no hosts.
+/// If the workspace is no folder, a granted path does not exist, or `AH_ALLOW_HOSTS` names no hosts.
 pub fn sandbox(config: &Config, grants: &SandboxGrants) -> Result<Sandbox, Error> {
     let (confinement, hosts) = policy(config, grants)?;
     Ok(look_around(confinement, hosts, config.journal()))
@@ -428,6 +428,16 @@ fn git_configuration(environment: &Environment) -> Vec<PathBuf> {
     }
 }
 
+/// Fails if one of the granted paths does not exist.
+fn require(grants: &[Grant], cwd: &Path) -> Result<(), Error> {
+    let mut paths = grants.iter().map(|grant| grant.path.as_path());
+    let Some(path) = paths.find(|path| !cwd.join(path).exists()) else {
+        return Ok(());
+    };
+    let missing = format!("cannot unveil `{}`: it does not exist", path.display());
+    Err(Error::usage(missing))
+}
+
 /// Returns the confinement and the hosts that may be reached.
 fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allowlist), Error> {
     let environment = &config.environment;
@@ -438,6 +448,7 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
         })?,
         None => project(config),
     };
+    require(&grants.paths, cwd)?;
     let mut confinement = Confinement::new(workspace, environment.home());
     confinement.tier = grants.tier;
     confinement.grant_tool_chains(|name| environment.get(name));

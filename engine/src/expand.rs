@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ah_agent::commands::{Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, split_words};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
@@ -70,11 +70,11 @@ impl Expanded {
 }
 
 /// Expands the skill or command that `prompt` names (`/name`, `/skill:name`), or the skill `given` by an option. An
-/// unknown name stays as it is.
+/// unknown command stays as it is, and so does an unknown skill in the prompt of a program.
 ///
 /// # Errors
 ///
-/// If there is no such skill as the option names.
+/// If there is no such skill as the option or a person's prompt names.
 pub async fn expand(
     prompt: &str,
     given: Option<&str>,
@@ -89,11 +89,12 @@ pub async fn expand(
     let Some((name, arguments)) = call(prompt) else {
         return Ok(plain(prompt));
     };
-    if let Some(skill) = name
-        .strip_prefix("skill:")
-        .and_then(|name| skills.get(name))
-    {
-        return Ok(with_skill(skill, arguments, config));
+    if let Some(name) = name.strip_prefix("skill:") {
+        match skills.get(name) {
+            Some(skill) => return Ok(with_skill(skill, arguments, config)),
+            None if config.interface == Interface::Native => return Err(unknown(name, skills)),
+            None => {}
+        }
     }
     let (commands, warnings) = extensions::commands(config);
     let mut expanded = match (commands.get(name), skills.get(name)) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ah::specs::specs;
 use ah_config::{Config, Error};
-use ah_conversation::{Interface, Message, Model, neutralise};
+use ah_conversation::{EventKind, Interface, Message, Model, neutralise};
 use ah_store::{Paths, Tree};
 use ah_terminal::line::preview;
 use ah_terminal::repl::remote::{Remote, attach};
@@ -45,14 +45,47 @@ pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u
     };
     let id = id.ok_or_else(|| Error::failure("the session has no id"))?;
     let Some(found) = running.into_iter().find(|session| session.id == id) else {
-        ah_terminal::note("nothing runs this session now, so it is opened here");
-        let mut options = options.clone();
-        options.resume.resume = Some(id);
-        return super::run::run(&TypedPrompt::default(), &options, config);
+        return opened_here(id, options, config);
     };
     let code = runtime.block_on(shown(found, options, config));
     runtime.shutdown_background();
     code
+}
+
+/// Opens a session that nobody runs. Without a terminal, only how its last run ended is told.
+fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Error> {
+    let failure = failure(&paths(&id, config)?)?;
+    if !std::io::stdin().is_terminal() {
+        return match failure {
+            Some(reason) => Err(Error::failure(format!("its last run failed: {reason}"))
+                .hint(format!("`ah -r {id} PROMPT` goes on with it"))),
+            None => {
+                ah_terminal::note("nothing runs this session now; `ah show` prints its messages");
+                Ok(0)
+            }
+        };
+    }
+    ah_terminal::note("nothing runs this session now, so it is opened here");
+    if let Some(reason) = failure {
+        ah_terminal::note(&format!("its last run failed: {reason}"));
+    }
+    let mut options = options.clone();
+    options.resume.resume = Some(id);
+    super::run::run(&TypedPrompt::default(), &options, config)
+}
+
+/// Returns why the last run of a session failed, if it did.
+fn failure(paths: &Paths) -> Result<Option<String>, Error> {
+    let events = Tree::open(paths)?.events()?;
+    let mut ends = events
+        .into_iter()
+        .rev()
+        .filter_map(|event| match event.kind {
+            EventKind::AgentEnd { error, .. } => Some(error),
+            _ => None,
+        });
+    let error = ends.next().flatten();
+    Ok(error.map(|error| neutralise(&error).into_owned()))
 }
 
 /// A session that a process of this user runs.

@@ -322,9 +322,15 @@ fn skills_are_listed_called_and_taken_up() {
             .prompt
             .ends_with("</skill>\n\nit")
     );
+    // A program's text is none of a person's.
     assert_eq!(
-        asked(&world, &["/skill:none it"]).0.prompt,
+        asked(&world, &["-p", "/skill:none it"]).0.prompt,
         "/skill:none it"
+    );
+    let typed = world.ah(["-m", "script:demo", "/skill:none it"]).run();
+    assert_eq!(
+        typed.expect(2).stderr.lines().next(),
+        Some("error: there is no skill `none`")
     );
     let ended = world
         .ah(["-m", "script:demo", "--skill", "none", "it"])
@@ -482,7 +488,7 @@ fn the_tools_and_commands_of_the_page_work() {
     let tools = tools(&world, &["--trust"]);
     for (name, layer) in [
         ("weather", "project"),
-        ("todo", "project"),
+        ("todos", "project"),
         ("greet", "project"),
     ] {
         assert_eq!(tool(&tools, name).unwrap()["layer"], layer, "{name}");
@@ -491,7 +497,7 @@ fn the_tools_and_commands_of_the_page_work() {
         "s",
         [
             uses("weather", json!({"city": "Bonn"})),
-            uses("todo", json!({"args": "docs"})),
+            uses("todos", json!({"args": "docs"})),
             uses("greet", json!({"name": "Ada"})),
             says("Done."),
         ],

@@ -116,6 +116,18 @@ fn what_is_unveiled_is_seen_as_far_as_it_was_said() {
 }
 
 #[test]
+fn a_path_that_does_not_exist_is_named() {
+    let world = World::new();
+    let run = ["-m", "script:none", "--unveil", "gone:r", "hi"];
+    let exec = ["sandbox", "exec", "--unveil", "gone:r", "--", "true"];
+    for words in [&run[..], &exec] {
+        let refused = world.as_typed(words.iter().copied()).run().expect(2);
+        let told = "error: cannot unveil `gone`: it does not exist";
+        assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_sandbox_around_the_home_is_refused() {
     let world = World::new();
     let home = world.home();

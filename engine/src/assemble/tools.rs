@@ -90,8 +90,22 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
             warnings.push(format!("--tool {name}=: there is no tool `{name}`"));
         }
     }
+    if config.interface == Interface::Native {
+        let unknown = unknown(&tools, config);
+        warnings.extend(unknown.map(|name| format!("--tools: there is no tool `{name}`")));
+    }
     tools.retain(|tool| is_wanted(tool, config));
     (tools, warnings)
+}
+
+/// Returns the listed names of tools that are not there; those of servers come later.
+fn unknown<'a>(tools: &Layered, config: &'a Config) -> impl Iterator<Item = &'a str> {
+    let lists = config.run.tools.only.iter().flatten();
+    lists.flat_map(|list| names(list)).filter(|listed| {
+        let mut all = tools.iter().map(|known| &known.tool.spec().name);
+        let is_special = listed.is_empty() || *listed == "default" || listed.starts_with("mcp__");
+        !is_special && !all.any(|name| is_same_tool(listed, name))
+    })
 }
 
 /// Returns the built-in tools.

@@ -107,8 +107,11 @@ fn command(program: PathBuf, run: &Run, environment: &Environment, log: &Path) -
 }
 
 fn end(outcome: &CommandOutcome, said: &str) -> CommandEnd {
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    let reason = |otherwise: String| last.map_or(otherwise, str::to_owned);
+    let mut lines = said.lines().rev().filter(|line| !line.trim().is_empty());
+    // Behind an error there may be a hint.
+    let error = lines.clone().find(|line| line.starts_with("error: "));
+    let told = error.or_else(|| lines.next());
+    let reason = |otherwise: String| told.map_or(otherwise, str::to_owned);
     match outcome.ending {
         Ending::Exited(0) => CommandEnd::Done,
         Ending::Exited(INTERRUPTED) | Ending::Stopped => CommandEnd::Cancelled,

@@ -155,6 +155,7 @@ impl Repository {
 /// Returns the options with what the settings let commands use in the sandbox.
 fn grants(config: &Config) -> Vec<String> {
     let paths = config.sandbox.unveil.iter();
+    let paths = paths.filter(|grant| grant.value.path.exists());
     let paths = paths.map(|grant| format!("--unveil={}", grant.value));
     let variables = config.sandbox.env.iter();
     let variables = variables.map(|name| format!("--env={}", name.value));

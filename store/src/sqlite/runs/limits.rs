@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rusqlite::params;
 
 use super::LocalFleet;
-use crate::fleet::{Admission, Limit, Limits};
+use crate::fleet::{ALL, Admission, Limit, Limits};
 use crate::id;
 
 #[async_trait]
@@ -39,6 +39,14 @@ impl Limits for LocalFleet {
     }
 
     async fn set_limit(&self, limit: &Limit) -> Result<(), StoreError> {
+        if !["", ALL].contains(&limit.tenant.as_str()) {
+            return Err(StoreError {
+                action: "cannot write to",
+                path: self.path.clone(),
+                reason: "the workers of a folder are one tenant".to_owned(),
+                hint: Some("limits for others are set in PostgreSQL: `--store`".to_owned()),
+            });
+        }
         self.with("cannot write", |connection| {
             if !limit.is_one() {
                 return connection.execute("DELETE FROM limits WHERE model = ?", [&limit.model]);
