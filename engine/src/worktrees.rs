@@ -3,6 +3,7 @@
 //! when a worktree is removed.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ah_config::places::{self, SESSIONS, WORKTREES};
@@ -149,25 +150,25 @@ impl Worktrees {
     ///
     /// If the name cannot be used, or git fails.
     pub async fn enter(self, name: Option<&str>) -> Result<Used, Error> {
-        let name = match name {
-            Some(name) if !is_name(name) => {
-                let error = Error::usage(format!("`{name}` cannot be the name of a worktree"));
-                return Err(error.hint("use letters, digits, `-` and `_`"));
-            }
-            Some(name) => name.to_owned(),
-            None => self.free_name().await,
-        };
+        if let Some(name) = name.filter(|name| !is_name(name)) {
+            let error = Error::usage(format!("`{name}` cannot be the name of a worktree"));
+            return Err(error.hint("use letters, digits, `-` and `_`"));
+        }
         let folder = self.folder();
-        let io_failed = |error| self.io_failed(&error);
+        let io_failed = |error: io::Error| self.io_failed(&error);
         fs::create_dir_all(&folder).map_err(io_failed)?;
         // Neither the repository nor a search in it sees them.
         let ignore = folder.join(IGNORE);
         if !ignore.exists() {
             fs::write(&ignore, "*\n").map_err(io_failed)?;
         }
-        let making = self.lock_making()?;
-        let lock = File::create(folder.join(format!("{name}.lock"))).map_err(io_failed)?;
-        lock.lock_shared().map_err(io_failed)?;
+        let making = self.lock_making().await?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.free_name().await,
+        };
+        let lock = File::create(self.lock_path(&name)).map_err(io_failed)?;
+        let lock = waiting(lock, File::lock_shared).await.map_err(io_failed)?;
         self.discard_half_made(&name, &making).await?;
         let path = self.path(&name);
         if !path.join(".git").exists() {
@@ -195,11 +196,19 @@ impl Worktrees {
         })
     }
 
-    /// Waits until no other process makes a worktree: one is made at a time, so that nobody works in one that is being made.
-    fn lock_making(&self) -> Result<File, Error> {
-        let file = File::open(self.folder().join(IGNORE));
-        let locked = file.and_then(|file| file.lock().map(|()| file));
+    /// Waits until nobody else makes a worktree: one is made at a time, so that nobody works in one that is being made.
+    async fn lock_making(&self) -> Result<File, Error> {
+        let locked = match File::open(self.folder().join(IGNORE)) {
+            Ok(file) => waiting(file, File::lock).await,
+            Err(error) => Err(error),
+        };
         locked.map_err(|error| self.io_failed(&error))
+    }
+
+    /// Returns the path of the lock of a worktree, shared by all that use it. The file stays when the worktree is removed:
+    /// somebody may wait for it.
+    fn lock_path(&self, name: &str) -> PathBuf {
+        self.folder().join(format!("{name}.lock"))
     }
 
     /// Removes a worktree that is not complete, in which nobody can have worked; returns whether it was one. `_making` is the
@@ -216,7 +225,7 @@ impl Worktrees {
         Ok(true)
     }
 
-    fn io_failed(&self, error: &std::io::Error) -> Error {
+    fn io_failed(&self, error: &io::Error) -> Error {
         let folder = self.folder();
         Error::failure(format!("cannot write to `{}`: {error}", folder.display()))
     }
@@ -313,7 +322,8 @@ impl Worktrees {
             let error = Error::failure(format!("there is no worktree `{name}`"));
             return Err(error.hint("`ah worktree` lists them"));
         }
-        if self.discard_half_made(name, &self.lock_making()?).await? {
+        let making = self.lock_making().await?;
+        if self.discard_half_made(name, &making).await? {
             // It stays if it has commits that the present branch has not.
             let branch = format!("{BRANCH}{name}");
             let _ = self.git.run(&["branch", "-d", &branch]).await;
@@ -325,16 +335,16 @@ impl Worktrees {
                 commits: 0,
             });
         }
+        // Held until it is removed, so that nobody begins to work in it.
+        let lock = File::create(self.lock_path(name)).map_err(|error| self.io_failed(&error))?;
+        if lock.try_lock().is_err() {
+            let busy = format!("the worktree `{name}` is in use by another ah");
+            return Err(Error::new(ErrorKind::Failure, busy));
+        }
         let tree = self.look(name).await?;
         if tree.files > 0 && !is_forced {
             let error = Error::failure(format!("`{name}` has {}", tree.state()));
             return Err(error.hint("commit them, or remove it with --force"));
-        }
-        let lock = self.folder().join(format!("{name}.lock"));
-        let held = File::create(&lock).map(|file| file.try_lock());
-        if !matches!(held, Ok(Ok(()))) {
-            let busy = format!("the worktree `{name}` is in use by another ah");
-            return Err(Error::new(ErrorKind::Failure, busy));
         }
         self.discard(&tree).await?;
         Ok(tree)
@@ -352,7 +362,6 @@ impl Worktrees {
                 .await
                 .map_err(|error| failed(&error))?;
         }
-        let _ = fs::remove_file(self.folder().join(format!("{}.lock", tree.name)));
         Ok(())
     }
 }
@@ -377,8 +386,22 @@ impl Used {
         if self.lock.unlock().is_err() || self.lock.try_lock().is_err() {
             return Ok(Left::InUse);
         }
+        // Another one may have used it between, and left it.
+        let tree = self.trees.look(&self.name).await?;
+        if !tree.is_unchanged() {
+            return Ok(Left::Kept(tree));
+        }
         self.trees.discard(&tree).await?;
         Ok(Left::Removed)
+    }
+}
+
+/// Waits for a lock on a thread of its own: who holds it may be another subagent of this process, and needs this one.
+async fn waiting(file: File, lock: fn(&File) -> io::Result<()>) -> io::Result<File> {
+    let locking = move || lock(&file).map(|()| file);
+    match tokio::task::spawn_blocking(locking).await {
+        Ok(locked) => locked,
+        Err(error) => Err(io::Error::other(error)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{says, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
 
@@ -289,6 +289,34 @@ fn what_an_isolated_subagent_runs_beside_is_in_the_list_of_tasks() {
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     world.assert_nothing_runs();
+}
+
+#[test]
+fn two_subagents_at_once_have_a_worktree_each() {
+    let world = repository();
+    let definition =
+        "---\nname: builder\ndescription: builds\nisolation: worktree\n---\nYou build.\n";
+    world.write(".ah/agents/builder.md", definition);
+    let input = json!({"description": "look", "prompt": "Look.", "subagent_type": "builder"});
+    let look = || ("agent", input.clone());
+    let server = Server::new([
+        uses_all([look(), look()]),
+        says("Looked."),
+        says("Looked."),
+        says("Done."),
+    ]);
+    let run = world.asking(&server, ["-m", "sonnet", "go"]);
+    run.run().expect(0);
+    let told: String = server.requests()[1..3]
+        .iter()
+        .map(|request| request.body.to_string())
+        .collect();
+    for tree in [1, 2] {
+        let folder = world.file(&format!(".ah/worktrees/{tree}"));
+        let folder = format!("Working directory: {}", folder.display());
+        assert!(told.contains(&folder), "{folder}: {told}");
+    }
+    assert_eq!(listed(&world), json!([]));
 }
 
 #[test]
