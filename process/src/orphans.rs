@@ -15,13 +15,14 @@ use crate::tree::{GRACE, POLL_INTERVAL, Process, marks, processes, with_descenda
 /// nothing if a process with that pid is alive, since its children are not orphans.
 pub fn finish_orphans(owner: u32) {
     let kill_at = Instant::now() + GRACE;
-    let mut asked = HashSet::new();
+    let (mut asked, mut are_killed) = (HashSet::new(), false);
     loop {
         let (left, are_all) = orphans(owner);
         let now = Instant::now();
-        if left.is_empty() && are_all || now > kill_at + GRACE {
+        if left.is_empty() && are_all || are_killed && now > kill_at + GRACE {
             return;
         }
+        are_killed = now >= kill_at;
         for pid in left {
             if now >= kill_at {
                 let _ = kill_process(pid, Signal::KILL);

@@ -80,14 +80,17 @@ impl Tree {
         self.is_reaped = true;
     }
 
-    /// Ends the descendants that the leader has left: SIGTERM, and SIGKILL at `kill_at`. Blocks until none is left.
+    /// Ends the descendants that the leader has left: SIGTERM, and SIGKILL at `kill_at`. Blocks until none is left, or those
+    /// that were killed do not end.
     pub(crate) fn clear(&mut self, kill_at: Instant) {
-        let give_up_at = kill_at + GRACE;
+        // It may be late: what the leader has written is on the disk by now.
+        let kill_at = kill_at.max(Instant::now());
+        let mut are_killed = false;
         while has_children() {
             let children = children();
             self.reap_orphans(&children);
             let now = Instant::now();
-            if !self.may_have_root_in(&children) || now > give_up_at {
+            if !self.may_have_root_in(&children) || are_killed && now > kill_at + GRACE {
                 return;
             }
             let survivors = self.members(processes());
@@ -95,6 +98,7 @@ impl Tree {
                 self.terminate_each(&survivors);
             } else {
                 kill_each(&survivors);
+                are_killed = true;
             }
             thread::sleep(POLL_INTERVAL);
         }

@@ -71,7 +71,7 @@ fn commands_that_hold_on_keep_nobody_waiting_and_leave_nothing_behind() {
 fn a_command_that_ignores_its_time_is_ended() {
     let world = World::new();
     let command = "trap '' TERM; echo before; while :; do sleep 0.05; done";
-    let call = uses("bash", json!({"command": command, "timeout": 300}));
+    let call = uses("bash", json!({"command": command, "timeout": 3000}));
     let server = Server::new([call, says("Done.")]);
     run(&world, &server, "go");
     let result = last_result(&server);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ah_process::{Ending, finish_all, finish_orphans};
 
-use crate::shell::{Scratch, exists, gone, text};
+use crate::shell::{Scratch, eventually, exists, gone, text};
 
 /// Far longer than any of these tests takes.
 const SLEEP: &str = "sleep 1000";
@@ -52,6 +52,8 @@ async fn a_daemon_that_closed_all_streams_is_ended() {
 
 #[tokio::test]
 async fn a_timeout_ends_the_whole_tree() {
+    // All at once: the time is long enough for a busy machine.
+    let mut all = tokio::task::JoinSet::new();
     for script in [
         format!("echo $$ >pid; echo before; {SLEEP}"),
         format!("{SLEEP} & echo $! >pid; echo before; wait"),
@@ -62,25 +64,30 @@ async fn a_timeout_ends_the_whole_tree() {
             .to_owned(),
         "echo $$ >pid; echo before; kill -STOP $$".to_owned(),
     ] {
-        let scratch = Scratch::new();
-        let mut command = scratch.command(&script);
-        let timeout = Duration::from_millis(300);
-        command.deadline = Some(timeout);
-        command.note = |ending| matches!(ending, Ending::TimedOut(_)).then(|| "too late".into());
-        let start = Instant::now();
-        let (ending, output) = text(command.run().await.unwrap());
-        assert_eq!(ending, Ending::TimedOut(timeout), "{script}");
-        assert_eq!(output, "before\ntoo late", "{script}");
-        assert!(start.elapsed() < HANG, "{script}");
-        gone(scratch.pid("pid").await).await;
+        all.spawn(timed_out(script));
     }
+    all.join_all().await;
+}
+
+async fn timed_out(script: String) {
+    let scratch = Scratch::new();
+    let mut command = scratch.command(&script);
+    let timeout = Duration::from_secs(3);
+    command.deadline = Some(timeout);
+    command.note = |ending| matches!(ending, Ending::TimedOut(_)).then(|| "too late".into());
+    let start = Instant::now();
+    let (ending, output) = text(command.run().await.unwrap());
+    assert_eq!(ending, Ending::TimedOut(timeout), "{script}");
+    assert_eq!(output, "before\ntoo late", "{script}");
+    assert!(start.elapsed() < HANG, "{script}");
+    gone(scratch.pid("pid").await).await;
 }
 
 #[tokio::test]
 async fn output_after_sigterm_is_recorded() {
     let scratch = Scratch::new();
     let mut command = scratch.command("trap 'echo goodbye; exit 7' TERM; while :; do :; done");
-    command.deadline = Some(Duration::from_millis(200));
+    command.deadline = Some(Duration::from_secs(2));
     assert_eq!(text(command.run().await.unwrap()).1, "goodbye\n");
 }
 
@@ -180,17 +187,28 @@ async fn orphans_of_a_killed_process_are_ended() {
         pid.display()
     );
     let mut orphan = marked(dead, &script);
-    let mut neighbour = marked(std::process::id(), &format!("exec {SLEEP}"));
+    let mut neighbour = Ended(marked(std::process::id(), &format!("exec {SLEEP}")));
     let grandchild = scratch.pid("pid").await;
     finish_orphans(dead);
     finish_orphans(std::process::id());
     assert!(!orphan.wait().unwrap().success());
     // This process may have adopted the grandchild, and only reaps its own children.
-    let stat = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
-    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
-    assert!(neighbour.try_wait().unwrap().is_none());
-    neighbour.kill().unwrap();
-    neighbour.wait().unwrap();
+    eventually("end of the grandchild", || {
+        let stat = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+        (stat.is_empty() || stat.contains(") Z ")).then_some(())
+    })
+    .await;
+    assert!(neighbour.0.try_wait().unwrap().is_none());
+}
+
+/// A process that is ended with the test, however that ends.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Runs itself in a process of its own, since it ends all children of the process.
