@@ -72,6 +72,16 @@ impl Lock {
         }
     }
 
+    /// Returns whether a living process has the lock at `path`. It is not taken for that, unless the pid of a dead holder is
+    /// another process's now.
+    pub(super) fn is_held(path: &Path) -> bool {
+        let Ok(file) = File::open(path) else {
+            return false;
+        };
+        read_pid(&file).is_some_and(|pid| !has_died(pid))
+            && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    }
+
     /// Returns the pid of the previous holder, if it died without releasing the lock.
     pub(super) fn predecessor(&self) -> Option<u32> {
         self.predecessor
@@ -139,6 +149,25 @@ mod tests {
             panic!("the lock of a dead holder stays busy");
         };
         assert_eq!(lock.predecessor(), Some(dead));
+    }
+
+    #[test]
+    fn a_lock_is_held_by_the_living_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(!Lock::is_held(&path));
+        let LockAttempt::Held(lock) = Lock::try_take(&path).unwrap() else {
+            panic!("nobody has it");
+        };
+        assert!(Lock::is_held(&path));
+        drop(lock);
+        assert!(!Lock::is_held(&path));
+        let file = held(&path, pid_of_a_dead_process());
+        assert!(!Lock::is_held(&path));
+        drop(file);
+        // The pid is another process's now.
+        drop(held(&folder.path().join("other"), std::process::id()));
+        assert!(!Lock::is_held(&folder.path().join("other")));
     }
 
     #[test]

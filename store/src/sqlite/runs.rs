@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
 
 use super::Failure;
+use super::lock::Lock;
 use super::queued::{self, FILE};
 use crate::changes::Changes;
 use crate::fleet::{
@@ -83,6 +84,23 @@ impl LocalFleet {
         })?
     }
 
+    /// Beats for workers that could not, as on a machine that was busy or asleep: whoever has the session open lives.
+    fn beat_for_the_living(&self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut late = connection
+            .prepare("SELECT id, session FROM runs WHERE state = 'running' AND beat_at < ?")?;
+        let rows = late.query_map([self.dead_since()], |row| {
+            Ok((row.get(0)?, row.get::<_, String>(1)?))
+        })?;
+        let rows: Vec<(RunId, String)> = rows.collect::<Result<_, _>>()?;
+        for (run, session) in rows {
+            if Lock::is_held(&self.paths(&SessionId::from(session)).lock()) {
+                let beat = "UPDATE runs SET beat_at = ? WHERE id = ?";
+                connection.execute(beat, params![id::now().0, run])?;
+            }
+        }
+        Ok(())
+    }
+
     fn dead_since(&self) -> i64 {
         id::now().0.saturating_sub(milliseconds(self.timing.dead))
     }
@@ -140,6 +158,7 @@ impl Fleet for LocalFleet {
 
     async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError> {
         self.with("cannot take a run of", |connection| {
+            self.beat_for_the_living(connection)?;
             connection
                 .query_row(
                     "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
@@ -392,21 +411,22 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
 mod tests {
     use super::*;
 
-    /// Nobody who dies between both leaves a message that nobody reads.
-    #[tokio::test]
-    async fn a_run_ends_together_with_the_look_for_mail_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
+    fn fleet(folder: &Path) -> LocalFleet {
         let timing = Timing {
             beat: Duration::from_millis(100),
             dead: Duration::from_secs(60),
         };
-        let fleet = LocalFleet::open(folder.path(), timing).unwrap();
+        LocalFleet::open(folder, timing).unwrap()
+    }
+
+    /// Queues a run, and takes it as the worker `me`.
+    async fn taken(fleet: &LocalFleet, folder: &Path) -> RunId {
         let run = NewRun {
             session: SessionId::from("A"),
             message: MessageId::from("M"),
             prompt: "task".to_owned(),
             command: Vec::new(),
-            folder: folder.path().to_owned(),
+            folder: folder.to_owned(),
             model: None,
             priority: 0,
             delay: Duration::ZERO,
@@ -415,6 +435,37 @@ mod tests {
         };
         let id = fleet.enqueue(&run).await.unwrap();
         fleet.claim("me").await.unwrap().unwrap();
+        id
+    }
+
+    #[tokio::test]
+    async fn a_run_whose_worker_could_not_beat_is_its_own_while_that_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = fleet(folder.path());
+        let id = taken(&fleet, folder.path()).await;
+        let sleep = || {
+            let sleep = "UPDATE runs SET beat_at = beat_at - 3600000";
+            let slept = fleet.with("", |connection| connection.execute(sleep, []));
+            slept.unwrap();
+        };
+        let session = SessionStore::open(&fleet.paths(&SessionId::from("A"))).unwrap();
+        sleep();
+        assert_eq!(fleet.claim("other").await.unwrap(), None);
+        assert_eq!(fleet.beat(id, "me").await.unwrap(), Wish::GoOn);
+        drop(session);
+        sleep();
+        assert_eq!(
+            fleet.claim("other").await.unwrap().map(|run| run.id),
+            Some(id)
+        );
+    }
+
+    /// Nobody who dies between both leaves a message that nobody reads.
+    #[tokio::test]
+    async fn a_run_ends_together_with_the_look_for_mail_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = fleet(folder.path());
+        let id = taken(&fleet, folder.path()).await;
         let fault = "CREATE TRIGGER fault BEFORE UPDATE ON runs WHEN OLD.state = 'done'
                      BEGIN SELECT RAISE(ABORT, 'fault'); END";
         let plan = |sql| fleet.with("", |connection| connection.execute_batch(sql));

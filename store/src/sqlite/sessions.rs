@@ -196,16 +196,29 @@ impl Sessions {
 
     /// Removes a session with all its files, unless a process has it open.
     pub fn remove(&self, paths: &Paths) -> Result<(), OpenError> {
+        self.remove_if(paths, || Ok(true)).map(drop)
+    }
+
+    /// Removes a session if `is_unused` still says so when no process can open it; returns whether it did.
+    fn remove_if(
+        &self,
+        paths: &Paths,
+        is_unused: impl FnOnce() -> Result<bool, StoreError>,
+    ) -> Result<bool, OpenError> {
         let lock_path = paths.lock();
         let attempt = Lock::try_take(&lock_path)
             .map_err(|error| Failure::from(error).at("cannot lock", &lock_path))?;
         match attempt {
             LockAttempt::Busy(holder) => Err(OpenError::Busy(holder)),
             LockAttempt::Held(lock) => {
+                if !is_unused()? {
+                    return Ok(false);
+                }
                 let removed = remove_files(paths);
                 drop(lock);
-                Ok(removed
-                    .map_err(|error| Failure::from(error).at("cannot remove", paths.database()))?)
+                removed
+                    .map_err(|error| Failure::from(error).at("cannot remove", paths.database()))?;
+                Ok(true)
             }
         }
     }
@@ -214,21 +227,26 @@ impl Sessions {
     /// unreadable stay, and those for which a message is queued.
     pub fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
         let mut collected = Collected::default();
-        for head in self.list()? {
+        let is_unused = |head: &SessionHead| {
             let is_old = before.is_some_and(|before| head.last_written < before);
             if head.problem.is_some() || !(is_old || head.messages == 0) {
-                continue;
+                return Ok(false);
             }
-            if head.paths.queue().exists() && Queue::open(&head.paths)?.has_waiting()? {
+            Ok(!head.paths.queue().exists() || !Queue::open(&head.paths)?.has_waiting()?)
+        };
+        for head in self.list()? {
+            if !is_unused(&head)? {
                 continue;
             }
             let bytes = self.bytes_of(&head.paths);
-            match self.remove(&head.paths) {
-                Ok(()) => {
+            // Somebody may have used it since the list was read.
+            let is_still = || is_unused(&SessionHead::read(&head.paths, head.id.clone()));
+            match self.remove_if(&head.paths, is_still) {
+                Ok(true) => {
                     collected.sessions.push(head.id);
                     collected.bytes += bytes;
                 }
-                Err(OpenError::Busy(_)) => {}
+                Ok(false) | Err(OpenError::Busy(_)) => {}
                 Err(OpenError::Store(error)) => return Err(error),
             }
         }
