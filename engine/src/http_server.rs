@@ -4,7 +4,6 @@
 mod stored;
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use ah_config::Error;
@@ -79,7 +78,7 @@ impl HttpRuns {
     /// If the address cannot be served.
     pub async fn serve(self, door: Door, life: Life) -> Result<(), Error> {
         let served = ah_serve::serve(door, self.sessions.clone(), life, self.stop).await;
-        self.sessions.runs.end();
+        self.sessions.runs.end().await;
         served.map_err(|error| Error::failure(format!("cannot serve: {error}")))
     }
 }
@@ -160,13 +159,11 @@ impl Sessions for HttpSessions {
     fn drive(&self, driven: Driven, streams: HostStreams) -> oneshot::Receiver<Result<(), String>> {
         let (end, ended) = oneshot::channel();
         let runs = self.runs.clone();
-        let spawned = thread::Builder::new()
-            .name("host".to_owned())
-            .spawn(move || {
-                let done = driven_by(&runs, driven, streams);
-                // The host may be gone.
-                let _ = end.send(done.map_err(|error| error.message));
-            });
+        let spawned = self.runs.spawn("host", move || {
+            let done = driven_by(&runs, driven, streams);
+            // The host may be gone.
+            let _ = end.send(done.map_err(|error| error.message));
+        });
         if let Err(error) = spawned {
             tracing::warn!("cannot start the thread of a host: {error}");
         }

@@ -2,8 +2,10 @@
 //! same rules and the same sandbox; its questions go to the client.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use ah_config::overlay::Overlay;
 use ah_config::overrides::HostOptions;
@@ -24,7 +26,9 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::assemble::HostExtensions;
 use crate::person::{self, Ask, Elsewhere, cut};
@@ -35,6 +39,8 @@ use crate::warn::Warn;
 
 /// Longest step, in characters.
 const SHOWN_STEP: usize = 200;
+/// Time that runs have to end: their tools are ended within three seconds.
+const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// A client to serve, and what its runs start with.
 pub struct ClientRequest<'a> {
@@ -77,7 +83,7 @@ pub async fn serve_client(
     let runs = Arc::new(ClientRuns::new(request)?);
     let served = serve(runs.clone(), streams, &stop).await;
     // Runs whose client is gone end, with all messages stored.
-    runs.end();
+    runs.end().await;
     served.map_err(|text| Error::failure(format!("the connection failed: {text}")))
 }
 
@@ -94,6 +100,7 @@ struct Starts {
 pub(crate) struct ClientRuns {
     starts: Arc<Starts>,
     stop: CancellationToken,
+    threads: TaskTracker,
     written: fn(&str, &[StoredMessage]) -> String,
     described: fn(&PermissionRequest) -> String,
 }
@@ -108,9 +115,7 @@ impl Runner for ClientRuns {
             events: events.clone(),
             described: self.described,
         };
-        let spawned = thread::Builder::new()
-            .name("run".to_owned())
-            .spawn(move || run.perform(wanted));
+        let spawned = self.spawn("run", move || run.perform(wanted));
         if let Err(error) = spawned {
             let failed = failed(&Error::failure(format!("cannot start: {error}")));
             // The receiver is ours.
@@ -194,14 +199,31 @@ impl ClientRuns {
                 warn: request.warn,
             }),
             stop: request.stop.child_token(),
+            threads: TaskTracker::new(),
             written: request.written,
             described: request.described,
         })
     }
 
-    /// Ends all runs.
-    pub(crate) fn end(&self) {
+    /// Starts a thread that [`Self::end`] waits for.
+    pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let token = self.threads.token();
+        let work = move || {
+            let _token = token;
+            work();
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        drop(thread);
+        Ok(())
+    }
+
+    /// Ends all runs, and waits until they have stored what was said, at most [`LONGEST_END`].
+    pub(crate) async fn end(&self) {
         self.stop.cancel();
+        self.threads.close();
+        if timeout(LONGEST_END, self.threads.wait()).await.is_err() {
+            tracing::warn!("a run has not ended, and is left");
+        }
     }
 
     /// Returns the configuration that every run starts with.

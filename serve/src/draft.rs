@@ -26,6 +26,11 @@ impl Draft {
         self.blocks.clear();
     }
 
+    /// Ends the answer, which is in the transcript now: there is nothing more to tell of it, and nothing of it is void.
+    pub(crate) fn end(&mut self) {
+        self.blocks.clear();
+    }
+
     /// Adds a piece. Blocks begin in order; a piece of any other block is left out.
     pub(crate) fn add(&mut self, piece: Piece) {
         if piece.block == self.blocks.len() {
@@ -89,6 +94,13 @@ mod tests {
         // No block comes before the one that precedes it.
         draft.add(piece(7, "x"));
         assert_eq!(draft.news(&mut late), (false, vec![]));
+        draft.end();
+        assert_eq!(draft.news(&mut late), (false, vec![]));
+        assert_eq!(draft.news(&mut Told::default()), (false, vec![]));
+        draft.begin();
+        assert_eq!(draft.news(&mut late), (false, vec![]));
+        draft.add(piece(0, "Sal"));
+        assert_eq!(draft.news(&mut early).1, [piece(0, "Sal")]);
         // The request was made again.
         draft.begin();
         draft.add(piece(0, "Ave"));

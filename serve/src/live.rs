@@ -227,6 +227,9 @@ impl Lives {
             return Err(Refused::Busy);
         }
         let running = self.sessions.begin(wanted);
+        if let Some(live) = &taken {
+            *lock(&live.stop) = Some(running.stop.clone());
+        }
         let (begun, told) = oneshot::channel();
         let lives = self.clone();
         // Whoever asked for it may be gone; the run goes on.
@@ -257,7 +260,12 @@ impl Lives {
                     }
                     session = Some(opened);
                 }
-                RunEvent::Step => live.iter().for_each(|live| live.step()),
+                RunEvent::Step => {
+                    if let Some(live) = &live {
+                        lock(&live.draft).end();
+                        live.step();
+                    }
+                }
                 RunEvent::Answering => {
                     if let Some(live) = &live {
                         lock(&live.draft).begin();

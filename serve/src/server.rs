@@ -121,12 +121,12 @@ async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: Cance
     }
     let mut unused = 0;
     while unused < PATIENCE {
+        tokio::time::sleep(LOOK).await;
+        unused += 1;
         if lives.is_used() {
             lives.unused().await;
             unused = 0;
         }
-        tokio::time::sleep(LOOK).await;
-        unused += 1;
     }
     stop.cancel();
 }

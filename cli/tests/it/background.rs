@@ -168,6 +168,20 @@ fn a_run_is_seen_before_its_prompt_is_stored() {
 }
 
 #[test]
+fn what_was_said_is_stored_when_the_process_is_ended() {
+    let world = World::new();
+    let server = Server::new([hangs("I begin to say")]);
+    let session = begun(&world, &server, &FREE);
+    let mut seat = Seat::take(world.as_typed(["attach", &session]));
+    seat.sees("I begin to say");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    end(&world);
+    let shown = world.as_typed(["scan"]).run().expect(0).stdout;
+    assert!(shown.contains("I begin to say"), "{shown}");
+}
+
+#[test]
 fn a_run_is_interrupted_from_another_terminal() {
     let world = World::new();
     let server = Server::new([hangs("I begin to say")]);

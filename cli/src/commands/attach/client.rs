@@ -25,6 +25,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Longest time to wait for an answer. A server on the same machine takes milliseconds; one that is stopped (Ctrl+Z,
 /// a debugger) takes connections and never answers.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time until a run has begun: the servers of its tools start first.
+const BEGINNING: Duration = Duration::from_secs(120);
 
 /// A server of this user.
 #[derive(Clone)]
@@ -47,7 +49,8 @@ impl Door {
 
     /// Returns the sessions that are run by the server, each with its state; an error names its process.
     pub async fn sessions(&self) -> Result<Vec<Value>, String> {
-        let listed = self.ask(Method::GET, "/v1/sessions", &Value::Null).await;
+        let listed = self.ask(Method::GET, "/v1/sessions", &Value::Null, PATIENCE);
+        let listed = listed.await;
         let mut listed = listed.map_err(|reason| {
             format!(
                 "process {} does not say what it runs: {reason}",
@@ -60,7 +63,13 @@ impl Door {
         }
     }
 
-    async fn ask(&self, method: Method, place: &str, body: &Value) -> Result<Value, String> {
+    async fn ask(
+        &self,
+        method: Method,
+        place: &str,
+        body: &Value,
+        patience: Duration,
+    ) -> Result<Value, String> {
         let mut request = self
             .client
             .request(method, format!("{}{place}", self.server.url))
@@ -68,7 +77,7 @@ impl Door {
         if !body.is_null() {
             request = request.body(body.to_string());
         }
-        let response = answered(request).await?;
+        let response = answered(request, patience).await?;
         let status = response.status();
         let text = response.bytes().await.map_err(|error| error.to_string())?;
         let said: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -87,7 +96,7 @@ impl Door {
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
-        let response = answered(request).await?;
+        let response = answered(request, PATIENCE).await?;
         match response.status().is_success() {
             true => Ok(response),
             false => Err(format!("the server answered with {}", response.status())),
@@ -96,10 +105,10 @@ impl Door {
 }
 
 /// Sends a request, and waits for the beginning of the answer.
-async fn answered(request: RequestBuilder) -> Result<Response, String> {
-    match timeout(PATIENCE, request.send()).await {
+async fn answered(request: RequestBuilder, patience: Duration) -> Result<Response, String> {
+    match timeout(patience, request.send()).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
     }
 }
 
@@ -114,16 +123,18 @@ pub struct ServedSession {
 }
 
 impl ServedSession {
-    async fn post(&self, place: &str, body: &Value) -> Result<(), String> {
+    async fn post(&self, place: &str, body: &Value, patience: Duration) -> Result<(), String> {
         let place = format!("/v1/sessions/{}{place}", self.id);
-        self.door.ask(Method::POST, &place, body).await.map(drop)
+        let said = self.door.ask(Method::POST, &place, body, patience).await;
+        said.map(drop)
     }
 }
 
 #[async_trait]
 impl RemoteSession for ServedSession {
     async fn prompt(&self, text: &str) -> Result<(), String> {
-        self.post("/prompt", &json!({ "prompt": text })).await
+        let body = json!({ "prompt": text });
+        self.post("/prompt", &body, BEGINNING).await
     }
 
     async fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, String> {
@@ -132,12 +143,13 @@ impl RemoteSession for ServedSession {
     }
 
     async fn interrupt(&self) -> Result<(), String> {
-        self.post("/interrupt", &json!({})).await
+        self.post("/interrupt", &json!({}), PATIENCE).await
     }
 
     async fn answer(&self, question: u64, answers: BTreeMap<String, String>) -> Result<(), String> {
         let place = format!("/questions/{question}");
-        self.post(&place, &json!({ "answers": answers })).await
+        let body = json!({ "answers": answers });
+        self.post(&place, &body, PATIENCE).await
     }
 }
 
