@@ -358,6 +358,13 @@ impl JournalState {
         self.kept.insert(path.to_owned());
     }
 
+    /// Says by the time of the journal that something in it changes once more: after a kill, later changes are of others.
+    fn touch(&mut self) {
+        if let Some((_, file)) = &self.file {
+            let _ = file.set_modified(SystemTime::now());
+        }
+    }
+
     fn file(&mut self, folder: &Path) -> io::Result<&mut File> {
         if self.file.is_none() {
             fs::DirBuilder::new()
@@ -457,7 +464,7 @@ async fn bring(store: &SessionStore, config: &Config) -> Result<(), StoreError> 
     for path in journals {
         let changed_at = fs::metadata(&path).and_then(|journal| journal.modified());
         if let Some((run, before)) = fs::read(&path).ok().and_then(|bytes| entry::parse(&bytes)) {
-            // The last change came just after its entry.
+            // The last change came just after its entry, or after the journal was touched for it.
             let until = Time(changed_at.map_or(0, milliseconds) + 1000);
             let paths = before.iter().map(|(path, _)| path.clone()).collect();
             let change = FileChange {

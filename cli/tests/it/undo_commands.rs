@@ -587,18 +587,40 @@ fn a_kill_while_commands_change_files_is_undone() {
             std::thread::yield_now();
         }
         running.kill();
-        // The kernel ends what ran inside; a tree that is looked at twice is still.
+        // The kernel ends what ran inside. A tree that is looked at twice is still.
         let mut last = tree_or_none(&world);
         ah_testkit::wait::until("the end of all commands", || {
             std::thread::sleep(Duration::from_millis(20));
             let now = tree_or_none(&world);
             let is_still = now.is_some() && now == last;
             last = now;
-            is_still
+            is_still && world.processes().is_empty()
         });
         let told = told(&world, "undo");
         assert_eq!(tree(&world), before, "{script}\n{told}");
     }
+}
+
+#[test]
+fn what_was_written_until_a_kill_is_undone() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    by_hand(&world, "echo mine > mine");
+    let writes = "while :; do echo line >> log; sleep 0.1; done";
+    let model = world.scenario("writes", [bash(writes), says("Done.")]);
+    let before = tree(&world);
+    let running = world.ah(["-m", &model, "--sandbox", "go"]).start();
+    // For longer than a second, after which a change would count as somebody else's.
+    ah_testkit::wait::until("many lines", || {
+        let log = fs::read_to_string(world.file("log")).unwrap_or_default();
+        log.lines().count() > 20
+    });
+    running.kill();
+    ah_testkit::wait::until("the end of the command", || world.processes().is_empty());
+    let told = told(&world, "undo");
+    assert_eq!(tree(&world), before, "{told}");
 }
 
 /// Returns the tree, unless it changes while it is read.

@@ -57,8 +57,13 @@ impl Recorder for CommandRecorder {
     }
 
     fn is_settled(&self, path: &Path) -> bool {
-        let journal = self.journal.lock();
-        journal.settled.contains(path) && journal.agents.is_last(path, &self.agent)
+        let mut journal = self.journal.lock();
+        let is_settled =
+            journal.settled.contains(path) && journal.agents.is_last(path, &self.agent);
+        if is_settled {
+            journal.touch();
+        }
+        is_settled
     }
 
     fn before(&self, change: UpcomingChange<'_>) {
