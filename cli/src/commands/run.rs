@@ -219,7 +219,7 @@ fn wait_there(text: &str, busy: Error, options: &Options, config: &Config) -> Re
     let location = SessionLocation::find(&plan, config)?;
     super::place::queue(location.paths())?.send(MailKind::FollowUp, text)?;
     warn(&format!(
-        "{}; the prompt is queued and will be answered there after the current run",
+        "{}; the prompt is queued: it is answered there after the current run, or with the next prompt",
         busy.message
     ));
     Ok(0)

@@ -211,7 +211,7 @@ exit code 75
     let person = asking(&world, &server, &["me", "too"]).run();
     insta::assert_snapshot!(shown(&world, &person), @"
 stderr:
-warning: this session is open in another ah (process <pid>); the prompt is queued and will be answered there after the current run
+warning: this session is open in another ah (process <pid>); the prompt is queued: it is answered there after the current run, or with the next prompt
 exit code 0
 ");
     world.write("go", "");
