@@ -25,10 +25,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::assemble::HostExtensions;
 use crate::person::{self, Ask, Elsewhere, cut};
@@ -100,7 +99,8 @@ struct Starts {
 pub(crate) struct ClientRuns {
     starts: Arc<Starts>,
     stop: CancellationToken,
-    threads: TaskTracker,
+    /// Each thread of a run has a receiver until it ends.
+    threads: watch::Sender<()>,
     written: fn(&str, &[StoredMessage]) -> String,
     described: fn(&PermissionRequest) -> String,
 }
@@ -199,7 +199,7 @@ impl ClientRuns {
                 warn: request.warn,
             }),
             stop: request.stop.child_token(),
-            threads: TaskTracker::new(),
+            threads: watch::Sender::new(()),
             written: request.written,
             described: request.described,
         })
@@ -207,9 +207,9 @@ impl ClientRuns {
 
     /// Starts a thread that [`Self::end`] waits for.
     pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let token = self.threads.token();
+        let running = self.threads.subscribe();
         let work = move || {
-            let _token = token;
+            let _running = running;
             work();
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(work)?;
@@ -220,8 +220,7 @@ impl ClientRuns {
     /// Ends all runs, and waits until they have stored what was said, at most [`LONGEST_END`].
     pub(crate) async fn end(&self) {
         self.stop.cancel();
-        self.threads.close();
-        if timeout(LONGEST_END, self.threads.wait()).await.is_err() {
+        if timeout(LONGEST_END, self.threads.closed()).await.is_err() {
             tracing::warn!("a run has not ended, and is left");
         }
     }
