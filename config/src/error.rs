@@ -86,6 +86,14 @@ impl Error {
         Self { hint, ..self }
     }
 
+    /// Returns the message, with what the user can do in parentheses, for places that have one line.
+    pub fn in_one_line(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{} ({hint})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Changes the kind.
     #[must_use]
     pub fn with_kind(self, kind: ErrorKind) -> Self {

@@ -277,7 +277,7 @@ impl Project for EditorProject {
             .clone();
         let Some(store) = store else { return Ok(()) };
         let kept = store.set_model(name.to_owned()).await;
-        kept.map_err(|error| refusal(error.into()))
+        kept.map_err(refusal)
     }
 
     fn steer(&self, words: &str) -> Result<(), Refusal> {
@@ -287,7 +287,7 @@ impl Project for EditorProject {
         let Some(store) = store else { return Ok(()) };
         let paths = Paths::of(store.path());
         let queued = Queue::open(&paths).and_then(|queue| queue.send(MailKind::Steer, words));
-        queued.map(drop).map_err(|error| refusal(error.into()))
+        queued.map(drop).map_err(refusal)
     }
 
     async fn more_commands(&self) -> Vec<Command> {
@@ -319,13 +319,11 @@ impl Project for EditorProject {
     }
 }
 
-fn refusal(error: Error) -> Refusal {
+fn refusal(error: impl Into<Error>) -> Refusal {
+    let error = error.into();
     Refusal {
         is_without_key: error.kind == ErrorKind::Provider,
-        text: match error.hint {
-            Some(hint) => format!("{} ({hint})", error.message),
-            None => error.message,
-        },
+        text: error.in_one_line(),
     }
 }
 

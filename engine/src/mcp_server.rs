@@ -212,9 +212,8 @@ impl ClientRuns {
             let _running = running;
             work();
         };
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(work)?;
-        drop(thread);
-        Ok(())
+        let thread = thread::Builder::new().name(name.to_owned());
+        thread.spawn(work).map(drop)
     }
 
     /// Ends all runs, and waits until they have stored what was said, at most [`LONGEST_END`].
@@ -472,9 +471,8 @@ fn end(result: &ResultMessage, was_stopped: bool) -> Ended {
 }
 
 fn failed(error: &Error) -> Ended {
-    let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
     Ended {
-        text: format!("{}{}", error.message, hint.unwrap_or_default()),
+        text: error.in_one_line(),
         is_error: true,
         ..Ended::default()
     }

@@ -197,10 +197,7 @@ impl SessionOpener {
     }
 
     fn refuse(&self, error: Error) -> Refusal {
-        let text = match &error.hint {
-            Some(hint) => format!("{} ({hint})", error.message),
-            None => error.message.clone(),
-        };
+        let text = error.in_one_line();
         // Only the first error is reported.
         let _ = self.refusal.set(error);
         Refusal { text }

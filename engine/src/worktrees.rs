@@ -214,7 +214,7 @@ impl Worktrees {
     /// Removes a worktree that is not complete, in which nobody can have worked; returns whether it was one. `_making` is the
     /// lock of [`Self::lock_making`].
     async fn discard_half_made(&self, name: &str, _making: &File) -> Result<bool, Error> {
-        let Some(half) = self.half_made(name).await? else {
+        let Some(half) = self.half_made(name, &self.git_folder().await?) else {
             return Ok(false);
         };
         for folder in [self.path(name), half] {
@@ -230,11 +230,16 @@ impl Worktrees {
         Error::failure(format!("cannot write to `{}`: {error}", folder.display()))
     }
 
-    /// Returns git's own folder of a worktree that is not complete. Git locks one while it makes it, so one whose git was killed
-    /// stays locked.
-    async fn half_made(&self, name: &str) -> Result<Option<PathBuf>, Error> {
+    /// Returns git's own folder of the repository.
+    async fn git_folder(&self) -> Result<PathBuf, Error> {
         let words = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let common = self.git.run(&words).await.map_err(|error| failed(&error))?;
+        let folder = self.git.run(&words).await;
+        folder.map(PathBuf::from).map_err(|error| failed(&error))
+    }
+
+    /// Returns git's own folder of a worktree that is not complete, in that of the repository. Git locks one while it makes it,
+    /// so one whose git was killed stays locked.
+    fn half_made(&self, name: &str, git_folder: &Path) -> Option<PathBuf> {
         let link = fs::canonicalize(self.folder())
             .unwrap_or_default()
             .join(name)
@@ -244,9 +249,9 @@ impl Worktrees {
             Path::new(text("gitdir").trim_end()) == link
                 && text("locked").trim_end() == "initializing"
         };
-        let all = fs::read_dir(Path::new(&common).join("worktrees"));
+        let all = fs::read_dir(git_folder.join("worktrees"));
         let mut all = all.into_iter().flatten().flatten().map(|it| it.path());
-        Ok(all.find(is_half))
+        all.find(is_half)
     }
 
     /// Returns the first number that names neither a worktree nor a branch of one.
@@ -264,26 +269,30 @@ impl Worktrees {
     }
 
     /// Returns the names of all worktrees, in order, and what each has; an error where git cannot read one.
-    pub async fn list(&self) -> Vec<(String, Result<Worktree, Error>)> {
+    ///
+    /// # Errors
+    ///
+    /// If git cannot read the repository.
+    pub async fn list(&self) -> Result<Vec<(String, Result<Worktree, Error>)>, Error> {
         let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<_> = names
             .filter(|name| is_name(name) && self.path(name).join(".git").exists())
             .collect();
         names.sort();
+        let git_folder = self.git_folder().await?;
         let mut trees = Vec::new();
         for name in names {
-            let tree = match self.half_made(&name).await {
-                Ok(Some(_)) => Err(Error::failure(
+            let tree = match self.half_made(&name, &git_folder) {
+                Some(_) => Err(Error::failure(
                     "incomplete: its making was interrupted, or goes on",
                 )
                 .hint(format!("`ah -w {name}` makes it anew"))),
-                Ok(None) => self.look(&name).await,
-                Err(error) => Err(error),
+                None => self.look(&name).await,
             };
             trees.push((name, tree));
         }
-        trees
+        Ok(trees)
     }
 
     async fn look(&self, name: &str) -> Result<Worktree, Error> {

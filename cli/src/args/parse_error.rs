@@ -65,8 +65,8 @@ pub fn explain(error: &clap::Error, subcommand: Option<&(String, Vec<OsString>)>
             Some(format!("did you mean `{known}`?"))
         }
         (ErrorKind::InvalidSubcommand, _) => subcommand.map(|(name, rest)| {
-            let as_prompt = as_prompt(name, rest);
-            format!("`ah {name} --help` lists its commands; {as_prompt}")
+            let (whole, as_prompt) = (whole_name(name, rest), as_prompt(name, rest));
+            format!("`ah {whole} --help` lists its commands; {as_prompt}")
         }),
         _ => words_as_prompt.or_else(|| {
             text(ContextKind::SuggestedValue).map(|known| format!("did you mean `{known}`?"))

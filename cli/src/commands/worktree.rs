@@ -25,7 +25,7 @@ pub fn run(config: &Config, action: Option<&WorktreeAction>, form: Json) -> Resu
 }
 
 fn list(trees: &Worktrees, form: Json) -> Result<u8, Error> {
-    let listed = runtime()?.block_on(trees.list());
+    let listed = runtime()?.block_on(trees.list())?;
     if form.json {
         let values = listed.iter().map(|(name, tree)| match tree {
             Ok(tree) => to_json(tree),
@@ -42,10 +42,7 @@ fn list(trees: &Worktrees, form: Json) -> Result<u8, Error> {
                 let branch = tree.branch.as_deref().unwrap_or("no branch");
                 format!("{branch:<24} {}", tree.state())
             }
-            Err(error) => match &error.hint {
-                Some(hint) => format!("{} ({hint})", error.message),
-                None => error.message.clone(),
-            },
+            Err(error) => error.in_one_line(),
         };
         let line = format!("{name:<16} {state}");
         format!("{}\n", neutralise(&line))

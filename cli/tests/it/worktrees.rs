@@ -32,6 +32,15 @@ fn repository() -> World {
     world
 }
 
+/// The same with the definition of a subagent that has a worktree of its own.
+fn repository_with_builder() -> World {
+    let world = repository();
+    let definition =
+        "---\nname: builder\ndescription: builds\nisolation: worktree\n---\nYou build.\n";
+    world.write(".ah/agents/builder.md", definition);
+    world
+}
+
 fn listed(world: &World) -> Value {
     let ended = world.as_typed(["worktree", "--json"]).run().expect(0);
     serde_json::from_str(&ended.stdout).unwrap()
@@ -293,10 +302,7 @@ fn what_an_isolated_subagent_runs_beside_is_in_the_list_of_tasks() {
 
 #[test]
 fn two_subagents_at_once_have_a_worktree_each() {
-    let world = repository();
-    let definition =
-        "---\nname: builder\ndescription: builds\nisolation: worktree\n---\nYou build.\n";
-    world.write(".ah/agents/builder.md", definition);
+    let world = repository_with_builder();
     let input = json!({"description": "look", "prompt": "Look.", "subagent_type": "builder"});
     let look = || ("agent", input.clone());
     let server = Server::new([
@@ -321,10 +327,7 @@ fn two_subagents_at_once_have_a_worktree_each() {
 
 #[test]
 fn a_subagent_that_wants_a_worktree_changes_files_only_there() {
-    let world = repository();
-    let definition =
-        "---\nname: builder\ndescription: builds\nisolation: worktree\n---\nYou build.\n";
-    world.write(".ah/agents/builder.md", definition);
+    let world = repository_with_builder();
     let build = |prompt: &str| {
         let input = json!({"description": "build", "prompt": prompt, "subagent_type": "builder"});
         uses("agent", input)

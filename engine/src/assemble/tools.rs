@@ -48,7 +48,6 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
         shell.environment.clone_from(&confined.variables);
         shell.sandbox = Some(confined.sandbox.clone());
     }
-    let lists = config.run.tools.only.iter().flatten();
     let workspace = Arc::new(workspace.with_embedded(config.embedded.clone()));
     let loader = ToolLoader {
         workspace: workspace.clone(),
@@ -65,10 +64,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
         } else {
             Vec::new()
         },
-        asked_for: lists
-            .flat_map(|list| names(list))
-            .map(str::to_owned)
-            .collect(),
+        asked_for: listed(config).map(str::to_owned).collect(),
         shell,
         help: HelpCache {
             file: config
@@ -100,8 +96,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
 
 /// Returns the listed names of tools that are not there; those of servers come later.
 fn unknown<'a>(tools: &Layered, config: &'a Config) -> impl Iterator<Item = &'a str> {
-    let lists = config.run.tools.only.iter().flatten();
-    lists.flat_map(|list| names(list)).filter(|listed| {
+    listed(config).filter(|listed| {
         let mut all = tools.iter().map(|known| &known.tool.spec().name);
         let is_special = listed.is_empty() || *listed == "default" || listed.starts_with("mcp__");
         !is_special && !all.any(|name| is_same_tool(listed, name))
@@ -148,8 +143,7 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
 
 /// Returns whether a list of tools has this name.
 fn is_named(tool: &str, config: &Config) -> bool {
-    let lists = config.run.tools.only.iter().flatten();
-    lists.flat_map(|list| names(list)).any(|name| name == tool)
+    listed(config).any(|name| name == tool)
 }
 
 /// Returns the set of built-in tools and the interface that names them.
@@ -229,16 +223,13 @@ fn is_wanted(tool: &LayeredTool, config: &Config) -> bool {
     let name = &tool.tool.spec().name;
     // A tool named on the command line, or brought by the skill in use, is wanted.
     let is_named = tool.origin.layer >= Layer::Skill;
-    let is_listed = match &config.run.tools.only {
-        None => true,
-        Some(lists) => {
-            let mut names = lists.iter().flat_map(|list| names(list));
-            names.any(|listed| is_same_tool(listed, name) || listed == "default")
-        }
-    };
+    let is_listed = config.run.tools.only.is_none()
+        || listed(config).any(|listed| is_same_tool(listed, name) || listed == "default");
     (is_named || is_listed) && !config.deny.iter().any(|rule| rule.value.covers_tool(name))
 }
 
-fn names(list: &str) -> impl Iterator<Item = &str> {
-    list.split([',', ' '])
+/// Returns the names in the lists of tools.
+fn listed(config: &Config) -> impl Iterator<Item = &str> {
+    let lists = config.run.tools.only.iter().flatten();
+    lists.flat_map(|list| list.split([',', ' ']))
 }
