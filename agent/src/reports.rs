@@ -1,8 +1,13 @@
 //! Reports of background tasks as messages of the conversation.
 
+use std::time::Duration;
+
 use ah_conversation::{ContentBlock, Origin, StoreError, TaskSink};
 
 use crate::{Session, SessionUpdate, Stop};
+
+/// Longest time between two looks for mail.
+const LOOK: Duration = Duration::from_secs(60);
 
 impl Session {
     /// Returns the sink for updates of tasks started by calls; updates of background tasks are also tracked by the
@@ -33,7 +38,7 @@ impl Session {
     /// Waits for a running background subagent and appends its report, or a message that came meanwhile; returns whether
     /// there was one.
     pub(crate) async fn await_reports(&mut self, stop: &Stop) -> Result<bool, StoreError> {
-        let clock = self.ports.clock.clone();
+        let (clock, store) = (self.ports.clock.clone(), self.ports.store.clone());
         loop {
             self.background.catch_up();
             if self.background.has_subagent_report() {
@@ -46,6 +51,7 @@ impl Session {
                 biased;
                 () = stop.wait(&*clock) => return Ok(true),
                 () = self.background.wait() => {}
+                () = store.wait_for_mail(LOOK) => {}
             }
             if self.take_mail().await? {
                 return Ok(true);

@@ -185,32 +185,38 @@ impl Session {
         let mut running = FuturesUnordered::new();
         let (sender, mut reports) = mpsc::unbounded_channel();
         let mut started = Vec::new();
-        loop {
+        'calls: loop {
             let starting: Vec<_> = waiting
                 .by_ref()
                 .take(MAX_CONCURRENT - running.len())
                 .collect();
-            self.take_unsaved(&mut batch.calls, &starting).await;
-            self.note(batch, &starting).await?;
-            for at in starting {
-                let context = Context {
-                    progress: progress_sink(at, clock.clone(), sender.clone()),
-                    caller: Some(self.caller(stop)),
-                    ..self.context(&batch.calls[at])
-                };
-                self.emit_start(batch, at, &context.output);
-                started.push((at, clock.now(), context.output.clone()));
-                let run = batch.calls[at].run(context);
-                let done = self.observe(&batch.calls[at], run);
-                running.push(done.map(move |done| (at, done)));
-            }
-            let ended = tokio::select! {
-                biased;
-                ended = running.next() => ended,
-                () = &mut stopped => None,
-                Some(report) = reports.recv() => {
-                    self.follow(batch, &report);
-                    continue;
+            let ended = 'ended: {
+                tokio::select! {
+                    biased;
+                    () = self.take_unsaved(&mut batch.calls, &starting) => {}
+                    () = &mut stopped => break 'ended None,
+                }
+                self.note(batch, &starting).await?;
+                for at in starting {
+                    let context = Context {
+                        progress: progress_sink(at, clock.clone(), sender.clone()),
+                        caller: Some(self.caller(stop)),
+                        ..self.context(&batch.calls[at])
+                    };
+                    self.emit_start(batch, at, &context.output);
+                    started.push((at, clock.now(), context.output.clone()));
+                    let run = batch.calls[at].run(context);
+                    let done = self.observe(&batch.calls[at], run);
+                    running.push(done.map(move |done| (at, done)));
+                }
+                tokio::select! {
+                    biased;
+                    ended = running.next() => ended,
+                    () = &mut stopped => None,
+                    Some(report) = reports.recv() => {
+                        self.follow(batch, &report);
+                        continue 'calls;
+                    }
                 }
             };
             // Progress of a call is reported before its end.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -24,6 +25,13 @@ pub trait Store: Send + Sync {
     /// Returns the queued messages of `kind` that are not in the conversation yet, oldest first. Appending each as a
     /// message with the same id consumes it, exactly once.
     async fn mail(&self, kind: MailKind) -> Result<Vec<Mail>, StoreError>;
+
+    /// Waits until it is time to look for mail: another process may have queued some, or so much time has passed. The first
+    /// call returns at once, since what came before it is not noticed. Dropping the future loses nothing. Never returns
+    /// by default, of a store that gets no mail.
+    async fn wait_for_mail(&self, _at_most: Duration) {
+        std::future::pending::<()>().await;
+    }
 
     /// Returns lines `offset` (1-based) to `offset + limit - 1` of a call's whole output; `None` if there is no such
     /// call.

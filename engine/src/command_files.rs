@@ -15,7 +15,7 @@ mod entry;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{
@@ -348,10 +348,9 @@ impl JournalState {
         if let FileState::File { content, .. } = state {
             self.bytes += content.len() as u64;
         }
-        let written = self.file(folder).and_then(|file| {
-            // In one piece: a reader finds the whole entry or none.
-            file.write_all(&entry::of(path, state))
-        });
+        let written = self
+            .file(folder)
+            .and_then(|file| append(file, &entry::of(path, state)));
         if let Err(error) = written {
             self.unseen.push(format!("{}: {error}", path.display()));
         }
@@ -400,6 +399,16 @@ impl JournalState {
         let names = names.get(&(found.st_dev, found.st_ino));
         names.cloned().unwrap_or_default()
     }
+}
+
+/// Writes an entry whole or not at all: the rest of one would take the next entries for its content.
+fn append(journal: &mut File, entry: &[u8]) -> io::Result<()> {
+    let end = journal.stream_position()?;
+    journal.write_all(entry).inspect_err(|_| {
+        // Neither needs space, which is what is missing.
+        let _ = journal.set_len(end);
+        let _ = journal.seek(SeekFrom::Start(end));
+    })
 }
 
 /// Returns the number of names of a file; 0 of anything else.

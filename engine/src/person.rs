@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ah_conversation::{
     Choice, ChoiceOption, Destination, Host, HostPermission, Input, Interaction, PermissionAnswer,
-    PermissionMode, PermissionRequest, PermissionUpdate, neutralise,
+    PermissionMode, PermissionRequest, PermissionUpdate, ToolUse, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -57,7 +57,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                     is_permission: false,
                 };
                 let Some(answers) = self.ask.ask(question).await else {
-                    return PermissionAnswer::nobody(request);
+                    return unanswered(call);
                 };
                 let mut input = match &call.input {
                     Input::Object(input) => input.clone(),
@@ -82,7 +82,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                         destination: Destination::Session,
                     }]),
                     Some(false) => denied(),
-                    None => PermissionAnswer::nobody(request),
+                    None => unanswered(call),
                 }
             }
             other => {
@@ -97,7 +97,7 @@ impl<A: Ask> Host for Elsewhere<A> {
                 match self.allow(about).await {
                     Some(true) => allowed(Vec::new()),
                     Some(false) => denied(),
-                    None => PermissionAnswer::nobody(request),
+                    None => unanswered(call),
                 }
             }
         }
@@ -146,10 +146,20 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 
 /// The answer of a person who says no.
 fn denied() -> PermissionAnswer {
+    refused("The user does not want this call to happen. Go on without it, or say what you need.")
+}
+
+/// The answer of a person who says nothing.
+fn unanswered(call: &ToolUse) -> PermissionAnswer {
+    refused(&format!(
+        "Nobody has answered, so {} did not run. Go on as you think best, and say what you assumed.",
+        call.name
+    ))
+}
+
+fn refused(message: &str) -> PermissionAnswer {
     PermissionAnswer::Deny {
-        message:
-            "The user does not want this call to happen. Go on without it, or say what you need."
-                .to_owned(),
+        message: message.to_owned(),
         interrupt: false,
     }
 }

@@ -14,6 +14,7 @@ mod probes;
 mod run;
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -151,18 +152,24 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
     };
     let mut count = 0;
     let mut look_at = Instant::now();
-    while !request.stop.is_cancelled() {
-        let is_full = worker.fill(request.concurrency, request.stop).await?;
+    let stop = request.stop;
+    // A store that does not answer must not hold up the end.
+    while let Some(filled) = stop
+        .run_until_cancelled(worker.fill(request.concurrency))
+        .await
+    {
+        let is_full = filled?;
         if request.until_idle && worker.running.is_empty() && worker.fleet.is_idle().await? {
             break;
         }
         tokio::select! {
-            () = request.stop.cancelled() => break,
+            () = stop.cancelled() => break,
             Some(ended) = ends.recv() => count += worker.end(ended).await?,
             () = sleep_until(look_at) => {
-                worker.beat().await?;
-                worker.start_due().await?;
-                look_at = Instant::now() + worker.pause(is_probed).await?;
+                let Some(pause) = stop.run_until_cancelled(worker.look(is_probed)).await else {
+                    break;
+                };
+                look_at = Instant::now() + pause?;
             }
             () = waker.wait(Duration::from_secs(3600)), if !is_full => {
                 look_at = look_at.min(Instant::now() + worker.fleet.timing().beat);
@@ -267,8 +274,8 @@ struct Running {
 
 impl Worker {
     /// Takes runs while there are any and there is room; returns whether there is no room.
-    async fn fill(&mut self, most: usize, stop: &CancellationToken) -> Result<bool, Error> {
-        while self.running.len() < most && !stop.is_cancelled() {
+    async fn fill(&mut self, most: usize) -> Result<bool, Error> {
+        while self.running.len() < most {
             let Some(run) = self.fleet.claim(&self.name).await? else {
                 return Ok(false);
             };
@@ -299,13 +306,22 @@ impl Worker {
         let spawned = thread::Builder::new()
             .name("run".to_owned())
             .spawn(move || {
+                let end = catch_unwind(AssertUnwindSafe(|| attempt.perform()));
+                let end = end.unwrap_or_else(|_| Some(attempt.again("it panicked".to_owned())));
                 // The receiver is gone only when the worker is.
-                let _ = ended.send((id, number, attempt.perform()));
+                let _ = ended.send((id, number, end));
             });
         spawned.map_err(|error| Error::failure(format!("cannot start a run: {error}")))?;
         self.running.insert(id, Running { run, wishes });
         self.metrics.running(self.running.len());
         Ok(())
+    }
+
+    /// Does what is due from time to time; returns the pause until the next time.
+    async fn look(&mut self, is_probed: bool) -> Result<Duration, Error> {
+        self.beat().await?;
+        self.start_due().await?;
+        Ok(self.pause(is_probed).await?)
     }
 
     /// Queues the runs of schedules that are due. Times that passed while nobody worked have one run together.
@@ -368,18 +384,24 @@ impl Worker {
         let Some(running) = self.running.remove(&id) else {
             return Ok(0);
         };
+        self.metrics.running(self.running.len());
         self.fleet.close(&running.run.session, &self.name).await?;
         let Some(end) = end else {
             return Ok(0);
         };
-        if let End::Failed(error) | End::Again(error, _) = &end {
-            (self.warn)(&format!("run {id} of {}: {error}", running.run.session));
+        let session = &running.run.session;
+        match &end {
+            End::Failed(error) => (self.warn)(&format!("run {id} of {session}: {error}")),
+            End::Again(error, pause) => (self.warn)(&format!(
+                "run {id} of {session}, attempt {attempt} of {}: {error}; the next follows in {} s",
+                running.run.attempts,
+                pause.as_secs()
+            )),
+            _ => {}
         }
-        self.metrics.running(self.running.len());
         self.metrics.ended(&end);
         let is_ours = self.fleet.end(id, &self.name, &end).await?;
-        Ok(usize::from(
-            is_ours && !matches!(end, End::HandedOn(_) | End::Spent),
-        ))
+        let is_over = matches!(end, End::Done | End::Failed(_) | End::Cancelled);
+        Ok(usize::from(is_ours && is_over))
     }
 }

@@ -171,7 +171,9 @@ impl Credentials {
 
     /// Returns a hint that names the variables.
     pub(crate) fn wanted() -> String {
-        format!("set {KEY}, {BEARER_TOKEN} or {OAUTH_TOKEN}, or write {KEY}=... into ./.env")
+        format!(
+            "set {KEY}, {BEARER_TOKEN} or {OAUTH_TOKEN}, or write {KEY}=... into the .env of a folder you trust"
+        )
     }
 
     /// Returns the name of the variable that they came from.

@@ -150,14 +150,15 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     #[tokio::test]
-    async fn a_change_ends_the_wait() {
+    async fn a_change_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let changes = Changes::of(folder.path(), "queue");
         assert!(changes.are_told());
-        for name in ["queue", "session", "queue-wal"] {
+        let mut events = changes.events.as_ref().unwrap().lock().await;
+        for name in ["session", "queue-wal"] {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        changes.next(LONG).await;
+        changes.told(&mut events.stream).await;
     }
 
     #[tokio::test(start_paused = true)]

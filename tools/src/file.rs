@@ -7,6 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::blocking::Stop;
 use crate::held::{self, Held};
 
 /// Error of opening a regular file.
@@ -69,9 +70,9 @@ fn check_regular(metadata: Metadata) -> Result<Metadata, FileError> {
     }
 }
 
-/// Replaces the file at a resolved path, whose directory exists, atomically. An existing file keeps its mode and, where
-/// permitted, its owner.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Replaces the file at a resolved path, whose directory exists, atomically, unless `stop` is requested meanwhile. An
+/// existing file keeps its mode and, where permitted, its owner.
+pub(crate) fn replace(path: &Path, content: &[u8], stop: &Stop) -> io::Result<()> {
     let held = Held::entry(path)?;
     let path = held.path();
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -92,6 +93,8 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     // Without this a power failure could leave an empty file.
     file.as_file().sync_all()?;
+    // A file that changes after its call was dropped looks as if somebody else had changed it.
+    stop.check().map_err(io::Error::other)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

@@ -218,7 +218,7 @@ impl Target<'_> {
     pub(crate) fn replace(&self, content: &[u8]) -> Result<(), String> {
         self.begin_to_change()?;
         self.stop.check()?;
-        seen::replace(self.seen, self.typed, &self.path, content)
+        seen::replace(self.seen, self.typed, &self.path, content, self.stop)
     }
 
     /// Returns the error's text for the model.

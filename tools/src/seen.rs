@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::blocking::Stop;
 use crate::file;
 
 /// The files by resolved path, each with its stamp when it was last read or written.
@@ -69,8 +70,10 @@ pub(crate) fn replace(
     typed: &str,
     path: &Path,
     content: &[u8],
+    stop: &Stop,
 ) -> Result<(), String> {
-    file::replace(path, content).map_err(|error| format!("cannot write `{typed}`: {error}"))?;
+    file::replace(path, content, stop)
+        .map_err(|error| format!("cannot write `{typed}`: {error}"))?;
     if let Some(seen) = seen {
         seen.note(path, Stamp::of(path));
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_conversation::{
     Branch, FileStep, Mail, MailKind, OutputPage, Record, Store, StoreError, ToolUseId, Transcript,
@@ -55,6 +56,10 @@ impl Store for Addressed {
             mail.extend(self.team.letters(&self.name).await);
         }
         Ok(mail)
+    }
+
+    async fn wait_for_mail(&self, at_most: Duration) {
+        self.store.wait_for_mail(at_most).await;
     }
 
     async fn output(

@@ -204,8 +204,14 @@ impl TeamState {
     ) -> Result<(TeamTaskStatus, Vec<&'static str>), String> {
         let (id, task) = self.task(id)?;
         let before = task.status;
-        let mut task = task.clone();
-        self.check_owner(id, &task, &change, by)?;
+        self.check_owner(id, task, &change, by)?;
+        for other in &change.add_blocked_by {
+            self.link(self.task(other)?.0, id)?;
+        }
+        for other in &change.add_blocks {
+            self.link(id, self.task(other)?.0)?;
+        }
+        let mut task = self.tasks[&id].clone();
         let mut changed = Vec::new();
         let texts = [
             ("subject", change.subject, &mut task.subject),
@@ -226,19 +232,7 @@ impl TeamState {
             task.metadata.retain(|_, value| !value.is_null());
             changed.push("metadata");
         }
-        for other in &change.add_blocked_by {
-            let (other, _) = self.task(other)?;
-            self.link(other, id)?;
-            task.blocked_by.push(other);
-        }
         changed.extend((!change.add_blocked_by.is_empty()).then_some("blockedBy"));
-        for other in &change.add_blocks {
-            let (other, _) = self.task(other)?;
-            self.link(id, other)?;
-            if let Some(waiting) = self.tasks.get_mut(&other) {
-                waiting.blocked_by.push(id);
-            }
-        }
         changed.extend((!change.add_blocks.is_empty()).then_some("blocks"));
         if let Some(owner) = change.owner {
             task.owner = Some(owner).filter(|owner| !owner.is_empty());
@@ -294,8 +288,8 @@ impl TeamState {
         }
     }
 
-    /// Checks that `blocked` may wait for `blocker`.
-    fn link(&self, blocker: u32, blocked: u32) -> Result<(), String> {
+    /// Makes `blocked` wait for `blocker`, unless they would wait for each other.
+    fn link(&mut self, blocker: u32, blocked: u32) -> Result<(), String> {
         let mut waits_for = vec![blocker];
         let mut seen = Vec::new();
         while let Some(id) = waits_for.pop() {
@@ -306,14 +300,13 @@ impl TeamState {
             }
             if !seen.contains(&id) {
                 seen.push(id);
-                waits_for.extend(
-                    self.tasks
-                        .get(&id)
-                        .map(|task| &task.blocked_by)
-                        .into_iter()
-                        .flatten(),
-                );
+                let waiting = self.tasks.get(&id);
+                waits_for.extend(waiting.into_iter().flat_map(|task| &task.blocked_by));
             }
+        }
+        let task = self.tasks.get_mut(&blocked);
+        if let Some(task) = task.filter(|task| !task.blocked_by.contains(&blocker)) {
+            task.blocked_by.push(blocker);
         }
         Ok(())
     }
@@ -344,7 +337,7 @@ mod tests {
         state
     }
 
-    /// Reads a change: `1 begin`, `1 done`, `1 after 2 3`, `1 before 2`, `1 for alice`, `1 delete`.
+    /// Reads a change: `1 begin`, `1 done`, `1 after 2 3`, `1 before 2`, `1 around 2`, `1 for alice`, `1 delete`.
     fn change(words: &[&str]) -> TaskChange {
         let rest = || words[2..].iter().map(|&word| word.to_owned()).collect();
         let status = |status| TaskChange {
@@ -368,6 +361,11 @@ mod tests {
                 ..TaskChange::default()
             },
             "before" => TaskChange {
+                add_blocks: rest(),
+                ..TaskChange::default()
+            },
+            "around" => TaskChange {
+                add_blocked_by: rest(),
                 add_blocks: rest(),
                 ..TaskChange::default()
             },
@@ -418,6 +416,8 @@ mod tests {
                 "a 1 after 2, a 2 after 3, a 1 before 3",
                 "tasks 1 and 3 would wait for each other",
             ),
+            ("a 1 around 2", "tasks 1 and 2 would wait for each other"),
+            ("a 2 after 1 1, a 2 begin", "task 2 waits for #1"),
             ("a 1 after 1", "tasks 1 and 1 would wait for each other"),
         ] {
             let mut state = state(3);

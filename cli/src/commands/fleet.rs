@@ -159,6 +159,12 @@ async fn work(request: WorkerRequest<'_>) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
         .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
     let stop = signals.token();
+    if !request.until_idle {
+        let at_once = request.concurrency;
+        ah_terminal::note(&format!(
+            "waiting for runs, {at_once} at once; `ah enqueue TASK` queues one, Ctrl-C ends the worker"
+        ));
+    }
     let count = worker::work(WorkerRequest { stop, ..request }).await?;
     ah_terminal::note(&format!("runs that ended here: {count}"));
     Ok(0)

@@ -441,6 +441,27 @@ fn the_model_asks_for_a_subagent_and_stops_it() {
     assert_eq!(told.last().unwrap()["result"], "It was stopped.");
 }
 
+#[test]
+fn a_lead_that_waits_for_a_subagent_hears_what_the_user_says() {
+    let world = World::new();
+    let below = world.scenario("below.json", [hangs("Digging")]);
+    let server = Server::new([
+        delegate(
+            "general-purpose",
+            &json!({"run_in_background": true, "model": below}),
+        ),
+        says("I wait."),
+        says("I heard you."),
+    ]);
+    let arguments = ["--permission-mode", "bypassPermissions", "Dig."];
+    let running = world.asking(&server, arguments).start();
+    running.wait_for_output("I wait.");
+    world.ah(["--steer", "Hurry."]).run().expect(0);
+    running.wait_for_output("I heard you.");
+    running.signal(Signal::INT);
+    running.wait().expect(130);
+}
+
 /// As in the SDKs, a background command is a task: the host is notified and may stop it; the model learns of its end
 /// with the next request.
 #[test]

@@ -288,7 +288,7 @@ fn a_question_without_an_answer_is_refused_in_time() {
         let session = fleet.enqueue(&model, &["--answer-within", "1"]);
         fleet.careful(&["worker", "--until-idle"]).run().expect(0);
         let watched = fleet.watch(&session);
-        assert!(watched.contains("nobody can be asked"), "{watched}");
+        assert!(watched.contains("Nobody has answered"), "{watched}");
         assert!(!fleet.world.file("made").exists());
         let none = fleet.ah(&["answer", &session]).run().expect(0);
         assert_eq!(none.stdout, "no question waits\n");

@@ -368,6 +368,31 @@ fn what_rules_hide_and_what_is_too_big_is_named_and_not_kept() {
 }
 
 #[test]
+fn what_the_disk_has_no_room_for_is_named_and_spoils_nothing_else() {
+    if is_missing() {
+        return;
+    }
+    let world = World::new();
+    by_hand(&world, "echo a >a; head -c 6000000 /dev/zero >b; echo c >c");
+    let line = "for name in a b c; do echo changed >$name; done";
+    let model = world.scenario("full", [bash(line), says("Done.")]);
+    let full = world
+        .ah(["-m", &model, "--sandbox", "go"])
+        .with_file_limit(8192);
+    full.run().expect(0);
+    insta::assert_snapshot!(told(&world, "undo"), @"
+    $ ah undo
+    stdout:
+    restore a (+1 -1)
+    restore c (+1 -1)
+    not undone: <project>/b: File too large (os error 27) (what it changed is not known)
+    2 files changed; `ah redo` reverses this
+    exit code 0
+    ");
+    assert_eq!(["a", "c"].map(|name| world.text(name)), ["a\n", "c\n"]);
+}
+
+#[test]
 fn big_files_are_kept_beside_the_session() {
     if is_missing() {
         return;

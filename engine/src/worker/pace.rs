@@ -9,6 +9,7 @@ use ah_conversation::{
 };
 use ah_store::fleet::{Admission, Fleet};
 use futures_util::{FutureExt as _, stream};
+use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::metrics::Metrics;
@@ -19,6 +20,7 @@ pub(super) struct Meter {
     metrics: Arc<Metrics>,
     /// Cost that no budget knows yet, in 10⁻¹² US dollars.
     unsettled: AtomicI64,
+    settling: Mutex<()>,
     is_spent: AtomicBool,
 }
 
@@ -28,6 +30,7 @@ impl Meter {
             fleet,
             metrics,
             unsettled: AtomicI64::new(0),
+            settling: Mutex::default(),
             is_spent: AtomicBool::new(false),
         }
     }
@@ -47,10 +50,14 @@ impl Meter {
 
     /// Takes from the budgets what the run has cost since the last time.
     pub(super) async fn settle(&self) -> Result<(), StoreError> {
-        match self.unsettled.swap(0, Ordering::SeqCst) {
-            0 => Ok(()),
-            cost => self.fleet.spend(cost).await,
+        // One at a time, or two would spend the same. What the store does not confirm is spent again.
+        let _one = self.settling.lock().await;
+        let cost = self.unsettled.load(Ordering::SeqCst);
+        if cost != 0 {
+            self.fleet.spend(cost).await?;
+            self.unsettled.fetch_sub(cost, Ordering::SeqCst);
         }
+        Ok(())
     }
 
     /// Returns whether a request was refused because a budget is spent.

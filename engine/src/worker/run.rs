@@ -53,7 +53,7 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Runs to the end; returns it, or `None` if the run was lost or left.
-    pub(super) fn perform(self) -> Option<End> {
+    pub(super) fn perform(&self) -> Option<End> {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return Some(self.again(format!("cannot start: {error}"))),
@@ -92,11 +92,19 @@ impl Attempt {
 
     /// Runs to the end, and stores the files as they are then; `None` if the run was lost or left.
     async fn ended(&self, store: &Arc<SessionStore>, files: Option<&Workspace>) -> Option<End> {
+        let left = async {
+            self.left().await;
+            // What the log is being told now is told to the end, or the files could not follow.
+            store.at_rest().await;
+        };
         let end = tokio::select! {
-            // Whoever has it now writes; the rest of this attempt is a crash's.
-            () = self.left() => None,
+            // Another worker goes on; the rest of this attempt is dropped, as by a crash.
+            () = left => None,
             end = self.attempt(store, files) => Some(end),
         };
+        if let Err(error) = self.meter.settle().await {
+            tracing::warn!("the budget does not know what a run has cost: {error}");
+        }
         if let Some(files) = files
             && let Err(error) = files.keep(store).await
         {
@@ -124,11 +132,7 @@ impl Attempt {
             let ended = self.command(store).await;
             return ended.unwrap_or_else(|error| self.again(error.to_string()));
         }
-        let outcome = self.outcome(store.clone(), files).await;
-        if let Err(error) = self.meter.settle().await {
-            tracing::warn!("the budget does not know what a run has cost: {error}");
-        }
-        match outcome {
+        match self.outcome(store.clone(), files).await {
             _ if self.meter.is_spent() => End::Spent,
             Ok(outcome) => self.end(outcome),
             Err(error) => self.again(error.to_string()),
@@ -260,7 +264,8 @@ impl Attempt {
         }
     }
 
-    fn again(&self, error: String) -> End {
+    /// Returns the end of an attempt that failed.
+    pub(super) fn again(&self, error: String) -> End {
         if self.run.attempt < self.run.attempts {
             End::Again(error, backoff(self.run.attempt))
         } else {

@@ -52,7 +52,19 @@ async fn check(fleet: impl AsyncFn(Timing) -> Arc<dyn Fleet>) {
 
 async fn old_sessions_at_rest_are_collected(fleet: Arc<dyn Fleet>) {
     let id = |at| SessionId::from(format!("01ARZ3NDEKTSV4RRFFQ69G5FA{at}"));
-    let [old, open, asked, queued] = &[1, 2, 3, 4].map(id);
+    let [old, open, asked, queued, again] = &[1, 2, 3, 4, 5].map(id);
+    // Its prompt is a message already, and no mail.
+    let begun = run(again.as_str(), 0);
+    fleet.enqueue(&begun).await.unwrap();
+    let claimed = fleet.claim("me").await.unwrap().unwrap();
+    let session = fleet.clone().open(again, "me").await.unwrap();
+    let mut prompt = Speaker::default().prompt(&begun.prompt);
+    Arc::make_mut(&mut prompt).id = begun.message;
+    append(&session, &prompt).await;
+    drop(session);
+    fleet.close(again, "me").await.unwrap();
+    let end = End::Again("it failed".to_owned(), Duration::from_secs(3600));
+    fleet.end(claimed.id, "me", &end).await.unwrap();
     let mut held = None;
     for id in [old, open, asked] {
         let session = fleet.clone().open(id, "me").await.unwrap();
@@ -71,7 +83,7 @@ async fn old_sessions_at_rest_are_collected(fleet: Arc<dyn Fleet>) {
     let later = Time(SystemClock::default().now().0 + 3_600_000);
     let collected = fleet.collect(Some(later)).await.unwrap();
     assert_eq!(collected.sessions, std::slice::from_ref(old));
-    for id in [open, asked] {
+    for id in [open, asked, again] {
         let (messages, _) = fleet.messages(id, 0).await.unwrap();
         assert_eq!(messages.len(), 1, "{id}");
     }

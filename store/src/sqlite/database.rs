@@ -177,13 +177,14 @@ impl Database {
             outputs.insert(call.clone(), full_output);
         }
         let folder = self.tree.outputs.clone();
-        let noted = std::mem::take(&mut self.noted);
+        let noted = self.noted.clone();
         self.write(|transaction| {
             for (key, value) in &noted {
                 context::set(transaction, key, value)?;
             }
             append(transaction, &folder, records, branch, outputs)
         })?;
+        self.noted.clear();
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
         self.mailbox.consume(|id| stored.contains(id));
         Ok(())

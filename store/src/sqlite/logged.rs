@@ -30,6 +30,11 @@ impl Logged {
         &*self.log
     }
 
+    /// Waits until no change is being made.
+    pub(super) async fn at_rest(&self) {
+        drop(self.lost.lock().await);
+    }
+
     /// Fails if the copy is ahead of the log.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         self.lost.lock().await.clone().map_or(Ok(()), Err)

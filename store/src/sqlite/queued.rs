@@ -25,15 +25,22 @@ pub(super) fn open(folder: &Path) -> Result<Connection, Failure> {
 
 /// Returns the ids of the sessions in a folder that were queued.
 pub(super) fn sessions_in(folder: &Path) -> HashSet<String> {
-    if !folder.join(FILE).exists() {
-        return HashSet::new();
-    }
-    let read = || {
-        let connection = open(folder)?;
-        let mut statement = connection.prepare("SELECT DISTINCT session FROM runs")?;
-        let ids = statement.query_map([], |row| row.get(0))?;
-        Ok::<_, Failure>(ids.collect::<rusqlite::Result<_>>()?)
-    };
     // Without the queue nothing is lost but the difference.
-    read().unwrap_or_default()
+    sessions(folder, "SELECT DISTINCT session FROM runs").unwrap_or_default()
+}
+
+/// Returns the ids of the sessions in a folder that have a run which is not over.
+pub(super) fn sessions_with_open_runs(folder: &Path) -> Result<HashSet<String>, Failure> {
+    let open = "SELECT DISTINCT session FROM runs WHERE state IN ('queued', 'running')";
+    sessions(folder, open)
+}
+
+fn sessions(folder: &Path, query: &str) -> Result<HashSet<String>, Failure> {
+    if !folder.join(FILE).exists() {
+        return Ok(HashSet::new());
+    }
+    let connection = open(folder)?;
+    let mut statement = connection.prepare(query)?;
+    let ids = statement.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::schema::{CONVERSATION, FIND_ORIGINS, QUEUE, Schema};
 use super::{Failure, connect, context, prune};
@@ -22,7 +22,8 @@ use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
 /// Endings of the log and of the shared memory file of a database in WAL mode.
 const WAL: &str = "-wal";
 const SHM: &str = "-shm";
-/// Number of consecutive missing rows after which the table is taken to end.
+/// Number of consecutive unreadable rows after which the table is taken to end. An inner page of the tree has some thousand
+/// rows below it.
 const MOST_MISSES: usize = 5_000;
 /// Size of the first page, and the position in it of the number of pages.
 const PAGE: usize = 4096;
@@ -235,13 +236,19 @@ impl Table {
         let Ok(mut statement) = connection.prepare(&sql) else {
             return Ok(Vec::new());
         };
-        let newest = connection.query_row(
-            &format!("SELECT max(rowid) FROM {}", self.name),
-            [],
-            |row| row.get(0),
-        );
-        let (mut rows, mut misses) = (Vec::new(), 0);
-        for rowid in 1..=newest.unwrap_or(i64::MAX) {
+        let mut next = connection.prepare(&format!(
+            "SELECT rowid FROM {} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1",
+            self.name
+        ))?;
+        let (mut rows, mut misses, mut rowid) = (Vec::new(), 0, 0_i64);
+        while misses <= MOST_MISSES {
+            // The next row, or the next number where the way to it is damaged.
+            let following = rowid.saturating_add(1);
+            rowid = match next.query_row([rowid], |row| row.get(0)).optional() {
+                Ok(Some(found)) => following.max(found),
+                Ok(None) => break,
+                Err(_) => following,
+            };
             let values = statement.query_row([rowid], |row| {
                 (0..self.columns.len())
                     .map(|column| row.get(column))
@@ -252,7 +259,6 @@ impl Table {
                     misses = 0;
                     rows.push(Row { rowid, values });
                 }
-                Err(_) if misses == MOST_MISSES => break,
                 Err(_) => misses += 1,
             }
         }

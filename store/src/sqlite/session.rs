@@ -118,23 +118,10 @@ impl SessionStore {
         Ok(session)
     }
 
-    /// Waits until it is time to look for mail: another process may have queued some, or so much time has passed. The first
-    /// call returns at once, since what came before it is not noticed. Dropping the future loses nothing.
-    pub async fn wait_for_mail(&self, at_most: Duration) {
-        let Some(changes) = self.queue.get() else {
-            let paths = Paths::of(&self.path);
-            let name = paths.queue();
-            let name = name.file_name().unwrap_or_default().to_string_lossy();
-            let changes = Changes::of(paths.folder(), &name);
-            return drop(self.queue.set(changes));
-        };
-        if self.path == Path::new(IN_MEMORY) {
-            // Nobody else knows of it.
-            tokio::time::sleep(at_most).await;
-        } else if changes.are_told() && self.logged.is_none() {
-            changes.next(at_most).await;
-        } else {
-            tokio::time::sleep(at_most.min(LOOK)).await;
+    /// Waits until no change is being made to a log. The future of such a change has to be polled meanwhile.
+    pub async fn at_rest(&self) {
+        if let Some(logged) = &self.logged {
+            logged.at_rest().await;
         }
     }
 
@@ -396,6 +383,24 @@ impl Store for SessionStore {
             database.mail(kind)
         })
         .await
+    }
+
+    async fn wait_for_mail(&self, at_most: Duration) {
+        let Some(changes) = self.queue.get() else {
+            let paths = Paths::of(&self.path);
+            let name = paths.queue();
+            let name = name.file_name().unwrap_or_default().to_string_lossy();
+            let changes = Changes::of(paths.folder(), &name);
+            return drop(self.queue.set(changes));
+        };
+        if self.path == Path::new(IN_MEMORY) {
+            // Nobody else knows of it.
+            tokio::time::sleep(at_most).await;
+        } else if changes.are_told() && self.logged.is_none() {
+            changes.next(at_most).await;
+        } else {
+            tokio::time::sleep(at_most.min(LOOK)).await;
+        }
     }
 
     async fn output(

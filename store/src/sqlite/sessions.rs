@@ -224,12 +224,15 @@ impl Sessions {
     }
 
     /// Removes empty sessions, sessions without a message since `before`, and unused files. Sessions that are open or
-    /// unreadable stay, and those for which a message is queued.
+    /// unreadable stay, and those for which a message or a run is queued.
     pub fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
         let mut collected = Collected::default();
+        let queued = queued::sessions_with_open_runs(&self.folder)
+            .map_err(|failure| failure.at("cannot read", &self.folder.join(queued::FILE)))?;
         let is_unused = |head: &SessionHead| {
             let is_old = before.is_some_and(|before| head.last_written < before);
-            if head.problem.is_some() || !(is_old || head.messages == 0) {
+            let is_queued = queued.contains(head.id.as_str());
+            if head.problem.is_some() || is_queued || !(is_old || head.messages == 0) {
                 return Ok(false);
             }
             Ok(!head.paths.queue().exists() || !Queue::open(&head.paths)?.has_waiting()?)

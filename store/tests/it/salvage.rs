@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ah_conversation::{Message, Origin, Record, Store};
 use ah_store::{Notice, OpenError, Paths, Queue, SessionStore, Tree};
+use rusqlite::Connection;
 
 use crate::fixture::{
     Speaker, World, append, bytes, finished, open_and_load, open_quietly, result,
@@ -171,6 +172,20 @@ async fn a_database_with_a_zeroed_range_is_recovered() {
 #[tokio::test]
 async fn a_database_without_its_first_page_is_recovered() {
     let saved = survives(|path, _| open_file(path).0.write_all_at(&[0; 4096], 0).unwrap()).await;
+    check_saved(saved, 100);
+}
+
+#[tokio::test]
+async fn the_rows_behind_a_removed_branch_are_recovered() {
+    let saved = survives(|path, _| {
+        let session = Connection::open(path).unwrap();
+        let gap = "UPDATE messages SET rowid = rowid + 1000000 WHERE rowid > 20;
+                   UPDATE content_blocks SET id = id + 1000000 WHERE id > 20;";
+        session.execute_batch(gap).unwrap();
+        session.close().unwrap();
+        open_file(path).0.write_all_at(&[0; 4096], 0).unwrap();
+    })
+    .await;
     check_saved(saved, 100);
 }
 

@@ -3,6 +3,7 @@
 use ah_agent::checkpoint::{Files, Rewind};
 use ah_conversation::NOTE;
 use ah_render::{Line, Style, diff};
+use tokio_util::sync::CancellationToken;
 
 use super::asker::Asker;
 use super::frontend::Link;
@@ -39,7 +40,7 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
     Ok(rows.collect::<String>() + "\n")
 }
 
-/// Shows what would change, asks, and does it. Returns a note for the model if anything has changed.
+/// Shows what would change, asks until `stop`, and does it. Returns a note for the model if anything has changed.
 ///
 /// # Errors
 ///
@@ -49,6 +50,7 @@ pub async fn go(
     direction: Direction,
     config: &Config,
     link: &Link,
+    stop: &CancellationToken,
 ) -> Result<Option<String>, Error> {
     let Some(rewind) = undo::find(files, direction).await? else {
         crate::note(direction.nothing());
@@ -63,7 +65,9 @@ pub async fn go(
         undo::apply(files, &rewind, config).await?;
         return Ok(None);
     }
-    if !is_agreed(&rewind, direction, config, link).await {
+    // Only the question can be interrupted: what has begun is done to the end.
+    let agreed = is_agreed(&rewind, direction, config, link);
+    if stop.run_until_cancelled(agreed).await != Some(true) {
         return Ok(None);
     }
     undo::apply(files, &rewind, config).await?;

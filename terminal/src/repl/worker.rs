@@ -382,12 +382,7 @@ impl SessionWorker {
         let side_tasks = self.side_tasks(Some(stop.clone()));
         let files = self.session.files();
         let SessionFactory { config, link, .. } = &self.factory;
-        let rewind = async {
-            tokio::select! {
-                () = stop.cancelled() => Ok(None),
-                went = rewind::go(&files, direction, config, link) => went,
-            }
-        };
+        let rewind = rewind::go(&files, direction, config, link, &stop);
         let ending = match run_beside(rewind, &mut self.tasks, &mut self.later, &side_tasks).await?
         {
             Ok(note) => {

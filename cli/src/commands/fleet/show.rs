@@ -1,8 +1,10 @@
 //! What is said in queued sessions, and the list of their runs.
 
+use std::time::Instant;
+
 use ah_config::{Config, Error};
 use ah_conversation::{ContentBlock, Message, Role, SessionId, neutralise};
-use ah_store::fleet::{Fleet, RunRow};
+use ah_store::fleet::{Fleet, RunRow, RunState};
 use serde_json::{Value, json};
 
 use super::super::output::{print, print_json};
@@ -14,6 +16,8 @@ const LISTED: u32 = 200;
 /// Prints the messages of a session until no run of it is open.
 pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<u8, Error> {
     let (mut place, mut asked) = (0, 0);
+    let began = Instant::now();
+    let mut is_told = false;
     loop {
         // First, so that what the last run said is not missed.
         let runs = fleet.runs(Some(id), LISTED).await?;
@@ -40,6 +44,11 @@ pub async fn watch(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result
                 return Err(Error::failure(error));
             }
             return Ok(0);
+        }
+        let is_untaken = |run: &RunRow| run.state == RunState::Queued && run.attempt == 0;
+        if runs.iter().any(is_untaken) && !is_told && began.elapsed() >= fleet.timing().beat {
+            is_told = true;
+            ah_terminal::note("no worker has taken it yet; `ah worker` starts one");
         }
         fleet.wait(fleet.timing().beat).await;
     }

@@ -354,12 +354,11 @@ impl Stopped<'_> {
         let length = local[0].len();
         // The kernel reads each piece whole or not at all.
         let first = (page - address % page).min(length);
+        let second = address.checked_add(first)?;
         let remote =
-            [(address, first), (address + first, length - first)].map(|(start, length)| {
-                libc::iovec {
-                    iov_base: start as *mut libc::c_void,
-                    iov_len: length,
-                }
+            [(address, first), (second, length - first)].map(|(start, length)| libc::iovec {
+                iov_base: start as *mut libc::c_void,
+                iov_len: length,
             });
         // SAFETY: the local piece is writable memory of this process; `IoSliceMut` has the layout of `iovec`. The
         // remote ones are checked by the kernel.
