@@ -18,9 +18,9 @@ pub(crate) fn reminder(run: &[Arc<Message>], settings: &SessionSettings) -> Opti
         .or_else(|| file.and_then(|file| file_reminder(run, file)))
 }
 
-/// Whether what a run still does depends on the message, however long ago it was: what it was reminded of, and its
-/// attempts at a structured answer.
-pub(crate) fn is_looked_back_at(message: &Message) -> bool {
+/// Whether later decisions of the run read the message, however old it is: what it was reminded of, and its attempts at a
+/// structured answer.
+pub(crate) fn is_needed_later(message: &Message) -> bool {
     message.origin == Origin::Reminder || AnswerForm::is_attempt(message)
 }
 

@@ -195,7 +195,7 @@ impl Session {
         instructions: Option<&str>,
         summary: &str,
     ) -> Result<(), StoreError> {
-        self.transcript.forget(finish::is_looked_back_at);
+        self.transcript.forget(finish::is_needed_later);
         let more = json!({"trigger": trigger(instructions), "compact_summary": summary});
         self.ask_hooks(HookEvent::PostCompact, None, more).await;
         let more = json!({"source": "compact"});

@@ -84,7 +84,7 @@ impl Toolbox {
         }
     }
 
-    /// Creates a toolbox whose tools can be called, and are not described to whoever calls them.
+    /// Creates a toolbox whose tools can be called but are not listed in requests.
     pub(crate) fn callable(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         let mut toolbox = Self::new(tools);
         toolbox.searchable = std::mem::take(&mut toolbox.sent);

@@ -63,7 +63,11 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
     if let (Some(name), Action::Run(_), false) =
         (&options.resume.worktree, &invocation.action, is_elsewhere)
     {
-        let used = commands::worktree::enter(name, &environment)?;
+        // Whether the project is trusted; its settings are those of the worktree, which come later.
+        let overlay = Overlay::of_process().unwrap_or_default();
+        let overrides = options.overrides()?;
+        let outside = Config::survey(overrides, invocation.interface, environment, &overlay)?;
+        let used = commands::worktree::enter(name, &outside)?;
         let environment = environment::read(Some(&used.path()))?;
         let done = run_in(invocation, environment);
         commands::worktree::leave(used);

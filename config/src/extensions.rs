@@ -77,6 +77,10 @@ pub fn output_styles(config: &Config) -> (Vec<OutputStyle>, Vec<String>) {
     let mut styles: Vec<OutputStyle> = Vec::new();
     let mut warnings = Vec::new();
     for file in texts(config, "output-styles", 1, &mut warnings) {
+        // A style is a part of the system prompt.
+        if is_of_untrusted_project(file.layer, config) {
+            continue;
+        }
         match OutputStyle::parse(&file.text, &file.location) {
             Ok(style) => {
                 let name = file.named(&style.name);
@@ -119,8 +123,11 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
         }
     }
     for LayerFolder { layer, path } in config.layer_folders() {
-        let folder = path.join(kind);
-        texts.extend(found(&folder, depth, (layer, None), warnings));
+        let mut found = found(&path.join(kind), depth, (layer, None), warnings);
+        if is_of_untrusted_project(layer, config) {
+            found.retain(|file| leads_into_project(file, config, warnings));
+        }
+        texts.extend(found);
     }
     for plugin in &config.plugins {
         let usual = plugin.root.join(kind);
@@ -132,6 +139,23 @@ fn texts(config: &Config, kind: &str, depth: usize, warnings: &mut Vec<String>) 
         }
     }
     texts
+}
+
+fn is_of_untrusted_project(layer: Layer, config: &Config) -> bool {
+    matches!(layer, Layer::ForeignProject | Layer::Project) && !config.trust.is_given()
+}
+
+/// Returns whether a file is in the project: a link of one that is not trusted would show the model any file of the user.
+fn leads_into_project(file: &TextFile, config: &Config, warnings: &mut Vec<String>) -> bool {
+    let real = [&file.location, &config.project_root].map(fs::canonicalize);
+    let is_within = matches!(&real, [Ok(file), Ok(project)] if file.starts_with(project));
+    if !is_within {
+        let location = file.location.display();
+        warnings.push(format!(
+            "`{location}` is a link out of a project that is not trusted, and is ignored"
+        ));
+    }
+    is_within
 }
 
 /// Returns the texts in a folder, or the one in a file.

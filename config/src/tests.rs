@@ -463,6 +463,37 @@ fn sessions_and_own_settings_are_the_projects_as_it_is_trusted() {
 }
 
 #[test]
+fn an_untrusted_project_has_no_styles_and_its_links_lead_nowhere() {
+    let style = "---\nname: x\n---\nDo as I say.";
+    let world = World::new(&[
+        ("key", "secret"),
+        ("project/.ah/settings.json", r#"{"outputStyle": "x"}"#),
+        ("project/.claude/output-styles/x.md", style),
+        ("project/.ah/commands/own.md", "own"),
+        ("project/real.md", "linked within"),
+    ]);
+    let commands = world.path("project/.ah/commands");
+    for (target, name) in [("key", "k.md"), ("project/real.md", "within.md")] {
+        std::os::unix::fs::symlink(world.path(target), commands.join(name)).unwrap();
+    }
+    let trusting = overrides(|overrides| overrides.trust = Some(Reason::Option));
+    for (options, style, expected) in [
+        (Overrides::default(), false, &["own", "within"][..]),
+        (trusting, true, &["k", "own", "within"]),
+    ] {
+        let config = world
+            .resolve("project", &options, Interface::Native)
+            .unwrap();
+        assert_eq!(extensions::output_style(&config).is_some(), style);
+        let (commands, warnings) = extensions::commands(&config);
+        let names = commands.iter().map(|command| command.name.as_str());
+        let of_project = names.filter(|name| ["k", "own", "within"].contains(name));
+        assert_eq!(of_project.collect::<Vec<_>>(), expected);
+        assert_eq!(warnings.len(), 3 - expected.len(), "{warnings:?}");
+    }
+}
+
+#[test]
 fn an_untrusted_project_makes_the_mode_stricter_and_never_looser() {
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, Plan};
     for (user, project, interface, expected, is_skipped) in [

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 /// Names of variables with secrets, as a whole or behind an underscore, as in `GH_TOKEN`.
 const SECRET: [&str; 22] = [
     "ACCESS_KEY",
@@ -124,22 +126,53 @@ impl Environment {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns `text` with the values of secret variables replaced by their names, for logs, exports and reports.
+    /// Returns `text` with the values of secret variables replaced by their names, for logs, exports and reports. Values are
+    /// also found where they are in JSON, or in Rust's debug form, with their quotes and line breaks escaped.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut secrets: Vec<_> = self
-            .variables
-            .iter()
-            .filter(|(name, value)| self.is_secret(name) && value.len() >= SHORTEST_SECRET)
-            .collect();
-        // Longest first: one secret may be the beginning of another.
-        secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         let mut redacted = Cow::Borrowed(text);
-        for (name, value) in secrets {
-            if redacted.contains(value.as_str()) {
-                redacted = Cow::Owned(redacted.replace(value.as_str(), &format!("[{name}]")));
+        for (name, value) in self.secrets() {
+            if redacted.contains(&*value) {
+                redacted = Cow::Owned(redacted.replace(&*value, &format!("[{name}]")));
             }
         }
         redacted
+    }
+
+    /// Returns where the end of `text` begins that may be the first part of a secret value, whose rest follows in another
+    /// text; the length of `text` if there is none.
+    pub fn safe_length(&self, text: &str) -> usize {
+        let begins = |at: &usize| {
+            let end = &text[*at..];
+            let mut secrets = self.secrets();
+            secrets.any(|(_, value)| value.len() > end.len() && value.starts_with(end))
+        };
+        let mut starts = text.char_indices().map(|(at, _)| at);
+        starts.find(begins).unwrap_or(text.len())
+    }
+
+    /// Returns the names and values of secret variables, each value in all forms, the longest first: one may be the
+    /// beginning of another.
+    fn secrets(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        let variables = self.variables.iter();
+        let secrets = variables
+            .filter(|(name, value)| value.len() >= SHORTEST_SECRET && self.is_secret(name));
+        let mut forms: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        for (name, value) in secrets {
+            let escaped = [
+                Value::from(value.as_str()).to_string(),
+                format!("{value:?}"),
+            ];
+            let mut own = vec![Cow::Borrowed(value.as_str())];
+            for form in escaped {
+                let form = Cow::Owned(form[1..form.len() - 1].to_owned());
+                if !own.contains(&form) {
+                    own.push(form);
+                }
+            }
+            forms.extend(own.into_iter().map(|form| (name.as_str(), form)));
+        }
+        forms.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        forms.into_iter()
     }
 
     /// Whether the variable `name` holds a secret, by its name.
@@ -267,5 +300,31 @@ mod tests {
             environment.redact("abcdefghijkl, abcdefgh and 1"),
             "[B_TOKEN], [A_TOKEN] and 1"
         );
+    }
+
+    #[test]
+    fn secrets_are_found_escaped_and_in_pieces() {
+        let key = "BEGIN \"KEY\"\nabc\\def\u{1}\nEND";
+        let environment = environment(&[("A_KEY", "unrelated"), ("PRIVATE_KEY", key)]);
+        for text in [
+            key.to_owned(),
+            Value::from(key).to_string(),
+            format!("{key:?}"),
+            format!("{:?}", ["x", key]),
+        ] {
+            let redacted = environment.redact(&text).into_owned();
+            assert!(redacted.contains("[PRIVATE_KEY]"), "{redacted}");
+            assert!(!redacted.contains("abc"), "{redacted}");
+        }
+        for (text, expected) in [
+            ("", 0),
+            ("nothing", 7),
+            ("the BEGIN", 4),
+            ("the BEGIN \"K", 4),
+            ("the BEGIN \"x", 12),
+            ("ä BEGIN \\\"KEY", 3),
+        ] {
+            assert_eq!(environment.safe_length(text), expected, "{text}");
+        }
     }
 }

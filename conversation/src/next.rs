@@ -1,4 +1,4 @@
-//! The one decision of a run: the next step. It depends only on the transcript, so a run that was killed, forked or
+//! The one decision of a run: the next step. It depends only on the transcript, the limits and the time, so a run that was killed, forked or
 //! moved to another machine goes on by the same rule as one that never stopped.
 
 use std::sync::Arc;

@@ -1,25 +1,24 @@
 //! Sessions over HTTP. Runs are those that other agents get ([`mcp_server`](crate::mcp_server)): a session of the folder, with
 //! the rules and the sandbox of `-p`, whose questions go to the clients.
 
+mod shown;
 mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_config::Error;
-use ah_conversation::neutralise;
+use ah_conversation::{Environment, neutralise};
 use ah_mcp::serve::{self as agent, Runner as _};
 use ah_protocol::stream_json::{Served, Source, Streams};
-use ah_serve::{
-    BlockKind, Driven, Ended, HostStreams, Need, Offer, Pick, Piece, Question, RunEvent, Running,
-    Sessions, Transcript,
-};
+use ah_serve::{Driven, Ended, HostStreams, Need, Running, Sessions, Transcript};
 use ah_store::{Changes, SessionHead, Tree};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::shown::Shown;
 use self::stored::Stored;
 use crate::assemble::HostExtensions;
 use crate::mcp_server::{Call, ClientRequest, ClientRuns};
@@ -95,7 +94,9 @@ impl Sessions for HttpSessions {
         let mut heads = heads.map_err(|error| error.to_string())?;
         heads.retain(|head| head.problem.is_none());
         heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
-        Ok(heads.iter().map(listed).collect())
+        let environment = &self.runs.config().environment;
+        let listed = heads.iter().map(|head| listed(head, environment));
+        Ok(listed.collect())
     }
 
     fn transcript(&self, session: &str) -> Result<Option<Box<dyn Transcript>>, String> {
@@ -135,12 +136,11 @@ impl Sessions for HttpSessions {
         let agent::Running { mut events, stop } = self.runs.begin(wanted);
         let (sender, receiver) = mpsc::unbounded_channel();
         let ends = stop.clone();
+        let mut shown = Shown::to_clients(self.runs.config().environment.clone());
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
-                let Some(event) = translated(event) else {
-                    continue;
-                };
-                if sender.send(event).is_err() {
+                let mut events = shown.translated(event).into_iter();
+                if !events.all(|event| sender.send(event).is_ok()) {
                     ends.cancel();
                     break;
                 }
@@ -233,73 +233,16 @@ fn how(ended: &Ended) -> &'static str {
     }
 }
 
-fn listed(head: &SessionHead) -> Value {
+fn listed(head: &SessionHead, environment: &Environment) -> Value {
     let title = match &head.name {
         Some(name) => name.as_str(),
         None => head.first_text.lines().next().unwrap_or_default(),
     };
     json!({
         "id": head.id.to_string(),
-        "title": neutralise(title),
+        "title": neutralise(&environment.redact(title)),
         "messages": head.messages,
         "tokens": head.tokens,
         "updated_ms": head.last_written.0,
     })
-}
-
-fn translated(event: agent::RunEvent) -> Option<RunEvent> {
-    Some(match event {
-        agent::RunEvent::Began(session) => RunEvent::Began(session),
-        agent::RunEvent::Step(_) => RunEvent::Step,
-        agent::RunEvent::Streamed(event) => return streamed(&event),
-        agent::RunEvent::Asked(question, answer) => {
-            let picks = question.choices.into_iter().map(|choice| Pick {
-                question: choice.question,
-                header: choice.header,
-                is_multiple: choice.is_multiple,
-                options: { choice.options.into_iter() }
-                    .map(|option| Offer {
-                        label: option.label,
-                        description: option.description,
-                    })
-                    .collect(),
-            });
-            let question = Question {
-                id: 0,
-                about: question.about,
-                picks: picks.collect(),
-            };
-            RunEvent::Asked(question, answer)
-        }
-        agent::RunEvent::Ended(ended) => RunEvent::Ended(Ended {
-            text: ended.text,
-            is_error: ended.is_error,
-            is_stopped: ended.is_stopped,
-            turns: ended.turns,
-            cost_usd: ended.cost_usd,
-        }),
-    })
-}
-
-/// Returns the piece of an answer in an event of the Messages API; `None` if it shows nothing.
-fn streamed(event: &Value) -> Option<RunEvent> {
-    let (kind, text) = match event["type"].as_str()? {
-        "message_start" => return Some(RunEvent::Answering),
-        "content_block_start" => match event["content_block"]["type"].as_str()? {
-            "text" => (BlockKind::Text, ""),
-            "thinking" | "redacted_thinking" => (BlockKind::Thinking, ""),
-            _ => (BlockKind::Call, event["content_block"]["name"].as_str()?),
-        },
-        "content_block_delta" => match event["delta"]["type"].as_str()? {
-            "text_delta" => (BlockKind::Text, event["delta"]["text"].as_str()?),
-            "thinking_delta" => (BlockKind::Thinking, event["delta"]["thinking"].as_str()?),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    Some(RunEvent::Piece(Piece {
-        block: usize::try_from(event["index"].as_u64()?).ok()?,
-        kind,
-        text: text.to_owned(),
-    }))
 }

@@ -59,11 +59,11 @@ pub struct ClientRequest<'a> {
     pub written: fn(&str, &[StoredMessage]) -> String,
     /// Writes what a call would do, as plain text.
     pub described: fn(&PermissionRequest) -> String,
-    /// Is told, by the id of its session, what a run needs somebody for while nobody watches it.
+    /// Called when a run needs somebody while no client watches it.
     pub call: Option<Call>,
 }
 
-/// Callback that calls somebody: the session, whether the run waits for an answer (else it has ended), and what it is about.
+/// Callback: the id of the session, whether the run waits for an answer (else it has ended), and what it is about.
 pub type Call = Arc<dyn Fn(&str, bool, &str) + Send + Sync>;
 
 /// Serves the client at the other end of `streams` until it is gone.

@@ -359,7 +359,7 @@ impl Worker {
         })
     }
 
-    /// Says that all runs live, and passes on what is wished of them.
+    /// Renews the claims of all runs, and forwards requests to interrupt or cancel them.
     async fn beat(&mut self) -> Result<(), StoreError> {
         for (id, running) in &self.running {
             let wish = self.fleet.beat(*id, &self.name).await?;

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ah_config::places::{self, SESSIONS, WORKTREES};
-use ah_config::{Error, ErrorKind};
-use ah_conversation::Environment;
-use ah_work::git::{Git, GitError, Owner};
+use ah_config::{Config, Error, ErrorKind};
+use ah_work::git::{Git, GitError, NOT_BELOW, Owner};
+use ah_work::own_files::{create_ignored_folder, open_lock};
 
 use crate::git_program::required;
 
@@ -96,12 +96,14 @@ pub fn is_name(word: &str) -> bool {
 }
 
 impl Worktrees {
-    /// Returns the worktrees of the repository that contains the working directory, also if that is one of them.
+    /// Returns the worktrees of the repository that contains the working directory, also if that is one of them. Of one that
+    /// is not trusted, no program runs.
     ///
     /// # Errors
     ///
     /// If there is no repository, or no git.
-    pub fn find(environment: &Environment) -> Result<Self, Error> {
+    pub async fn find(config: &Config) -> Result<Self, Error> {
+        let environment = &config.environment;
         let root = places::project_root(environment);
         if !root.join(".git").exists() {
             let error = Error::failure("there is no git repository here");
@@ -113,10 +115,12 @@ impl Worktrees {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let program = required(environment)?;
-        Ok(Self {
-            git: Git::new(program, &top, Owner::User, &variables),
-            top,
-        })
+        let git = Git::new(program, &top, Owner::User, &variables);
+        let git = match config.trust.is_given() {
+            true => git,
+            false => git.distrusting().await.map_err(|error| failed(&error))?,
+        };
+        Ok(Self { git, top })
     }
 
     /// Returns the folder of a worktree.
@@ -156,21 +160,21 @@ impl Worktrees {
         }
         let folder = self.folder();
         let io_failed = |error: io::Error| self.io_failed(&error);
-        fs::create_dir_all(&folder).map_err(io_failed)?;
         // Neither the repository nor a search in it sees them.
-        let ignore = folder.join(IGNORE);
-        if !ignore.exists() {
-            fs::write(&ignore, "*\n").map_err(io_failed)?;
-        }
+        create_ignored_folder(&self.top, &folder).map_err(io_failed)?;
         let making = self.lock_making().await?;
         let name = match name {
             Some(name) => name.to_owned(),
             None => self.free_name().await,
         };
-        let lock = File::create(self.lock_path(&name)).map_err(io_failed)?;
+        let lock = open_lock(&self.lock_path(&name)).map_err(io_failed)?;
         let lock = waiting(lock, File::lock_shared).await.map_err(io_failed)?;
         self.discard_half_made(&name, &making).await?;
         let path = self.path(&name);
+        if path.is_symlink() {
+            let link = format!("`{}` is a link, not a worktree", path.display());
+            return Err(Error::failure(link));
+        }
         if !path.join(".git").exists() {
             let (branch, shown) = (format!("{BRANCH}{name}"), path.display().to_string());
             // One that was deleted by hand is still known otherwise.
@@ -198,7 +202,7 @@ impl Worktrees {
 
     /// Waits until nobody else makes a worktree: one is made at a time, so that nobody works in one that is being made.
     async fn lock_making(&self) -> Result<File, Error> {
-        let locked = match File::open(self.folder().join(IGNORE)) {
+        let locked = match open_lock(&self.folder().join(IGNORE)) {
             Ok(file) => waiting(file, File::lock).await,
             Err(error) => Err(error),
         };
@@ -297,7 +301,8 @@ impl Worktrees {
 
     async fn look(&self, name: &str) -> Result<Worktree, Error> {
         let branch = self.run_in(name, &["branch", "--show-current"]).await?;
-        let files = self.run_in(name, &["status", "--porcelain"]).await?;
+        let status = ["status", "--porcelain", NOT_BELOW];
+        let files = self.run_in(name, &status).await?;
         let exclude = format!("--exclude={branch}");
         let words = [
             "rev-list",
@@ -345,7 +350,7 @@ impl Worktrees {
             });
         }
         // Held until it is removed, so that nobody begins to work in it.
-        let lock = File::create(self.lock_path(name)).map_err(|error| self.io_failed(&error))?;
+        let lock = open_lock(&self.lock_path(name)).map_err(|error| self.io_failed(&error))?;
         if lock.try_lock().is_err() {
             let busy = format!("the worktree `{name}` is in use by another ah");
             return Err(Error::new(ErrorKind::Failure, busy));

@@ -19,5 +19,5 @@ pub use ah_sandbox::{
 };
 pub use child::{Child, Pipes};
 pub use command::{Command, CommandOutcome, Ending, Keep, StartError};
-pub use living::finish_all;
+pub use living::{finish_all, finish_stopped};
 pub use orphans::finish_orphans;

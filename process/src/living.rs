@@ -75,6 +75,16 @@ pub fn finish_all() {
     drop(gone);
 }
 
+/// Waits until the children that were asked to stop are gone with all that they started, at most two and a half seconds.
+/// Blocks.
+pub fn finish_stopped() {
+    let is_stopping = |living: &mut Living| {
+        let mut children = living.children.values();
+        children.any(|child| child.stop.is_none())
+    };
+    drop(LEFT.wait_timeout_while(living(), LONGEST_END, is_stopping));
+}
+
 impl StopHandle {
     pub(crate) fn stop(&self) {
         if let Some(child) = living().children.get_mut(&self.0) {

@@ -24,6 +24,9 @@ use crate::auth::Authorization;
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 
+/// Limit of an answer, in bytes as they are decompressed: several times what the longest takes, of 128,000 tokens with an
+/// event for each.
+const LONGEST_ANSWER: usize = 256 << 20;
 /// Limit of the body of an error response, in bytes.
 const LONGEST_ERROR_BODY: usize = 64 << 10;
 /// Timeout for reading it.
@@ -246,8 +249,8 @@ impl Attempt {
     }
 }
 
-/// Reads a body in a task of its own. The connection is a task that hands on one piece at a time; whoever reads without being
-/// a task gets each only after the runtime has asked the system for news, which takes longer than to decode a piece.
+/// Reads a body in a task of its own, so that pieces are decoded as they arrive. The connection is a task that hands on one piece
+/// at a time; a reader that is no task gets one for each poll of the I/O driver, which takes longer than to decode a piece.
 fn received<E: Send + 'static>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, E>> {
@@ -283,6 +286,7 @@ fn events<R: AnswerReader>(
         deadline,
         limit: timeouts.first_event,
         timeouts,
+        left: LONGEST_ANSWER,
     });
     stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
@@ -300,6 +304,8 @@ struct AnswerStream<B, R> {
     /// The timeout that `deadline` was computed from.
     limit: Duration,
     timeouts: Timeouts,
+    /// How many bytes may still come.
+    left: usize,
 }
 
 impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStream<B, R> {
@@ -324,7 +330,11 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
     async fn read(&mut self) -> Result<(), ProviderError> {
         let before = self.decoder.content_events();
         match timeout_at(self.deadline, self.body.next()).await {
-            Ok(Some(bytes)) => self.decoder.feed(&bytes?, &mut self.events)?,
+            Ok(Some(bytes)) => {
+                let bytes = bytes?;
+                self.left = self.left.checked_sub(bytes.len()).ok_or_else(too_long)?;
+                self.decoder.feed(&bytes, &mut self.events)?;
+            }
             Ok(None) => self.decoder.finish(&mut self.events)?,
             Err(_) => return Err(stalled(self.limit)),
         }
@@ -444,6 +454,12 @@ async fn start_of_body(mut response: Response) -> String {
     // After the timeout, the part that has arrived is used.
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     String::from_utf8_lossy(&body).into_owned()
+}
+
+fn too_long() -> ProviderError {
+    let limit = LONGEST_ANSWER >> 20;
+    let text = format!("the answer is longer than {limit} MiB");
+    ProviderError::new(ErrorClass::Protocol, text)
 }
 
 fn stalled(limit: Duration) -> ProviderError {

@@ -17,7 +17,7 @@ pub struct UpcomingChange<'a> {
 
 /// Gives each command its recorder.
 pub trait Recorders: Send + Sync {
-    /// Returns who is told of the changes by a command with these environment variables.
+    /// Returns the recorder for a command with these environment variables.
     fn of_command(&self, environment: &[(String, String)]) -> Arc<dyn Recorder>;
 }
 

@@ -53,7 +53,7 @@ pub struct Postgres {
     pub(crate) listens: bool,
     /// The models that no limit concerned, and when.
     pub(crate) unlimited: Mutex<HashMap<String, Instant>>,
-    /// Where the connections live: not with the run that happens to need one first.
+    /// The runtime that drives the connections; that of the run which needs one first may end earlier.
     runtime: Handle,
 }
 

@@ -64,7 +64,7 @@ impl BigFiles {
         Ok(kept)
     }
 
-    /// Gives what is kept of a file a content of its own, since the file is about to be written in place.
+    /// Replaces the hard link to a file by a copy, since the file is about to be written in place.
     ///
     /// # Errors
     ///

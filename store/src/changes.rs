@@ -1,8 +1,8 @@
 //! Says when files of a folder have changed, so that those who wait for another process need not look again and again.
 //!
-//! The system tells of a commit when SQLite writes it, and others see it only once it is on the disk. Who looks between the
-//! two sees nothing and is told no more, so some looks follow each change, after pauses that double: a commit is seen late
-//! by at most as long as it took, and nobody polls.
+//! On Linux, inotify reports a commit when SQLite writes it; readers see it only after it is synced to the disk. So each event is
+//! followed by several looks, after pauses that double from 10 ms up to a minute: a commit is seen late by at most as long as it
+//! took. Elsewhere the files are looked at every 100 ms.
 
 use std::path::Path;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Changes {
         Self {}
     }
 
-    /// Whether it is told what changes.
+    /// Whether the system reports changes.
     pub(crate) fn are_told(&self) -> bool {
         false
     }
@@ -90,7 +90,7 @@ impl Changes {
         }
     }
 
-    /// Whether it is told what changes.
+    /// Whether the system reports changes.
     pub(crate) fn are_told(&self) -> bool {
         self.events.is_some()
     }

@@ -31,14 +31,16 @@ pub trait Fleet: Limits + Questions + Schedules + Waker {
     /// Returns the intervals of beats.
     fn timing(&self) -> Timing;
 
-    /// Queues a run, with its prompt as a message for the session, in one transaction; returns its number.
+    /// Queues a run, with its prompt as a message for the session; returns its number. Over PostgreSQL in one transaction; in a
+    /// folder the message comes first, so a crash in between leaves a message that nobody reads until the next run.
     async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError>;
 
     /// Takes the run that is next: due, of the highest priority, oldest. That of another worker that no longer beats is
     /// due.
     async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError>;
 
-    /// Says that `worker` is still at `run`; returns what is wished of it, or [`Wish::Leave`] if it was taken over.
+    /// Renews the claim of `worker` on `run`; returns the request that waits for it, or [`Wish::Leave`] if another worker has taken
+    /// it over.
     async fn beat(&self, run: RunId, worker: &str) -> Result<Wish, StoreError>;
 
     /// Ends the part of `worker` in a run; returns whether it was still its own. One that is done is queued again if a
@@ -162,16 +164,16 @@ pub struct Run {
     pub answer_within: Option<Duration>,
 }
 
-/// What somebody wishes of a run.
+/// A request to a run in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// That it goes on.
+    /// None: it goes on.
     GoOn,
-    /// That it stops after what it is doing; the session can be continued.
+    /// It stops after what it is doing; the session can be continued.
     Interrupt,
-    /// That it stops at once and does not begin again.
+    /// It stops at once and does not begin again.
     Cancel,
-    /// That this worker leaves it: another has it.
+    /// This worker drops it: another has it.
     Leave,
 }
 
@@ -212,7 +214,7 @@ pub enum End {
     Spent,
 }
 
-/// What the end of a worker's part changes.
+/// What the end of an attempt changes in the queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     /// The state.

@@ -1,5 +1,5 @@
-//! The sessions that this user has made or chosen, by id: a folder of sessions may have come with a project, and what lies
-//! in it is then nobody's words but its author's. The list also says in which folder each was, so that sessions of all
+//! The sessions that this user has made or chosen, by id. Session files may come with a cloned project: only those in the list
+//! count as the user's own. The list also says in which folder each was, so that sessions of all
 //! folders can be listed.
 
 use std::collections::HashSet;

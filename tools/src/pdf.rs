@@ -2,15 +2,19 @@
 
 mod page;
 
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 
-use lopdf::{Document, LoadOptions};
+use lopdf::{Document, LoadOptions, Object, ObjectId};
 
 use crate::blocking::Stop;
 use page::MAX_STREAM;
 
 /// Limit for the pages that are read at once.
 const MAX_PAGES: u32 = 20;
+/// Limit for all objects of a file that are in compressed streams, in bytes. In memory they take up to sixty times as much.
+const MAX_OBJECTS: usize = 16 << 20;
+const TOO_MUCH: &str = "the PDF decompresses to too much, or is broken";
 
 /// The text of some pages.
 pub(crate) struct Pages {
@@ -37,11 +41,7 @@ pub(crate) fn read(content: &[u8], wanted: Option<&str>, stop: &Stop) -> Result<
 }
 
 fn read_pages(content: &[u8], wanted: Option<&str>, stop: &Stop) -> Result<Pages, String> {
-    let options = LoadOptions {
-        max_decompressed_size: Some(MAX_STREAM),
-        ..LoadOptions::default()
-    };
-    let document = Document::load_mem_with_options(content, options).map_err(explain)?;
+    let document = load(content, MAX_OBJECTS)?;
     if document.is_encrypted() {
         return Err("the PDF is encrypted with a password".into());
     }
@@ -64,6 +64,53 @@ fn read_pages(content: &[u8], wanted: Option<&str>, stop: &Stop) -> Result<Pages
     }
     text.pop();
     Ok(Pages { text, given, count })
+}
+
+thread_local! {
+    /// How many bytes of objects the file that is being loaded may still decompress to.
+    static OBJECTS_LEFT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Loads a file whose objects decompress to at most so many bytes. With its filter the library repairs no file whose page
+/// tree cannot be found, so that is asked for.
+fn load(content: &[u8], most: usize) -> Result<Document, String> {
+    let load = |force_reconstruct| {
+        OBJECTS_LEFT.set(most);
+        let options = LoadOptions {
+            filter: Some(count_objects),
+            max_decompressed_size: Some(MAX_STREAM),
+            force_reconstruct,
+            ..LoadOptions::default()
+        };
+        let document = Document::load_mem_with_options(content, options).map_err(explain);
+        match OBJECTS_LEFT.get() {
+            0 => Err(TOO_MUCH.to_owned()),
+            _ => document,
+        }
+    };
+    match load(false)? {
+        document if document.is_encrypted() || !document.get_pages().is_empty() => Ok(document),
+        document => Ok(load(true).unwrap_or(document)),
+    }
+}
+
+/// Leaves out the streams of objects beyond the limit. The library keeps what is returned only of objects in such a stream,
+/// which are no streams themselves.
+fn count_objects(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
+    let size = match object {
+        Object::Stream(stream) if stream.dict.has_type(b"ObjStm") => {
+            let content = stream.get_plain_content_with_limit(MAX_OBJECTS);
+            content.map_or(MAX_OBJECTS, |content| content.len())
+        }
+        _ => 0,
+    };
+    let left = OBJECTS_LEFT.get().saturating_sub(size);
+    OBJECTS_LEFT.set(left);
+    let kept = match object {
+        Object::Stream(_) => Object::Null,
+        other => other.clone(),
+    };
+    (left > 0).then_some((id, kept))
 }
 
 /// Returns the range of pages for `3`, `1-5` or nothing, limited to those of the file.
@@ -96,7 +143,38 @@ fn choose(wanted: Option<&str>, count: u32) -> Result<RangeInclusive<u32>, Strin
 fn explain(error: lopdf::Error) -> String {
     match error {
         lopdf::Error::InvalidPassword => "the PDF is encrypted with a password".into(),
-        lopdf::Error::Decompress(_) => "the PDF decompresses to too much, or is broken".into(),
+        lopdf::Error::Decompress(_) => TOO_MUCH.into(),
         other => format!("the PDF is broken: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lopdf::dictionary;
+
+    use super::*;
+
+    #[test]
+    fn compressed_objects_are_limited_in_all() {
+        let mut document = Document::with_version("1.5");
+        let page = dictionary! { "Type" => "Page" };
+        let page = document.add_object(page);
+        let pages = dictionary! { "Type" => "Pages", "Kids" => vec![page.into()], "Count" => 1 };
+        let pages = document.add_object(pages);
+        document
+            .get_dictionary_mut(page)
+            .unwrap()
+            .set("Parent", pages);
+        for number in 0..300 {
+            document.add_object(Object::Array(vec![number.into(); 20]));
+        }
+        let catalog = dictionary! { "Type" => "Catalog", "Pages" => pages };
+        let catalog = document.add_object(catalog);
+        document.trailer.set("Root", catalog);
+        let mut file = Vec::new();
+        document.save_modern(&mut file).unwrap();
+        assert!(file.windows(6).any(|word| word == b"ObjStm"));
+        assert_eq!(load(&file, MAX_OBJECTS).unwrap().get_pages().len(), 1);
+        assert_eq!(load(&file, 5_000).unwrap_err(), TOO_MUCH);
     }
 }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::journal::Hashes;
+use crate::own_files::{create_folder, create_ignored_folder, is_real_file, is_real_folder};
 use crate::phase::Phase;
 
 /// Directory of the files, relative to the top of a repository.
@@ -40,6 +41,7 @@ const RECORDED: [&str; 4] = [
 /// Files of the current work.
 #[derive(Debug, Clone)]
 pub struct Artifacts {
+    top: PathBuf,
     folder: PathBuf,
 }
 
@@ -47,6 +49,7 @@ impl Artifacts {
     /// Returns the files in the repository whose top-level directory is `top`.
     pub fn of(top: &Path) -> Self {
         Self {
+            top: top.to_owned(),
             folder: top.join(FOLDER),
         }
     }
@@ -57,8 +60,7 @@ impl Artifacts {
     ///
     /// If it cannot be created.
     pub fn prepare(&self) -> io::Result<()> {
-        fs::create_dir_all(self.folder())?;
-        fs::write(self.folder().join(".gitignore"), "*\n")
+        create_ignored_folder(&self.top, &self.folder)
     }
 
     /// Removes the files of earlier work.
@@ -89,7 +91,9 @@ impl Artifacts {
 
     /// Returns the content of `name`, if it exists.
     pub fn read(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.path(name)).ok()
+        let path = self.path(name);
+        let is_real = is_real_file(&self.top, &path);
+        is_real.then(|| fs::read_to_string(path).ok()).flatten()
     }
 
     /// Writes `name` atomically.
@@ -100,14 +104,13 @@ impl Artifacts {
     pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.path(name);
         let folder = path.parent().unwrap_or(&self.folder);
-        if !self.folder.join(".gitignore").exists() {
-            fs::create_dir_all(&self.folder)?;
-            fs::write(self.folder.join(".gitignore"), "*\n")?;
-        }
-        fs::create_dir_all(folder)?;
+        self.prepare()?;
+        create_folder(&self.top, folder)?;
         let draft = path.with_extension("new");
-        fs::write(&draft, text)?;
-        fs::File::open(&draft)?.sync_all()?;
+        remove(&draft)?;
+        let mut file = fs::File::create_new(&draft)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
         fs::rename(&draft, &path)
     }
 
@@ -216,16 +219,10 @@ pub fn hash(bytes: &[u8]) -> String {
 /// pipe, an agent could make us read files that it cannot.
 fn left(repo: &Path, name: &str) -> Option<String> {
     let path = repo.join(FOLDER).join(name);
-    let folder = path.parent()?;
-    let below = folder.strip_prefix(repo).ok()?;
-    let mut part = repo.to_owned();
-    for component in below {
-        part.push(component);
-        is_real_folder(&part).then_some(())?;
-    }
+    is_real_file(repo, &path).then_some(())?;
     let metadata = fs::symlink_metadata(&path).ok()?;
-    let is_plain = metadata.is_file() && metadata.len() <= LONGEST;
-    let bytes = is_plain.then(|| fs::read(&path).ok()).flatten()?;
+    let is_short = metadata.len() <= LONGEST;
+    let bytes = is_short.then(|| fs::read(&path).ok()).flatten()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     (!text.trim().is_empty()).then_some(text)
 }
@@ -242,10 +239,6 @@ pub(crate) fn real_folder(repo: &Path, below: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn is_real_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// Removes a file, a link or a directory, if it exists.
@@ -272,7 +265,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (top, repo) = (root.path().join("top"), root.path().join("tree"));
         let artifacts = Artifacts::of(&top);
-        fs::create_dir_all(&repo).unwrap();
+        for folder in [&top, &repo] {
+            fs::create_dir_all(folder).unwrap();
+        }
         fs::write(root.path().join("secret"), "canary").unwrap();
         artifacts.lay_out(&repo, Phase::Plan, false).unwrap();
         let plan = repo.join("o/work/plan");
@@ -300,7 +295,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (top, repo) = (root.path().join("top"), root.path().join("tree"));
         let artifacts = Artifacts::of(&top);
-        fs::create_dir_all(&repo).unwrap();
+        for folder in [&top, &repo] {
+            fs::create_dir_all(folder).unwrap();
+        }
         artifacts.write("plan/plan.md", "the plan").unwrap();
         artifacts.lay_out(&repo, Phase::Do, false).unwrap();
         fs::write(repo.join("o/work/plan/plan.md"), "another").unwrap();

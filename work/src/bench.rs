@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentExit, AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
-use crate::git::Git;
+use crate::git::{Git, NOT_BELOW, STAGED};
 use crate::lock::Lock;
 use crate::run::{WorkError, now};
 use crate::settings::Budget;
@@ -304,7 +304,7 @@ impl Bencher<'_> {
 
     /// Returns the paths that differ from the last commit.
     async fn changes(&self) -> Result<Vec<String>, WorkError> {
-        let words = ["status", "--porcelain", "-z", "--no-renames"];
+        let words = ["status", "--porcelain", "-z", "--no-renames", NOT_BELOW];
         let status = self.git.run(&words).await?;
         let paths = status.split('\0').filter_map(|line| line.get(3..));
         Ok(paths.map(str::to_owned).collect())
@@ -413,7 +413,10 @@ impl Bencher<'_> {
         match (status, measured) {
             (TryStatus::Keep, Ok(number)) => {
                 let subject = format!("work: {best} → {number} ({})", percent(best, *number));
-                self.git.run(&["add", "--all"]).await?;
+                let staged = self.git.run(&STAGED).await?;
+                let all = Git::add_all(&staged);
+                let all: Vec<_> = all.iter().map(String::as_str).collect();
+                self.git.run(&all).await?;
                 self.git
                     .run(&["commit", "--quiet", "--no-verify", "--message", &subject])
                     .await?;

@@ -2,6 +2,7 @@
 //! repositories of agents all other configuration is ignored; in the user's repository it applies, since it defines how
 //! remotes are reached.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +31,13 @@ const QUIET: [&str; 16] = [
     "-c",
     "protocol.version=2",
 ];
+
+/// Lists what is in the index, for [`Git::add_all`].
+pub const STAGED: [&str; 3] = ["ls-files", "--stage", "-z"];
+
+/// Option of `git status`: repositories within this one are not looked into. What their configuration names would run, and
+/// they may be an agent's.
+pub const NOT_BELOW: &str = "--ignore-submodules=dirty";
 
 /// Owner of a repository, which determines the configuration that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +143,64 @@ impl Git {
             folder: folder.to_owned(),
             environment,
         }
+    }
+
+    /// Returns the same git for a repository that the user does not trust: no program runs that its configuration names for
+    /// the content of files, and nothing is fetched.
+    ///
+    /// # Errors
+    ///
+    /// If its configuration cannot be read.
+    pub async fn distrusting(mut self) -> Result<Self, GitError> {
+        let filters = [
+            "config",
+            "--null",
+            "--name-only",
+            "--get-regexp",
+            "^filter[.]",
+        ];
+        let (_, names) = self.exit(&filters).await?;
+        let drivers = names
+            .split('\0')
+            .filter_map(|name| Some(name.rsplit_once('.')?.0));
+        let drivers: BTreeSet<&str> = drivers.collect();
+        let none = drivers.iter().flat_map(|driver| {
+            [
+                ("clean", ""),
+                ("smudge", ""),
+                ("process", ""),
+                ("required", "false"),
+            ]
+            .map(|(key, value)| (format!("{driver}.{key}"), value))
+        });
+        let mut count = 0;
+        for (key, value) in none {
+            let number = |what| format!("GIT_CONFIG_{what}_{count}");
+            self.environment.push((number("KEY"), key));
+            self.environment.push((number("VALUE"), value.to_owned()));
+            count += 1;
+        }
+        let alone = [
+            ("GIT_CONFIG_COUNT", count.to_string()),
+            ("GIT_NO_LAZY_FETCH", "1".to_owned()),
+            ("GIT_ALLOW_PROTOCOL", String::new()),
+        ];
+        self.environment
+            .retain(|(name, _)| !alone.iter().any(|(own, _)| own == name));
+        let alone = alone.map(|(name, value)| (name.to_owned(), value));
+        self.environment.extend(alone);
+        Ok(self)
+    }
+
+    /// Returns the words with which git takes all files but those of repositories within this one, of which it has the
+    /// commit already. `staged` is the output of [`STAGED`].
+    pub fn add_all(staged: &str) -> Vec<String> {
+        let below = staged.split('\0').filter_map(|entry| {
+            let path = entry.strip_prefix("160000 ")?.split_once('\t')?.1;
+            Some(format!(":(exclude,top,literal){path}"))
+        });
+        let all = ["add", "--all", "--", ":(top)"].map(str::to_owned);
+        all.into_iter().chain(below).collect()
     }
 
     /// Returns the environment of git.

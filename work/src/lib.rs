@@ -25,6 +25,7 @@ pub mod hub;
 pub mod issue;
 pub mod journal;
 pub mod lock;
+pub mod own_files;
 pub mod phase;
 pub mod rest;
 pub mod run;

@@ -1,6 +1,6 @@
 //! Lock file that admits one worker per repository. The operating system releases it when the process ends.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::thread;
@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
+
+use crate::own_files::open_lock;
 
 /// Number of attempts, and the interval between them, to get the lock of a holder that has died: a child that it was
 /// just starting keeps the file open until its `exec`.
@@ -58,12 +60,7 @@ impl Lock {
     }
 
     fn take_pausing(path: &Path, mut pause: impl FnMut()) -> Result<Self, LockError> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let mut file = open_lock(path)?;
         let mut tries = 0;
         loop {
             let locked = file.try_lock();

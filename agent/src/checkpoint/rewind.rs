@@ -34,7 +34,7 @@ pub struct Rewind {
     pub changes: Vec<FileEdit>,
     /// Changed files that are not restored.
     pub skipped: Vec<SkippedFile>,
-    /// Folders that tools made for files that were not there. They go if they are empty then.
+    /// Folders that tools made for new files; removed by the rewind if they are empty.
     made: BTreeSet<PathBuf>,
     /// Paths that are as they were. Writing others may change the times of these, if they are names of the same file.
     same: Vec<PathBuf>,

@@ -2,7 +2,7 @@
 
 use ah::worktrees::{Left, Used, Worktree, Worktrees};
 use ah_config::{Config, Error};
-use ah_conversation::{Environment, neutralise};
+use ah_conversation::neutralise;
 use serde_json::{Value, json};
 
 use super::output::{print, print_json};
@@ -16,7 +16,7 @@ use crate::args::subcommands::WorktreeAction;
 ///
 /// If there is no repository, the worktree has changes, or git fails.
 pub fn run(config: &Config, action: Option<&WorktreeAction>, form: Json) -> Result<u8, Error> {
-    let trees = Worktrees::find(&config.environment)?;
+    let trees = runtime()?.block_on(Worktrees::find(config))?;
     match action {
         Some(WorktreeAction::Remove { tree, force }) => remove(&trees, tree, *force),
         Some(WorktreeAction::List(form)) => list(&trees, *form),
@@ -76,10 +76,9 @@ fn remove(trees: &Worktrees, name: &str, is_forced: bool) -> Result<u8, Error> {
 /// # Errors
 ///
 /// If there is no repository, or git fails.
-pub fn enter(name: &str, environment: &Environment) -> Result<Used, Error> {
-    let trees = Worktrees::find(environment)?;
+pub fn enter(name: &str, config: &Config) -> Result<Used, Error> {
     let name = Some(name).filter(|name| !name.is_empty());
-    runtime()?.block_on(trees.enter(name))
+    runtime()?.block_on(async { Worktrees::find(config).await?.enter(name).await })
 }
 
 /// Tells what becomes of a worktree at the end of a run: without changes it is removed.

@@ -370,3 +370,82 @@ fn a_subagent_that_wants_a_worktree_changes_files_only_there() {
     assert!(!world.file(".ah/worktrees/2").exists());
     assert_eq!(listed(&world).as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn git_runs_what_a_repository_names_only_if_it_is_trusted() {
+    for (trust, is_run) in [(&[][..], false), (&["--trust"], true)] {
+        let world = repository();
+        let project = world.project();
+        world.write(".gitattributes", "* filter=x\n");
+        git(&project, &["add", ".gitattributes"]);
+        git(&project, &["commit", "-q", "-m", "attributes"]);
+        let ran = world.file("ran");
+        let runs = format!("sh -c 'touch {}; cat'", ran.display());
+        for key in ["filter.x.clean", "filter.x.smudge"] {
+            git(&project, &["config", key, &runs]);
+        }
+        let server = Server::new([says("Looked.")]);
+        let words = [&["-m", "sonnet", "-w", "look"], trust, &["look around"]].concat();
+        world.asking(&server, words).run().expect(0);
+        assert_eq!(ran.exists(), is_run);
+    }
+}
+
+#[test]
+fn git_does_not_look_into_repositories_within_a_worktree() {
+    let world = repository();
+    let server = Server::new([says("Done.")]);
+    let stays = ["-m", "sonnet", "-w", "tree", "change"];
+    let project = world.project();
+    git(&project, &["worktree", "add", "-q", ".ah/worktrees/tree"]);
+    let tree = world.file(".ah/worktrees/tree");
+    git(&tree, &["init", "-q", "lib"]);
+    let within = tree.join("lib");
+    std::fs::write(within.join("f"), "f").unwrap();
+    std::fs::write(within.join(".gitattributes"), "* filter=x\n").unwrap();
+    git(&within, &["add", "."]);
+    git(&within, &["commit", "-q", "-m", "f"]);
+    git(&tree, &["add", "lib"]);
+    let ran = world.file("ran");
+    let runs = format!("sh -c 'touch {}; cat'", ran.display());
+    git(&within, &["config", "filter.x.clean", &runs]);
+    std::fs::write(within.join("f"), "changed").unwrap();
+    world.asking(&server, stays).run().expect(0);
+    assert_eq!(listed(&world)[0]["changed_files"], 1);
+    assert!(!ran.exists());
+    git(&tree, &["status"]);
+    assert!(ran.exists(), "the attack does not work");
+}
+
+#[test]
+fn links_in_a_repository_lead_nothing_to_other_files() {
+    for (name, target) in [
+        ("worktrees/1.lock", "precious"),
+        ("worktrees/.gitignore", "precious"),
+        ("worktrees/tree", "elsewhere"),
+        ("worktrees", "elsewhere"),
+    ] {
+        let world = repository();
+        let outside = tempfile::tempdir().unwrap();
+        let elsewhere = outside.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::fs::write(elsewhere.join("precious"), "x").unwrap();
+        let link = world.file(".ah").join(name);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let target = match target {
+            "precious" => elsewhere.join("precious"),
+            _ => elsewhere.clone(),
+        };
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let server = Server::new([says("Looked."), says("Looked.")]);
+        for tree in ["", "tree"] {
+            let worktree = format!("--worktree={tree}");
+            let words = ["-m", "sonnet", &worktree, "look around"];
+            let _ = world.asking(&server, words).run();
+        }
+        let files = std::fs::read_dir(&elsewhere).unwrap().count();
+        assert_eq!(files, 1, "{name}");
+        let precious = std::fs::read(elsewhere.join("precious")).unwrap();
+        assert_eq!(precious, b"x", "{name}");
+    }
+}

@@ -50,7 +50,7 @@ impl InWorktrees {
     }
 
     async fn make(&self) -> Result<InWorktree, Error> {
-        let trees = Worktrees::find(&self.config.environment)?;
+        let trees = Worktrees::find(&self.config).await?;
         let used = trees.enter(None).await?;
         let folder = used.path();
         let mut config = self.config.clone();
@@ -115,8 +115,9 @@ impl OwnPlace for InWorktree {
             tools,
             ..
         } = *self;
-        // Commands that still run in the folder end with the tools.
+        // Commands that still run in the folder end with the tools. What they have left is moved aside before git looks.
         drop(tools);
+        let _ = tokio::task::spawn_blocking(ah_process::finish_stopped).await;
         match used.leave().await {
             Ok(Left::Removed) => None,
             Ok(Left::Kept(tree)) => {

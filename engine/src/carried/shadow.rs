@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_work::git::{Git, GitError, Owner};
+use ah_work::git::{Git, GitError, Owner, STAGED};
 
 use super::files::LARGEST;
 
@@ -185,7 +185,10 @@ impl Shadow {
     /// Takes the state of the folder's files, but for those that are ignored. `head` is a commit that is here.
     pub(super) async fn take(&self, head: Option<&str>) -> Result<Taken, GitError> {
         self.unlock();
-        let added = self.run(&["add", "-A", "--ignore-errors"]).await;
+        let all = Git::add_all(&self.run(&STAGED).await?);
+        let mut all: Vec<_> = all.iter().map(String::as_str).collect();
+        all.insert(1, "--ignore-errors");
+        let added = self.run(&all).await;
         let unread = match added {
             Ok(_) => None,
             // All others are in.

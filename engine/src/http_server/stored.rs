@@ -80,7 +80,8 @@ impl Stored {
 
     fn node(&self, head: &Head) -> Node {
         let message = &head.message;
-        let start: String = head.preview.trim().chars().take(NODE_TEXT).collect();
+        let start = self.shown(head.preview.trim());
+        let start: String = start.chars().take(NODE_TEXT).collect();
         let tools = head.tool_uses.iter().take(NODE_TOOLS);
         Node {
             id: message.id.to_string(),
@@ -91,7 +92,7 @@ impl Stored {
                 Role::Assistant => "assistant",
             },
             origin: origin(&message.origin),
-            text: self.shown(&start),
+            text: start,
             tools: tools.map(|call| self.shown(&call.name)).collect(),
             agent: head.agent_id.clone(),
             at_ms: message.created_at.0,

@@ -12,8 +12,8 @@ pub trait Limits: Send + Sync {
     /// not used is lost.
     async fn admit(&self, model: &str) -> Result<Admission, StoreError>;
 
-    /// Takes what requests have cost, in 10⁻¹² US dollars, from the budgets; twice if the first answer of the store is lost, so
-    /// that rather too little is spent than too much.
+    /// Takes what requests have cost, in 10⁻¹² US dollars, from the budgets. A retry after a lost reply may charge twice, never
+    /// too little.
     async fn spend(&self, cost: i64) -> Result<(), StoreError>;
 
     /// Sets a limit in the place of that for the same tenant and model, or removes it if it limits nothing.
@@ -49,7 +49,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Returns whether it limits something.
+    /// Returns whether any limit is set.
     pub fn is_one(&self) -> bool {
         self.per_minute.is_some() || self.budget.is_some()
     }

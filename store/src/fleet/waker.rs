@@ -1,11 +1,11 @@
-//! Port: what wakes whoever waits for a queue.
+//! Port: notifications that wake workers and viewers which wait for the queue.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-/// Wakes whoever waits. A hint says only that it is worth looking: what there is to do is in the rows, and with every hint
-/// lost it is found a little later.
+/// Notifications of a queue. One says only that it is worth looking: what there is to do is in the rows, and is found a little
+/// later if every notification is lost.
 #[async_trait]
 pub trait Waker: Send + Sync {
     /// Waits for a hint that came after the last call, at most this long.

@@ -1,4 +1,4 @@
-//! The log behind a copy in memory, and whether the copy may still be believed.
+//! The log behind a copy in memory, and whether the copy may differ from it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use super::Failure;
 use crate::log::{Blob, Change, Log, decode, encode, hashes};
 
-/// The log of a session, and why its copy is not to be believed.
+/// The log of a session, and why its copy may differ from it.
 #[derive(Debug)]
 pub(super) struct Logged {
     log: Arc<dyn Log>,

@@ -68,7 +68,7 @@ impl LocalFleet {
         work(&connection).map_err(|error| Failure::from(error).at(action, &self.path))
     }
 
-    /// Runs statements as one, which waits for other writers and makes them wait.
+    /// Runs statements in a transaction that excludes other writers from its beginning.
     fn alone<T>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>>,
@@ -84,7 +84,8 @@ impl LocalFleet {
         })?
     }
 
-    /// Beats for workers that could not, as on a machine that was busy or asleep: whoever has the session open lives.
+    /// Renews the claims of workers that are late, as on a machine that was busy or asleep, but still hold the lock of their
+    /// session.
     fn beat_for_the_living(&self, connection: &Connection) -> rusqlite::Result<()> {
         let mut late = connection
             .prepare("SELECT id, session FROM runs WHERE state = 'running' AND beat_at < ?")?;

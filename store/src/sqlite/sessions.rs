@@ -64,7 +64,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the same sessions, of which those that are not known are nobody's: they are used only by their id.
+    /// Returns the same sessions, of which only the known ones are chosen by name or age; others are opened only by their id.
     #[must_use]
     pub fn known_by(self, known: Option<KnownSessions>) -> Self {
         Self { known, ..self }
@@ -452,7 +452,6 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Returns the size in bytes of a file, or of all files in a folder.
 /// Returns how many bytes undo keeps in a file or a folder of a session at most.
 fn most_kept_in(path: &Path) -> u64 {
     let name = file_name(path);
@@ -466,6 +465,7 @@ fn most_kept_in(path: &Path) -> u64 {
     found.map(|found| big::bytes(&found)).sum()
 }
 
+/// Returns the size in bytes of a file, or of all files in a folder.
 fn size(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => entries(path)

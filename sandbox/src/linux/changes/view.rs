@@ -209,8 +209,8 @@ impl Stopped<'_> {
         Some(())
     }
 
-    /// Returns whether a change of this path, which is no symbolic link, need not be told.
-    fn bores(&self, path: &Path, interest: Interest) -> bool {
+    /// Returns whether a change of this path, which is no symbolic link, need not be recorded.
+    fn can_skip(&self, path: &Path, interest: Interest) -> bool {
         match interest {
             Interest::InFile => !self.recorder.covers(path) || self.recorder.is_settled(path),
             Interest::InName => !self.recorder.covers(path),
@@ -253,7 +253,7 @@ impl Stopped<'_> {
             let full = resolved.join(name);
             // What is settled is no link.
             let may_be_link = follows && !self.recorder.is_settled(&full);
-            if !may_be_link && self.bores(&full, interest) {
+            if !may_be_link && self.can_skip(&full, interest) {
                 return None;
             }
             let found = match openat(&folder, name, FLAGS | OFlags::NOFOLLOW, Mode::empty()) {
@@ -264,7 +264,7 @@ impl Stopped<'_> {
             let is_link = follows && found.as_ref().is_some_and(is_link);
             if !is_link {
                 let place = Place { path: full, found };
-                return (!self.bores(&place.path, interest)).then_some(place);
+                return (!self.can_skip(&place.path, interest)).then_some(place);
             }
             match self.open(&path, FLAGS) {
                 Ok(found) => return Place::of(found),
