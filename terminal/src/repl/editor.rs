@@ -19,6 +19,7 @@ use ah_config::settings::conversation::EditorMode;
 pub struct Editor {
     engine: Reedline,
     mode: Shared,
+    keys: EditorMode,
 }
 
 impl Editor {
@@ -34,7 +35,12 @@ impl Editor {
         };
         let mode = Shared(Arc::new(Mutex::new(mode)));
         let engine = Reedline::create().with_edit_mode(Box::new(mode.clone()));
-        Self { engine, mode }
+        Self { engine, mode, keys }
+    }
+
+    /// Makes it as new: without text, without anything to undo, and in vi's first mode.
+    pub fn renew(&mut self) {
+        *self = Self::new(self.keys);
     }
 
     /// Returns the typed text.
