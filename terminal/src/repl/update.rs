@@ -2,6 +2,7 @@
 
 mod command;
 mod key;
+mod leaving;
 mod lists;
 mod palette;
 pub mod prompt;
@@ -27,7 +28,21 @@ use ah_conversation::neutralise;
 /// Applies an input to the state and returns the effects to carry out.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     let is_stale = status::is_stale_after(&input);
+    let is_key = matches!(input, Input::Key(_));
+    let place = |app: &App| (app.editor.text().to_owned(), app.editor.cursor());
+    let before = (is_key || app.suggestions.menu.is_some()).then(|| place(app));
+    app.settle(now);
     let mut effects = apply(app, input, now);
+    app.settle(now);
+    if let Some((text, cursor)) = before {
+        let is_other = app.editor.text() != text;
+        let is_elsewhere = app.editor.cursor() != cursor && app.suggestions.menu.is_some();
+        if is_other && is_key || is_elsewhere {
+            effects.extend(key::suggest(app));
+        } else if is_other {
+            app.suggestions.close();
+        }
+    }
     if is_stale {
         effects.extend(app.refresh_status());
     }
@@ -51,11 +66,18 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 .collect();
         }
         Input::Event(kind) => event(app, &kind),
-        Input::Progress(name, progress) => {
+        Input::Progress(call, progress) => {
             if let Some(work) = &mut app.work
-                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.name == name)
+                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.call == call)
             {
                 tool.key = crate::print::text::measure(&progress);
+            }
+        }
+        Input::Ran(call) => {
+            if let Some(work) = &mut app.work
+                && let Some(at) = work.tools.iter().position(|tool| tool.call == call)
+            {
+                work.tools.remove(at);
             }
         }
         Input::Retry(delay, skip) => {
@@ -96,11 +118,11 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.notifier.typed_at.get_or_insert(now);
         }
         Input::Ended(ending) => return ended(app, ending, now),
-        Input::Mail if app.work.is_none() && app.queued.is_empty() => {
+        Input::Mail if app.work.is_none() && (app.queued.is_empty() || app.is_remote) => {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Mail | Input::Done => {}
+        Input::Mail | Input::Done | Input::Tick => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
@@ -127,7 +149,7 @@ fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> 
     };
     let printed = app
         .questions
-        .update(change, &mut app.editor, page)
+        .update(change, &mut app.reply, page)
         .map(Effect::Print);
     let mut effects: Vec<_> = printed.into_iter().collect();
     if is_asked && let Some(panel) = app.questions.first() {
@@ -208,12 +230,6 @@ fn event(app: &mut App, kind: &EventKind) {
         }
         EventKind::TextDelta { .. } => "answering".clone_into(&mut work.label),
         EventKind::ToolCallStart { .. } => "working".clone_into(&mut work.label),
-        EventKind::ToolCallEnd { tool_name, .. } => {
-            let name = neutralise(tool_name);
-            if let Some(at) = work.tools.iter().position(|tool| tool.name == name) {
-                work.tools.remove(at);
-            }
-        }
         EventKind::CompactionTriggered { .. } => "compacting".clone_into(&mut work.label),
         EventKind::Retry { .. } => "waiting".clone_into(&mut work.label),
         EventKind::AgentEnd { stop_reason, .. } => {
@@ -245,7 +261,8 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
         }
     }
     effects.push(Effect::Print("\n".to_owned()));
-    if !app.queued.is_empty() {
+    // In another process they stay queued, and are read in the next run.
+    if !app.queued.is_empty() && !app.is_remote {
         let queued = app.queued.clone();
         effects.push(Effect::Task(Task::Withdraw(queued, then)));
     }

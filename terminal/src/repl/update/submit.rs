@@ -10,17 +10,21 @@ use super::super::app::App;
 use super::super::effect::{Effect, Task};
 use super::super::{bang, slash};
 use super::command;
+use super::leaving::leave;
 use super::prompt::{self, echo};
 use ah_conversation::neutralise;
 
 /// Applies Enter: a line that ends with a backslash continues, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
-        if is_exit(app.editor.text()) {
-            let stops = (!app.leaves_run).then_some(Effect::Task(Task::Interrupt));
-            return stops.into_iter().chain([Effect::Quit]).collect();
+        if is_exit(app.reply.text()) {
+            return leave(app);
         }
-        app.questions.answer(&mut app.editor);
+        let typed = app.reply.text().to_owned();
+        if let Some(line) = app.unfolded(&typed) {
+            app.questions.answer(line, &mut app.reply);
+            app.forget_pastes();
+        }
         return Vec::new();
     }
     if app.editor.is_empty()
@@ -69,8 +73,13 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     if typed.is_empty() {
         return Vec::new();
     }
+    let Some(text) = app.unfolded(&typed) else {
+        return Vec::new();
+    };
     if let Some(call) = slash::call(&typed) {
-        return command::perform(app, &call, now);
+        let rest = app.unfolded(&call.rest).unwrap_or_default();
+        let rest = rest.trim().to_owned();
+        return command::perform(app, &slash::Call { rest, ..call }, now);
     }
     let refusal = {
         let named = app.suggestions.known().map(|(name, _)| name.as_str());
@@ -85,11 +94,15 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         let refusal = format!("{refusal} To send it as it is, begin with a space.\n\n");
         return echoed.into_iter().chain([Effect::Print(refusal)]).collect();
     }
+    if app.is_remote && bang::read(&typed).is_some() {
+        return app.refuse_remote("no commands of your own");
+    }
     if app.work.is_none()
-        && let Some((command, is_told)) = bang::read(&typed)
+        && let Some((command, is_told)) = bang::read(&text).filter(|_| typed.starts_with('!'))
     {
         app.editor.take();
-        app.history.keep(&typed);
+        app.forget_pastes();
+        app.history.keep(&text);
         app.work = Some(Activity::begin("running", now));
         let shown = Effect::Print(format!("{}\n", neutralise(&typed)));
         return vec![shown, Effect::Task(Task::Shell(command, is_told))];
@@ -99,9 +112,8 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     let images = app.pictures.take(&typed);
-    let text = app.pastes.unfold(&typed);
     app.editor.take();
-    app.questions.resume();
+    app.forget_pastes();
     app.history.keep(&text);
     match app.work {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],
