@@ -1,7 +1,7 @@
 //! The folders of a project, and the entries in them that programs obey. A folder is read again only if it has changed,
 //! so that looking before and after each command is cheap.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::AsFd;
@@ -11,7 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 
-/// Largest number of folders that are read at once.
+/// Largest number of folders that are looked at in a project as it is found. Those that appear later are all looked at:
+/// who makes many would otherwise choose what is not.
 const FOLDERS: usize = 1000;
 /// Folders whose content is not looked at: what is in them is not worked on.
 const PASSED_BY: [&str; 5] = [".git", "node_modules", "target", ".venv", "__pycache__"];
@@ -28,8 +29,9 @@ const FOLDER: OFlags = OFlags::PATH
 #[derive(Debug, Default)]
 pub(crate) struct Folders {
     at: HashMap<PathBuf, Arc<Folder>>,
-    /// Whether all folders were read.
-    pub is_complete: bool,
+    /// Folders beyond the limit, when the project was read first. They are not read later either, or what is in them
+    /// would count as new.
+    left_out: HashSet<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -66,17 +68,12 @@ impl Found {
 impl Folders {
     /// Reads the folders of a project. `steering` are the names that steer other programs.
     pub fn read(root: &Path, steering: &[String]) -> Self {
-        Self::default().refresh(root, steering, &mut |_| true)
+        Self::default().refresh(root, steering, FOLDERS)
     }
 
-    /// Returns the folders as they are now. Folders that were there before and were not read then are not read now, or
-    /// their content would count as new.
+    /// Returns the folders as they are now: all but those that were left out before.
     pub fn read_again(&self, root: &Path, steering: &[String]) -> Self {
-        self.refresh(root, steering, &mut |folder| {
-            let around = folder.parent().and_then(|around| self.at.get(around));
-            let name = folder.file_name().unwrap_or_default();
-            !around.is_some_and(|around| around.folders.iter().any(|other| other == name))
-        })
+        self.refresh(root, steering, usize::MAX)
     }
 
     /// Returns what was found in all of them.
@@ -84,38 +81,31 @@ impl Folders {
         self.at.values().flat_map(|folder| &folder.found)
     }
 
-    fn refresh(
-        &self,
-        root: &Path,
-        steering: &[String],
-        is_new: &mut dyn FnMut(&Path) -> bool,
-    ) -> Self {
+    /// Returns whether all folders were read.
+    pub fn is_complete(&self) -> bool {
+        self.left_out.is_empty()
+    }
+
+    fn refresh(&self, root: &Path, steering: &[String], most: usize) -> Self {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let now = i128::try_from(now.as_nanos()).unwrap_or(i128::MAX);
         let mut folders = Self {
             at: HashMap::with_capacity(self.at.len()),
-            is_complete: true,
+            left_out: HashSet::new(),
         };
-        let mut reads = 0;
         let mut waiting: VecDeque<_> = { stamp_of(CWD, root.as_os_str()).into_iter() }
             .map(|stamp| (root.to_owned(), stamp))
             .collect();
         while let Some((path, stamp)) = waiting.pop_front() {
-            let before = self.at.get(&path);
-            let folder = match before {
+            if folders.at.len() >= most || self.left_out.contains(&path) {
+                folders.left_out.insert(path);
+                continue;
+            }
+            let folder = match self.at.get(&path) {
                 Some(folder) if folder.stamp == Some(stamp) => folder.clone(),
-                None if !is_new(&path) => {
-                    folders.is_complete = false;
-                    continue;
-                }
-                None if reads == FOLDERS => {
-                    folders.is_complete = false;
-                    continue;
-                }
                 _ => {
-                    reads += 1;
                     let changed = i128::from(stamp.0) * 1_000_000_000 + i128::from(stamp.1);
                     let is_settled = now - changed > TICK;
                     Arc::new(Folder::read(&path, is_settled.then_some(stamp), steering))
@@ -174,5 +164,64 @@ impl Folder {
             folder.found.push(Found::Bare(path.to_owned()));
         }
         folder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steering(folders: &Folders) -> HashSet<PathBuf> {
+        let found = folders.found().cloned();
+        found.map(|found| found.path().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_made_later_is_looked_at_whatever_else_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, names) = (folder.path(), [".claude".to_owned()]);
+        fs::create_dir_all(root.join("old/.claude")).unwrap();
+        let before = Folders::read(root, &names);
+        for number in 0..=FOLDERS {
+            fs::create_dir_all(root.join(format!("made/{number}"))).unwrap();
+        }
+        fs::create_dir_all(root.join("made/y/deep/.claude")).unwrap();
+        let now = before.read_again(root, &names);
+        assert!(now.is_complete());
+        let old = root.join("old/.claude");
+        let first = root.join("made/y/deep/.claude");
+        assert_eq!(steering(&now), HashSet::from([old.clone(), first.clone()]));
+        // They are watched from then on, too.
+        let second = root.join("made/1000/.claude");
+        fs::create_dir(&second).unwrap();
+        let now = now.read_again(root, &names);
+        assert_eq!(steering(&now), HashSet::from([old, first, second]));
+    }
+
+    #[test]
+    fn folders_beyond_the_limit_stay_left_out_and_those_beside_them_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, names) = (folder.path(), [".claude".to_owned()]);
+        for number in 0..=FOLDERS {
+            fs::create_dir_all(root.join(format!("{number}/.claude"))).unwrap();
+        }
+        let before = Folders::read(root, &names);
+        assert_eq!(before.at.len(), FOLDERS);
+        assert_eq!(before.left_out.len(), 2);
+        let new = root.join("new/.claude");
+        fs::create_dir_all(&new).unwrap();
+        let now = before.read_again(root, &names);
+        let came: Vec<_> = steering(&now)
+            .difference(&steering(&before))
+            .cloned()
+            .collect();
+        assert_eq!(came, [new]);
+        // One that is gone and made again is new.
+        let again = before.left_out.iter().next().unwrap();
+        fs::remove_dir_all(again).unwrap();
+        let now = now.read_again(root, &names);
+        fs::create_dir_all(again.join(".claude")).unwrap();
+        let now = now.read_again(root, &names);
+        assert!(steering(&now).contains(&again.join(".claude")));
     }
 }

@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
         let head = workspace.join("HEAD");
         self.found
             .extend(fs::symlink_metadata(&head).is_err().then_some(head));
-        if !folders.is_complete {
+        if !folders.is_complete() {
             self.remarks.push(format!(
                 "`{}` has too many folders to look at all of them: files in the others that steer agents, editors or git \
                  can be written by commands, but for submodules",
