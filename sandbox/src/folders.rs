@@ -10,6 +10,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::listing::{is_closed, open_up};
 
 /// Largest number of folders that are looked at in a project as it is found. Those that appear later are all looked at:
 /// who makes many would otherwise choose what is not.
@@ -42,6 +46,22 @@ struct Folder {
     found: Vec<Found>,
 }
 
+/// How folders are looked at.
+#[derive(PartialEq, Eq)]
+enum Manner {
+    /// As they are found: up to a limit, and nothing is touched.
+    First,
+    /// To see what has changed.
+    Again,
+}
+
+/// A folder, seen from outside.
+struct Sight {
+    stamp: Stamp,
+    mode: u32,
+    owner: u32,
+}
+
 /// Time of a folder's last change in seconds and nanoseconds, and its number.
 type Stamp = (i64, i64, u64);
 
@@ -54,13 +74,15 @@ pub(crate) enum Found {
     Bare(PathBuf),
     /// A name that steers another program.
     Steering(PathBuf),
+    /// A folder that cannot be looked into.
+    Closed(PathBuf),
 }
 
 impl Found {
     /// Returns its path.
     pub fn path(&self) -> &Path {
         match self {
-            Self::Git(path) | Self::Bare(path) | Self::Steering(path) => path,
+            Self::Git(path) | Self::Bare(path) | Self::Steering(path) | Self::Closed(path) => path,
         }
     }
 }
@@ -68,12 +90,13 @@ impl Found {
 impl Folders {
     /// Reads the folders of a project. `steering` are the names that steer other programs.
     pub fn read(root: &Path, steering: &[String]) -> Self {
-        Self::default().refresh(root, steering, FOLDERS)
+        Self::default().refresh(root, steering, &Manner::First)
     }
 
-    /// Returns the folders as they are now: all but those that were left out before.
+    /// Returns the folders as they are now: all but those that were left out before. Those of this user that have changed
+    /// and that nobody can list or search are opened up.
     pub fn read_again(&self, root: &Path, steering: &[String]) -> Self {
-        self.refresh(root, steering, usize::MAX)
+        self.refresh(root, steering, &Manner::Again)
     }
 
     /// Returns what was found in all of them.
@@ -86,7 +109,7 @@ impl Folders {
         self.left_out.is_empty()
     }
 
-    fn refresh(&self, root: &Path, steering: &[String], most: usize) -> Self {
+    fn refresh(&self, root: &Path, steering: &[String], manner: &Manner) -> Self {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -95,19 +118,27 @@ impl Folders {
             at: HashMap::with_capacity(self.at.len()),
             left_out: HashSet::new(),
         };
-        let mut waiting: VecDeque<_> = { stamp_of(CWD, root.as_os_str()).into_iter() }
-            .map(|stamp| (root.to_owned(), stamp))
+        let user = geteuid().as_raw();
+        let mut waiting: VecDeque<_> = { Sight::of(CWD, root.as_os_str()).into_iter() }
+            .map(|sight| (root.to_owned(), sight))
             .collect();
-        while let Some((path, stamp)) = waiting.pop_front() {
-            if folders.at.len() >= most || self.left_out.contains(&path) {
+        while let Some((path, sight)) = waiting.pop_front() {
+            let is_too_many = *manner == Manner::First && folders.at.len() >= FOLDERS;
+            if is_too_many || self.left_out.contains(&path) {
                 folders.left_out.insert(path);
                 continue;
             }
             let folder = match self.at.get(&path) {
-                Some(folder) if folder.stamp == Some(stamp) => folder.clone(),
+                Some(folder) if folder.stamp == Some(sight.stamp) => folder.clone(),
                 _ => {
+                    let stamp = sight.stamp;
                     let changed = i128::from(stamp.0) * 1_000_000_000 + i128::from(stamp.1);
-                    let is_settled = now - changed > TICK;
+                    let mut is_settled = now - changed > TICK;
+                    if *manner == Manner::Again && sight.is_closed_to(user) {
+                        // If it fails, it shows when the folder is read.
+                        let _ = open_up(&path);
+                        is_settled = false;
+                    }
                     Arc::new(Folder::read(&path, is_settled.then_some(stamp), steering))
                 }
             };
@@ -116,8 +147,8 @@ impl Folders {
                 && let Ok(opened) = openat(CWD, &path, FOLDER, Mode::empty())
             {
                 waiting.extend(folder.folders.iter().filter_map(|name| {
-                    let found = stamp_of(&opened, name)?;
-                    Some((path.join(name), found))
+                    let sight = Sight::of(&opened, name)?;
+                    Some((path.join(name), sight))
                 }));
             }
             folders.at.insert(path, folder);
@@ -126,14 +157,25 @@ impl Folders {
     }
 }
 
-/// Returns the stamp of a folder; `None` if there is none of this name.
-fn stamp_of(around: impl AsFd, name: &OsStr) -> Option<Stamp> {
-    let stat = statat(around, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    // Unlike the time of modification, that of change cannot be set.
-    let stamp = (stat.st_ctime, stat.st_ctime_nsec as _, stat.st_ino);
-    FileType::from_raw_mode(stat.st_mode)
-        .is_dir()
-        .then_some(stamp)
+impl Sight {
+    /// Looks at a folder; `None` if there is none of this name.
+    fn of(around: impl AsFd, name: &OsStr) -> Option<Self> {
+        let stat = statat(around, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let sight = Self {
+            // Unlike the time of modification, that of change cannot be set.
+            stamp: (stat.st_ctime, stat.st_ctime_nsec as _, stat.st_ino),
+            mode: stat.st_mode,
+            owner: stat.st_uid,
+        };
+        FileType::from_raw_mode(stat.st_mode)
+            .is_dir()
+            .then_some(sight)
+    }
+
+    /// Returns whether the folder is this user's, who lacks the rights to look into it.
+    fn is_closed_to(&self, user: u32) -> bool {
+        self.owner == user && is_closed(self.mode)
+    }
 }
 
 impl Folder {
@@ -144,7 +186,14 @@ impl Folder {
             found: Vec::new(),
         };
         let mut of_git = Vec::new();
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        let entries = fs::read_dir(path);
+        if let Err(error) = &entries
+            && [Some(Errno::ACCESS), Some(Errno::NAMETOOLONG)]
+                .contains(&Errno::from_io_error(error))
+        {
+            folder.found.push(Found::Closed(path.to_owned()));
+        }
+        for entry in entries.into_iter().flatten().flatten() {
             let name = entry.file_name();
             let is = |other: &&str| name == **other;
             if name == ".git" {

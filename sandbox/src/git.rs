@@ -25,6 +25,7 @@ pub(crate) use self::plain::{
 pub(crate) use self::state::{Pending, pending};
 use crate::confinement::Confinement;
 use crate::folders::{Folders, Found};
+use crate::listing::open_closed;
 use crate::protected::OBEYED;
 
 /// Control files of a linked worktree, in its directory within the repository.
@@ -126,6 +127,7 @@ impl<'a> Search<'a> {
                 Found::Steering(path) => {
                     self.found.insert(path.clone());
                 }
+                Found::Closed(_) => {}
             }
         }
         // A `HEAD` file can make git take the workspace itself for a bare repository.
@@ -151,6 +153,7 @@ impl<'a> Search<'a> {
             return;
         };
         if metadata.is_dir() {
+            open_closed(&git);
             self.repository(&git, tree);
             return;
         }

@@ -16,7 +16,8 @@ use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid, mkdirat, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::quarantine::{move_aside, open, parts};
+use super::quarantine::{move_aside, parts};
+use crate::listing::{entries, look, open};
 
 /// Most bytes that are kept for a command. What exceeds them is only compared by its identity.
 const MOST_BYTES: u64 = 4 << 20;
@@ -114,10 +115,11 @@ impl Kept {
                 bytes: MOST_BYTES,
                 files: MOST_FILES,
             };
+            let is_there = look(path).is_ok();
             if Entry::read(path, &mut room).as_ref() == Some(before) {
                 continue;
             }
-            if fs::symlink_metadata(path).is_ok() {
+            if is_there {
                 moved.push(move_aside(path));
             }
             // If the folder around it is gone, or a link, there is no safe place for it.
@@ -130,7 +132,7 @@ impl Kept {
 /// Returns the names in a folder of this program, but for its sessions, what belongs to them, and worktrees: they change
 /// while a command runs.
 fn names(folder: &Path) -> BTreeSet<OsString> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries(folder).into_iter().flatten().flatten();
     let is_of_sessions = |name: &OsStr| {
         let name = name.to_string_lossy();
         let is_other = matches!(&*name, ".gitignore" | "worktrees");

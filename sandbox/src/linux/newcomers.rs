@@ -14,6 +14,7 @@ use crate::git::{
     Known, Pending, Search, is_plain, is_plain_bare, is_plain_module, is_plain_worktree, modules,
     pending, worktrees,
 };
+use crate::listing::is_absent;
 
 /// A project, looked at before and after each command.
 pub(super) struct Project {
@@ -115,7 +116,7 @@ impl ProjectSnapshot {
                 // Among the others, but for those behind a link.
                 Found::Git(path) => !before.gits.contains(path) && !is_plain(path, &known),
                 Found::Bare(path) => !is_plain_bare(path),
-                Found::Steering(_) => true,
+                Found::Steering(_) | Found::Closed(_) => true,
             };
             if is_refused {
                 found.insert(match newcomer {
@@ -133,7 +134,7 @@ impl ProjectSnapshot {
         // The folder around it may have been moved already.
         let found = found.into_iter();
         found
-            .filter(|path| fs::symlink_metadata(path).is_ok())
+            .filter(|path| !is_absent(path))
             .map(|path| move_aside(&path))
             .collect()
     }

@@ -122,6 +122,40 @@ impl Bait {
         }
     }
 
+    /// Returns the project.
+    pub fn workspace(&self) -> &Path {
+        Path::new(&self.words[2])
+    }
+
+    /// Puts a file into the project.
+    pub fn lay_file(&self, user: u32, name: &str, text: &str) {
+        let path = self.workspace().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        give(self.workspace(), user);
+    }
+
+    /// Runs shell commands in a sandbox of this tier, one after the other. Returns what was moved aside; `None` if there
+    /// is no such sandbox.
+    pub fn command(&self, user: u32, tier: &str, lines: &[&str]) -> Option<Vec<String>> {
+        let mut program = self.program(user);
+        let output = { program.args(["commands", tier, &self.words[2], &self.words[0]]) }
+            .args(lines)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        if output.status.code() == Some(78) {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "no sandbox, though CI is set: {said}"
+            );
+            return None;
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}{complaint}");
+        Some(said.lines().map(str::to_owned).collect())
+    }
+
     /// Returns the program of the attacks, which runs as this user.
     pub fn program(&self, user: u32) -> Command {
         let mut command = Command::new(self.root.path().join("bin/attack"));
