@@ -99,6 +99,28 @@ impl Folders {
         self.refresh(root, steering, &Manner::Again)
     }
 
+    /// Returns folders in which `found` was found once, to be read again. `left_out` are those that were not looked at.
+    pub fn recorded(
+        root: &Path,
+        found: impl IntoIterator<Item = Found>,
+        left_out: HashSet<PathBuf>,
+    ) -> Self {
+        let all = Folder {
+            stamp: None,
+            folders: Vec::new(),
+            found: found.into_iter().collect(),
+        };
+        Self {
+            at: HashMap::from([(root.to_owned(), Arc::new(all))]),
+            left_out,
+        }
+    }
+
+    /// Returns the folders that are not looked at.
+    pub fn left_out(&self) -> impl Iterator<Item = &PathBuf> {
+        self.left_out.iter()
+    }
+
     /// Returns what was found in all of them.
     pub fn found(&self) -> impl Iterator<Item = &Found> {
         self.at.values().flat_map(|folder| &folder.found)

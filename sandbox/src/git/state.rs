@@ -45,7 +45,7 @@ const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours",
 pub(crate) struct Pending {
     /// Folder of the operation's state.
     pub folder: PathBuf,
-    what: Vec<u8>,
+    pub what: Vec<u8>,
 }
 
 /// Returns what the unfinished operations in a git directory would run.

@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Most files and folders that are kept for a command.
 const MOST_FILES: usize = 2000;
 /// Folder of this program, in which it writes sessions itself while commands run.
-const OWN: &str = ".ah";
+pub(super) const OWN: &str = ".ah";
 
 /// Contents of protected files before a command.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ impl Kept {
 
 /// Returns the names in a folder of this program, but for its sessions, what belongs to them, and worktrees: they change
 /// while a command runs.
-fn names(folder: &Path) -> BTreeSet<OsString> {
+pub(super) fn names(folder: &Path) -> BTreeSet<OsString> {
     let entries = entries(folder).into_iter().flatten().flatten();
     let is_of_sessions = |name: &OsStr| {
         let name = name.to_string_lossy();

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::attacks::{Bait, ordinary_user};
+use crate::ready::{is_missing, wait_for};
 
 /// What a command hides, its commands, and what must not be there afterwards.
 type Hidden = (
@@ -164,4 +165,60 @@ fn a_folder_that_is_closed_and_opened_protects_what_is_in_it() {
             assert_eq!(now, text, "{name} after {close} in {tier}");
         }
     }
+}
+
+/// What a command leaves, and whether it is moved aside if the process that watches it is killed.
+const LEFT: &[(&str, bool)] = &[
+    (".vscode", true),
+    ("old/.vscode", true),
+    ("new/.vscode", true),
+    ("new/.claude", true),
+    ("closed/.claude", true),
+    ("lib/r/.git", true),
+    ("bare/HEAD", true),
+    (".git/modules/m", true),
+    (".git/rebase-merge", true),
+    ("new/.ah/settings.json", true),
+    // Of a session.
+    ("new/.ah/1.db", false),
+    ("plain/r/.git", false),
+    // They were there.
+    ("old/.claude", false),
+    ("mine/.git/config", false),
+];
+
+#[test]
+fn what_a_killed_process_left_is_moved_aside_at_the_next_start() {
+    if is_missing() {
+        return;
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let bait = Bait::lay(own);
+    bait.lay_file(own, "old/.claude/settings.json", "{}");
+    bait.lay_file(own, "mine/.git/config", "[core]\n\tfsmonitor = mine\n");
+    let lines = format!(
+        "mkdir -p lib plain .git/modules .git/rebase-merge new/.ah && {REPOSITORY} && cp -r r plain && rm plain/r/.git/config && \
+         mv r lib && cp -r lib/r/.git bare && cp -r bare .git/modules/m && echo 'exec evil' > .git/rebase-merge/git-rebase-todo && \
+         touch new/.ah/settings.json new/.ah/1.db && \
+         mkdir -p .vscode old/.vscode new/.vscode new/.claude closed/.claude && chmod 0311 closed && touch ready && sleep 1000"
+    );
+    let mut program = bait.program(own);
+    let mut process = program.args(bait.job("full", &[&lines])).spawn().unwrap();
+    let ready = bait.workspace().join("ready");
+    wait_for("the command does not begin", || {
+        ready.exists().then_some(())
+    });
+    process.kill().unwrap();
+    process.wait().unwrap();
+    for (name, _) in LEFT {
+        assert!(bait.workspace().join(name).exists(), "{name}");
+    }
+    let moved = ah_sandbox::finish_journal(&bait.journal());
+    for (name, is_moved) in LEFT {
+        let path = bait.workspace().join(name);
+        assert_eq!(path.exists(), !is_moved, "{name}: {moved:?}");
+    }
+    let expected = LEFT.iter().filter(|(_, is_moved)| *is_moved).count();
+    assert_eq!(moved.len(), expected, "{moved:?}");
+    assert_eq!(fs::read_dir(bait.journal()).unwrap().count(), 0);
 }

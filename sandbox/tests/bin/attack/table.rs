@@ -743,13 +743,15 @@ const SETTINGS: [&str; 8] = [
     ".vscode",
 ];
 
-/// Runs shell commands one after the other in one sandbox of this tier, and prints what is moved aside after each.
+/// Runs shell commands one after the other in one sandbox of this tier, and prints what is moved aside after each. Their
+/// journal is beside the home.
 fn commands(tier: Tier, workspace: &str, home: &str, lines: &[&str]) {
     let program = std::env::current_exe().unwrap();
     let mut confinement = Confinement::new(workspace.into(), Some(home.into()));
     confinement.tier = tier;
     confinement.protect_names(SETTINGS, workspace.as_ref());
     let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), program);
+    let sandbox = sandbox.with_journal(Path::new(home).with_file_name("journal"));
     for line in lines {
         let started = sandbox.spawn(Invocation {
             program: "sh".as_ref(),
