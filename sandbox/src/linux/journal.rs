@@ -3,7 +3,8 @@
 //! A command may create files that other programs would act on; they are moved aside when it has ended. If this process
 //! is killed, the kernel ends the command too, and what it has created by then stays. So before a command starts,
 //! snapshots of the protected paths and of the project are written into a folder that no command can reach, and the next
-//! start of the program finishes the work of processes that are gone.
+//! start of the program finishes the work of processes that are gone. While a command runs, a start of the program moves
+//! aside what would steer it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -82,8 +83,9 @@ impl Drop for JournalEntry {
     }
 }
 
-/// Moves aside what the commands of processes that are gone have put at protected paths. Returns the new paths, or the
-/// old ones of files that could not be moved.
+/// Moves aside what the commands of other processes have put at protected paths: of those that are gone, and of those that
+/// still run, since this process is about to read such files. Returns the new paths, or the old ones of files that could
+/// not be moved.
 pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
@@ -92,24 +94,24 @@ pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
         let Ok(file) = File::open(&path) else {
             continue;
         };
-        // Its process lives, and will do it.
-        if file.try_lock().is_err() {
-            continue;
-        }
+        let lives = file.try_lock().is_err();
         let text = fs::read(&path).unwrap_or_default();
         let written = serde_json::from_slice::<Written>(&text).unwrap_or_default();
-        if let Some(found) = finish(written) {
+        if let Some(found) = finish(written, lives) {
             moved.extend(found);
         } else if is_recent(&file) {
             continue;
         }
-        let _ = fs::remove_file(&path);
+        // A living process will look once more.
+        if !lives {
+            let _ = fs::remove_file(&path);
+        }
     }
     moved
 }
 
-/// Does the work for one entry. `None` if its project is not at its place.
-fn finish((known, kept, project): Written) -> Option<Vec<PathBuf>> {
+/// Does the work for one entry, whose command may still run. `None` if its project is not at its place.
+fn finish((known, kept, project): Written, lives: bool) -> Option<Vec<PathBuf>> {
     let (before, now) = project.devices()?;
     let known = known.into_iter().map(|(path, identity)| {
         let identity = identity.map(|(device, number)| match device == before {
@@ -121,7 +123,7 @@ fn finish((known, kept, project): Written) -> Option<Vec<PathBuf>> {
     let mut moved = ProtectedSnapshot::from_iter(known).quarantine();
     moved.extend(kept.restore());
     if let Some(project) = ProjectSnapshot::recorded(&project) {
-        moved.extend(project.finish());
+        moved.extend(project.finish(lives));
     }
     Some(moved)
 }
@@ -157,19 +159,21 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_file_is_moved_when_its_process_is_gone_and_not_before() {
+    fn a_planted_file_is_moved_while_its_process_lives_and_when_it_is_gone() {
         let (_folder, root, entry) = laid();
         let planted = root.join("project/.envrc");
         fs::write(&planted, "planted").unwrap();
         let journal = root.join("journal");
-        assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new(), "it lives");
-        assert!(planted.exists());
+        let aside = root.join("project/.envrc.quarantined");
+        assert_eq!(finish_journal(&journal), [aside], "it lives");
+        assert!(entry.path.exists() && root.join("project/.mcp.json").exists());
+        fs::write(&planted, "once more").unwrap();
         // A process that is killed removes nothing, and its lock is gone.
         let text = fs::read(&entry.path).unwrap();
         drop(entry);
         fs::write(journal.join("1-1.command"), text).unwrap();
         let moved = finish_journal(&journal);
-        assert_eq!(moved, [root.join("project/.envrc.quarantined")]);
+        assert_eq!(moved, [root.join("project/.envrc.quarantined-1")]);
         assert!(!planted.exists() && root.join("project/.mcp.json").exists());
         assert_eq!(
             finish_journal(&journal),

@@ -16,7 +16,7 @@ use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid, mkdirat, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::quarantine::{move_aside, parts};
+use super::quarantine::{is_aside, move_aside, parts};
 use crate::listing::{entries, look, open};
 
 /// Most bytes that are kept for a command. What exceeds them is only compared by its identity.
@@ -130,7 +130,7 @@ impl Kept {
 }
 
 /// Returns the names in a folder of this program, but for its sessions, what belongs to them, and worktrees: they change
-/// while a command runs.
+/// while a command runs. What was moved aside there has been dealt with.
 pub(super) fn names(folder: &Path) -> BTreeSet<OsString> {
     let entries = entries(folder).into_iter().flatten().flatten();
     let is_of_sessions = |name: &OsStr| {
@@ -139,7 +139,9 @@ pub(super) fn names(folder: &Path) -> BTreeSet<OsString> {
         is_other || name.contains(".db") || name.ends_with(".lock") || name.ends_with(".out")
     };
     let names = entries.map(|entry| entry.file_name());
-    names.filter(|name| !is_of_sessions(name)).collect()
+    names
+        .filter(|name| !is_of_sessions(name) && !is_aside(name))
+        .collect()
 }
 
 impl Entry {

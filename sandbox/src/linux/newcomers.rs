@@ -111,11 +111,26 @@ impl ProjectSnapshot {
         found.filter_map(|path| aside(&path)).collect()
     }
 
-    /// Does the same for another process, which is gone. Its own folders in the project stay, without what a command may
-    /// have put there.
-    pub fn finish(&self) -> Vec<PathBuf> {
-        let found = self.newcomers().into_iter();
+    /// Does the same for another process. Its own folders in the project stay, without what a command may have put there.
+    /// While a command `lives`, only what steers other programs is moved: it may be in the midst of a rebase, or making a
+    /// repository that it removes again.
+    pub fn finish(&self, lives: bool) -> Vec<PathBuf> {
+        let found = match lives {
+            true => self.new_steering(),
+            false => self.newcomers(),
+        };
+        let found = found.into_iter();
         found.flat_map(|path| aside_but_own(&path)).collect()
+    }
+
+    /// Returns what steers other programs and was not there before.
+    fn new_steering(&self) -> BTreeSet<PathBuf> {
+        let now = self.project.folders();
+        let before: HashSet<_> = self.seen.folders.found().collect();
+        let new = now.found().filter(|found| !before.contains(found));
+        new.filter(|found| matches!(found, Found::Steering(_)))
+            .map(|found| found.path().to_owned())
+            .collect()
     }
 
     /// Returns what was not there before and is not plain.

@@ -132,6 +132,17 @@ fn link_above(path: &Path) -> Option<PathBuf> {
     link.map(Path::to_owned)
 }
 
+/// Returns whether a file of this name was moved aside.
+pub(super) fn is_aside(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let ending = name.rsplit_once(".quarantined").map(|(_, ending)| ending);
+    let is_number = |ending: &str| {
+        let number = ending.strip_prefix('-').unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    ending.is_some_and(|ending| ending.is_empty() || is_number(ending))
+}
+
 /// Renames the file at `path` within its directory. Returns the new path, or `path` if that failed.
 pub(super) fn move_aside(path: &Path) -> PathBuf {
     let attempt = || {

@@ -1,7 +1,7 @@
 //! What commands leave for programs outside, and hide.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::attacks::{Bait, ordinary_user};
 use crate::ready::{is_missing, wait_for};
@@ -167,31 +167,63 @@ fn a_folder_that_is_closed_and_opened_protects_what_is_in_it() {
     }
 }
 
-/// What a command leaves, and whether it is moved aside if the process that watches it is killed.
-const LEFT: &[(&str, bool)] = &[
-    (".vscode", true),
-    ("old/.vscode", true),
-    ("new/.vscode", true),
-    ("new/.claude", true),
-    ("closed/.claude", true),
-    ("lib/r/.git", true),
-    ("bare/HEAD", true),
-    (".git/modules/m", true),
-    (".git/rebase-merge", true),
-    ("new/.ah/settings.json", true),
+/// When something is moved aside.
+#[derive(PartialEq, Eq)]
+enum When {
+    /// Also while the command runs.
+    Running,
+    /// When the process that watches it was killed.
+    Killed,
+    Never,
+}
+
+/// What a command leaves, and when a start of this program moves it aside.
+const LEFT: &[(&str, When)] = &[
+    (".vscode", When::Running),
+    ("old/.vscode", When::Running),
+    ("new/.vscode", When::Running),
+    ("new/.claude", When::Running),
+    ("closed/.claude", When::Running),
+    ("new/.ah/settings.json", When::Running),
+    ("lib/r/.git", When::Killed),
+    ("bare/HEAD", When::Killed),
+    (".git/modules/m", When::Killed),
+    (".git/rebase-merge", When::Killed),
     // Of a session.
-    ("new/.ah/1.db", false),
-    ("plain/r/.git", false),
+    ("new/.ah/1.db", When::Never),
+    ("plain/r/.git", When::Never),
     // They were there.
-    ("old/.claude", false),
-    ("mine/.git/config", false),
+    ("old/.claude", When::Never),
+    ("mine/.git/config", When::Never),
 ];
+
+/// Checks that all is there but what is moved, which must be all that is due.
+fn check_left(bait: &Bait, is_gone: impl Fn(&When) -> bool) {
+    for (name, when) in LEFT {
+        assert_eq!(
+            bait.workspace().join(name).exists(),
+            !is_gone(when),
+            "{name}"
+        );
+    }
+}
 
 #[test]
 fn what_a_killed_process_left_is_moved_aside_at_the_next_start() {
-    if is_missing() {
-        return;
+    if !is_missing() {
+        leave_and_start(false);
     }
+}
+
+#[test]
+fn what_steers_is_moved_aside_at_a_start_while_the_command_runs() {
+    if !is_missing() {
+        leave_and_start(true);
+    }
+}
+
+/// Has a command leave all that, and moves it aside while it is running, or when its process was killed.
+fn leave_and_start(is_running: bool) {
     let own = rustix::process::geteuid().as_raw();
     let bait = Bait::lay(own);
     bait.lay_file(own, "old/.claude/settings.json", "{}");
@@ -208,17 +240,28 @@ fn what_a_killed_process_left_is_moved_aside_at_the_next_start() {
     wait_for("the command does not begin", || {
         ready.exists().then_some(())
     });
+    check_left(&bait, |_| false);
+    let count = |due: fn(&When) -> bool| LEFT.iter().filter(|(_, when)| due(when)).count();
+    if is_running {
+        let moved = ah_sandbox::finish_journal(&bait.journal());
+        check_left(&bait, |when| *when == When::Running);
+        assert_eq!(
+            moved.len(),
+            count(|when| *when == When::Running),
+            "{moved:?}"
+        );
+        let again = ah_sandbox::finish_journal(&bait.journal());
+        assert_eq!(again, Vec::<PathBuf>::new());
+        assert_eq!(fs::read_dir(bait.journal()).unwrap().count(), 1);
+    }
     process.kill().unwrap();
     process.wait().unwrap();
-    for (name, _) in LEFT {
-        assert!(bait.workspace().join(name).exists(), "{name}");
-    }
     let moved = ah_sandbox::finish_journal(&bait.journal());
-    for (name, is_moved) in LEFT {
-        let path = bait.workspace().join(name);
-        assert_eq!(path.exists(), !is_moved, "{name}: {moved:?}");
-    }
-    let expected = LEFT.iter().filter(|(_, is_moved)| *is_moved).count();
-    assert_eq!(moved.len(), expected, "{moved:?}");
+    check_left(&bait, |when| *when != When::Never);
+    let due = match is_running {
+        true => count(|when| *when == When::Killed),
+        false => count(|when| *when != When::Never),
+    };
+    assert_eq!(moved.len(), due, "{moved:?}");
     assert_eq!(fs::read_dir(bait.journal()).unwrap().count(), 0);
 }
