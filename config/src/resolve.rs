@@ -189,7 +189,8 @@ fn add_defaults(environment: &mut Environment, overlay: &Overlay) {
     }
 }
 
-/// Moves aside what commands have created whose `ah` was killed meanwhile; returns a warning for each file.
+/// Moves aside what commands have created whose `ah` was killed meanwhile, or that still run; returns a warning for each
+/// file.
 fn leavings(folders: &Folders) -> Vec<String> {
     let journal = folders.home.as_deref().map(journal_below);
     let moved = journal.map(|folder| ah_sandbox::finish_journal(&folder));
@@ -197,7 +198,7 @@ fn leavings(folders: &Folders) -> Vec<String> {
     moved
         .map(|path| {
             format!(
-                "a sandboxed command that was killed has created a file that it may not create; it is now `{}`",
+                "a sandboxed command that was killed or still runs has created a file that it may not create; it is now `{}`",
                 path.display()
             )
         })
@@ -229,7 +230,7 @@ fn trusted_layers(
     environment: &Environment,
     overlay: &Overlay,
 ) -> TrustedLayers {
-    // Before any file of the project is read: a command that was killed may have put it there.
+    // Before any file of the project is read: a command may have put it there.
     let left = leavings(folders);
     let given = Given {
         managed: overrides.managed_settings.as_ref(),

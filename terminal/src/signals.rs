@@ -1,4 +1,4 @@
-//! Signals that stop a run. Ctrl-C, SIGTERM and SIGHUP end the turn cleanly; a second Ctrl-C exits at once. The first
+//! Signals that stop a run. Ctrl-C, SIGTERM, SIGHUP and SIGQUIT end the turn cleanly; a second Ctrl-C exits at once. The first
 //! signal decides the exit code.
 
 use std::io;
@@ -25,12 +25,13 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Listens to SIGTERM and SIGHUP only.
+    /// Listens to SIGTERM, SIGHUP and SIGQUIT only.
     pub fn listen_to_ends() -> io::Result<Self> {
         let signals = Self::default();
         for (kind, interrupt) in [
             (SignalKind::terminate(), Interrupt::Terminate),
             (SignalKind::hangup(), Interrupt::Hangup),
+            (SignalKind::quit(), Interrupt::Quit),
         ] {
             tokio::spawn(signals.clone().stop_at(signal(kind)?, interrupt));
         }
