@@ -30,7 +30,7 @@ impl Session {
         let verdict = self
             .ask_hooks(
                 HookEvent::PreToolUse,
-                Some(&prepared.call),
+                Some(prepared),
                 call_payload(&prepared.call),
             )
             .await;
@@ -91,7 +91,7 @@ impl Session {
             return PreparedCall { plan, ..prepared }.into();
         }
         let interaction = inquiry.interaction.clone();
-        let answer = self.inquire(&prepared.call, inquiry).await;
+        let answer = self.inquire(&prepared, inquiry).await;
         match answer {
             PermissionAnswer::Allow { input, updates } => {
                 let permitted = match input {
@@ -145,11 +145,12 @@ impl Session {
     }
 
     /// Asks the hooks, and then the host if none has decided.
-    async fn inquire(&mut self, call: &ToolUse, inquiry: Inquiry) -> PermissionAnswer {
+    async fn inquire(&mut self, prepared: &PreparedCall, inquiry: Inquiry) -> PermissionAnswer {
+        let call = &prepared.call;
         let mut payload = call_payload(call);
         payload["permission_suggestions"] = json!(inquiry.suggestions);
         let verdict = self
-            .ask_hooks(HookEvent::PermissionRequest, Some(call), payload)
+            .ask_hooks(HookEvent::PermissionRequest, Some(prepared), payload)
             .await;
         match verdict.decision {
             Some(HookDecision {

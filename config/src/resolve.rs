@@ -162,6 +162,7 @@ impl Config {
             allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
             ask: rules(&[], &layers, |settings| &settings.permissions.ask),
             hooks: hooks(&layers),
+            disable_all_hooks: first.value(|settings| settings.disable_all_hooks),
             directories: directories(&overrides.directories, &layers, &environment),
             sandbox: Sandboxing::of(&layers, overlay, &environment),
             deny: rules(&overrides.deny, &layers, |settings| {

@@ -56,6 +56,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         // A project, trusted or not, keeps only stricter values here.
         sandbox: _,
         hooks,
+        disable_all_hooks,
         env,
         trusted_folders,
         web,
@@ -83,6 +84,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         !std::mem::take(additional_directories).is_empty(),
     );
     take("hooks", !std::mem::take(hooks).is_empty());
+    // They may be the user's guards.
+    take("disableAllHooks", disable_all_hooks.take().is_some());
     take("web", std::mem::take(web) != WebSettings::default());
     take("work", work.take().is_some());
     take("statusLine", status_line.take().is_some());

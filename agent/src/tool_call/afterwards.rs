@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::prepared::PreparedCall;
 use super::unsaved::written;
-use crate::hooks::{HookEvent, HookMoment, HookVerdict, call_payload, output_payload, task_events};
+use crate::hooks::{
+    HookEvent, HookMoment, HookSubject, HookVerdict, call_payload, output_payload, task_events,
+};
 use crate::{Session, Stop};
 
 /// Total time for hooks after an interrupt: the user is waiting for the end of the run.
@@ -42,6 +44,8 @@ impl Session {
             let event = if output.is_error {
                 HookEvent::PostToolUseFailure
             } else {
+        let accesses = prepared.accesses().to_vec();
+        let places = self.settings.permissions.places.clone();
                 HookEvent::PostToolUse
             };
             let mut verdict = HookVerdict::default();
@@ -50,7 +54,7 @@ impl Session {
                     event,
                     kind: &call.name,
                     mode: Some(mode),
-                    call: Some(&call.id),
+                    call: Some(subject),
                     more: output_payload(&call, &output, duration_ms),
                 };
                 verdict = ports.hooks.ask(moment, &*ports.frontend).await;
@@ -61,8 +65,13 @@ impl Session {
                     let moment = HookMoment {
                         event,
                         kind: "",
+            let subject = HookSubject {
+                call: &call,
+                accesses: &accesses,
+                places: &places,
+            };
                         mode: Some(mode),
-                        call: Some(&call.id),
+                        call: Some(subject),
                         more,
                     };
                     let told = ports.hooks.ask(moment, &*ports.frontend).await;
@@ -130,7 +139,8 @@ impl Session {
             Some(ExitReason::Interrupted | ExitReason::Aborted) | None
         );
         let notified = async {
-            for PreparedCall { call, .. } in calls {
+            for prepared in calls {
+                let call = &prepared.call;
                 let state = self.transcript.call(&call.id);
                 if !matches!(state, Some(CallState::Started { .. })) {
                     continue;
@@ -142,7 +152,11 @@ impl Session {
                     event,
                     kind: &call.name,
                     mode: Some(self.settings.permissions.mode),
-                    call: Some(&call.id),
+                    call: Some(HookSubject {
+                        call,
+                        accesses: prepared.accesses(),
+                        places: &self.settings.permissions.places,
+                    }),
                     more,
                 };
                 self.ports.hooks.ask(moment, &*self.ports.frontend).await;

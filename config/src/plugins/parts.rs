@@ -58,7 +58,7 @@ impl Config {
             let event = hook.value.event.as_str();
             parts
                 .programs
-                .push(format!("hook at {event}: {}", hook.value.command));
+                .push(format!("hook at {event}: {}", hook.value.shown()));
         }
         for (name, server) in &alone.mcp_servers {
             let place = place(&server.value);
@@ -114,7 +114,7 @@ fn add_agents(parts: &mut PluginParts, alone: &Config, root: &Path) -> Result<()
         let name = &agent.name;
         parts.agents.push(name.clone());
         let hooks = agent.hooks.iter();
-        let hooks = hooks.map(|hook| format!("hook of agent {name}: {}", hook.command));
+        let hooks = hooks.map(|hook| format!("hook of agent {name}: {}", hook.shown()));
         parts.programs.extend(hooks);
         let own = agent.servers.iter().flatten();
         let own = own.filter(|server| server.own.is_some());
