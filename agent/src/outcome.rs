@@ -26,6 +26,8 @@ pub struct RunOutcome {
     pub duration_ms: u64,
     /// Denied calls.
     pub denials: Vec<ToolUse>,
+    /// The call that a hook has left to a later run, which ended this one.
+    pub deferred: Option<ToolUse>,
     /// Structured answer, if a schema was given.
     pub structured: Option<Value>,
 }
@@ -43,6 +45,7 @@ impl RunOutcome {
             api_ms: 0,
             duration_ms: 0,
             denials: Vec::new(),
+            deferred: None,
             structured: None,
         }
     }

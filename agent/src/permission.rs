@@ -46,6 +46,9 @@ impl Session {
                 ..self.denied(&prepared.call, &reason)
             };
         }
+        if verdict.defers {
+            return self.deferred(&prepared.call);
+        }
         let has_input = verdict.input.is_some();
         let prepared = match verdict.input {
             Some(input) => self.prepare(ToolUse {
@@ -55,6 +58,16 @@ impl Session {
             None => prepared.clone(),
         };
         self.decide(prepared, verdict.decision, has_input).await
+    }
+
+    /// Leaves a call to a later run: this one ends, and the caller is told of the call.
+    fn deferred(&mut self, call: &ToolUse) -> PermittedCall {
+        let text = "A hook has deferred this call: it did not run, and the run ends here.";
+        self.deferred = Some(call.clone());
+        PermittedCall {
+            prepared: PreparedCall::answered(call.clone(), text),
+            ends: Some(ExitReason::EndTurn),
+        }
     }
 
     /// Decides by the rules and the hooks' decision `hooks`; `has_input` tells whether hooks changed the input.

@@ -28,6 +28,8 @@ pub struct Session {
     /// Events to store with the next records.
     pending: Vec<Record>,
     pub(crate) denials: Vec<ToolUse>,
+    /// The call that a hook has left to a later run.
+    pub(crate) deferred: Option<ToolUse>,
     /// The system prompt as of the beginning of the run.
     pub(crate) prompt: Option<SystemPrompt>,
     /// Context from hooks for the next message.
@@ -71,6 +73,7 @@ impl Session {
             sent: SentRequest::default(),
             pending: Vec::new(),
             denials: Vec::new(),
+            deferred: None,
             prompt: None,
             context: Vec::new(),
             has_begun: false,
@@ -334,6 +337,7 @@ impl Session {
             api_ms: totals.api_ms,
             duration_ms,
             denials: std::mem::take(&mut self.denials),
+            deferred: self.deferred.take(),
             structured: (self.settings.answer_form.as_ref()).and_then(|form| form.answer(run)),
         }
     }
