@@ -19,7 +19,7 @@ use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{self, Count};
 use crate::jobs::Jobs;
@@ -255,6 +255,10 @@ impl Tool for Bash {
             .chain(writes)
             .chain(links.into_inner().into_iter().map(Access::Named))
             .collect()
+    }
+
+    fn words_of(&self, details: &Value) -> Option<String> {
+        report::words_of(details)
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

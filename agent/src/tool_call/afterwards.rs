@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ah_conversation::{CallState, ExitReason, Output, ToolResult};
-use serde_json::json;
+use ah_conversation::{CallState, ExitReason, Output, Tool, ToolResult};
+use serde_json::{Value, json};
 
-use super::prepared::PreparedCall;
+use super::prepared::{CallPlan, PreparedCall};
 use super::unsaved::written;
 use crate::hooks::{
     HookEvent, HookMoment, HookSubject, HookVerdict, call_payload, output_payload, task_events,
@@ -22,6 +22,18 @@ pub(super) struct FinishedCall {
     pub(super) verdict: HookVerdict,
 }
 
+/// Returns the output that a hook has put in the place of the tool's: its words, or the details of a tool of ours.
+fn replaced(other: Value, tool: Option<&dyn Tool>) -> Output {
+    match (other, tool) {
+        (Value::String(text), _) => Output::text(text),
+        (other, None) => Output::text(other.to_string()),
+        (other, Some(tool)) => {
+            let words = tool.words_of(&other);
+            Output::text(words.unwrap_or_else(|| other.to_string())).with_details(other)
+        }
+    }
+}
+
 impl Session {
     /// Returns a future that runs a call and then its hooks, borrowing nothing from the session.
     pub(super) fn observe(
@@ -32,8 +44,14 @@ impl Session {
         let ports = self.ports.clone();
         let mode = self.settings.permissions.mode;
         let call = prepared.call.clone();
+        let accesses = prepared.accesses().to_vec();
+        let places = self.settings.permissions.places.clone();
         let runs = prepared.runs();
         let written = written(&prepared.plan);
+        let tool = match &prepared.plan {
+            CallPlan::Run { tool, .. } => Some(tool.clone()),
+            CallPlan::Answer(_) => None,
+        };
         async move {
             let started = ports.clock.now();
             let mut output = run.await;
@@ -44,11 +62,14 @@ impl Session {
             let event = if output.is_error {
                 HookEvent::PostToolUseFailure
             } else {
-        let accesses = prepared.accesses().to_vec();
-        let places = self.settings.permissions.places.clone();
                 HookEvent::PostToolUse
             };
             let mut verdict = HookVerdict::default();
+            let subject = HookSubject {
+                call: &call,
+                accesses: &accesses,
+                places: &places,
+            };
             if runs && ports.hooks.has(event) {
                 let moment = HookMoment {
                     event,
@@ -65,11 +86,6 @@ impl Session {
                     let moment = HookMoment {
                         event,
                         kind: "",
-            let subject = HookSubject {
-                call: &call,
-                accesses: &accesses,
-                places: &places,
-            };
                         mode: Some(mode),
                         call: Some(subject),
                         more,
@@ -79,15 +95,10 @@ impl Session {
                     verdict.context.extend(told.block);
                 }
             }
-            let of_server = verdict
-                .server_output
-                .take()
-                .filter(|_| call.name.starts_with("mcp__"));
+            let is_of_server = call.name.starts_with("mcp__");
+            let of_server = verdict.server_output.take().filter(|_| is_of_server);
             if let Some(other) = verdict.output.take().or(of_server) {
-                let text = other
-                    .as_str()
-                    .map_or_else(|| other.to_string(), str::to_owned);
-                output = Output::text(text);
+                output = replaced(other, tool.as_deref().filter(|_| !is_of_server));
             }
             FinishedCall {
                 output,
