@@ -26,7 +26,7 @@ pub use parts::PluginParts;
 /// Optional manifest of a plugin.
 const MANIFEST: &str = ".claude-plugin/plugin.json";
 /// Placeholder for the plugin's folder in its files.
-const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
+pub(crate) const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 
 /// Content of the manifest.
 #[derive(Debug, Default, Deserialize)]

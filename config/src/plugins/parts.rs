@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ah_agent::commands::{Piece, pieces};
+use ah_agent::commands::{Numbering, Piece, pieces};
 use ah_mcp::ServerEntry;
 
 use crate::config::Config;
@@ -69,7 +69,7 @@ impl Config {
         for command in commands.iter() {
             if command.location.starts_with(&root) {
                 parts.commands.push(command.name.clone());
-                let lines = pieces(&command.body, "").into_iter();
+                let lines = pieces(&command.body, "", Numbering::FromOne).into_iter();
                 parts.programs.extend(lines.filter_map(|piece| match piece {
                     Piece::Shell(line) => Some(format!("command /{}: {line}", command.name)),
                     Piece::Text(_) | Piece::File(_) => None,
