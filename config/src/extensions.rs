@@ -12,7 +12,7 @@ use crate::found_file;
 use crate::layers::Sources;
 use crate::origin::Origin;
 use crate::places::LayerFolder;
-use crate::plugins::ROOT;
+use crate::plugin::ROOT;
 pub use agent_servers::{granted_agent_servers, open_agent_servers};
 pub use agents::agents;
 use ah_agent::commands::{SlashCommand, SlashCommands};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ah_agent::commands::{Numbering, Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, split_words};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, Layer, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
@@ -180,7 +180,11 @@ async fn with_command(
         arguments,
         config,
         distrust,
-        ruled: Ruled::of(config).for_lines(config, rules, probe),
+        ruled: match command.layer {
+            // Those of the program itself are not anybody's choice.
+            Layer::BuiltIn | Layer::Embedded => Ruled::of(config),
+            _ => Ruled::of(config).for_lines(config, rules, probe),
+        },
         probe,
         root: root.clone(),
     };

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use crate::binary::World;
+use crate::extensions::put;
 
 /// The lines of one type or subtype.
 fn of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -412,7 +413,7 @@ fn a_command_brings_along_its_model_and_permissions() {
             "---\nmodel:\n  - list\n---\nx",
         ),
     ] {
-        world.write(path, text);
+        put(&world, path, text);
     }
     let calls = |name: &str| uses("Bash", json!({"command": format!("touch {name}")}));
     let server = Server::new([calls("first"), says("a"), calls("second"), says("b")]);
