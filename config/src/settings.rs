@@ -76,6 +76,8 @@ pub struct Settings {
     pub stop: Option<Vec<String>>,
     /// Servers by name.
     pub providers: BTreeMap<String, NamedServer>,
+    /// Command that prints the key of the Messages API, the other agent's setting.
+    pub api_key_helper: Option<String>,
     /// MCP servers by name.
     pub mcp_servers: BTreeMap<String, ServerEntry>,
     /// Permission rules and mode.
@@ -177,6 +179,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
                     settings.providers.insert(name, file.value(value)?);
                 }
             }
+            "apiKeyHelper" => settings.api_key_helper = Some(file.value(value)?),
             "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
             "web" => settings.web = file.value(value)?,
@@ -344,7 +347,7 @@ mod tests {
                 "filesystem": {"denyRead": ["k"]}
             },
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2, "sandbox": true}]}]},
-            "disableAllHooks": false,
+            "disableAllHooks": false, "apiKeyHelper": "key",
             "env": {"A": "b"},
             "trustedFolders": ["~/src"],
             "web": {"reader": "haiku", "privateHosts": ["wiki.lan"], "search": "brave"},
@@ -441,6 +444,7 @@ mod tests {
                 blocks_on_failure: false,
             }],
             disable_all_hooks: Some(false),
+            api_key_helper: Some("key".to_owned()),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
             web: WebSettings {
@@ -574,7 +578,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (37, 6, 12),
+            (38, 6, 12),
             "a setting is missing in the schema"
         );
     }

@@ -42,6 +42,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         top_p: _,
         stop: _,
         providers,
+        api_key_helper,
         mcp_servers,
         permissions:
             PermissionSettings {
@@ -77,6 +78,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     // It spends money while nobody is there.
     take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
+    take("apiKeyHelper", api_key_helper.take().is_some());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());
     take(
