@@ -56,6 +56,7 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
         return Ok(0);
     }
     let options = &invocation.options;
+    invocation.warning.iter().for_each(|warning| warn(warning));
     let environment = environment::read(options.settings.cd.as_deref())?;
     glyphs::choose(&environment);
     // A run in the background has a process of its own, which enters the worktree.

@@ -109,6 +109,7 @@ fn wanted(config: &Config) -> Wanted {
         replays: host.replays,
         hooks: host.hook_events,
         mirror: host.mirror,
+        subagent_text: host.subagent_text,
         session_state: reads_state,
         asks: if host.decides_permissions {
             Asks::Host
@@ -134,9 +135,9 @@ struct SessionOpener {
     held: OnceLock<Config>,
     /// The servers of the session that is open.
     servers: Mutex<Option<Arc<dyn Servers>>>,
-    /// The stores of new sessions.
     /// The UUID of the session that is open.
     session_id: Mutex<String>,
+    /// The stores of new sessions.
     begun: Mutex<Vec<Arc<SessionStore>>>,
 }
 
@@ -157,8 +158,8 @@ impl SessionOpener {
             first_words: Mutex::new(None),
             held: OnceLock::new(),
             servers: Mutex::new(None),
-            begun: Mutex::default(),
             session_id: Mutex::default(),
+            begun: Mutex::default(),
         }))
     }
 
@@ -198,7 +199,6 @@ impl SessionOpener {
         served::expand(typed, Some(&servers)).await
     }
 
-    fn refusal(&self) -> Error {
     /// Returns a prompt with what its run is given.
     fn lent(&self, expanded: &Expanded, config: &Config) -> ExpandedPrompt {
         let text = match expanded.is_as_typed {
@@ -222,6 +222,7 @@ impl SessionOpener {
         }
     }
 
+    fn refusal(&self) -> Error {
         let refusal = self.refusal.get().cloned();
         refusal.unwrap_or_else(|| Error::failure("the session could not be opened"))
     }
@@ -308,8 +309,8 @@ impl SessionOpener {
         config: Config,
     ) -> Engaged {
         *lock(&self.servers) = session.tools().servers().cloned();
-        let source = model::credentials(&config).ok().flatten();
         store.uuid().clone_into(&mut lock(&self.session_id));
+        let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
         let agents = subagents
             .map(|subagents| agent_infos(subagents.agents()))
