@@ -151,6 +151,7 @@ impl Session {
             () = stop.wait(&*clock) => return Ok(false),
             verdict = self.ask_hooks(HookEvent::Stop, None, more) => verdict,
         };
+        self.stop_prevented |= verdict.stop_reason.is_some();
         let reason = match verdict.block {
             Some(reason) if verdict.stop_reason.is_none() => reason,
             _ => return Ok(false),

@@ -28,6 +28,8 @@ pub struct RunOutcome {
     pub denials: Vec<ToolUse>,
     /// The call that a hook has left to a later run, which ended this one.
     pub deferred: Option<ToolUse>,
+    /// Whether a Stop hook ended it by `continue: false`.
+    pub stop_prevented: bool,
     /// Structured answer, if a schema was given.
     pub structured: Option<Value>,
 }
@@ -46,6 +48,7 @@ impl RunOutcome {
             duration_ms: 0,
             denials: Vec::new(),
             deferred: None,
+            stop_prevented: false,
             structured: None,
         }
     }

@@ -230,6 +230,7 @@ impl Ending {
                 stop_reason: Some("tool_deferred".to_owned()),
                 ..success("tool_deferred")
             },
+            ExitReason::EndTurn if outcome.stop_prevented => success("stop_hook_prevented"),
             ExitReason::EndTurn if circumstances.stopped_by_hook => success("hook_stopped"),
             ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => {
                 success("completed")
@@ -339,6 +340,7 @@ mod tests {
                 input: json!({"command": "rm x"}).into(),
             }],
             deferred: None,
+            stop_prevented: false,
         }
     }
 

@@ -125,3 +125,15 @@ fn a_replaced_result_keeps_the_form_of_its_tool() {
     assert_eq!(told["tool_use_result"]["stdout"], "other", "{told}");
     assert_eq!(told["message"]["content"][0]["content"], "other", "{told}");
 }
+
+#[test]
+fn a_stop_hook_may_end_the_run() {
+    let world = World::new();
+    let server = Server::new([says("done")]);
+    let mut host = Host::new(&world, &server, &[]);
+    host.ask("initialize", &hooks("Stop"));
+    host.prompt("go");
+    let asked = host.until(|line| line["request"]["subtype"] == "hook_callback");
+    host.answer(&asked, &json!({"continue": false, "stopReason": "enough"}));
+    assert_eq!(host.result()["terminal_reason"], "stop_hook_prevented");
+}
