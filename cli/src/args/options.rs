@@ -202,8 +202,8 @@ pub struct PromptOptions {
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,
-    /// Additional subagents: a JSON object of definitions by name
-    #[arg(long, value_name = "JSON")]
+    /// Additional subagents: a JSON object of definitions by name, or a file with one
+    #[arg(long, value_name = "FILE|JSON")]
     pub agents: Option<String>,
     /// Run as this subagent: with its prompt, tools, model and limits
     #[arg(long, value_name = "NAME")]
