@@ -10,7 +10,9 @@ pub mod input;
 mod log;
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use ah_config::overlay::{Overlay, Unpacked};
@@ -49,14 +51,18 @@ fn parse(arguments: Vec<OsString>) -> Result<Invocation, Error> {
 }
 
 /// Runs the command; returns the exit code.
-fn run(invocation: Invocation) -> Result<u8, Error> {
+fn run(mut invocation: Invocation) -> Result<u8, Error> {
     if let Action::Print(text) = &invocation.action {
         let written = std::io::stdout().write_all(text.as_bytes());
         written.map_err(|error| output_error(&error))?;
         return Ok(0);
     }
+    invocation.warning.iter().for_each(|warning| warn(warning));
+    let environment = environment::read(invocation.options.settings.cd.as_deref())?;
+    if let Some(agents) = &mut invocation.options.prompt.agents {
+        read_agents(agents, environment.cwd())?;
+    }
     let options = &invocation.options;
-    let environment = environment::read(options.settings.cd.as_deref())?;
     glyphs::choose(&environment);
     // A run in the background has a process of its own, which enters the worktree.
     let is_elsewhere = options.output.detach && !options.output.detached_process;
@@ -74,6 +80,18 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
         return done;
     }
     run_in(invocation, environment)
+}
+
+/// Replaces the value of `--agents` by the text of the file that it names, unless it is JSON itself.
+fn read_agents(agents: &mut String, cwd: &Path) -> Result<(), Error> {
+    let path = cwd.join(&*agents);
+    if !agents.trim_start().starts_with('{') && path.is_file() {
+        *agents = fs::read_to_string(&path).map_err(|error| {
+            let path = path.display();
+            Error::usage(format!("--agents: cannot read `{path}`: {error}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Runs the command in the working directory of `environment`; returns the exit code.

@@ -101,6 +101,8 @@ pub struct Config {
     pub deny: Vec<Sourced<Rule>>,
     /// Hooks: the user's first, then the project's.
     pub hooks: Vec<Sourced<HookSetting>>,
+    /// Whether no hooks of settings are called.
+    pub disable_all_hooks: Option<Sourced<bool>>,
     /// Working directories besides the first.
     pub directories: Vec<Sourced<PathBuf>>,
     /// Sandbox settings.

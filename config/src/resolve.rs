@@ -25,7 +25,7 @@ use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
 use crate::trust::Trust;
 use crate::web::WebConfig;
-use crate::{dot_env, login, mcp, places};
+use crate::{dot_env, login, mcp, places, stand_in};
 
 /// Default model.
 const DEFAULT_MODEL: &str = "opus";
@@ -112,14 +112,14 @@ impl Config {
         let folders = folders(&environment, &project_root);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let TrustedLayers {
-            layers,
+            mut layers,
             mut trust,
             mut warnings,
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
-        warnings.extend(restrict(&mut overrides, &layers));
-        let (servers, process) = (servers(&layers), environment.clone());
-        add_variables(&mut environment, &layers, &servers);
+        warnings.extend(restrict(interface, &mut overrides, &mut layers));
+        let (mut servers, process) = (servers(&layers), environment.clone());
+        add_variables(interface, &mut environment, &mut layers, &mut servers)?;
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = add_keys(&mut environment, &mut trust, &folders, &mut warnings);
         pass_variables(&mut environment, &layers, &overrides);
@@ -136,7 +136,7 @@ impl Config {
             model: model(overrides.model.clone(), &process, &first),
             fallback_models: fallback_models(&overrides.fallback_models, &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
-            servers,
+            servers: stand_in::with_key_command(servers, &first, &environment),
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
             output_style: first.value(|settings| settings.output_style.clone()),
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
@@ -162,6 +162,7 @@ impl Config {
             allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
             ask: rules(&[], &layers, |settings| &settings.permissions.ask),
             hooks: hooks(&layers),
+            disable_all_hooks: first.value(|settings| settings.disable_all_hooks),
             directories: directories(&overrides.directories, &layers, &environment),
             sandbox: Sandboxing::of(&layers, overlay, &environment),
             deny: rules(&overrides.deny, &layers, |settings| {
@@ -257,9 +258,16 @@ fn trusted_layers(
 }
 
 /// Drops options that settings forbid: `--no-sandbox` where an administrator has turned the sandbox on, and that
-/// permissions may be bypassed. Returns a warning for the first.
-fn restrict(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
+/// permissions may be bypassed; and rules that the other agent does not take. Returns warnings.
+fn restrict(interface: Interface, overrides: &mut Overrides, layers: &mut [Layer]) -> Vec<String> {
+    let mut warnings = stand_in::drop_wildcards(interface, &mut overrides.allow, layers);
     overrides.may_bypass &= !layers.iter().any(forbids_bypass);
+    warnings.extend(refuse_without_sandbox(overrides, layers));
+    warnings
+}
+
+/// Drops `--no-sandbox` where an administrator has turned the sandbox on; returns a warning then.
+fn refuse_without_sandbox(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
     let set = First { layers }.managed();
     let enabled = set.value(|settings| settings.sandbox.enabled)?;
     let wanted = &mut overrides.run.sandbox.wanted;
@@ -375,13 +383,14 @@ fn add_keys(
     is_of_project
 }
 
-/// Sets the variables of all layers, and marks those with the servers' keys.
+/// Sets the variables of all layers, and marks those with the servers' keys; then those of the other agent count.
 fn add_variables(
+    interface: Interface,
     environment: &mut Environment,
-    layers: &[Layer],
-    servers: &BTreeMap<String, Sourced<NamedServer>>,
-) {
-    for layer in layers {
+    layers: &mut Vec<Layer>,
+    servers: &mut BTreeMap<String, Sourced<NamedServer>>,
+) -> Result<(), Error> {
+    for layer in layers.iter() {
         for (name, value) in &layer.settings.env {
             if layer.is_managed() {
                 environment.set(name, value);
@@ -396,6 +405,7 @@ fn add_variables(
     {
         environment.add_secret(name);
     }
+    stand_in::apply(interface, environment, layers, servers)
 }
 
 /// Returns the servers of all layers; of servers with the same name, the first counts.

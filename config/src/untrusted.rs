@@ -42,6 +42,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         top_p: _,
         stop: _,
         providers,
+        api_key_helper,
         mcp_servers,
         permissions:
             PermissionSettings {
@@ -56,6 +57,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         // A project, trusted or not, keeps only stricter values here.
         sandbox: _,
         hooks,
+        disable_all_hooks,
         env,
         trusted_folders,
         web,
@@ -76,6 +78,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     // It spends money while nobody is there.
     take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
+    take("apiKeyHelper", api_key_helper.take().is_some());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());
     take(
@@ -83,6 +86,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         !std::mem::take(additional_directories).is_empty(),
     );
     take("hooks", !std::mem::take(hooks).is_empty());
+    // They may be the user's guards.
+    take("disableAllHooks", disable_all_hooks.take().is_some());
     take("web", std::mem::take(web) != WebSettings::default());
     take("work", work.take().is_some());
     take("statusLine", status_line.take().is_some());

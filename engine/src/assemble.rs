@@ -4,6 +4,7 @@ mod agents;
 mod hooks;
 mod isolation;
 pub mod mcp;
+mod post_hook;
 pub mod safety;
 pub mod tools;
 pub mod web;

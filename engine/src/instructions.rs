@@ -33,7 +33,8 @@ pub fn system_prompt(
     sandbox: &str,
 ) -> Result<(Vec<Vec<PromptPart>>, Vec<String>), Error> {
     let options = &config.run.prompt;
-    let append = options.append_system_prompt.as_deref();
+    let append = appended(options)?;
+    let append = append.as_deref();
     if let Some(SystemPromptSource::Agent(parts)) = &options.system_prompt {
         let mut blocks = of_agent(parts, config, sandbox);
         blocks.extend(append.map(|text| vec![part("--append-system-prompt", text)]));
@@ -195,6 +196,19 @@ fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
     Some(String::from_utf8_lossy(&file.content))
 }
 
+/// Returns the text to append, with that of the file behind it.
+fn appended(options: &PromptOptions) -> Result<Option<Cow<'_, str>>, Error> {
+    let text = options.append_system_prompt.as_deref().map(Cow::Borrowed);
+    let Some(path) = &options.append_system_prompt_file else {
+        return Ok(text);
+    };
+    let of_file = read(path)?;
+    Ok(Some(Cow::Owned(match text {
+        Some(text) => format!("{text}\n\n{of_file}"),
+        None => of_file,
+    })))
+}
+
 fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
     let path = match &options.system_prompt {
         None => return Ok(None),
@@ -202,11 +216,14 @@ fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
         Some(SystemPromptSource::Text(text)) => return Ok(Some(text.clone())),
         Some(SystemPromptSource::File(path)) => path,
     };
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) => Err(Error::failure(format!(
+    read(path).map(Some)
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|error| {
+        Error::failure(format!(
             "cannot read the system prompt `{}`: {error}",
             path.display()
-        ))),
-    }
+        ))
+    })
 }

@@ -19,7 +19,7 @@ use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{self, Count};
 use crate::jobs::Jobs;
@@ -30,6 +30,8 @@ use crate::workspace::Workspace;
 pub(crate) const DEFAULT_TIMEOUT: u64 = 120_000;
 /// Maximum timeout of a command, in milliseconds.
 pub(crate) const MAX_TIMEOUT: u64 = 600_000;
+/// Number of bytes of an output that the model is shown.
+const SHOWN: usize = 30_000;
 
 /// The shell that runs commands, and their environment.
 #[derive(Debug, Clone)]
@@ -42,6 +44,47 @@ pub struct Shell {
     pub output_cap: u64,
     /// Sandbox that commands run in; `None`: they are not confined.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Limits of commands for a host of the Agent SDKs.
+    pub limits: BashLimits,
+}
+
+/// Limits of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BashLimits {
+    /// The timeout of a call that names none, in milliseconds.
+    pub usual: u64,
+    /// The longest timeout that a call may name, in milliseconds.
+    pub most: u64,
+    /// Number of bytes of an output that the model is shown.
+    pub shown: usize,
+}
+
+impl Default for BashLimits {
+    fn default() -> Self {
+        Self {
+            usual: DEFAULT_TIMEOUT,
+            most: MAX_TIMEOUT,
+            shown: SHOWN,
+        }
+    }
+}
+
+impl BashLimits {
+    /// Returns the limits that the variables of the other agent set.
+    fn of(environment: &Environment) -> Self {
+        let number = |name: &str| {
+            let value = environment.get(name)?.trim().parse().ok();
+            value.filter(|value| *value > 0)
+        };
+        let usual = number("BASH_DEFAULT_TIMEOUT_MS").unwrap_or(DEFAULT_TIMEOUT);
+        let most = number("BASH_MAX_TIMEOUT_MS").unwrap_or(MAX_TIMEOUT);
+        let shown = number("BASH_MAX_OUTPUT_LENGTH").and_then(|bytes| bytes.try_into().ok());
+        Self {
+            usual,
+            most: most.max(usual),
+            shown: shown.unwrap_or(SHOWN),
+        }
+    }
 }
 
 impl Shell {
@@ -62,6 +105,7 @@ impl Shell {
                 .collect(),
             output_cap: 64 * 1024 * 1024,
             sandbox: None,
+            limits: BashLimits::of(environment),
         }
     }
 
@@ -125,6 +169,7 @@ pub struct Bash {
     shell: Shell,
     jobs: Arc<Jobs>,
     interface: Interface,
+    limits: BashLimits,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -147,10 +192,16 @@ impl Bash {
         let unused = interface.pick("description", "job");
         arguments::leave_out(&mut schema, "", unused);
         let name = interface.pick("bash", "Bash");
-        let description = describe(interface, include_str!("bash.md"));
+        let limits = match interface {
+            Interface::Native => BashLimits::default(),
+            Interface::AgentSdk => shell.limits,
+        };
+        let description = describe(interface, include_str!("bash.md"))
+            .replace(&DEFAULT_TIMEOUT.to_string(), &limits.usual.to_string())
+            .replace(&MAX_TIMEOUT.to_string(), &limits.most.to_string());
         let spec = ToolSpec {
             truncation: Truncation {
-                bytes: 30_000,
+                bytes: limits.shown,
                 lines: Some(256),
             },
             key: Some(DisplayKey::Command("command")),
@@ -162,6 +213,7 @@ impl Bash {
             shell,
             jobs: Arc::default(),
             interface,
+            limits,
         }
     }
 
@@ -257,17 +309,23 @@ impl Tool for Bash {
             .collect()
     }
 
+    fn words_of(&self, details: &Value) -> Option<String> {
+        report::words_of(details)
+    }
+
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         let arguments: Arguments = match arguments::parse(call) {
             Ok(arguments) => arguments,
             Err(error) => return Output::error(error),
         };
+        let limits = self.limits;
         let timeout = arguments
             .timeout
-            .map_or(DEFAULT_TIMEOUT, |Count(timeout)| timeout);
-        if !(1..=MAX_TIMEOUT).contains(&timeout) {
+            .map_or(limits.usual, |Count(timeout)| timeout);
+        let most = limits.most;
+        if !(1..=most).contains(&timeout) {
             return Output::error(format!(
-                "`timeout` is {timeout} ms; it can be 1 to {MAX_TIMEOUT}. For what takes longer, set \
+                "`timeout` is {timeout} ms; it can be 1 to {most}. For what takes longer, set \
                  `run_in_background`."
             ));
         }

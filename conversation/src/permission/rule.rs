@@ -199,6 +199,11 @@ impl Rule {
         }
     }
 
+    /// Whether the rule matches the call, or might.
+    pub fn may_concern(&self, call: &ToolUse, accesses: &[Access], places: &PatternRoots) -> bool {
+        self.concerns(call, accesses, places) > Match::No
+    }
+
     /// Returns how many bytes of the command's text match literally if the rule covers it; `None` if it does not.
     pub(super) fn covers(&self, call: &ToolUse, command: &SimpleCommand) -> Option<usize> {
         if !self.names(&call.name) {

@@ -74,6 +74,10 @@ pub(crate) fn result(
     put("fast_mode_state", json!("off"));
     let denials: Vec<_> = outcome.denials.iter().map(denial).collect();
     put("permission_denials", json!(denials));
+    if let Some(call) = &outcome.deferred {
+        let call = json!({"id": call.id, "name": call.name, "input": call.input});
+        put("deferred_tool_use", call);
+    }
     if let Some(structured) = &outcome.structured {
         put("structured_output", structured.clone());
     }
@@ -222,6 +226,11 @@ impl Ending {
             api_error_status: None,
         };
         match &outcome.reason {
+            ExitReason::EndTurn if outcome.deferred.is_some() => Self {
+                stop_reason: Some("tool_deferred".to_owned()),
+                ..success("tool_deferred")
+            },
+            ExitReason::EndTurn if outcome.stop_prevented => success("stop_hook_prevented"),
             ExitReason::EndTurn if circumstances.stopped_by_hook => success("hook_stopped"),
             ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => {
                 success("completed")
@@ -330,6 +339,8 @@ mod tests {
                 name: "Bash".into(),
                 input: json!({"command": "rm x"}).into(),
             }],
+            deferred: None,
+            stop_prevented: false,
         }
     }
 

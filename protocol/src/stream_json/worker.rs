@@ -1,6 +1,7 @@
 //! The task that opens the session and runs the host's prompts one after the other.
 
 mod ending;
+mod lent;
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -29,7 +30,7 @@ use super::totals::Totals;
 use super::wire::Prompt;
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::{RowHead, unwritten};
-use crate::{Engaged, Engine, Refusal, Setting, TranscriptFile};
+use crate::{Engaged, Engine, ExpandedPrompt, Refusal, Setting, TranscriptFile};
 
 /// Time limit for flushing the output on shutdown.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -368,7 +369,7 @@ impl Worker {
                 return Ok(());
             }
             None => match self.expanded(prompt).await {
-                Ok(content) => self.run(engaged, content, &stop).await,
+                Ok((content, lent)) => self.run_with(engaged, content, &lent, &stop).await,
                 Err(refusal) => {
                     self.finish(not_begun(&refusal.text), None);
                     return Ok(());
@@ -508,7 +509,11 @@ impl Worker {
 
     /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
     /// commands count.
-    async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+    async fn expanded(
+        &self,
+        prompt: Prompt,
+    ) -> Result<(Vec<ContentBlock>, ExpandedPrompt), Refusal> {
+        let mut lent = ExpandedPrompt::default();
         let mut content = prompt.content;
         let mut texts = content.iter_mut().filter_map(|block| match block {
             ContentBlock::Text { text } if !prompt.is_verbatim => Some(text),
@@ -516,8 +521,12 @@ impl Worker {
         });
         let last = texts.next_back();
         for text in texts.filter(|text| text.starts_with('/')).chain(last) {
-            *text = self.shared.engine.expand(text).await?;
+            let expanded = self.shared.engine.expand(text).await?;
+            *text = expanded.text;
+            lent.allow.extend(expanded.allow);
+            lent.model = expanded.model.or(lent.model);
+            lent.notices.extend(expanded.notices);
         }
-        Ok(content)
+        Ok((content, lent))
     }
 }

@@ -11,7 +11,9 @@ use ah_conversation::{
     ProviderError, Rulebook, Sampling, Thinking, Time,
 };
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{Engaged, Engine, Ids, Introduction, Message, Refusal, Setting, Stored};
+use ah_protocol::{
+    Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Refusal, Setting, Stored,
+};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
 use async_trait::async_trait;
@@ -67,8 +69,11 @@ impl Engine for Scene {
         })
     }
 
-    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
-        Ok(prompt.to_owned())
+    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
+        Ok(ExpandedPrompt {
+            text: prompt.to_owned(),
+            ..ExpandedPrompt::default()
+        })
     }
 }
 
