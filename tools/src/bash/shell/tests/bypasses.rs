@@ -1,0 +1,51 @@
+//! Ways around permissions that were found by attackers, by class, and everyday lines that look like them.
+
+use ah_conversation::{Decision, PermissionMode};
+
+use super::{decide, in_w, permissions};
+
+/// Whether the line runs unasked in mode `default` with these allow rules.
+fn runs(allow: &[&str], line: &str) -> bool {
+    let permissions = permissions(PermissionMode::Default, allow, &[]);
+    decide(&permissions, line, &in_w) == Decision::Allow
+}
+
+/// Whether the line runs unasked in mode `bypassPermissions` with this deny rule.
+fn bypasses(deny: &str, line: &str) -> bool {
+    let permissions = permissions(PermissionMode::BypassPermissions, &[], &[deny]);
+    decide(&permissions, line, &in_w) == Decision::Allow
+}
+
+/// A file of the project may have the name of a wrapper.
+#[test]
+fn a_wrapper_is_transparent_only_in_a_folder_of_the_system() {
+    for wrapper in [
+        "nice",
+        "nice -n 5",
+        "timeout 5",
+        "nohup",
+        "stdbuf -o0",
+        "time",
+        "builtin",
+        "ionice -c 3",
+    ] {
+        for (folder, is_transparent) in [
+            ("", true),
+            ("/bin/", true),
+            ("/usr/bin/", true),
+            ("/usr/local/bin/", true),
+            ("./", false),
+            ("bin/", false),
+            ("../bin/", false),
+            ("/w/", false),
+            ("/tmp/usr/bin/", false),
+            ("/usr/bin/../../w/", false),
+            ("~/", false),
+        ] {
+            let line = format!("{folder}{wrapper} ls");
+            assert_eq!(runs(&[], &line), is_transparent, "{line}");
+            let line = format!("{folder}{wrapper} rm x");
+            assert!(!bypasses("Bash(rm:*)", &line), "{line}");
+        }
+    }
+}
