@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
 use parser::{ParsedCommand, ParsedLine};
-use places::{Directories, further_names, named, pattern, reaches_processes};
+use places::{
+    Directories, file_of_address, further_names, is_address_pattern, named, pattern,
+    reaches_processes,
+};
 use word::Word;
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
@@ -173,7 +176,9 @@ impl Resolver<'_> {
             is_behind |= argument == "--";
             name
         });
-        let named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        let mut named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        let texts = words.iter().skip(1).flatten();
+        named.extend(texts.filter_map(|text| file_of_address(text)));
         // What is behind a link of a process is a place of its own.
         let names_process = { named.iter() }.any(|name| reaches_processes(Path::new(name)));
         let mut operands: Vec<PathBuf> =
@@ -247,11 +252,13 @@ impl Resolver<'_> {
                     continue;
                 }
             };
+            is_anything |= effect::is_of(words, "curl") && is_address_pattern(text);
             let own = named(text, is_behind);
             is_behind |= text == "--";
             is_anything |= own.is_some_and(|name| !directories.knows(name));
             names.extend(own.filter(|_| is_pattern).map(str::to_owned));
             names.extend(further_names(text).into_iter().map(str::to_owned));
+            names.extend(file_of_address(text));
             if effect::searches_folders(words) {
                 names.extend(own.map(|name| format!("{name}/**")));
             }

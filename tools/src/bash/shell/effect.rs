@@ -246,6 +246,11 @@ pub(super) fn searches_here(words: &[Word]) -> bool {
     searches && searches_folders(words) && operands.count() <= 2
 }
 
+/// Whether the command starts this program.
+pub(super) fn is_of(words: &[Word], name: &str) -> bool {
+    program(words) == Some(name)
+}
+
 /// Returns the name of the program, without its folder.
 fn program(words: &[Word]) -> Option<&str> {
     words.first()?.text.as_deref()?.rsplit('/').next()

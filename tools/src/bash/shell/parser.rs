@@ -277,6 +277,9 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Returns the command of these words, with what it starts in turn.
     fn started(&mut self, words: Vec<Word>) -> Option<ParsedCommand> {
+        if words.iter().any(Word::steers_programs) {
+            return None;
+        }
         for line in words.iter().filter_map(Word::assigned_line) {
             let commands = self.line(line?)?;
             self.parsed.commands.extend(commands);

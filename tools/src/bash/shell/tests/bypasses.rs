@@ -92,3 +92,103 @@ fn a_redirection_to_a_connection_is_no_reading() {
         assert!(runs(&[], line), "{line}");
     }
 }
+
+#[test]
+fn variables_that_start_programs_do_not_hide_one() {
+    for assignment in [
+        "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.z GIT_CONFIG_VALUE_0='!touch pw'",
+        "GIT_CONFIG_PARAMETERS=\"'alias.z'='!touch pw'\"",
+        "GIT_CONFIG_GLOBAL=evil",
+        "GIT_CONFIG=evil",
+        "GIT_EXEC_PATH=.",
+        "GIT_TEMPLATE_DIR=.",
+        "GIT_ALLOW_PROTOCOL=ext",
+        "GIT_EXTERNAL_DIFF='touch pw'",
+        "GIT_PAGER='touch pw'",
+        "GIT_TRACE=$PWD/pw",
+        "PAGER='touch pw'",
+        "VISUAL='touch pw'",
+        "GIT_SSH='touch'",
+        "SSH_ASKPASS='touch pw'",
+        "LESSOPEN='|touch pw'",
+        "LESS='+!touch pw'",
+        "LD_PRELOAD=./evil.so",
+        "DYLD_INSERT_LIBRARIES=./evil.so",
+        "BASH_ENV=evil",
+        "ENV=./evil",
+        "NODE_OPTIONS='--require ./evil'",
+        "NODE_OPTIONS=--no-warnings\\ -r./evil",
+        "PERL5OPT=-Mevil",
+        "RUBYOPT=-revil",
+        "PYTHONSTARTUP=evil",
+        "JAVA_TOOL_OPTIONS='-Xmx1g -XX:OnError=touch'",
+        "TAR_OPTIONS='--checkpoint-action=exec=touch'",
+        "GOFLAGS=-toolexec=touch",
+        "MAKEFLAGS=--eval=x",
+        "npm_config_script_shell=./evil",
+        "RIPGREP_CONFIG_PATH=evil",
+        "FZF_DEFAULT_COMMAND='touch pw'",
+    ] {
+        for line in [
+            format!("{assignment} git z"),
+            format!("export {assignment}; git z"),
+            format!("env {assignment} git z"),
+            format!("bash -c {}", quoted(&format!("{assignment} git z"))),
+        ] {
+            assert!(!bypasses("Bash(touch:*)", &line), "{line}");
+        }
+    }
+    for line in [
+        "GIT_CONFIG_GLOBAL=/dev/null git log",
+        "GIT_CONFIG_NOSYSTEM=1 git log",
+        "GIT_TERMINAL_PROMPT=0 git fetch",
+        "GIT_TRACE=1 git fetch",
+        "NODE_OPTIONS=--max-old-space-size=4096 npm run build",
+        "NODE_OPTIONS='--no-warnings --enable-source-maps' npm test",
+        "PAGER=cat git log",
+        "LESS=FRX git log",
+        "RUSTFLAGS='-D warnings' cargo build",
+        "JAVA_TOOL_OPTIONS='-Xmx2g -Dfile.encoding=UTF-8' mvn test",
+        "ENV=production npm start",
+        "PYTHONPATH=src pytest",
+        "A=b make",
+    ] {
+        assert!(bypasses("Bash(touch:*)", line), "{line}");
+    }
+}
+
+fn quoted(line: &str) -> String {
+    format!("'{}'", line.replace('\'', "'\\''"))
+}
+
+#[test]
+fn addresses_of_files_are_decoded() {
+    for line in [
+        "curl file:///w/%2eenv",
+        "curl file:///w/%2Een%76",
+        "curl FILE:///w/%2eenv",
+        "curl file://localhost/w/%2eenv",
+        "curl 'file:///w/%2eenv?x#y'",
+        "curl file:///w/.env?x",
+        "curl file:/w/.env",
+        "curl --url file:///w/%2eenv",
+        "curl --url=file:///w/%2eenv",
+        "curl 'file:///w/.{e}nv'",
+        "curl 'file:///w/.[e-e]nv'",
+        "curl 'f{i}le:///w/%2eenv'",
+        "curl '{file:///w/.env,http://h}'",
+        "tool-nobody-knows file:///w/%2eenv",
+    ] {
+        assert!(!bypasses("Read(.env)", line), "{line}");
+    }
+    for line in [
+        "curl http://h/%2ee",
+        "curl -d '{\"a\": [1]}' http://h/x",
+        "curl 'http://[::1]:80/'",
+        "curl file:///w/env",
+        "curl file:///w/%zz%2",
+        "grep file: src",
+    ] {
+        assert!(bypasses("Read(.env)", line), "{line}");
+    }
+}
