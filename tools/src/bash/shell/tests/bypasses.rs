@@ -1,7 +1,10 @@
 //! Ways around permissions that were found by attackers, by class, and everyday lines that look like them.
 
+use std::path::{Path, PathBuf};
+
 use ah_conversation::{Decision, PermissionMode};
 
+use super::super::{Files, analyze};
 use super::{decide, in_w, permissions};
 
 /// Whether the line runs unasked in mode `default` with these allow rules.
@@ -190,5 +193,130 @@ fn addresses_of_files_are_decoded() {
         "grep file: src",
     ] {
         assert!(bypasses("Read(.env)", line), "{line}");
+    }
+}
+
+/// Files in `/w`: the folder `s` with the file `key`, the links `tx` to it and `link` to `/proc`, and plain files; and
+/// `/dev/fd`, which leads to a process.
+struct World;
+
+impl World {
+    /// Follows the links in a path, and `..` behind them.
+    fn real(path: &Path) -> PathBuf {
+        let mut real = PathBuf::new();
+        for part in path {
+            match part.to_str().unwrap() {
+                ".." => drop(real.pop()),
+                "." => {}
+                part => real.push(part),
+            }
+            real = match real.to_str().unwrap() {
+                "/w/tx" => "/w/s".into(),
+                "/w/link" => "/proc".into(),
+                "/w/sub/up" => "/".into(),
+                "/dev/fd" => "/proc/1/fd".into(),
+                _ => real,
+            };
+        }
+        real
+    }
+}
+
+impl Files for World {
+    fn resolve(&self, name: &str) -> PathBuf {
+        Self::real(&Path::new("/w").join(name))
+    }
+
+    fn behind_links(&self, path: &Path) -> PathBuf {
+        Self::real(path)
+    }
+
+    fn names_in(&self, folder: &Path, _: usize) -> Option<Vec<String>> {
+        let names: &[&str] = match Self::real(folder).to_str().unwrap() {
+            "/w" => &["a.rs", "b.rs", "link", "s", "sub", "tx"],
+            "/w/s" => &["key"],
+            "/w/sub" => &["c.rs", "up"],
+            "/dev" => &["fd", "full"],
+            "/" => &["dev", "proc", "w"],
+            "/many" => return Some((0..1001).map(|name| name.to_string()).collect()),
+            "/unknown" => return None,
+            _ => &[],
+        };
+        Some(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+}
+
+#[test]
+fn patterns_are_followed_through_links_to_processes() {
+    let plain = permissions(PermissionMode::Default, &[], &[]);
+    for (line, runs) in [
+        ("cat /dev/f*/../../1/environ", false),
+        ("cat /dev/f*/../../self/cwd/.env", false),
+        ("cat /dev/f*/../../self/root$HOME/x", false),
+        ("cat [l]ink/1/environ", false),
+        ("cat l*/1/environ", false),
+        ("cat ./l?nk/1/environ", false),
+        ("cat 'l'*/1/environ", false),
+        ("cat \"l\"[i]nk/1/environ", false),
+        ("ls l*/1/fd", false),
+        ("ls \"l\"*/1/fd", false),
+        ("stat l*/1/exe", false),
+        ("cat sub/u*/proc/1/environ", false),
+        ("cat sub/*/p*/1/environ", false),
+        ("cd sub && cat u*/proc/1/environ", false),
+        ("cd sub && cat ../l*/1/environ", false),
+        ("grep -r KEY l*", false),
+        ("cat */../link/1/environ", false),
+        ("cat /many/*", false),
+        ("cat /unknown/*", false),
+        ("cat *.rs", true),
+        ("cat sub/*.rs", true),
+        ("cat */*.rs", true),
+        ("cat s*/key", true),
+        ("cat none*/x", true),
+        ("ls s*", true),
+        ("ls *", false),
+        ("cat ../w/*.rs", true),
+        ("echo *", true),
+    ] {
+        let line_runs = decide(&plain, line, &World) == Decision::Allow;
+        assert_eq!(line_runs, runs, "{line}");
+        assert!(runs || !analyze(line, &World).line.harmless, "{line}");
+    }
+}
+
+#[test]
+fn patterns_are_followed_through_links_to_files_of_rules() {
+    for (rule, line, runs) in [
+        ("Read(s/**)", "cat t?/key", false),
+        ("Read(s/**)", "cat t*/k*", false),
+        ("Read(s/**)", "cat [t]x/key", false),
+        ("Read(s/**)", "cat ./t?/../s/key", false),
+        ("Read(s/**)", "grep -r x t?", false),
+        ("Read(s/**)", "cp -r t? other", false),
+        ("Read(s/key)", "cat t?/key", false),
+        ("Read(.env)", "cat /dev/f*/../../self/cwd/.env", false),
+        ("Edit(s/**)", "tee t?/key", false),
+        ("Edit(s/**)", "rm t?/key", false),
+        ("Edit(s/**)", "touch t?/new", false),
+        // Something before it in the line may have made the link.
+        ("Read(s/**)", "ln -s . d; cat d*/s/key", false),
+        ("Read(s/**)", "mv up d && cat d*/s/key", false),
+        ("Read(s/**)", "tar xf a.tar; cat d*/s/key", false),
+        ("Read(s/**)", "python3 x.py; cat d*/s/key", false),
+        ("Read(s/**)", "sh -c 'ln -s . d; cat d*/s/key'", false),
+        ("Read(s/**)", "cat *.rs", true),
+        ("Read(s/**)", "cat sub/*.rs", true),
+        ("Read(s/**)", "cat sub/u*/x", true),
+        ("Read(s/**)", "make && cat sub/*/x", true),
+        ("Read(s/**)", "python3 x.py sub/*/x", true),
+        ("Read(s/**)", "timeout 5 python3 x.py sub/*/x", true),
+        ("Read(s/**)", "python3 x.py; cat *.rs", true),
+        ("Read(s/**)", "git add . && cat sub/*/x", true),
+        ("Read(s/**)", "rm t?/key", true),
+    ] {
+        let permissions = permissions(PermissionMode::BypassPermissions, &[], &[rule]);
+        let line_runs = decide(&permissions, line, &World) == Decision::Allow;
+        assert_eq!(line_runs, runs, "{line} with {rule}");
     }
 }
