@@ -7,6 +7,8 @@ mod report;
 mod shell;
 
 use std::cell::RefCell;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,7 +231,8 @@ impl Bash {
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
-                let analysis = shell::analyze(line, &|name| self.workspace.resolve(name));
+                let files = FilesOfLine::new(&self.workspace);
+                let analysis = shell::analyze(line, &files);
                 report::report(outcome, &analysis.line, self.interface)
             }
         }
@@ -279,6 +282,51 @@ impl Bash {
     }
 }
 
+/// The files that a command line may name.
+struct FilesOfLine<'a> {
+    workspace: &'a Workspace,
+    /// Names of symbolic links that the line names.
+    links: RefCell<Vec<PathBuf>>,
+}
+
+impl<'a> FilesOfLine<'a> {
+    fn new(workspace: &'a Workspace) -> Self {
+        Self {
+            workspace,
+            links: RefCell::default(),
+        }
+    }
+}
+
+impl shell::Files for FilesOfLine<'_> {
+    fn resolve(&self, name: &str) -> PathBuf {
+        self.links.borrow_mut().extend(self.workspace.named(name));
+        self.workspace.resolve(name)
+    }
+
+    fn behind_links(&self, path: &Path) -> PathBuf {
+        self.workspace.place(path)
+    }
+
+    fn names_in(&self, folder: &Path, limit: usize) -> Option<Vec<String>> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            // The shell cannot read it either.
+            Err(_) => return Some(Vec::new()),
+        };
+        let name = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            match entry.file_name().into_string() {
+                Ok(name) => Some(name),
+                // A file leads nowhere else.
+                Err(name) => is_file.then(|| name.to_string_lossy().into_owned()),
+            }
+        };
+        entries.take(limit.saturating_add(1)).map(name).collect()
+    }
+}
+
 #[async_trait]
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
@@ -291,11 +339,8 @@ impl Tool for Bash {
         }
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
-        let links = RefCell::new(Vec::new());
-        let analysis = shell::analyze(line, &|name| {
-            links.borrow_mut().extend(self.workspace.named(name));
-            self.workspace.resolve(name)
-        });
+        let files = FilesOfLine::new(&self.workspace);
+        let analysis = shell::analyze(line, &files);
         let line = CommandLine {
             harmless: !is_beside && analysis.line.harmless,
             ..analysis.line
@@ -305,7 +350,7 @@ impl Tool for Bash {
         std::iter::once(Access::Command(line))
             .chain(reads)
             .chain(writes)
-            .chain(links.into_inner().into_iter().map(Access::Named))
+            .chain(files.links.into_inner().into_iter().map(Access::Named))
             .collect()
     }
 

@@ -3,6 +3,7 @@
 //! An error here would let a command escape a rule, so a line that `parser` does not understand has no known commands.
 
 mod effect;
+mod expansion;
 mod options;
 mod parser;
 mod places;
@@ -14,8 +15,13 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
+pub(super) use expansion::Files;
+use expansion::behind_links;
 use parser::{ParsedCommand, ParsedLine};
-use places::{Directories, further_names, named, pattern, reaches_processes};
+use places::{
+    Directories, file_of_address, further_names, is_address_pattern, named, pattern,
+    reaches_processes,
+};
 use word::Word;
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
@@ -34,11 +40,12 @@ pub(super) struct Analysis {
     pub writes: Vec<PathBuf>,
 }
 
-/// Analyzes `line`; `resolve` returns the path of a file name.
-pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis {
+/// Analyzes `line`, which names some of the `files`.
+pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let parsed = parser::parse(line);
     let resolver = Resolver {
-        resolve,
+        files,
+        links: parsed.commands.iter().map(makers_of_links).sum(),
         directories: Directories::of(&parsed),
     };
     let redirected = |is_write: bool| -> Vec<PathBuf> {
@@ -152,9 +159,19 @@ fn raise_effect_of_moves(command: &mut SimpleCommand) {
     command.inner.iter_mut().for_each(raise_effect_of_moves);
 }
 
+/// Returns how many programs that may make symbolic links the command is or starts.
+fn makers_of_links(command: &ParsedCommand) -> usize {
+    match command.inner.as_slice() {
+        [] => usize::from(effect::may_make_links(command.invocation())),
+        inner => inner.iter().map(makers_of_links).sum(),
+    }
+}
+
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
-    resolve: &'a dyn Fn(&str) -> PathBuf,
+    files: &'a dyn Files,
+    /// Number of commands in the line that may make symbolic links.
+    links: usize,
     /// Working directories that the commands of the line may have.
     directories: Directories,
 }
@@ -173,11 +190,14 @@ impl Resolver<'_> {
             is_behind |= argument == "--";
             name
         });
-        let named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        let mut named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        let texts = words.iter().skip(1).flatten();
+        named.extend(texts.filter_map(|text| file_of_address(text)));
         // What is behind a link of a process is a place of its own.
         let names_process = { named.iter() }.any(|name| reaches_processes(Path::new(name)));
-        let mut operands: Vec<PathBuf> =
-            { named.iter() }.map(|name| (self.resolve)(name)).collect();
+        let mut operands: Vec<PathBuf> = { named.iter() }
+            .map(|name| self.files.resolve(name))
+            .collect();
         let files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
         let mut effect = if parsed.assignments > 0
@@ -198,7 +218,7 @@ impl Resolver<'_> {
         };
         if effect == Effect::Files {
             match effect::made_in_folder(invocation) {
-                Some(made) => operands.extend(made.iter().map(|name| (self.resolve)(name))),
+                Some(made) => operands.extend(made.iter().map(|name| self.files.resolve(name))),
                 None => effect = Effect::Any,
             }
         }
@@ -222,7 +242,7 @@ impl Resolver<'_> {
     /// Returns the paths that a name may mean.
     fn places(&self, name: &str) -> Vec<PathBuf> {
         let names = self.directories.places(name);
-        names.iter().map(|name| (self.resolve)(name)).collect()
+        names.iter().map(|name| self.files.resolve(name)).collect()
     }
 
     /// Returns the files that the command may touch besides its operands.
@@ -233,9 +253,11 @@ impl Resolver<'_> {
             shows,
             changes,
         };
-        if !shows && !changes {
+        if !shows && !changes && !effect::lists(words) {
             return found;
         }
+        // What the command itself makes comes after the shell has replaced its patterns.
+        let links = self.links > usize::from(effect::may_make_links(words));
         let mut names: Vec<String> = Vec::new();
         let (mut is_anything, mut is_behind) = (false, false);
         for word in words.iter().skip(1) {
@@ -243,24 +265,40 @@ impl Resolver<'_> {
                 (Some(text), _) => (text.as_str(), false),
                 (None, Some(pattern)) => (pattern, true),
                 (None, None) => {
-                    is_anything = true;
+                    is_anything |= shows || changes || word.raw.contains(['*', '?', '[']);
                     continue;
                 }
             };
+            if is_pattern {
+                for place in directories.places(text) {
+                    match behind_links(&place, self.files, links) {
+                        Some(paths) => found.patterns.extend(paths),
+                        None => is_anything = true,
+                    }
+                }
+            }
+            is_anything |= effect::is_of(words, "curl") && is_address_pattern(text);
             let own = named(text, is_behind);
             is_behind |= text == "--";
             is_anything |= own.is_some_and(|name| !directories.knows(name));
             names.extend(own.filter(|_| is_pattern).map(str::to_owned));
             names.extend(further_names(text).into_iter().map(str::to_owned));
+            names.extend(file_of_address(text));
             if effect::searches_folders(words) {
                 names.extend(own.map(|name| format!("{name}/**")));
             }
+        }
+        if effect::searches_folders(words) {
+            let below: Vec<_> = found.patterns.iter().map(|path| path.join("**")).collect();
+            found.patterns.extend(below);
         }
         if effect::searches_here(words) {
             names.push("**".to_owned());
         }
         let all = names.iter().flat_map(|name| directories.places(name));
-        found.patterns = all.map(|name| (self.resolve)(&name)).collect();
+        found
+            .patterns
+            .extend(all.map(|name| self.files.resolve(&name)));
         if is_anything {
             found.patterns.push("/**".into());
         }
@@ -269,10 +307,10 @@ impl Resolver<'_> {
 
     /// Whether the command would remove the working directory itself.
     fn removes_here(&self, words: &[Option<String>]) -> bool {
-        let here = (self.resolve)(".");
+        let here = self.files.resolve(".");
         let removes = matches!(words.first(), Some(Some(program)) if program == "rm");
         let mut names = words.iter().skip(1).flatten();
-        removes && names.any(|name| here.starts_with((self.resolve)(name)))
+        removes && names.any(|name| here.starts_with(self.files.resolve(name)))
     }
 }
 

@@ -189,6 +189,45 @@ pub(super) fn touches(words: &[Word]) -> (bool, bool) {
     }
 }
 
+/// Whether the command lists files that patterns stand for.
+pub(super) fn lists(words: &[Word]) -> bool {
+    program(words).is_some_and(|name| LISTERS.contains(&name))
+}
+
+/// Whether the command may make symbolic links, or move some.
+pub(super) fn may_make_links(words: &[Word]) -> bool {
+    const OTHERS: [&str; 3] = ["sort", "uniq", "tee"];
+    const OF_GIT: [&str; 13] = [
+        "cherry-pick",
+        "clone",
+        "merge",
+        "pull",
+        "read-tree",
+        "rebase",
+        "reset",
+        "revert",
+        "stash",
+        "submodule",
+        "switch",
+        "worktree",
+        "init",
+    ];
+    match program(words) {
+        None => !words.is_empty(),
+        Some("git") => has_any(words, &OF_GIT) || has_any(words, &CHANGING),
+        Some(name) => ![
+            &WITHOUT_FILES[..],
+            &READERS,
+            &LISTERS,
+            &CHANGERS,
+            &BUILDERS,
+            &OTHERS,
+        ]
+        .iter()
+        .any(|known| known.contains(&name)),
+    }
+}
+
 /// Whether the command may start a program that an argument names, in a way that is not parsed.
 pub(super) fn may_start_arguments(words: &[Word]) -> bool {
     let Some(name) = program(words) else {
@@ -244,6 +283,11 @@ pub(super) fn searches_here(words: &[Word]) -> bool {
         .skip(1)
         .filter(|word| !word.raw.starts_with('-'));
     searches && searches_folders(words) && operands.count() <= 2
+}
+
+/// Whether the command starts this program.
+pub(super) fn is_of(words: &[Word], name: &str) -> bool {
+    program(words) == Some(name)
 }
 
 /// Returns the name of the program, without its folder.

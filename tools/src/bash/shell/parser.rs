@@ -277,6 +277,9 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Returns the command of these words, with what it starts in turn.
     fn started(&mut self, words: Vec<Word>) -> Option<ParsedCommand> {
+        if words.iter().any(Word::steers_programs) {
+            return None;
+        }
         for line in words.iter().filter_map(Word::assigned_line) {
             let commands = self.line(line?)?;
             self.parsed.commands.extend(commands);
@@ -393,6 +396,9 @@ impl<'a, 'p> Parser<'a, 'p> {
             "<&" | ">&" if is_descriptor(&word.raw) => {}
             _ => {
                 let file = word.text?;
+                if is_connection(&file) {
+                    return None;
+                }
                 if file != "/dev/null" && !is_terminal(&file) {
                     self.parsed.redirections.push(Redirection {
                         file,
@@ -454,6 +460,15 @@ fn is_ambiguous(c: char) -> bool {
 fn is_descriptor(word: &str) -> bool {
     let number = word.strip_suffix('-').unwrap_or(word);
     !word.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether shells open a connection instead of a file with this name.
+fn is_connection(name: &str) -> bool {
+    let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
+    name.starts_with('/')
+        && parts.next() == Some("dev")
+        && matches!(parts.next(), Some("tcp" | "udp" | "sctp"))
+        && parts.next().is_some()
 }
 
 fn is_terminal(name: &str) -> bool {

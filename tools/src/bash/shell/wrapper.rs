@@ -102,6 +102,8 @@ const NOT_UNDERSTOOD: [&str; 83] = [
     "hyperfine",
     "watchexec",
 ];
+/// Folders in which only the system's programs are.
+const SYSTEM_FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "mksh"];
 /// Shells with another grammar.
 const OTHER_SHELLS: [&str; 4] = ["zsh", "fish", "nu", "pwsh"];
@@ -271,10 +273,24 @@ pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
         // Looks the program up, and does not start it.
         "command" if is_question(words) => Some(Vec::new()),
         _ => match grammar(name) {
-            Some(grammar) => started(words, &grammar, name == "xargs"),
+            Some(grammar) => {
+                let transparent = grammar.transparent && is_of_system(program);
+                let grammar = Grammar {
+                    transparent,
+                    ..grammar
+                };
+                started(words, &grammar, name == "xargs")
+            }
             None => lines(name, words),
         },
     }
+}
+
+/// Whether a program is the one that its name suggests, not a file of the project with the same name.
+fn is_of_system(program: &str) -> bool {
+    program
+        .rsplit_once('/')
+        .is_none_or(|(folder, _)| SYSTEM_FOLDERS.contains(&folder))
 }
 
 fn is_question(words: &[Word]) -> bool {
