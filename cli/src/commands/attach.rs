@@ -177,7 +177,7 @@ fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error
 }
 
 async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
-    let (paths, place) = paths(&found.id, config)?;
+    let (paths, folder) = paths(&found.id, config)?;
     let (past, messages) = past(&paths)?;
     let model = model(&paths, &past, config);
     let (sender, events) = unbounded_channel();
@@ -198,7 +198,7 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         messages,
         id: found.id,
         model,
-        place,
+        place: folder,
         tools: tools.concat().into(),
     };
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
