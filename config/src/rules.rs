@@ -48,6 +48,7 @@ impl Config {
             allow: self.allow.iter().map(kept).collect(),
             ask: self.ask.iter().flat_map(with_targets).collect(),
             deny: self.deny.iter().flat_map(with_targets).collect(),
+            readable: None,
             directories: { self.directories.iter() }
                 .map(|folder| real(&folder.value))
                 .collect(),

@@ -9,6 +9,7 @@ mod initialize;
 mod lines;
 mod network;
 mod permission_tool;
+mod reading;
 mod requests;
 mod transcript;
 mod transport;

@@ -1,6 +1,7 @@
 //! Lines that try to escape a rule, and lines that rules must allow.
 
 mod read_only;
+mod seen;
 mod verdicts;
 
 use std::path::{Path, PathBuf};
