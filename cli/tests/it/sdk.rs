@@ -11,6 +11,7 @@ mod network;
 mod permission_tool;
 mod reading;
 mod requests;
+mod surroundings;
 mod transcript;
 mod transport;
 mod turns;
