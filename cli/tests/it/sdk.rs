@@ -11,6 +11,7 @@ mod network;
 mod permission_tool;
 mod reading;
 mod requests;
+mod sessions;
 mod surroundings;
 mod transcript;
 mod transport;
