@@ -304,7 +304,8 @@ fn model(typed: Option<String>, process: &Environment, first: &First<'_>) -> Sou
     let managed = first.managed();
     let set = |settings: &Settings| settings.model.clone();
     { managed.variable_or(&Environment::default(), &MODEL, set) }
-        .or_else(|| given(typed))
+        // The word of SDK hosts for the model of the settings.
+        .or_else(|| given(typed.filter(|name| !name.eq_ignore_ascii_case("default"))))
         .or_else(|| first.variable_or(process, &MODEL, set))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
 }

@@ -269,7 +269,8 @@ impl Subagents {
     ) -> Result<Arc<dyn Provider>, String> {
         let own = &parent.ports.provider;
         let name = wanted.or(agent.model.as_deref()).unwrap_or(INHERIT);
-        let names_nothing = ALIASES.contains(&name) && own.model().provider != OF_ALIASES;
+        let is_alias = { ALIASES.iter() }.any(|alias| alias.eq_ignore_ascii_case(name));
+        let names_nothing = is_alias && own.model().provider != OF_ALIASES;
         if name == INHERIT || names_nothing {
             return Ok(own.clone());
         }
