@@ -45,6 +45,7 @@ impl Config {
             confined: false,
             hosts: Vec::new(),
             may_bypass: self.may_bypass,
+            plan_asks: false,
             allow: self.allow.iter().map(kept).collect(),
             ask: self.ask.iter().flat_map(with_targets).collect(),
             deny: self.deny.iter().flat_map(with_targets).collect(),

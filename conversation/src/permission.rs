@@ -37,6 +37,8 @@ pub struct Permissions {
     pub hosts: Vec<String>,
     /// Whether the user has agreed to mode `bypassPermissions`, so that a host may choose it later.
     pub may_bypass: bool,
+    /// Whether a call that mode `plan` refuses is asked about instead.
+    pub plan_asks: bool,
     /// Rules for allowed calls.
     pub allow: Vec<Rule>,
     /// Rules for calls that need approval even if other rules allow them.
@@ -91,7 +93,10 @@ impl Permissions {
             ));
         }
         if let Some(text) = self.refusal(call, accesses) {
-            return Decision::Deny(text);
+            return match self.mode {
+                PermissionMode::Plan if self.plan_asks => self.inquire(call, accesses, None),
+                _ => Decision::Deny(text),
+            };
         }
         if let Some(interaction) = accesses.iter().find_map(Access::interaction) {
             return self.ask_person(call, interaction);

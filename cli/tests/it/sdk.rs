@@ -7,6 +7,7 @@ mod hooks;
 pub mod host;
 mod initialize;
 mod lines;
+mod modes;
 mod network;
 mod permission_tool;
 mod reading;

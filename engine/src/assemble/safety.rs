@@ -41,6 +41,10 @@ pub fn permissions(
         content: Some(format!("/{}", path.display())),
         kept: None,
     }));
+    // A host decides in every mode, as the SDKs promise.
+    let host = &config.run.host;
+    permissions.plan_asks = config.interface == Interface::AgentSdk
+        && (host.decides_permissions || host.permission_tool.is_some());
     if let Some(confined) = confined {
         let list = confined.sandbox.proxy().allowlist();
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));
