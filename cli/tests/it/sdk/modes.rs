@@ -45,3 +45,35 @@ fn a_host_decides_in_mode_plan() {
         assert!(!world.file("no").exists());
     }
 }
+
+/// A definition that wants more rights than the session has runs with the session's, and the host is told.
+#[test]
+fn a_subagent_has_no_more_rights_than_the_session() {
+    let world = World::new();
+    let given = json!({"digger": {
+        "description": "digs", "prompt": "You dig.", "permissionMode": "bypassPermissions",
+    }});
+    let delegate = json!({"description": "d", "prompt": "Dig.", "subagent_type": "digger"});
+    let server = Server::new([
+        uses("Agent", delegate),
+        uses("Bash", json!({"command": "touch dug"})),
+        says("Dug."),
+        says("Done."),
+    ]);
+    let options = ["--permission-prompt-tool", "stdio", "--agents"];
+    let mut host = Host::new(
+        &world,
+        &server,
+        &[&options[..], &[&given.to_string()]].concat(),
+    );
+    host.prompt("go");
+    let question = host.until(asks);
+    assert_eq!(question["request"]["input"]["command"], "touch dug");
+    host.answer(&question, &json!({"behavior": "allow"}));
+    assert_eq!(host.result()["result"], "Done.");
+    let over = host.end();
+    let told = over.lines.iter().map(Value::to_string);
+    let told = told.filter(|line| line.contains("runs in the mode of the session"));
+    assert_eq!(told.count(), 1);
+    assert!(world.file("dug").exists());
+}
