@@ -48,8 +48,8 @@ impl Config {
             plan_asks: false,
             allow: self.allow.iter().map(kept).collect(),
             ask: self.ask.iter().flat_map(with_targets).collect(),
-            deny: self.deny.iter().flat_map(with_targets).collect(),
             readable: None,
+            deny: self.deny.iter().flat_map(with_targets).collect(),
             directories: { self.directories.iter() }
                 .map(|folder| real(&folder.value))
                 .collect(),

@@ -14,6 +14,7 @@ mod reading;
 mod requests;
 mod sessions;
 mod surroundings;
+mod tasks;
 mod transcript;
 mod transport;
 mod turns;
