@@ -47,10 +47,10 @@ pub struct Permissions {
     pub deny: Vec<Rule>,
     /// Additional working directories.
     pub directories: Vec<PathBuf>,
-    /// Base directories of path patterns.
-    pub places: PatternRoots,
     /// Files and folders that may be read unasked besides the working directories; `None` for all files.
     pub readable: Option<Vec<PathBuf>>,
+    /// Base directories of path patterns.
+    pub places: PatternRoots,
     /// Mode before mode `plan`, restored once a plan is approved.
     pub before_plan: PermissionMode,
 }
@@ -75,10 +75,10 @@ pub struct Inquiry {
     pub suggestions: Vec<PermissionUpdate>,
     /// The file that would be written.
     pub path: Option<PathBuf>,
-    /// User input that the call needs beyond permission; allowing the call answers it as well.
-    pub interaction: Option<Interaction>,
     /// The file outside the working directories that would be read.
     pub outside: Option<PathBuf>,
+    /// User input that the call needs beyond permission; allowing the call answers it as well.
+    pub interaction: Option<Interaction>,
 }
 
 impl Permissions {
@@ -122,13 +122,13 @@ impl Permissions {
             let reason = format!("the rule `{rule}` might match it");
             return self.inquire(call, accesses, Some(reason));
         }
+        let is_allowed =
+            |access: &Access| is_for_writing(access, accesses) || self.allows(call, access);
         if self.mode == PermissionMode::BypassPermissions
             || self.is_of_mode(call)
             || accesses.iter().all(is_allowed)
         {
             return Decision::Allow;
-        let is_allowed =
-            |access: &Access| is_for_writing(access, accesses) || self.allows(call, access);
         }
         self.inquire(call, accesses, None)
     }
@@ -277,12 +277,12 @@ impl Permissions {
                 None => self.suggestions(call, accesses),
             },
             path: accesses.iter().find_map(written),
+            outside: self.first_outside(call, accesses),
             reason,
             interaction: None,
         })
     }
 
-            outside: self.first_outside(call, accesses),
     /// Decides about a call that needs user input: neither rules nor modes can answer for the user.
     fn ask_person(&self, call: &ToolUse, interaction: &Interaction) -> Decision {
         let is_planning = self.mode == PermissionMode::Plan;

@@ -66,10 +66,6 @@ pub fn permissions(
     permissions
 }
 
-/// Returns a one-line notice about restrictions that the user should know.
-pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config) -> Option<String> {
-    let is_open = config.leaves_mode_open();
-    let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
 /// Returns what may be read unasked besides the working directories, where that is limited: the files that the model is told
 /// of. `None` if everything may be.
 pub fn readable(store: &SessionStore, skills: &Skills, config: &Config) -> Option<Vec<PathBuf>> {
@@ -99,6 +95,10 @@ pub fn readable(store: &SessionStore, skills: &Skills, config: &Config) -> Optio
     )
 }
 
+/// Returns a one-line notice about restrictions that the user should know.
+pub fn notice(sandbox_status: &SandboxStatus, has_person: bool, config: &Config) -> Option<String> {
+    let is_open = config.leaves_mode_open();
+    let is_unasked = config.permission_mode.value == PermissionMode::BypassPermissions;
     let what = if is_unasked {
         "tools run without questions and with your full permissions"
     } else if has_person {

@@ -1,5 +1,6 @@
 //! Modes in which a host is asked, and those of subagents.
 
+use ah_testkit::mcp::McpScript;
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -76,4 +77,41 @@ fn a_subagent_has_no_more_rights_than_the_session() {
     let told = told.filter(|line| line.contains("runs in the mode of the session"));
     assert_eq!(told.count(), 1);
     assert!(world.file("dug").exists());
+}
+
+/// The tools of a server that the host has removed or disabled are not offered any more.
+#[test]
+fn a_removed_servers_tools_are_not_offered() {
+    let world = World::new();
+    let server = Server::new([says("1"), says("2"), says("3"), says("4"), says("5")]);
+    let mut host = Host::new(&world, &server, &[]);
+    let config = McpScript::new().tool("greet").config();
+    let set = |servers: Value| ("mcp_set_servers", json!({"servers": servers}));
+    let toggle = |enabled: bool| {
+        let fields = json!({"serverName": "s", "enabled": enabled});
+        ("mcp_toggle", fields)
+    };
+    for (request, fields) in [
+        set(json!({"s": config})),
+        toggle(false),
+        toggle(true),
+        set(json!({})),
+        set(json!({"s": config})),
+    ] {
+        assert_eq!(host.ask(request, &fields)["subtype"], "success");
+        if fields["enabled"] == false {
+            let answer = host.ask("mcp_reconnect", &json!({"serverName": "s"}));
+            assert!(
+                answer["error"].as_str().unwrap().contains("disabled"),
+                "{answer}"
+            );
+        }
+        host.prompt("go");
+        host.result();
+    }
+    host.end();
+    let offers = |body: &Value| body["tools"].to_string().contains("mcp__s__greet");
+    let requests = server.requests();
+    let offered: Vec<_> = requests.iter().map(|it| offers(&it.body)).collect();
+    assert_eq!(offered, [true, false, true, false, true]);
 }
