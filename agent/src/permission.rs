@@ -142,7 +142,10 @@ impl Session {
             Access::Read(path) | Access::Write(path) | Access::Named(path) => Some(path),
             _ => None,
         });
-        if inquiry.reason.is_some() || touched.any(|path| hidden.hides(path)) {
+        if inquiry.why().is_some()
+            || !permissions.may_see(&prepared.call, accesses)
+            || touched.any(|path| hidden.hides(path))
+        {
             return None;
         }
         let failure = tool.failure(&prepared.call).await?;

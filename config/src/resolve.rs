@@ -170,6 +170,7 @@ impl Config {
             }),
             key_from_dot_env,
             retry: retry(interface, is_plain(&overrides), &environment)?,
+            task_patience: task_patience(&environment)?,
             plugins: Vec::new(),
             files: layers::files_of(&layers),
             warnings,
@@ -313,7 +314,8 @@ fn model(typed: Option<String>, process: &Environment, first: &First<'_>) -> Sou
     let managed = first.managed();
     let set = |settings: &Settings| settings.model.clone();
     { managed.variable_or(&Environment::default(), &MODEL, set) }
-        .or_else(|| given(typed))
+        // The word of SDK hosts for the model of the settings.
+        .or_else(|| given(typed.filter(|name| !name.eq_ignore_ascii_case("default"))))
         .or_else(|| first.variable_or(process, &MODEL, set))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
 }
@@ -454,6 +456,19 @@ fn retry(interface: Interface, is_plain: bool, environment: &Environment) -> Res
         })?,
     };
     Ok(Policy { retries, ..usual })
+}
+
+/// Returns how long commands in the background are waited for at the end of a program's input: ten minutes, or what a
+/// variable says; 0 is no limit.
+fn task_patience(environment: &Environment) -> Result<Option<Duration>, Error> {
+    const VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
+    let milliseconds = match environment.get(VARIABLE) {
+        None | Some("") => 600_000,
+        Some(text) => text.trim().parse().map_err(|_| {
+            Error::failure(format!("{VARIABLE} is `{text}`, which is not a number"))
+        })?,
+    };
+    Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds)))
 }
 
 fn given<T>(typed: Option<T>) -> Option<Sourced<T>> {

@@ -58,6 +58,9 @@ pub struct SimpleCommand {
 pub struct PossibleFiles {
     /// Absolute paths with `*`, `?` and `[…]` as in a shell; `**` stands for any number of folders.
     pub patterns: Vec<PathBuf>,
+    /// Files and folders that the command looks at, patterns included; `folder/**` for all that is in a folder. Only
+    /// known of commands that change nothing.
+    pub seen: Vec<PathBuf>,
     /// Whether the command may show the content of such files.
     pub shows: bool,
     /// Whether the command may change such files.

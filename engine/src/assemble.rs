@@ -145,10 +145,11 @@ pub async fn session(
     if let Some(subagents) = subagents {
         tools = tools.with_subagents(subagents);
     }
-    let settings = SessionSettings {
+    let mut settings = SessionSettings {
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
+    settings.permissions.readable = safety::readable(store, inputs.skills, config);
     let frontend = make_frontend(view(&*provider, &tools, store, config));
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,

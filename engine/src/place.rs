@@ -59,7 +59,15 @@ impl SessionLocation {
         } else {
             None
         };
-        let paths = if plan.fork && transcript.is_none() {
+        let is_copied = plan.fork && transcript.is_none() && paths.database().exists();
+        if let Some(uuid) = plan
+            .uuid
+            .as_deref()
+            .filter(|_| plan.fork && !is_its_own(plan))
+        {
+            unused(uuid, &sessions, config)?;
+        }
+        let paths = if is_copied && !is_its_own(plan) {
             copy(&sessions, &paths)?
         } else {
             paths
@@ -191,17 +199,27 @@ fn chosen(
     };
     let mut transcript = None;
     let paths = match &plan.choice {
-        SessionChoice::New => fresh()?,
+        SessionChoice::New => match &plan.uuid {
+            Some(uuid) => unused(uuid, sessions, config)?.map_or_else(fresh, Ok)?,
+            None => fresh()?,
+        },
         SessionChoice::Newest => match sessions.newest()? {
             Some(paths) => paths,
             None => fresh()?,
         },
-        SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
-            Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
-        })?,
-        SessionChoice::Find(wanted) => match sessions.find(wanted) {
-            Ok(paths) => paths,
-            Err(error) => {
+        SessionChoice::LastUsed => match sessions.last_written()? {
+            Some(paths) => paths,
+            // Hosts say so in every folder.
+            None if config.interface == Interface::AgentSdk && !plan.is_listed => fresh()?,
+            None => {
+                return Err(
+                    Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
+                );
+            }
+        },
+        SessionChoice::Find(wanted) => match sessions.look_up(wanted)? {
+            Some(paths) => paths,
+            None => {
                 transcript = Transcript::find(wanted, config);
                 match &transcript {
                     Some(_) => fresh()?,
@@ -217,7 +235,7 @@ fn chosen(
                                 "the session `{wanted}` belongs to another folder"
                             ))
                             .hint(way_to(&head, config)),
-                            None => error.into(),
+                            None => sessions.unknown(wanted).into(),
                         });
                     }
                 }
@@ -230,6 +248,35 @@ fn chosen(
         SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
     };
     Ok((paths, transcript))
+}
+
+/// Whether the copy of a session would have the session's own UUID: then it goes on itself.
+fn is_its_own(plan: &SessionPlan) -> bool {
+    match (&plan.choice, &plan.uuid) {
+        (SessionChoice::Find(wanted), Some(uuid)) => wanted.eq_ignore_ascii_case(uuid),
+        _ => false,
+    }
+}
+
+/// Returns the session that was given this UUID and has no message yet, if there is one.
+///
+/// # Errors
+///
+/// If a conversation has the UUID.
+fn unused(uuid: &str, sessions: &Sessions, config: &Config) -> Result<Option<Paths>, Error> {
+    let found = sessions.look_up(uuid)?;
+    let is_empty =
+        |paths: &Paths| -> Result<bool, StoreError> { Ok(Tree::open(paths)?.current()?.is_none()) };
+    let is_used = match &found {
+        Some(paths) => !is_empty(paths)?,
+        None => Transcript::find(uuid, config).is_some(),
+    };
+    if is_used {
+        // Hosts look for these words.
+        let message = format!("Session ID {uuid} is already in use.");
+        return Err(Error::failure(message));
+    }
+    Ok(found)
 }
 
 impl Transcript {

@@ -328,6 +328,7 @@ impl SessionOpener {
             session,
             max_turns: config.run.limits.max_turns,
             max_budget_usd: config.run.limits.max_budget_usd,
+            task_patience: config.task_patience,
             max_retries: config.retry.retries,
             api_key_source: source.unwrap_or_else(|| "none".to_owned()),
             skills: skills.iter().map(|skill| skill.name.clone()).collect(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Frontend, Session};
@@ -81,6 +82,8 @@ pub struct Engaged {
     pub max_budget_usd: Option<f64>,
     /// Upper limit of retries per request.
     pub max_retries: u32,
+    /// How long tasks in the background are waited for at the end of the input; `None` without a limit.
+    pub task_patience: Option<Duration>,
     /// Source of the model's API key.
     pub api_key_source: String,
     /// File of the transcript that the SDKs list; `None` if none is to be written.

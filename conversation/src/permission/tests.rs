@@ -1,4 +1,5 @@
 mod leaving;
+mod reading;
 
 use std::path::PathBuf;
 

@@ -292,8 +292,8 @@ impl Tool for ReadResource {
             .iter()
             .find(|server| Some(server.name.as_str()) == name);
         let is_confined = server.is_some_and(|server| server.is_confined());
-        // A file of this machine is read, whoever reads it.
-        let file = input.text("uri").and_then(file_of).map(Access::Read);
+        // A file of this machine is read, whoever reads it: deny and ask rules know it.
+        let file = input.text("uri").and_then(file_of).map(Access::Named);
         std::iter::once(access(is_confined, true))
             .chain(file)
             .collect()

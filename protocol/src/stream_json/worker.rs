@@ -2,6 +2,7 @@
 
 mod ending;
 mod lent;
+mod tasks;
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -182,10 +183,13 @@ impl Worker {
             }
             self.catch_up().await;
         }
-        if let Some(engaged) = engaged
-            && let Err(error) = engaged.session.close("other").await
-        {
-            return Served::Lost(error);
+        if let Some(mut engaged) = engaged {
+            if let Err(error) = self.outlast(&mut engaged).await {
+                return Served::Lost(error);
+            }
+            if let Err(error) = engaged.session.close("other").await {
+                return Served::Lost(error);
+            }
         }
         let is_error = self.is_error || self.shared.is_faulty.get().is_some();
         Served::Ended {
@@ -349,7 +353,7 @@ impl Worker {
             () = run.cancelled() => {}
             () = engaged.session.prepare_tools() => {}
         }
-        self.begin(engaged, &prompt);
+        self.begin(engaged, prompt.uuid.clone());
         let stop = Stop::interrupt(run.clone());
         let mut local = None;
         let outcome = match command {
@@ -388,8 +392,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends the `init` message of a prompt.
-    fn begin(&self, engaged: &Engaged, prompt: &Prompt) {
+    /// Sends the `init` message of a prompt, of which the host knows the UUID.
+    fn begin(&self, engaged: &Engaged, uuid: Option<String>) {
         let session = &engaged.session;
         let handles = lock(&self.shared.open).clone();
         if let Some(handles) = handles {
@@ -397,7 +401,7 @@ impl Worker {
         }
         let init = introduction::init(engaged, &self.shared.introduction());
         let mode = session.settings().permissions.mode;
-        self.speaker.begin(init, mode, prompt.uuid.clone());
+        self.speaker.begin(init, mode, uuid);
     }
 
     /// Runs a prompt with what is left of the budget.
@@ -407,14 +411,20 @@ impl Worker {
         content: Vec<ContentBlock>,
         stop: &Stop,
     ) -> Result<RunOutcome, StoreError> {
-        if let Some(budget) = self.budget {
-            let left = budget.0.saturating_sub(self.spent.0);
-            if left == 0 {
-                return Ok(RunOutcome::new(ExitReason::MaxBudget));
-            }
-            engaged.session.limit_cost(Some(Cost(left)));
+        if !self.limit(engaged) {
+            return Ok(RunOutcome::new(ExitReason::MaxBudget));
         }
         engaged.session.run(content, stop).await
+    }
+
+    /// Limits the next run to what is left of the budget; returns whether anything is.
+    fn limit(&self, engaged: &mut Engaged) -> bool {
+        let Some(budget) = self.budget else {
+            return true;
+        };
+        let left = budget.0.saturating_sub(self.spent.0);
+        engaged.session.limit_cost(Some(Cost(left)));
+        left > 0
     }
 
     async fn compact(
@@ -458,7 +468,7 @@ impl Worker {
         engaged.session.take_changes();
         let none = json!({"tasks": []});
         self.speaker.system("background_tasks_changed", none);
-        self.begin(engaged, prompt);
+        self.begin(engaged, prompt.uuid.clone());
         self.finish_locally(engaged, "", Some(name));
         Ok(())
     }

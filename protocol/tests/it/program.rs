@@ -61,6 +61,7 @@ impl Engine for Scene {
             max_turns: None,
             max_budget_usd: None,
             max_retries: 0,
+            task_patience: None,
             api_key_source: "none".to_owned(),
             transcript_path: None,
             skills: Vec::new(),

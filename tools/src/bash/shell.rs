@@ -198,7 +198,7 @@ impl Resolver<'_> {
         let mut operands: Vec<PathBuf> = { named.iter() }
             .map(|name| self.files.resolve(name))
             .collect();
-        let files = self.possible_files(invocation, &directories);
+        let mut files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
         let mut effect = if parsed.assignments > 0
             || words.is_empty()
@@ -221,6 +221,11 @@ impl Resolver<'_> {
                 Some(made) => operands.extend(made.iter().map(|name| self.files.resolve(name))),
                 None => effect = Effect::Any,
             }
+        }
+        if effect == Effect::None {
+            // Patterns may lead through links.
+            let seen = self.seen(invocation, &directories);
+            files.seen = [seen, files.patterns.clone()].concat();
         }
         let proposal = proposal(&parsed, &text);
         let may_start = parsed.inner.is_empty() && effect::may_start_arguments(invocation);
@@ -250,6 +255,7 @@ impl Resolver<'_> {
         let (shows, changes) = effect::touches(words);
         let mut found = PossibleFiles {
             patterns: Vec::new(),
+            seen: Vec::new(),
             shows,
             changes,
         };
@@ -303,6 +309,44 @@ impl Resolver<'_> {
             found.patterns.push("/**".into());
         }
         found
+    }
+
+    /// Returns what a command that changes nothing looks at; `/**` if that is not known.
+    fn seen(&self, words: &[Word], directories: &Directories) -> Vec<PathBuf> {
+        let Some(has_folders) = effect::looks(words) else {
+            return Vec::new();
+        };
+        let searched = effect::searched(words);
+        let mut names: Vec<&str> = Vec::new();
+        let (mut is_behind, mut is_known, mut has_operand) = (false, true, false);
+        for (at, word) in words.iter().enumerate().skip(1) {
+            let text = word.text.as_deref().or_else(|| pattern(word));
+            let Some(text) = text.filter(|_| searched != Some(at)) else {
+                is_known &= searched == Some(at);
+                continue;
+            };
+            names.extend(named(text, is_behind));
+            let is_operand = is_behind || !text.starts_with('-');
+            has_operand |= is_operand;
+            names.extend(is_operand.then_some(text));
+            names.extend(further_names(text));
+            is_behind |= text == "--";
+        }
+        if !has_operand && !effect::is_going(words) {
+            names.push(".");
+        }
+        is_known &= names.iter().all(|name| directories.knows(name));
+        let all = names.iter().flat_map(|name| directories.places(name));
+        let whole = |name: String| {
+            if has_folders {
+                format!("{name}/**")
+            } else {
+                name
+            }
+        };
+        let mut seen: Vec<_> = all.map(|name| self.files.resolve(&whole(name))).collect();
+        seen.extend((!is_known).then(|| PathBuf::from("/**")));
+        seen
     }
 
     /// Whether the command would remove the working directory itself.

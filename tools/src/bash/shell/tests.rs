@@ -2,6 +2,7 @@
 
 mod bypasses;
 mod read_only;
+mod seen;
 mod verdicts;
 
 use std::path::{Path, PathBuf};
