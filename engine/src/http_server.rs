@@ -11,8 +11,8 @@ use ah_conversation::neutralise;
 use ah_mcp::serve::{self as agent, Runner as _};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_serve::{
-    BlockKind, Driven, Ended, HostStreams, Need, Offer, Pick, Piece, Question, RunEvent, Running,
-    Sessions, Transcript,
+    BlockKind, Driven, Ended, HostStreams, Need, Offer, Pick, Piece, Question, Refusal, RunEvent,
+    Running, Sessions, Transcript,
 };
 use ah_store::{Changes, SessionHead, Tree};
 use serde_json::{Value, json};
@@ -271,6 +271,14 @@ fn translated(event: agent::RunEvent) -> Option<RunEvent> {
             };
             RunEvent::Asked(question, answer)
         }
+        agent::RunEvent::Ended(agent::Ended {
+            text,
+            refusal: Some(refusal),
+            ..
+        }) => RunEvent::Refused(match refusal {
+            agent::Refusal::Busy => Refusal::Busy(text),
+            agent::Refusal::Missing => Refusal::Missing(text),
+        }),
         agent::RunEvent::Ended(ended) => RunEvent::Ended(Ended {
             text: ended.text,
             is_error: ended.is_error,

@@ -9,6 +9,7 @@
 //! [`Sessions`] is the port to one.
 
 mod answer;
+mod body;
 mod browse;
 mod draft;
 mod events;
@@ -28,7 +29,7 @@ mod tls;
 pub use guard::Token;
 pub use port::{
     At, BlockKind, Driven, Ended, Entry, HostStreams, Need, Node, Nodes, Offer, Pick, Piece,
-    Question, RunEvent, Running, Sessions, Transcript, Used, Wanted,
+    Question, Refusal, RunEvent, Running, Sessions, Transcript, Used, Wanted,
 };
 pub use probes::{Probes, probe};
 pub use server::{Door, FirstRun, Life, serve};
