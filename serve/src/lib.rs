@@ -11,6 +11,7 @@
 mod answer;
 mod body;
 mod browse;
+mod doorstep;
 mod draft;
 mod events;
 mod feed;

@@ -216,6 +216,23 @@ fn a_request_that_is_refused_changes_nothing() {
 }
 
 #[test]
+fn a_request_that_never_ends_does_not_hold_up_the_end_of_the_server() {
+    let world = World::new();
+    let server = Server::new([says("unused")]);
+    let client = Client::of(world.asking(&server, FREE).start());
+    let mut half = std::net::TcpStream::connect(client.host()).unwrap();
+    std::io::Write::write_all(&mut half, b"GET /v1/sessions HTTP/1.1\r\n").unwrap();
+    let host = client.host().to_owned();
+    // Who says nothing takes no place of those who have the token.
+    let silent: Vec<_> = (0..100)
+        .map(|_| std::net::TcpStream::connect(&host).unwrap())
+        .collect();
+    assert_eq!(client.get("/v1/sessions").status, 200);
+    client.end();
+    drop((half, silent));
+}
+
+#[test]
 fn nobody_else_is_answered() {
     let world = World::new();
     let server = Server::new([says("unused")]);
