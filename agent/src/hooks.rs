@@ -11,6 +11,7 @@ mod event;
 mod matcher;
 mod setting;
 mod tasks;
+mod unclear;
 mod verdict;
 
 use std::path::PathBuf;
@@ -245,7 +246,11 @@ impl Hooks {
                 kind: kind.to_owned(),
             };
             frontend.update(SessionUpdate::HookStarted(&call));
-            let answer = hook.ask(&input, moment.call.map(|it| &it.call.id)).await;
+            let mut answer = hook.ask(&input, moment.call.map(|it| &it.call.id)).await;
+            if let Some(fault) = unclear::fault(event, &answer.reply) {
+                answer.reply = HookReply::Failed(fault);
+                verdict.add(unclear::verdict(event, hook.name()));
+            }
             frontend.update(SessionUpdate::HookEnded(&call, &answer));
             let next = match answer.reply {
                 HookReply::Failed(error)

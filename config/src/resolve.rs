@@ -447,6 +447,7 @@ fn retry(interface: Interface, is_plain: bool, environment: &Environment) -> Res
             return Ok(Policy {
                 retries: 5,
                 first_delay: Duration::from_secs(10),
+                ..usual
             });
         }
         (Interface::Native, _) => usual.retries,

@@ -374,6 +374,23 @@ async fn a_failing_hook_does_not_end_a_run() {
     );
 }
 
+/// A hook before a tool whose decision cannot be read has not allowed the call.
+#[tokio::test]
+async fn a_misspelt_decision_allows_nothing() {
+    let payloads = RecordedPayloads::default();
+    let misspelt = |_: &Value| pre("Deny", &json!({}));
+    let mut world = World::new([changes("this"), says("Done.")])
+        .with(change())
+        .with_hooks([payloads.hook(HookEvent::PreToolUse, misspelt)])
+        .answering([allow()]);
+    world.run("go").await;
+    assert_eq!(world.questions().len(), 1);
+    assert_eq!(
+        world.notices(),
+        "the PreToolUse hook `recorder` failed: its `permissionDecision` is \"Deny\"; expected `allow`, `deny`, `ask`, `defer`"
+    );
+}
+
 /// A prompt that a hook refuses is neither sent nor stored.
 #[tokio::test]
 async fn a_refused_prompt_is_not_sent() {

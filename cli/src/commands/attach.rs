@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use ah::specs::specs;
 use ah_config::{Config, Error};
-use ah_conversation::{EventKind, Interface, Message, Model, neutralise};
+use ah_conversation::{EventKind, ExitReason, Interface, Message, Model, neutralise};
 use ah_store::{Paths, Tree};
+use ah_terminal::exit;
 use ah_terminal::line::preview;
 use ah_terminal::repl::remote::{Remote, attach};
 use ah_terminal::repl::{Display, PlainStyle};
@@ -76,16 +77,20 @@ fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Err
 
 /// Returns why the last run of a session failed, if it did.
 fn failure(paths: &Paths) -> Result<Option<String>, Error> {
-    let events = Tree::open(paths)?.events()?;
-    let mut ends = events
-        .into_iter()
-        .rev()
-        .filter_map(|event| match event.kind {
-            EventKind::AgentEnd { error, .. } => Some(error),
-            _ => None,
-        });
-    let error = ends.next().flatten();
+    let error = ends(paths)?.pop().and_then(|(_, error)| error);
     Ok(error.map(|error| neutralise(&error).into_owned()))
+}
+
+/// Returns how the runs of a session have ended, with the errors.
+fn ends(paths: &Paths) -> Result<Vec<(ExitReason, Option<String>)>, Error> {
+    let events = Tree::open(paths)?.events()?.into_iter();
+    let ends = events.filter_map(|event| match event.kind {
+        EventKind::AgentEnd {
+            stop_reason, error, ..
+        } => Some((stop_reason, error)),
+        _ => None,
+    });
+    Ok(ends.collect())
 }
 
 /// A session that a process of this user runs.
@@ -177,9 +182,9 @@ fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error
 }
 
 async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
-    let (paths, folder) = paths(&found.id, config)?;
-    let (past, messages) = past(&paths)?;
-    let model = model(&paths, &past, config);
+    let (files, folder) = paths(&found.id, config)?;
+    let (past, messages) = past(&files)?;
+    let model = model(&files, &past, config);
     let (sender, events) = unbounded_channel();
     let last = past.last().map(place);
     let tools = [
@@ -191,7 +196,7 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         session: Arc::new(ServedSession {
             door: found.door,
             id: found.id.clone(),
-            paths,
+            paths: files.clone(),
         }),
         events,
         past,
@@ -208,7 +213,15 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         false => Display::Drawn,
     };
     let display = is_terminal.then_some(display);
-    attach(display, remote, config).await
+    let before = ends(&files)?.len();
+    let code = attach(display, remote, config).await?;
+    if is_terminal || code == 0 {
+        return Ok(code);
+    }
+    // The code of the run itself, as of one that a limit has stopped; one that could not begin has no end there.
+    let mut after = ends(&files)?.into_iter().skip(before);
+    let reason = after.next_back().map(|(reason, _)| reason);
+    Ok(reason.map_or(code, |reason| exit::code(config.interface, &reason, None)))
 }
 
 /// Returns the last messages of a session, and the number of all.

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ah_agent::Frontend as _;
 use ah_config::{Config, Error};
 use ah_conversation::{
-    Choice, ContentBlock, Event, EventKind, LiveOutput, MailKind, Message, MessageId, Model,
-    Origin, ToolSpec,
+    Choice, ContentBlock, Event, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
+    MessageId, Model, Origin, ToolSpec, neutralise,
 };
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -25,6 +25,7 @@ use super::input::{self, Ending, Input, Queued};
 use super::notify::Notifier;
 use super::terminal::{self, Terminal};
 use super::{Display, begin, intro, link, open_history};
+use crate::exit;
 use crate::print::divert;
 use crate::print::question::{Form, Said, answer, choice_sheet, confirm};
 use crate::print::text::View;
@@ -160,7 +161,7 @@ pub async fn attach(
     };
     let id = remote.id.clone();
     let frontend = link.frontend(View {
-        interface: ah_conversation::Interface::Native,
+        interface: Interface::Native,
         model: remote.model.clone(),
         tools: remote.tools.clone(),
         cwd: config.environment.cwd().to_owned(),
@@ -191,8 +192,24 @@ pub async fn attach(
             let lost = Error::failure(format!("the session is gone: {reason}"));
             return Err(lost.hint(format!("all that was said is kept: `ah -r {id}`")));
         }
+        End::Watched(ended) => return Ok(watched(&ended, &id)),
     }
     Ok(0)
+}
+
+/// Tells how a run has ended that was only watched; returns its exit code.
+fn watched(ended: &RemoteEnd, id: &str) -> u8 {
+    let reason = if ended.is_stopped {
+        ExitReason::Interrupted
+    } else if ended.is_error {
+        let text = neutralise(&ended.text);
+        crate::report(&Error::failure(format!("the run failed: {text}")));
+        ExitReason::Error
+    } else {
+        ExitReason::EndTurn
+    };
+    crate::note(&format!("To come back: ah -r {id}"));
+    exit::code(Interface::Native, &reason, None)
 }
 
 /// Why the terminal shows the session no longer.
@@ -204,6 +221,8 @@ enum End {
     },
     /// The process is gone.
     Lost(String),
+    /// The run has ended that nobody did more than watch.
+    Watched(RemoteEnd),
 }
 
 /// Does the tasks of the terminal, and shows what comes.
@@ -281,10 +300,15 @@ impl<'a> RemoteWorker<'a> {
                     Some(RemoteEvent::Lost(reason)) => return End::Lost(reason),
                     None => return End::Lost("its process has ended".to_owned()),
                     Some(event) => {
-                        let is_end = matches!(&event, RemoteEvent::State(state) if !state.is_running);
+                        let ended = match &event {
+                            RemoteEvent::State(state) if !state.is_running => {
+                                Some(state.ended.clone().unwrap_or_default())
+                            }
+                            _ => None,
+                        };
                         self.take(event, frontend, &mut replay);
-                        if is_end && self.is_watching_only {
-                            return End::Left { is_running: false };
+                        if let Some(ended) = ended.filter(|_| self.is_watching_only) {
+                            return End::Watched(ended);
                         }
                     }
                 },

@@ -78,6 +78,8 @@ impl Task {
         };
         let found: Option<TaskResult> = serde_json::from_str(&text).ok();
         match found {
+            // It is tried again, with any options.
+            Some(found) if found.options != options && found.verdict == Verdict::Broken => Ok(None),
             Some(found) if found.options != options => Err(Error::usage(format!(
                 "the result of `{}` is of a run with other options: {}",
                 self.name,

@@ -29,7 +29,7 @@ fn files_that_are_looked_at_are_named() {
         ("timeout 5 cat /etc/a", "/etc/a"),
         ("cat a=/etc/b", "/etc/b|a=/etc/b"),
     ] {
-        let analysis = analyze(line, &|name| PathBuf::from(name));
+        let analysis = analyze(line, &|name: &str| PathBuf::from(name));
         let commands = analysis.line.commands.expect(line);
         let all = commands.iter().flat_map(|it| it.inner.iter().chain([it]));
         let seen: Vec<_> = all.flat_map(|it| it.files.seen.iter()).collect();
