@@ -107,8 +107,10 @@ async fn begin(
                 }
             };
             let found = location.insert(found);
-            made.0 = found.made();
-            Arc::new(open_when_free(found, plan, config.interface).await?)
+            let new = found.made();
+            let opened = open_when_free(found, plan, config.interface).await?;
+            made.0 = new;
+            Arc::new(opened)
         }
     };
     if let Some(location) = &location {

@@ -77,7 +77,9 @@ impl SessionLocation {
         };
         Ok(Self {
             is_ephemeral: plan.ephemeral,
-            is_made: paths.database() != original || !original.exists(),
+            // A file that somebody names is theirs, and may stand among others of its name.
+            is_made: !matches!(plan.choice, SessionChoice::File(_))
+                && (paths.database() != original || !original.exists()),
             transcript,
             known: known_sessions(config),
             left_alone,
