@@ -129,7 +129,7 @@ async fn findings_are_read_from_the_answer() {
     assert_eq!(spent.usage.web_search_requests, 2);
     assert_eq!(
         spent.cost,
-        Some(Cost(20_000_000_000 + 3_000_000 + 15_000_000))
+        Some(Cost(20_000_000_000 + 2_000_000 + 10_000_000))
     );
     let body = asked.recv().unwrap();
     assert_eq!(
