@@ -245,11 +245,12 @@ impl Permissions {
             Effect::Files => command.operands.iter().all(|path| self.may_edit(path)),
             Effect::Any => false,
         };
-        // A rule for a program that starts another program covers that one only if it names it too.
+        // A rule for a program covers the program that it starts, and options that are not known, only if it names them.
+        let is_program_enough =
+            || !command.unknown_options && (command.inner.is_empty() || are_inner_allowed());
         let by_rule = self.allow.iter().any(|rule| {
-            rule.covers(call, command).is_some_and(|certain| {
-                command.inner.is_empty() || certain >= command.reach || are_inner_allowed()
-            })
+            rule.covers(call, command)
+                .is_some_and(|certain| certain >= command.reach || is_program_enough())
         });
         by_rule
             || (is_of_mode && are_inner_allowed())

@@ -307,6 +307,8 @@ impl Rule {
         };
         let own = if { command.operands.iter() }.any(|path| names_path(content, path, places)) {
             Match::Yes
+        } else if command.unknown_options {
+            Match::Maybe
         } else if is_affected && { files.patterns.iter() }.any(|it| may_match(content, it, places))
         {
             Match::Maybe
@@ -395,7 +397,8 @@ fn forbids(content: &str, command: &SimpleCommand) -> Match {
         Some(start) => begins(start, &command.words),
         None => is_like(content, command),
     };
-    let own = if own == Match::No && command.may_start && mentions(content, command) {
+    let may_start = command.may_start && mentions(content, command);
+    let own = if own == Match::No && (may_start || command.unknown_options) {
         Match::Maybe
     } else {
         own

@@ -22,7 +22,7 @@ use places::{
     Directories, file_of_address, further_names, is_address_pattern, named, pattern,
     reaches_processes,
 };
-use word::Word;
+use word::{Spelling, Word};
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
 const WITH_SUBCOMMANDS: [&str; 18] = [
@@ -63,12 +63,12 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let are_files_known = names.all(|redirection| resolver.directories.knows(&redirection.file));
     let written = written_by_options(&parsed.commands);
     let has_writes = !writes.is_empty();
-    for name in written.iter().flatten() {
+    for name in &written {
         writes.extend(resolver.places(name));
     }
     let is_read_only = is_read_only(&parsed);
     let is_plain = !parsed.has_syntax;
-    let is_known = parsed.is_understood && are_files_known && written.is_some();
+    let is_known = parsed.is_understood && are_files_known;
     let commands = is_known.then(|| {
         let commands = parsed.commands.into_iter();
         let mut commands: Vec<_> = commands.map(|command| resolver.command(command)).collect();
@@ -96,14 +96,14 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     }
 }
 
-/// Returns the files that options of the commands write; `None` if one is known only at run time.
-fn written_by_options(commands: &[ParsedCommand]) -> Option<Vec<String>> {
+/// Returns the files that options of the commands write.
+fn written_by_options(commands: &[ParsedCommand]) -> Vec<String> {
     let mut files = Vec::new();
     for command in commands {
-        files.extend(options::written(command.invocation())?);
-        files.extend(written_by_options(&command.inner)?);
+        files.extend(options::read(command.invocation()).written);
+        files.extend(written_by_options(&command.inner));
     }
-    Some(files)
+    files
 }
 
 /// Whether nothing makes or writes files after a command that moves some: it may move a symbolic link to where the
@@ -179,8 +179,14 @@ struct Resolver<'a> {
 impl Resolver<'_> {
     fn command(&self, parsed: ParsedCommand) -> SimpleCommand {
         let text = source(&parsed.words);
-        let reach = source(&parsed.words[..parsed.reach]).len();
         let invocation = parsed.invocation();
+        let expands = self.expands_to_options(invocation);
+        let unknown_options = parsed.has_unknown_options || expands;
+        let reach = if expands {
+            text.len()
+        } else {
+            source(&parsed.words[..parsed.reach]).len()
+        };
         let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
         let directories = self.directories.with(folder_of(&words));
         let arguments = words.iter().skip(1).flatten();
@@ -201,6 +207,7 @@ impl Resolver<'_> {
         let mut files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
         let mut effect = if parsed.assignments > 0
+            || unknown_options
             || words.is_empty()
             || names_process
             || all().any(|path| reaches_processes(path))
@@ -238,10 +245,23 @@ impl Resolver<'_> {
             files,
             effect,
             may_start,
+            unknown_options,
             reach,
             transparent: parsed.transparent,
             inner: inner.map(|inner| self.command(inner)).collect(),
         }
+    }
+
+    /// Whether a pattern among the arguments of a program whose options are listed may stand for an option.
+    fn expands_to_options(&self, words: &[Word]) -> bool {
+        let is_end = |word: &&Word| word.text.as_deref() == Some("--");
+        let mut patterns = words.iter().take_while(|word| !is_end(word));
+        options::are_known_of(words)
+            && patterns.any(|word| {
+                let is_pattern = word.text.is_none() && word.spelling == Spelling::Pattern;
+                let folders = self.places(".");
+                is_pattern && expansion::may_be_option(&word.raw, &folders, self.files)
+            })
     }
 
     /// Returns the paths that a name may mean.

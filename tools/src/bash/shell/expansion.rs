@@ -79,6 +79,16 @@ pub(super) fn behind_links(pattern: &str, files: &dyn Files, links: bool) -> Opt
     Some(led.map(|(_, real)| real).collect())
 }
 
+/// Whether the pattern may stand for a name in one of the folders that looks like an option.
+pub(super) fn may_be_option(pattern: &str, folders: &[PathBuf], files: &dyn Files) -> bool {
+    let part = pattern.split('/').next().unwrap_or_default();
+    let is_option = |name: &String| name.starts_with('-') && is_match(part, name);
+    part.starts_with(WILD) && { folders.iter() }.any(|folder| {
+        let names = files.names_in(folder, MAX_NAMES);
+        names.is_none_or(|names| names.iter().any(is_option))
+    })
+}
+
 /// Whether the name may match this part of a pattern. What brackets contain differs between shells, so from the first
 /// on the pattern stands for anything.
 fn is_match(part: &str, name: &str) -> bool {

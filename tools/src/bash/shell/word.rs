@@ -197,6 +197,8 @@ pub(super) struct Word {
     pub text: Option<String>,
     /// Constructs that the word is written with.
     pub spelling: Spelling,
+    /// How far the line itself decides what the expansions in the word stand for.
+    pub influence: Influence,
 }
 
 /// Constructs that a word is written with, in ascending order of how much a shell may make of them.
@@ -210,6 +212,19 @@ pub(super) enum Spelling {
     Complex,
 }
 
+/// How far a line decides what an expansion stands for, so that it may become an option: by a command whose output is
+/// inserted, or by a variable that the line sets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Influence {
+    /// Not at all.
+    #[default]
+    None,
+    /// It decides a part of the text.
+    OfText,
+    /// It also decides how many words there are.
+    OfWords,
+}
+
 impl Word {
     /// An unknown number of unknown arguments.
     pub fn unknown_arguments() -> Self {
@@ -217,6 +232,7 @@ impl Word {
             raw: String::new(),
             text: None,
             spelling: Spelling::Pattern,
+            influence: Influence::OfWords,
         }
     }
 
@@ -241,6 +257,28 @@ impl Word {
             .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
             && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         is_name.then_some(name)
+    }
+
+    /// Whether the word, which is known only at run time, may become an option that is not written in it.
+    pub fn may_become_option(&self) -> bool {
+        let raw = self.raw.trim_start_matches(['"', '\'']);
+        match self.influence {
+            Influence::None => raw.starts_with('-'),
+            Influence::OfText => raw.is_empty() || raw.starts_with(['-', '$', '`']),
+            // An expansion without quotes may become several words.
+            Influence::OfWords => true,
+        }
+    }
+
+    /// Returns the name of the variable that it sets to a value which may become an option.
+    pub fn sets_option(&self) -> Option<&str> {
+        let name = self.variable()?;
+        let value = self.text.as_deref().and_then(|text| text.split_once('='));
+        let is_risky = match value {
+            Some((_, value)) => may_be_option(value),
+            None => self.influence != Influence::None,
+        };
+        (is_risky || self.raw.contains("+=")).then_some(name)
     }
 
     /// Whether it sets a variable by which programs take what may start any other.
@@ -276,6 +314,68 @@ impl Word {
         self.variable().filter(|name| RUN.contains(name))?;
         let value = self.text.as_deref().and_then(|text| text.split_once('='));
         Some(value.map(|(_, line)| line))
+    }
+}
+
+/// Whether a value, or a part of it that becomes a word of its own, begins like an option.
+pub(super) fn may_be_option(value: &str) -> bool {
+    let mut before = None;
+    value.chars().any(|c| {
+        let is_start = c == '-' && !before.is_some_and(char::is_alphanumeric);
+        before = Some(c);
+        is_start
+    })
+}
+
+/// Whether a command prints no line that could become an option: `git rev-parse HEAD`, `date +%F`, `pwd`.
+pub(super) fn prints_no_option(command: &str) -> bool {
+    const OPTIONS: [&str; 19] = [
+        "--abbrev-ref",
+        "--abbrev=0",
+        "--all",
+        "--always",
+        "--cached",
+        "--dirty",
+        "--exact-match",
+        "--first-parent",
+        "--fork-point",
+        "--max-count=1",
+        "--max-parents=0",
+        "--quiet",
+        "--short",
+        "--show-current",
+        "--show-toplevel",
+        "--tags",
+        "--verify",
+        "-1",
+        "-q",
+    ];
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_plain = |word: &&str| {
+        let is_name = |c: char| c.is_alphanumeric() || "/._~^@{}".contains(c) || c == '-';
+        OPTIONS.contains(word) || (!word.starts_with('-') && word.chars().all(is_name))
+    };
+    match words.as_slice() {
+        ["pwd"] => true,
+        ["date", format] => {
+            let format = format.trim_matches(['"', '\'']);
+            format.starts_with("+%")
+                && format
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || "+%:_.-".contains(c))
+        }
+        ["git", "branch", "--show-current"] => true,
+        ["git", "log", rest @ ..] => {
+            const HASHES: [&str; 4] = ["--format=%H", "--format=%h", "--pretty=%H", "--pretty=%h"];
+            let is_known = |word: &&str| is_plain(word) || HASHES.contains(word);
+            rest.iter().any(|word| HASHES.contains(word)) && rest.iter().all(is_known)
+        }
+        [
+            "git",
+            "describe" | "merge-base" | "rev-list" | "rev-parse" | "symbolic-ref",
+            rest @ ..,
+        ] => rest.iter().all(is_plain),
+        _ => false,
     }
 }
 
