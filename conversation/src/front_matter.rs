@@ -29,7 +29,7 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), Fron
     let read = |yaml: &str| serde_saphyr::from_str::<T>(yaml);
     // Many such files were written for readers that do not parse YAML, with a `: ` in a description.
     let front = read(yaml).or_else(|error| {
-        let quoted = read(&with_quotes(yaml, |key, value| is_plain(key, value)));
+        let quoted = read(&with_quotes(yaml, is_plain));
         // What cannot be read alone is no YAML, but a text such as `[n]`, a list of the value `false`.
         let alone = |key: &str, value: &str| {
             is_key(key) && !value.is_empty() && read(&format!("{key}: {value}")).is_err()

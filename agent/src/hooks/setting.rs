@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    fn read(event: &str, hook: Value) -> String {
+    fn read(event: &str, hook: &Value) -> String {
         let hooks = json!({event: [{"hooks": [hook]}]});
         match HookSetting::read(hooks.as_object().unwrap()) {
             Ok(read) => read[0].shown(),
@@ -249,7 +249,7 @@ mod tests {
                  the types are `command` and `http`",
             ),
         ] {
-            assert_eq!(read(event, hook), expected);
+            assert_eq!(read(event, &hook), expected);
         }
     }
 }

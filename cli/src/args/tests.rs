@@ -127,6 +127,7 @@ fn options_of_the_other_agent_mean_what_they_mean_there() {
             &["-p", "hi", "--betas", "a", "b,c"],
             "betas a,b,c; prompt hi",
         ),
+        (&["-p", "--mcp-config", "a.json", "./b", "hi"], "prompt hi"),
         (&["-p", "hi", "--prompt-suggestions", "true"], "prompt hi"),
         (&["-p", "hi", "--max-turns", "0"], "prompt hi"),
         (&["-p", "hi", "--effort", "ultra"], "prompt hi"),

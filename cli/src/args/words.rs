@@ -156,6 +156,9 @@ pub fn sort(
     sorted
 }
 
+/// Takes the next word, if the function accepts it.
+type Taker<'a> = dyn FnMut(&dyn Fn(&str) -> bool) -> Option<OsString> + 'a;
+
 /// What decides which words are values of an option.
 struct ValueRules<'a> {
     command: &'a Command,
@@ -170,7 +173,7 @@ impl ValueRules<'_> {
         &self,
         option: &Arg,
         argument: &OsString,
-        takes: &mut dyn FnMut(&dyn Fn(&str) -> bool) -> Option<OsString>,
+        takes: &mut Taker<'_>,
         options: &mut Vec<OsString>,
     ) {
         let (names, is_foreign) = (self.names, self.is_foreign);
@@ -196,6 +199,10 @@ impl ValueRules<'_> {
                 None => options.push(argument.clone()),
             }
             if is_foreign && is_list(option) {
+                let is_of_list = |word: &str| match option.get_id() == "mcp_config" {
+                    true => is_configuration(word),
+                    false => !word.starts_with('-') && !word.contains(char::is_whitespace),
+                };
                 while let Some(more) = takes(&is_of_list) {
                     options.push(glue(text, &more));
                 }
@@ -244,15 +251,17 @@ fn foreign(argument: OsString, is_named: bool) -> OsString {
         .map_or(argument, Into::into)
 }
 
-/// Returns whether an option of the other agent takes several words.
+/// Returns whether an option of the other agent takes several words. What has blanks is a prompt, which nobody would miss
+/// in a list.
 fn is_list(option: &Arg) -> bool {
     ["add_dir", "betas", "mcp_config"].contains(&option.get_id().as_str())
 }
 
-/// Returns whether a word belongs to the list before it. What has blanks is a prompt, which nobody would miss there, unless
-/// it is JSON.
-fn is_of_list(word: &str) -> bool {
-    !word.starts_with('-') && (word.starts_with('{') || !word.contains(char::is_whitespace))
+/// Returns whether a word is JSON, or the path of a file with it.
+fn is_configuration(word: &str) -> bool {
+    let is_path = word.ends_with(".json") || word.contains('/');
+    word.starts_with('{')
+        || (is_path && !word.starts_with('-') && !word.contains(char::is_whitespace))
 }
 
 /// Converts `maxTurns` to `max-turns`.

@@ -270,7 +270,7 @@ fn what_prevents_a_run_is_said_before_the_command_ends() {
         ),
         (
             &[
-                "-d",
+                "--detach",
                 "-p",
                 "--verbose",
                 "--output-format",

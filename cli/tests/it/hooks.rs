@@ -264,7 +264,7 @@ fn a_matcher_that_is_no_expression_ends_the_run() {
 }
 
 /// Returns settings with one hook before commands.
-fn before(hook: Value) -> Value {
+fn before(hook: &Value) -> Value {
     json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
 }
 
@@ -300,7 +300,7 @@ fn conditions_arguments_and_failures_of_hooks_count() {
         ),
     ] {
         let world = World::new();
-        run(&world, &before(hook), name);
+        run(&world, &before(&hook), name);
         assert_eq!(world.file("made").exists(), runs, "{name}");
         assert_eq!(
             world.file("$HOME; a file").exists(),
@@ -330,7 +330,7 @@ fn an_address_is_asked() {
         String::from_utf8(request).unwrap()
     });
     let world = World::new();
-    let settings = before(json!({
+    let settings = before(&json!({
         "type": "http", "url": url, "headers": {"x-from": "at $HOME$PATH."}, "allowedEnvVars": ["HOME"]
     }));
     let (stderr, _) = run(&world, &settings, "s");
