@@ -134,13 +134,7 @@ impl Subagents {
         }
         let task = self.task(&arguments, &agent, call, &id);
         let provider = self.provider(&parent, arguments.model.as_deref(), &agent)?;
-        if agent.permission_mode != own_mode(&agent, &parent) {
-            parent.ports.frontend.notice(&format!(
-                "the subagent `{}` runs in the mode of the session: its definition names `bypassPermissions`, which is not enabled in this session",
-                agent.name
-            ));
-        }
-        let mut settings = self.settings(&parent, &agent, &*provider, arguments.max_turns)?;
+        let mut settings = self.settings(&parent, &agent, &*provider, arguments.max_turns);
         let store = parent.ports.store.clone().branch(Branch {
             agent_id: id.clone(),
             spawned_by: call.id.clone(),
@@ -291,7 +285,7 @@ impl Subagents {
         agent: &Agent,
         provider: &dyn Provider,
         max_turns: Option<u32>,
-    ) -> Result<SessionSettings, String> {
+    ) -> SessionSettings {
         let from = &parent.settings;
         let now = parent.ports.clock.now();
         let (tokens, cost) = parent.spent;
@@ -299,6 +293,7 @@ impl Subagents {
         let max_budget = from.limits.max_budget;
         let model = provider.model();
         let mut permissions = from.permissions.clone();
+        tell_ignored_mode(agent, parent);
         if let Some(mode) = own_mode(agent, parent)
             && permissions.mode != PermissionMode::BypassPermissions
         {
@@ -309,7 +304,7 @@ impl Subagents {
         permissions
             .directories
             .extend(self.kinds.memory_folder(agent));
-        Ok(SessionSettings {
+        SessionSettings {
             prompt: self.kinds.prompt(agent, (self.kinds.context)()).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
@@ -330,7 +325,7 @@ impl Subagents {
                 ..from.thinking
             },
             ..from.clone()
-        })
+        }
     }
 
     /// Returns the parent's tools allowed by the definition; the tool that starts subagents only if it is listed.
@@ -527,6 +522,16 @@ fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
     let may_bypass = parent.settings.permissions.may_bypass;
     let is_open = |mode: &PermissionMode| *mode != PermissionMode::BypassPermissions || may_bypass;
     agent.permission_mode.filter(is_open)
+}
+
+/// Tells the user that the definition's mode is not in force.
+fn tell_ignored_mode(agent: &Agent, parent: &Parent) {
+    if agent.permission_mode != own_mode(agent, parent) {
+        parent.ports.frontend.notice(&format!(
+            "the subagent `{}` runs in the mode of the session: its definition names `bypassPermissions`, which is not enabled in this session",
+            agent.name
+        ));
+    }
 }
 
 /// Calls the SubagentStart hooks; returns their context for the subagent.
