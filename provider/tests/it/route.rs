@@ -346,14 +346,14 @@ fn without_a_key_the_hint_lists_configured_servers() {
             vec![],
             json!({}),
             "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=... into \
-             ./.env",
+             the .env of a folder you trust",
         ),
         (
             "opus",
             vec![("LITELLM_BASE_URL", "http://h"), ("OPENAI_API_KEY", "k")],
             json!({}),
             "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=... into \
-             ./.env; or use a server that is configured: `--model litellm/NAME`, `--model openai/NAME`",
+             the .env of a folder you trust; or use a server that is configured: `--model litellm/NAME`, `--model openai/NAME`",
         ),
         (
             "shut/m",
