@@ -66,13 +66,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         status_line,
         notify,
     } = settings;
-    let mut taken = Vec::new();
-    for (key, model) in [("model", model), ("compactionModel", compaction_model)] {
-        let file = model.take_if(|name| is_file(name));
-        taken.extend(file.map(|_| key));
-    }
-    let files = fallback_models.take_if(|names| names.iter().any(|name| is_file(name)));
-    taken.extend(files.map(|_| "fallbackModel"));
+    let mut taken = take_files([model, compaction_model], fallback_models);
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("undoMegabytes", undo_megabytes.take().is_some());
     // It spends money while nobody is there.
@@ -97,6 +91,21 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         "trustedFolders",
         !std::mem::take(trusted_folders).is_empty(),
     );
+    taken
+}
+
+/// Removes the models that are files; returns their keys.
+fn take_files(
+    [model, compaction_model]: [&mut Option<String>; 2],
+    fallback_models: &mut Option<Vec<String>>,
+) -> Vec<&'static str> {
+    let mut taken = Vec::new();
+    for (key, model) in [("model", model), ("compactionModel", compaction_model)] {
+        let file = model.take_if(|name| is_file(name));
+        taken.extend(file.map(|_| key));
+    }
+    let files = fallback_models.take_if(|names| names.iter().any(|name| is_file(name)));
+    taken.extend(files.map(|_| "fallbackModel"));
     taken
 }
 
