@@ -123,8 +123,8 @@ impl Config {
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = add_keys(&mut environment, &mut trust, &folders, &mut warnings);
         pass_variables(&mut environment, &layers, &overrides);
-        let typed = overrides.permission_mode;
-        let permission_mode = permission_mode(typed, interface, &layers, &mut trust);
+        let permission_mode =
+            permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
         refuse_bypass(&permission_mode, &layers)?;
         let first = First { layers: &layers };
         Ok(Self {
@@ -165,9 +165,7 @@ impl Config {
             disable_all_hooks: first.value(|settings| settings.disable_all_hooks),
             directories: directories(&overrides.directories, &layers, &environment),
             sandbox: Sandboxing::of(&layers, overlay, &environment),
-            deny: rules(&overrides.deny, &layers, |settings| {
-                &settings.permissions.deny
-            }),
+            deny: rules(&overrides.deny, &layers, |it| &it.permissions.deny),
             key_from_dot_env,
             retry: retry(interface, is_plain(&overrides), &environment)?,
             task_patience: task_patience(&environment)?,

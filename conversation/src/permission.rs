@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 pub use hidden::HiddenFiles;
 pub use mode::PermissionMode;
 pub use pattern::PatternRoots;
-use reading::is_for_writing;
 use rule::Match;
 pub(crate) use rule::canonical as canonical_tool;
 pub use rule::{Rule, RuleError, is_same_tool};
@@ -123,7 +122,7 @@ impl Permissions {
             return self.inquire(call, accesses, Some(reason));
         }
         let is_allowed =
-            |access: &Access| is_for_writing(access, accesses) || self.allows(call, access);
+            |access: &Access| access.is_for_writing(accesses) || self.allows(call, access);
         if self.mode == PermissionMode::BypassPermissions
             || self.is_of_mode(call)
             || accesses.iter().all(is_allowed)
@@ -311,7 +310,7 @@ impl Permissions {
             |access: &Access| matches!(access, Access::Write(_)) && !self.allows(call, access);
         let has_redirection = accesses.iter().any(redirects);
         let refused =
-            |access: &&Access| !is_for_writing(access, accesses) && !self.allows(call, access);
+            |access: &&Access| !access.is_for_writing(accesses) && !self.allows(call, access);
         for access in accesses.iter().filter(refused) {
             match access {
                 Access::Command(line) if has_redirection => {

@@ -85,6 +85,11 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether it is the reading of a file that the call also writes, whose permission counts for both.
+    pub(crate) fn is_for_writing(&self, accesses: &[Self]) -> bool {
+        matches!(self, Self::Read(path) if accesses.contains(&Self::Write(path.clone())))
+    }
+
     /// Whether it changes nothing, so that it may run concurrently and be repeated.
     pub fn is_read_only(&self) -> bool {
         match self {

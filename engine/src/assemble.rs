@@ -141,8 +141,7 @@ pub async fn session(
     let form = answer_form(config)?;
     let known = layered.iter().map(|known| known.tool.clone());
     let own = inputs.extensions.tools.iter().cloned();
-    let asked = form.iter().map(AnswerForm::tool);
-    let mut tools = Toolbox::new(known.chain(own).chain(asked))
+    let mut tools = Toolbox::new(known.chain(own).chain(form.iter().map(AnswerForm::tool)))
         .with_search(config.tool_search(), config.interface);
     if let Some(subagents) = subagents {
         tools = tools.with_subagents(subagents);
@@ -164,8 +163,8 @@ pub async fn session(
     let is_hosted = inputs.host.is_some();
     let (transcript, frontend) =
         hooks::transcript(store, config, is_hosted, frontend, warnings).await?;
-    let given = inputs.hooks;
-    let hooks = hooks::of(store, transcript, config, inputs.sandbox, &frontend, given);
+    let (sandbox, given) = (inputs.sandbox, inputs.hooks);
+    let hooks = hooks::of(store, transcript, config, sandbox, &frontend, given);
     let asked = (inputs.host, inputs.has_person);
     let options = ah_mcp::Options {
         outputs: Some(store.outputs().to_owned()),

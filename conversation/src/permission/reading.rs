@@ -87,7 +87,7 @@ impl Permissions {
         let mut found = Vec::new();
         for access in accesses
             .iter()
-            .filter(|access| !is_for_writing(access, accesses))
+            .filter(|access| !access.is_for_writing(accesses))
         {
             match access {
                 Access::Read(path) if !self.may_read(call, path) => found.push(path.as_path()),
@@ -109,11 +109,6 @@ impl Permissions {
             self.unseen(call, inner, found);
         }
     }
-}
-
-/// Whether the access is the reading of a file that the call also writes, whose permission counts for both.
-pub(super) fn is_for_writing(access: &Access, accesses: &[Access]) -> bool {
-    matches!(access, Access::Read(path) if accesses.contains(&Access::Write(path.clone())))
 }
 
 /// Returns the folder whose files `path/**` stands for.

@@ -67,28 +67,21 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         }
         Input::Event(kind) => event(app, &kind),
         Input::Progress(call, progress) => {
-            if let Some(work) = &mut app.work
-                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.call == call)
-            {
+            let mut running = app.work.iter_mut().flat_map(|work| &mut work.tools);
+            if let Some(tool) = running.find(|tool| tool.call == call) {
                 tool.key = crate::print::text::measure(&progress);
             }
         }
         Input::Ran(call) => {
-            if let Some(work) = &mut app.work
-                && let Some(at) = work.tools.iter().position(|tool| tool.call == call)
-            {
-                work.tools.remove(at);
-            }
+            let running = app.work.iter_mut().map(|work| &mut work.tools);
+            running.for_each(|tools| tools.retain(|tool| tool.call != call));
         }
         Input::Retry(delay, skip) => {
-            if let Some(work) = &mut app.work {
-                work.retry = Some((now + delay, skip));
-            }
+            let retry = Some((now + delay, skip));
+            app.work.iter_mut().for_each(|work| work.retry = retry);
         }
         Input::Running(tool) => {
-            if let Some(work) = &mut app.work {
-                work.tools.push(tool);
-            }
+            app.work.iter_mut().for_each(|work| work.run(&tool));
         }
         Input::Background(report) => background(app, &report, now),
         Input::Prompts(prompts, servers) => return key::know_prompts(app, prompts, servers),

@@ -234,11 +234,9 @@ impl Task {
     }
 
     fn finish(&self, command: &mut Command) -> Result<Output, Stop> {
-        let command = command.current_dir(self.workspace());
-        let ended = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .output();
+        command.current_dir(self.workspace());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = command.output();
         let ended = ended.map_err(|error| Stop::Broken(format!("cannot start it: {error}")))?;
         match is_interrupted(ended.status) {
             true => Err(Stop::Interrupted),
