@@ -300,12 +300,11 @@ impl Rule {
         } else {
             files.changes
         };
+        let may_touch =
+            || is_affected && { files.patterns.iter() }.any(|it| may_match(content, it, places));
         let own = if { command.operands.iter() }.any(|path| names_path(content, path, places)) {
             Match::Yes
-        } else if command.unknown_options {
-            Match::Maybe
-        } else if is_affected && { files.patterns.iter() }.any(|it| may_match(content, it, places))
-        {
+        } else if command.unknown_options || may_touch() {
             Match::Maybe
         } else {
             Match::No

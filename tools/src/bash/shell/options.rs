@@ -3,107 +3,13 @@
 //! Known options are listed, the harmless ones too. Any other may do anything.
 
 mod git;
+mod known;
 mod programs;
+
+use known::{Kind, Known};
 
 use super::tar;
 use super::word::{Influence, Word};
-
-/// Options of a program. Short ones are letters, long ones names separated by blanks, without hyphens.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Harmless short options without a value.
-    flags: &'static str,
-    /// Harmless short options with a value, in the same word or the next.
-    values: &'static str,
-    /// Harmless short options whose value may be missing, so that it is always in the same word.
-    optional: &'static str,
-    /// Short options with a value that is harmless if [`is_harmless_value`] says so.
-    guarded: &'static str,
-    /// Short options with a file to write.
-    writes: &'static str,
-    /// Short options with a command line to run.
-    starts: &'static str,
-    /// Harmless long options.
-    long: &'static [&'static str],
-    /// Harmless long options with a value, in the same word or the next.
-    long_values: &'static str,
-    /// Like `guarded`.
-    long_guarded: &'static str,
-    /// Long options with a file to write. Any unambiguous beginning counts, so every beginning does.
-    long_writes: &'static str,
-    /// Long options with a command line to run; so does every beginning of these.
-    long_starts: &'static str,
-}
-
-impl Known {
-    const NONE: Self = Self {
-        flags: "",
-        values: "",
-        optional: "",
-        guarded: "",
-        writes: "",
-        starts: "",
-        long: &[],
-        long_values: "",
-        long_guarded: "",
-        long_writes: "",
-        long_starts: "",
-    };
-
-    fn kind_of_letter(&self, letter: char) -> Kind {
-        [
-            (self.flags, Kind::Flag),
-            (self.values, Kind::Value),
-            (self.optional, Kind::Optional),
-            (self.guarded, Kind::Guarded),
-            (self.writes, Kind::Written),
-            (self.starts, Kind::Started),
-        ]
-        .into_iter()
-        .find(|(letters, _)| letters.contains(letter))
-        .map_or(Kind::Unknown, |(_, kind)| kind)
-    }
-
-    fn kind_of_name(&self, name: &str) -> Kind {
-        let has = |names: &str| names.split_whitespace().any(|known| known == name);
-        let begins = |names: &str| {
-            names
-                .split_whitespace()
-                .any(|known| known.starts_with(name))
-        };
-        if self.long.iter().any(|names| has(names)) {
-            Kind::Optional
-        } else if has(self.long_values) {
-            Kind::Value
-        } else if has(self.long_guarded) {
-            Kind::Guarded
-        } else if name.is_empty() {
-            Kind::Unknown
-        } else if begins(self.long_writes) {
-            Kind::Written
-        } else if begins(self.long_starts) {
-            Kind::Started
-        } else {
-            Kind::Unknown
-        }
-    }
-}
-
-/// What an option does with its value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It has none.
-    Flag,
-    /// It may have a harmless one.
-    Optional,
-    /// It has a harmless one.
-    Value,
-    Guarded,
-    Written,
-    Started,
-    /// The option is not known.
-    Unknown,
-}
 
 /// What the options and operands of a command name.
 #[derive(Default)]

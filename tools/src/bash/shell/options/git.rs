@@ -2,7 +2,7 @@
 //!
 //! Subcommands of other programs and aliases have the long options only.
 
-use super::Known;
+use super::known::Known;
 
 /// Long options that name no program and no file to write in any subcommand.
 const LONG: &str = "\

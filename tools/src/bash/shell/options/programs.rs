@@ -1,6 +1,6 @@
 //! Options of programs that may write files or start programs which their options name.
 
-use super::Known;
+use super::known::Known;
 
 /// Returns the options of a program; `None` if it is none of these.
 pub(super) fn known(program: &str) -> Option<Known> {

@@ -84,15 +84,7 @@ impl Parser<'_, '_> {
                     word.push_unknown(Spelling::Complex);
                 }
                 '*' | '?' | '[' | ']' | '{' | '}' => self.pattern(c, is_first, &mut word),
-                '~' if is_first => {
-                    let is_own_home = self.rest[1..].starts_with('/') || self.is_last_of_word(1);
-                    if is_own_home {
-                        word.push_char(c, Spelling::Pattern);
-                    } else {
-                        word.push_unknown(Spelling::Pattern);
-                    }
-                    self.rest = &self.rest[1..];
-                }
+                '~' if is_first => self.home(&mut word),
                 // In zsh, `=name` is the path of a program.
                 '=' if is_first => {
                     word.push_unknown(Spelling::Literal);
@@ -135,6 +127,17 @@ impl Parser<'_, '_> {
             word.push_char(c, spelling);
         } else {
             word.push_unknown(spelling);
+        }
+        self.rest = &self.rest[1..];
+    }
+
+    /// Takes `~` at the beginning of a word: the user's home, or another's.
+    fn home(&mut self, word: &mut PartialWord) {
+        let is_own_home = self.rest[1..].starts_with('/') || self.is_last_of_word(1);
+        if is_own_home {
+            word.push_char('~', Spelling::Pattern);
+        } else {
+            word.push_unknown(Spelling::Pattern);
         }
         self.rest = &self.rest[1..];
     }
