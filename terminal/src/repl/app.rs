@@ -1,7 +1,7 @@
 //! The whole state of the terminal, as a value. Each part has a file of its own and knows nothing of the others;
 //! `update` and `view` bring them together.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
 
@@ -20,10 +20,19 @@ use super::picker::Picker;
 use super::question::Questions;
 use super::status::StatusLine;
 
+/// Time without a key after which the next one is meant for the question that is shown.
+const QUIET: Duration = Duration::from_millis(700);
+
 /// State of the terminal.
 pub struct App {
-    /// Text that is being typed.
+    /// Text that is typed for the conversation.
     pub editor: Editor,
+    /// Text that filters the open list.
+    pub filter: Editor,
+    /// Text that answers the open question.
+    pub reply: Editor,
+    /// Time of the last key.
+    pub typed_at: Option<Instant>,
     /// Lines typed before.
     pub history: History,
     /// Completions of the word at the cursor.
@@ -75,6 +84,9 @@ impl App {
     pub fn new(keys: EditorMode, history: History, size: (usize, usize), colours: bool) -> Self {
         Self {
             editor: Editor::new(keys),
+            filter: Editor::new(keys),
+            reply: Editor::new(keys),
+            typed_at: None,
             history,
             suggestions: Suggestions::default(),
             pastes: Pastes::default(),
@@ -97,6 +109,38 @@ impl App {
             is_leaving: false,
             has_shown_output: false,
             has_prefix: false,
+        }
+    }
+
+    /// Returns the text that keys go to.
+    pub fn typed(&self) -> &Editor {
+        match (&self.picker, self.questions.is_answering()) {
+            (Some(_), _) => &self.filter,
+            (None, true) => &self.reply,
+            (None, false) => &self.editor,
+        }
+    }
+
+    /// Returns the text that keys go to, to be changed.
+    pub fn typed_mut(&mut self) -> &mut Editor {
+        match (&self.picker, self.questions.is_answering()) {
+            (Some(_), _) => &mut self.filter,
+            (None, true) => &mut self.reply,
+            (None, false) => &mut self.editor,
+        }
+    }
+
+    /// Lets keys go to an open question if nothing else is being typed: a key that was meant for something else must
+    /// not answer it.
+    pub fn settle(&mut self, now: Instant) {
+        let since = self
+            .typed_at
+            .map(|typed| now.saturating_duration_since(typed));
+        if self.editor.is_empty()
+            && self.picker.is_none()
+            && since.is_none_or(|since| since >= QUIET)
+        {
+            self.questions.listen();
         }
     }
 

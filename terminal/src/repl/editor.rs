@@ -19,22 +19,22 @@ use ah_config::settings::conversation::EditorMode;
 pub struct Editor {
     engine: Reedline,
     mode: Shared,
+    keys: EditorMode,
 }
 
 impl Editor {
     /// Returns an empty editor.
     pub fn new(keys: EditorMode) -> Self {
-        let mode: Box<dyn EditMode> = match keys {
-            EditorMode::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
-            EditorMode::Vi => Box::new(Vi::new(
-                own(default_vi_insert_keybindings()),
-                own(default_vi_normal_keybindings()),
-                own(default_vi_visual_keybindings()),
-            )),
-        };
-        let mode = Shared(Arc::new(Mutex::new(mode)));
+        let mode = Shared(Arc::new(Mutex::new(edit_mode(keys))));
         let engine = Reedline::create().with_edit_mode(Box::new(mode.clone()));
-        Self { engine, mode }
+        Self { engine, mode, keys }
+    }
+
+    /// Empties it for another text, in vi's first mode. The engine stays: where one is dropped, it takes the terminal out
+    /// of raw mode.
+    pub fn renew(&mut self) {
+        self.take();
+        *self.mode.lock() = edit_mode(self.keys);
     }
 
     /// Returns the typed text.
@@ -131,6 +131,17 @@ impl Editor {
     /// Returns whether the cursor is in the last line.
     pub fn is_at_last_line(&self) -> bool {
         !self.text()[self.cursor()..].contains('\n')
+    }
+}
+
+fn edit_mode(keys: EditorMode) -> Box<dyn EditMode> {
+    match keys {
+        EditorMode::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
+        EditorMode::Vi => Box::new(Vi::new(
+            own(default_vi_insert_keybindings()),
+            own(default_vi_normal_keybindings()),
+            own(default_vi_visual_keybindings()),
+        )),
     }
 }
 

@@ -74,6 +74,8 @@ pub enum Input {
     Status(String),
     /// A task is done.
     Done,
+    /// Nothing has happened but that time has passed.
+    Tick,
     /// The program has to end, with this exit code.
     Stop(u8),
 }

@@ -27,7 +27,9 @@ use ah_conversation::neutralise;
 /// Applies an input to the state and returns the effects to carry out.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     let is_stale = status::is_stale_after(&input);
+    app.settle(now);
     let mut effects = apply(app, input, now);
+    app.settle(now);
     if is_stale {
         effects.extend(app.refresh_status());
     }
@@ -100,7 +102,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Mail | Input::Done => {}
+        Input::Mail | Input::Done | Input::Tick => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
@@ -127,7 +129,7 @@ fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> 
     };
     let printed = app
         .questions
-        .update(change, &mut app.editor, page)
+        .update(change, &mut app.reply, page)
         .map(Effect::Print);
     let mut effects: Vec<_> = printed.into_iter().collect();
     if is_asked && let Some(panel) = app.questions.first() {

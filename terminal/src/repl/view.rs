@@ -29,6 +29,8 @@ const ROOMY: usize = 12;
 const TAIL: usize = 6;
 /// Placeholder in the first prompt of a session.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
+/// The same while a question waits for a moment without keys.
+const MOMENT: &str = "(in a moment, or after Tab: your answer)";
 
 /// Returns the lines at the bottom.
 pub fn live(app: &App, now: Instant) -> Live {
@@ -121,7 +123,7 @@ fn asked(
         let complaint = fit(&neutralise(complaint), columns);
         foot.push(complaint);
     }
-    if !app.questions.is_answering() {
+    if !app.questions.is_answering() && !waits_for_quiet(app) {
         foot.push(fit(
             &format!("{}(Tab, then your answer)", panel.sheet.prompt),
             columns,
@@ -134,6 +136,12 @@ fn asked(
     let mut rows: Vec<String> = shown.rows.iter().map(|row| row.paint(palette)).collect();
     rows.append(&mut foot);
     (rows, typed)
+}
+
+/// Returns whether the open question takes the next keys once none was pressed for a moment.
+fn waits_for_quiet(app: &App) -> bool {
+    let is_put_off = app.questions.is_answering() || app.questions.is_put_off();
+    app.questions.first().is_some() && !is_put_off && app.editor.is_empty()
 }
 
 /// Returns the running tools, each with the last lines of its output.
@@ -219,7 +227,7 @@ fn own_status(app: &App) -> String {
         return String::new();
     };
     let mut parts = Vec::new();
-    parts.extend(app.editor.vi_mode().map(str::to_owned));
+    parts.extend(app.typed().vi_mode().map(str::to_owned));
     parts.push(mode(session.mode, session.is_sandboxed).to_owned());
     parts.extend(match app.background.running() {
         0 => None,
@@ -270,8 +278,8 @@ fn open_line(open: &str, columns: usize, most: usize) -> Vec<String> {
 
 /// Returns the rows of the typed text, and the position of the cursor in them.
 fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
-    let text = app.editor.text();
-    let before = &text[..app.editor.cursor()];
+    let text = app.typed().text();
+    let before = &text[..app.typed().cursor()];
     let asked = app
         .questions
         .first()
@@ -285,21 +293,24 @@ fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
     let (mut rows, _) = wrap(&neutralise(text), columns, prompt, FURTHER);
     let (upto, column) = wrap(&neutralise(before), columns, prompt, FURTHER);
     if let [row] = &mut rows[..]
-        && has_placeholder(app)
+        && let Some(placeholder) = placeholder(app)
     {
-        row.push_str(&dim(app, &fit(PLACEHOLDER, columns.saturating_sub(column))));
+        row.push_str(&dim(app, &fit(placeholder, columns.saturating_sub(column))));
     }
     (rows, (upto.len() - 1, column))
 }
 
-/// Returns whether the placeholder is shown. Without colours it could not be told from typed text.
-fn has_placeholder(app: &App) -> bool {
-    let is_fresh = app
-        .session
-        .as_ref()
-        .is_some_and(|session| session.messages == 0);
-    let is_idle = app.work.is_none() && app.questions.is_empty() && app.picker.is_none();
-    app.colours && is_fresh && is_idle && app.editor.is_empty()
+/// Returns what is shown where nothing is typed. Without colours it could not be told from typed text.
+fn placeholder(app: &App) -> Option<&'static str> {
+    if !app.colours || app.picker.is_some() || !app.editor.is_empty() {
+        return None;
+    }
+    let session = app.session.as_ref();
+    let is_fresh = session.is_some_and(|session| session.messages == 0);
+    match app.questions.is_empty() {
+        true => (is_fresh && app.work.is_none()).then_some(PLACEHOLDER),
+        false => waits_for_quiet(app).then_some(MOMENT),
+    }
 }
 
 /// Returns the rows of a list: the entries around the marked one, each of one row or two, and what its keys do.

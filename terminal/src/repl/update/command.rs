@@ -78,7 +78,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
     let value = value.to_owned();
     match subject {
         Subject::History => {
-            app.editor.set(&value);
+            app.typed_mut().set(&value);
             Vec::new()
         }
         Subject::Session | Subject::SessionAnywhere => {
@@ -96,7 +96,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
 fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
     let Some(call) = slash::call(value) else {
         if value.starts_with(['@', '/']) {
-            app.editor.insert(format!("{value} "));
+            app.typed_mut().insert(format!("{value} "));
         } else if app.work.is_some() {
             app.hint = Some("sessions can be switched once the agent has finished".to_owned());
         } else {

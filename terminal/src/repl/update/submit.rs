@@ -16,11 +16,11 @@ use ah_conversation::neutralise;
 /// Applies Enter: a line that ends with a backslash continues, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
-        if is_exit(app.editor.text()) {
+        if is_exit(app.reply.text()) {
             let stops = (!app.leaves_run).then_some(Effect::Task(Task::Interrupt));
             return stops.into_iter().chain([Effect::Quit]).collect();
         }
-        app.questions.answer(&mut app.editor);
+        app.questions.answer(&mut app.reply);
         return Vec::new();
     }
     if app.editor.is_empty()
@@ -101,7 +101,6 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     let images = app.pictures.take(&typed);
     let text = app.pastes.unfold(&typed);
     app.editor.take();
-    app.questions.resume();
     app.history.keep(&text);
     match app.work {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],

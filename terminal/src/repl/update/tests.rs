@@ -8,6 +8,8 @@ use super::super::history::History;
 use super::super::input::Opened;
 use super::super::picker::{Entry, Picker, Subject};
 use super::*;
+use std::time::Duration;
+
 use crate::print::question;
 use ah_config::settings::conversation::EditorMode;
 
@@ -50,8 +52,7 @@ fn queued(words: &str, kind: MailKind) -> Queued {
 }
 
 /// Applies a step: an input by its name and argument, a key by its name, or `'` and typed text.
-fn take(app: &mut App, step: &str) -> Vec<Effect> {
-    let now = Instant::now();
+fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
     let (word, about) = step.split_once(' ').unwrap_or((step, ""));
     let input = match word {
         "work" => {
@@ -73,6 +74,12 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
             let sheet = question::confirmation("May it?", "", "Allow? ");
             Input::Question(QuestionUpdate::Asked(1, Box::new(sheet), None))
         }
+        "refused" => {
+            let complaint = Some(format!("not {about}"));
+            let sheet = question::confirmation("May it?", "", "Allow? ");
+            Input::Question(QuestionUpdate::Asked(1, Box::new(sheet), complaint))
+        }
+        "tick" => Input::Tick,
         "answered" => Input::Question(QuestionUpdate::Closed(1)),
         "well" => Input::Ended(Ending::Well),
         "stopped" => Input::Ended(Ending::Interrupted),
@@ -88,16 +95,15 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
         "paste" => Input::Key(Event::Paste(about.to_owned())),
         "shown" => Input::Written(about.replace('|', "\n")),
         typed if typed.starts_with('\'') => {
-            let press = |c: char| key(app, KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+            let press = |c| {
+                let key = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+                update(app, Input::Key(Event::Key(key)), now)
+            };
             return step[1..].chars().flat_map(press).collect();
         }
         name => Input::Key(Event::Key(named(name))),
     };
     update(app, input, now)
-}
-
-fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
-    update(app, Input::Key(Event::Key(key)), Instant::now())
 }
 
 /// Returns a key by its usual name.
@@ -142,7 +148,8 @@ fn done(effects: &[Effect]) -> String {
 
 /// Formats the state: the text with its cursor, and the differences from the idle state.
 fn known(app: &App) -> String {
-    let (before, after) = app.editor.text().split_at(app.editor.cursor());
+    let typed = app.typed();
+    let (before, after) = typed.text().split_at(typed.cursor());
     let mut words = vec![format!("{before}_{after}").replace('\n', "⏎")];
     if let Some(work) = &app.work {
         let word = if work.is_stopping {
@@ -173,13 +180,16 @@ fn known(app: &App) -> String {
     words.join(" ")
 }
 
-/// Fails unless these steps, separated by bars, have the expected outcome.
+/// Fails unless these steps, separated by bars, have the expected outcome. A second passes before each, but for those
+/// with a plus sign.
 #[track_caller]
 fn check(steps: &str, expected: &str) {
     let mut app = idle();
     let mut effects = Vec::new();
+    let mut now = Instant::now();
     for step in steps.split(" | ").filter(|step| !step.is_empty()) {
-        effects = take(&mut app, step);
+        now += Duration::from_secs(u64::from(!step.starts_with('+')));
+        effects = take(&mut app, step.trim_start_matches('+'), now);
     }
     let (done, known) = (done(&effects), known(&app));
     let found = match done.is_empty() {
@@ -335,7 +345,11 @@ fn a_question_waits_while_text_is_typed() {
         ("work | 'half | asks", "half_ working asked"),
         (
             "work | 'half | asks | Enter",
-            r#"_ working asked answering  →  steer "half""#,
+            r#"_ working asked  →  steer "half""#,
+        ),
+        (
+            "work | 'half | asks | Enter | tick",
+            "_ working asked answering",
         ),
         ("work | 'half | asks | Tab", "_ working asked answering"),
         (
@@ -363,9 +377,10 @@ fn a_question_waits_while_text_is_typed() {
             "work | asks | Ctrl-C | answered",
             r#"_ stopping leaving  →  print "May it?""#,
         ),
-        // A number answers at once, an arrow marks for Enter.
+        // A number is typed as a letter is, an arrow marks for Enter.
+        ("work | asks | '2", "2_ working asked answering"),
         (
-            "work | asks | '2 | answered",
+            "work | asks | '2 | Enter | answered",
             r#"_ working  →  print "May it?\n→ no""#,
         ),
         (
@@ -378,6 +393,77 @@ fn a_question_waits_while_text_is_typed() {
         ),
         // Nothing is suggested in an answer.
         ("work | asks | '/", "/_ working asked answering"),
+    ] {
+        check(steps, expected);
+    }
+}
+
+/// What is typed for the conversation, or for a list, never becomes the answer.
+#[test]
+fn only_what_is_typed_at_a_question_answers_it() {
+    for (steps, expected) in [
+        // The question comes as somebody types.
+        ("work | 'a | +Backspace | +asks", "_ working asked"),
+        ("work | 'a | +Backspace | +asks | +'2", "2_ working asked"),
+        (
+            "work | 'a | +Backspace | +asks | +'2 | ' tests | Enter",
+            r#"_ working asked  →  steer "2 tests""#,
+        ),
+        (
+            "work | 'a | +Backspace | +asks | tick",
+            "_ working asked answering",
+        ),
+        (
+            "work | 'a | +Backspace | +asks | 'y",
+            "y_ working asked answering",
+        ),
+        ("work | asks | '2 tests", "2 tests_ working asked answering"),
+        // The question comes while a list hides the typed text.
+        (
+            "work | 'yes and more | Ctrl-P | asks | tick",
+            "_ working asked choosing",
+        ),
+        (
+            "work | 'yes and more | Ctrl-P | asks | Esc",
+            "yes and more_ working asked",
+        ),
+        (
+            "work | 'yes and more | Ctrl-P | asks | Esc | Enter",
+            r#"_ working asked  →  steer "yes and more""#,
+        ),
+        ("work | Ctrl-P | asks | 'yes | Esc", "_ working asked"),
+        (
+            "work | Ctrl-P | asks | 'yes | Esc | tick",
+            "_ working asked answering",
+        ),
+        // A queued message that is taken back is for the conversation.
+        (
+            "work | sent a small thing | asks | back a small thing",
+            "_ working asked answering",
+        ),
+        (
+            "work | sent a small thing | asks | back a small thing | Tab",
+            "a small thing_ working asked",
+        ),
+        (
+            "work | asks | 'no | sent a | back a | Enter | answered",
+            r#"a_ working  →  print "May it?\n→ no""#,
+        ),
+        // A list that is open when the run fails filters by what is typed only.
+        ("work | sent a | Ctrl-P | back a", "_ working choosing"),
+        ("work | sent a | Ctrl-P | back a | Esc", "a_ working"),
+        // Who turns away comes back by Tab.
+        ("work | asks | Tab | tick", "_ working asked"),
+        ("work | asks | Tab | 'y", "y_ working asked"),
+        // What was no answer can be mended.
+        (
+            "work | asks | 'y but how | Enter | refused",
+            "y but how_ working asked answering",
+        ),
+        (
+            "work | asks | 'half | Alt+Enter",
+            "half⏎_ working asked answering",
+        ),
     ] {
         check(steps, expected);
     }

@@ -129,8 +129,9 @@ fn app(sheet: &Sheet, size: (usize, usize)) -> App {
         QuestionUpdate::Opened(1, lines),
         QuestionUpdate::Asked(1, Box::new(sheet.clone()), None),
     ] {
-        app.questions.update(change, &mut app.editor, page);
+        app.questions.update(change, &mut app.reply, page);
     }
+    app.settle(Instant::now());
     app
 }
 
