@@ -2,6 +2,7 @@
 
 mod command;
 mod key;
+mod leaving;
 mod lists;
 mod palette;
 pub mod prompt;

@@ -10,6 +10,7 @@ use super::super::effect::{Effect, Task};
 use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
+use super::leaving::leave;
 use super::{prompt, tasks};
 
 /// Carries out a command.
@@ -64,7 +65,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             }
         },
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
-        Action::Exit => vec![Effect::Quit],
+        Action::Exit => leave(app),
     }
 }
 

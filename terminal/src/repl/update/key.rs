@@ -13,6 +13,7 @@ use super::super::keys::{self, Chord, Own};
 use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::{attach, output};
+use super::leaving::leave;
 use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
 use super::{command, palette, tasks};
@@ -347,13 +348,4 @@ fn escape(app: &mut App) -> Vec<Effect> {
         Some(work) if !work.is_stopping => stop(app),
         _ => Vec::new(),
     }
-}
-
-fn leave(app: &App) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    if app.work.is_some() && !app.leaves_run {
-        effects.push(Effect::Task(Task::Interrupt));
-    }
-    effects.push(Effect::Quit);
-    effects
 }

@@ -10,6 +10,7 @@ use super::super::app::App;
 use super::super::effect::{Effect, Task};
 use super::super::{bang, slash};
 use super::command;
+use super::leaving::leave;
 use super::prompt::{self, echo};
 use ah_conversation::neutralise;
 
@@ -17,8 +18,7 @@ use ah_conversation::neutralise;
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
         if is_exit(app.reply.text()) {
-            let stops = (!app.leaves_run).then_some(Effect::Task(Task::Interrupt));
-            return stops.into_iter().chain([Effect::Quit]).collect();
+            return leave(app);
         }
         app.questions.answer(&mut app.reply);
         return Vec::new();

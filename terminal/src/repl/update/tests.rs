@@ -231,6 +231,16 @@ fn enter_submits_the_typed_text() {
         ("'!  | Enter", r#"_ working  →  print "> !", run "!""#),
         ("'/exit | Esc | Enter", "_  →  quit"),
         (
+            "work | '/exit | Esc | Enter",
+            "_ working  →  interrupt, quit",
+        ),
+        ("work | '/quit | Enter", "_ working  →  interrupt, quit"),
+        ("work | 'exit | Enter", "_ working  →  interrupt, quit"),
+        (
+            "work | asks | '/exit | Enter",
+            "/exit_ working asked answering  →  interrupt, quit",
+        ),
+        (
             "'/compact | Esc | Enter",
             r#"_ working  →  print "> /compact", Compact("")"#,
         ),
