@@ -98,10 +98,12 @@ pub fn live(app: &App, now: Instant) -> Live {
     let row = above.len() + row;
     above.append(&mut typed);
     above.append(&mut below);
+    // The terminal may have become narrower since a row was laid out, and a row that wraps would move all others.
+    let columns = app.size.0.max(1);
     Live {
-        rows: above,
-        cursor: (row, column),
-        columns: app.size.0,
+        rows: above.iter().map(|row| fit(row, columns)).collect(),
+        cursor: (row, column.min(columns - 1)),
+        columns,
     }
 }
 
