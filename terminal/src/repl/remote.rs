@@ -397,7 +397,8 @@ impl<'a> RemoteWorker<'a> {
         for block in &message.content {
             if let ContentBlock::ToolUse(call) = block {
                 let key = frontend.key_value(call);
-                let tool = RunningTool::new(&call.name, &key, &LiveOutput::default());
+                let tool =
+                    RunningTool::new(call.id.clone(), &call.name, &key, &LiveOutput::default());
                 self.tell(Input::Running(tool));
             }
         }

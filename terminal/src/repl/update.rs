@@ -54,11 +54,18 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 .collect();
         }
         Input::Event(kind) => event(app, &kind),
-        Input::Progress(name, progress) => {
+        Input::Progress(call, progress) => {
             if let Some(work) = &mut app.work
-                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.name == name)
+                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.call == call)
             {
                 tool.key = crate::print::text::measure(&progress);
+            }
+        }
+        Input::Ran(call) => {
+            if let Some(work) = &mut app.work
+                && let Some(at) = work.tools.iter().position(|tool| tool.call == call)
+            {
+                work.tools.remove(at);
             }
         }
         Input::Retry(delay, skip) => {
@@ -211,12 +218,6 @@ fn event(app: &mut App, kind: &EventKind) {
         }
         EventKind::TextDelta { .. } => "answering".clone_into(&mut work.label),
         EventKind::ToolCallStart { .. } => "working".clone_into(&mut work.label),
-        EventKind::ToolCallEnd { tool_name, .. } => {
-            let name = neutralise(tool_name);
-            if let Some(at) = work.tools.iter().position(|tool| tool.name == name) {
-                work.tools.remove(at);
-            }
-        }
         EventKind::CompactionTriggered { .. } => "compacting".clone_into(&mut work.label),
         EventKind::Retry { .. } => "waiting".clone_into(&mut work.label),
         EventKind::AgentEnd { stop_reason, .. } => {

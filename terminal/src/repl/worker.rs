@@ -349,7 +349,8 @@ impl SessionWorker {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
         let live = LiveOutput::default();
-        self.tell(Input::Running(RunningTool::new("!", command, &live)));
+        let running = RunningTool::new("!".into(), "!", command, &live);
+        self.tell(Input::Running(running));
         let ran = bang::run(command, live, &self.factory.config, &stop);
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {

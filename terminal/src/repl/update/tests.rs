@@ -1,9 +1,10 @@
 //! Keys and events, state by state. A case is a list of steps and its outcome: the effects of the last step, and the
 //! state after it.
 
-use ah_conversation::{MailKind, Model, PermissionMode};
+use ah_conversation::{LiveOutput, MailKind, Model, PermissionMode, Progress};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
+use super::super::activity::RunningTool;
 use super::super::history::History;
 use super::super::input::Opened;
 use super::super::picker::{Entry, Picker, Subject};
@@ -406,6 +407,29 @@ fn a_question_waits_while_text_is_typed() {
     ] {
         check(steps, expected);
     }
+}
+
+#[test]
+fn of_calls_that_run_at_once_the_one_that_ends_goes() {
+    let now = Instant::now();
+    let mut app = idle();
+    take(&mut app, "work", now);
+    for (call, key) in [("1", "slow"), ("2", "quick"), ("3", "other")] {
+        let tool = RunningTool::new(call.into(), "bash", key, &LiveOutput::default());
+        update(&mut app, Input::Running(tool), now);
+    }
+    update(&mut app, Input::Ran("2".into()), now);
+    let progress = Progress {
+        done: 1.0,
+        total: Some(4.0),
+        message: None,
+    };
+    update(&mut app, Input::Progress("3".into(), progress), now);
+    let keys = app.work.iter().flat_map(|work| &work.tools);
+    let keys: Vec<_> = keys.map(|tool| tool.key.as_str()).collect();
+    assert_eq!(keys[0], "slow");
+    assert!(keys[1].contains('4'), "{keys:?}");
+    assert_eq!(keys.len(), 2);
 }
 
 /// What is typed for the conversation, or for a list, never becomes the answer.
