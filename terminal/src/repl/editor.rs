@@ -4,6 +4,7 @@
 //! driven by hand: an edit mode reads the keys, the engine changes the buffer, and the remaining events (history,
 //! lists, submit) are left to [`update`](super::update).
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossterm::event::Event;
@@ -106,12 +107,17 @@ impl Editor {
 
     /// Replaces the text from byte `from` to the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
-        let typed = self.text();
-        let cursor = self.cursor();
-        let count = typed
-            .get(from..cursor)
-            .map_or(0, |word| word.chars().count());
-        let mut commands = vec![EditCommand::Backspace; count];
+        self.replace(from..self.cursor(), text);
+    }
+
+    /// Replaces these bytes, and leaves the cursor behind what takes their place.
+    pub fn replace(&mut self, range: Range<usize>, text: &str) {
+        let at = |position, select| EditCommand::MoveToPosition { position, select };
+        let mut commands = vec![at(range.start, false)];
+        if !range.is_empty() {
+            commands.push(at(range.end, true));
+        }
+        // It takes the place of what is selected.
         commands.push(EditCommand::InsertString(text.to_owned()));
         self.edit(&commands);
     }
@@ -193,5 +199,25 @@ mod tests {
         editor.complete(5, "@src/ünï.rs");
         assert_eq!(editor.text(), "read @src/ünï.rs now");
         assert_eq!(&editor.text()[..editor.cursor()], "read @src/ünï.rs");
+    }
+
+    /// A sign that people see may consist of several characters.
+    #[test]
+    fn completing_leaves_the_text_before_the_word_whatever_the_signs_are() {
+        for keys in [EditorMode::Emacs, EditorMode::Vi] {
+            for word in ["@हिन्दी", "@한글", "@🇩🇪no", "@e\u{301}tude", "@", ""]
+            {
+                let mut editor = Editor::new(keys);
+                editor.set(&format!("see the foo {word}"));
+                editor.complete(12, "@file ");
+                assert_eq!(editor.text(), "see the foo @file ", "{word}");
+                assert_eq!(editor.cursor(), editor.text().len());
+                editor.edit(&[EditCommand::Undo]);
+                assert_eq!(editor.text(), format!("see the foo {word}"));
+                editor.edit(&[EditCommand::Redo]);
+                editor.insert("x");
+                assert_eq!(editor.text(), "see the foo @file x", "{word}");
+            }
+        }
     }
 }
