@@ -28,9 +28,21 @@ use ah_conversation::neutralise;
 /// Applies an input to the state and returns the effects to carry out.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     let is_stale = status::is_stale_after(&input);
+    let is_key = matches!(input, Input::Key(_));
+    let place = |app: &App| (app.editor.text().to_owned(), app.editor.cursor());
+    let before = (is_key || app.suggestions.menu.is_some()).then(|| place(app));
     app.settle(now);
     let mut effects = apply(app, input, now);
     app.settle(now);
+    if let Some((text, cursor)) = before {
+        let is_other = app.editor.text() != text;
+        let is_elsewhere = app.editor.cursor() != cursor && app.suggestions.menu.is_some();
+        if is_other && is_key || is_elsewhere {
+            effects.extend(key::suggest(app));
+        } else if is_other {
+            app.suggestions.close();
+        }
+    }
     if is_stale {
         effects.extend(app.refresh_status());
     }

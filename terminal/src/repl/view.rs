@@ -57,20 +57,12 @@ pub fn live(app: &App, now: Instant) -> Live {
     if let Some(picker) = &app.picker {
         below.extend(listed(app, picker, columns));
     } else if let Some(menu) = &app.suggestions.menu {
-        let wide = menu
-            .items
-            .iter()
-            .map(|(text, _)| width(text))
-            .max()
-            .unwrap_or(0);
-        below.extend(menu.items.iter().enumerate().map(|(at, (text, about))| {
+        let items = || menu.window();
+        let wide = items().map(|((text, _), _)| width(text)).max().unwrap_or(0);
+        below.extend(items().map(|((text, about), is_marked)| {
             let pad = " ".repeat(wide - width(text) + 2);
-            mark(
-                app,
-                format!("{text}{pad}{about}").trim_end(),
-                at == menu.at,
-                columns,
-            )
+            let text = format!("{text}{pad}{about}");
+            mark(app, text.trim_end(), is_marked, columns)
         }));
     }
     let most = app.size.1.saturating_sub(1).max(1);

@@ -40,6 +40,8 @@ fn idle() -> App {
         cost: 0.0,
         facts: None,
     });
+    let named = ["do", "newest"].map(|name| (name.to_owned(), String::new()));
+    app.suggestions.named = named.into();
     app.suggestions.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);
     app
 }
@@ -530,6 +532,23 @@ fn lists_leave_the_typed_text_alone() {
         ("'/co | Down | Tab", "/cost _"),
         ("'see @mor | Tab", "see @src/more.rs _"),
         ("'see @mor | Enter", "see @src/more.rs _"),
+        // The menu is about the word at the cursor.
+        (
+            "'see @mor | Ctrl-A | Enter",
+            r#"_ working  →  print "> see @mor", run "see @mor""#,
+        ),
+        ("'see @mor | Ctrl-A | Tab", "_see @mor"),
+        ("'see @mor | Ctrl-B", "see @mo_r suggesting"),
+        ("'see @mor | Ctrl-B | Tab", "see @src/more.rs _r"),
+        ("'see @mor | back words", "words⏎⏎see @mor_ suggesting"),
+        ("'/co | paste st", "/cost_ suggesting"),
+        // A name that is typed whole comes first.
+        ("'/do | Enter", r#"_ working  →  print "> /do", run "/do""#),
+        ("'/do | Tab", "/do _"),
+        ("'/do | Down | Tab", "/doctor _"),
+        ("'/new | Tab", "/new _"),
+        // There are more than are shown.
+        ("'/ | Up | Tab", "/newest _"),
         (
             "'see @nothing | Enter",
             r#"_ working  →  print "> see @nothing", run "see @nothing""#,
