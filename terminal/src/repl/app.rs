@@ -130,6 +130,24 @@ impl App {
         }
     }
 
+    /// Returns a typed text as it is meant: with the pastes in place of their tokens. Otherwise a hint says what is missing.
+    pub fn unfolded(&mut self, typed: &str) -> Option<String> {
+        match self.pastes.unfold(typed) {
+            Ok(text) => Some(text),
+            Err(token) => {
+                self.hint = Some(format!("the text of {token} is gone: paste it again"));
+                None
+            }
+        }
+    }
+
+    /// Forgets the pastes that stand in no text any more.
+    pub fn forget_pastes(&mut self) {
+        let typed = [self.editor.text(), self.reply.text()];
+        let typed: Vec<_> = typed.into_iter().chain(self.history.draft()).collect();
+        self.pastes.keep(&typed);
+    }
+
     /// Lets keys go to an open question if nothing else is being typed: a key that was meant for something else must
     /// not answer it.
     pub fn settle(&mut self, now: Instant) {

@@ -263,12 +263,13 @@ impl Questions {
         true
     }
 
-    /// Sends the typed text or the marked answer.
-    pub fn answer(&mut self, reply: &mut Editor) {
+    /// Sends what was typed in `reply`, or the marked answer.
+    pub fn answer(&mut self, typed: String, reply: &mut Editor) {
         if let Some(panel) = self.panels.front_mut()
             && panel.said.is_none()
         {
-            let line = panel.line(reply.take());
+            reply.take();
+            let line = panel.line(typed);
             panel.send(line);
         }
     }

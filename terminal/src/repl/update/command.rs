@@ -27,7 +27,10 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     let typed = app.editor.take();
-    app.history.keep(typed.trim());
+    if let Some(text) = app.unfolded(typed.trim()) {
+        app.history.keep(&text);
+    }
+    app.forget_pastes();
     let rest = call.rest.clone();
     match call.command.action {
         Action::Help => vec![Effect::Print(slash::help())],

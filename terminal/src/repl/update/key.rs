@@ -12,7 +12,7 @@ use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
 use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
-use super::super::{attach, output};
+use super::super::{attach, output, paste};
 use super::leaving::leave;
 use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
@@ -22,7 +22,7 @@ use super::{command, palette, tasks};
 pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     let event = match event {
         Event::Paste(text) => {
-            return paste(app, &text, now);
+            return insert_paste(app, &text, now);
         }
         Event::FocusGained | Event::FocusLost => {
             app.notifier.is_focused = Some(event == Event::FocusGained);
@@ -57,7 +57,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     match keys::own(&event) {
         Some(Own::Interrupt) => return interrupt(app, was_leaving),
         Some(Own::Escape) if app.suggestions.close() => return Vec::new(),
-        Some(Own::Turn) if app.suggestions.accept(&mut app.editor) => return suggest(app),
+        Some(Own::Turn) if app.suggestions.accept(&mut app.editor) => return Vec::new(),
         Some(Own::Escape) if !app.typed().needs_esc() => return escape(app),
         Some(Own::FollowUp) if app.work.is_some() && !app.questions.is_answering() => {
             return submit(app, MailKind::FollowUp, now);
@@ -79,17 +79,12 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Escape | Own::Turn) | None => {}
     }
     let event = plain(event);
-    let before = app.editor.text().len();
     let meaning = app.typed_mut().read(Event::Key(event));
-    let mut effects = apply(app, meaning, now).unwrap_or_default();
-    if app.editor.text().len() != before {
-        effects.extend(suggest(app));
-    }
-    effects
+    apply(app, meaning, now).unwrap_or_default()
 }
 
 /// Inserts a paste where keys go to; a picture into the text for the conversation.
-fn paste(app: &mut App, text: &str, now: Instant) -> Vec<Effect> {
+fn insert_paste(app: &mut App, text: &str, now: Instant) -> Vec<Effect> {
     app.typed_at = Some(now);
     let is_message = app.picker.is_none() && !app.questions.is_answering();
     if is_message && let Some(source) = attach::source(text) {
@@ -121,7 +116,7 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
     match event {
         ReedlineEvent::Edit(commands) => {
             app.history.settle();
-            app.typed_mut().edit(&commands);
+            edit(app, &commands);
             none
         }
         ReedlineEvent::Enter | ReedlineEvent::Submit | ReedlineEvent::SubmitOrNewline => {
@@ -129,7 +124,7 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
         }
         ReedlineEvent::CtrlD if app.typed().is_empty() => Some(leave(app)),
         ReedlineEvent::CtrlD => {
-            app.typed_mut().edit(&[EditCommand::Delete]);
+            edit(app, &[EditCommand::Delete]);
             none
         }
         ReedlineEvent::ClearScreen => Some(vec![Effect::ScrollAway]),
@@ -164,6 +159,28 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
         }
         ReedlineEvent::Repaint | ReedlineEvent::Esc => none,
         _ => None,
+    }
+}
+
+/// Applies edit commands. One that would erase a part of the token of a paste or a picture erases all of it.
+fn edit(app: &mut App, commands: &[EditCommand]) {
+    let is_before = match commands {
+        [EditCommand::Backspace | EditCommand::BackspaceWord | EditCommand::CutWordLeft] => {
+            Some(true)
+        }
+        [EditCommand::Delete | EditCommand::DeleteWord | EditCommand::CutWordRight] => Some(false),
+        _ => None,
+    };
+    let typed = app.typed();
+    let pastes = app.pastes.tokens().map(|(token, _)| token);
+    let place = is_before.and_then(|is_before| {
+        pastes
+            .chain(app.pictures.tokens())
+            .find_map(|token| paste::at_cursor(typed.text(), typed.cursor(), is_before, &token))
+    });
+    match place {
+        Some(place) => app.typed_mut().replace(place, ""),
+        None => app.typed_mut().edit(commands),
     }
 }
 
@@ -323,7 +340,7 @@ fn interrupt(app: &mut App, was_leaving: bool) -> Vec<Effect> {
     }
     if app.work.is_none() && !app.editor.is_empty() {
         app.editor.take();
-        app.pastes.clear();
+        app.forget_pastes();
         app.pictures.clear();
         return Vec::new();
     }

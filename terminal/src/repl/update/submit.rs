@@ -20,7 +20,11 @@ pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
         if is_exit(app.reply.text()) {
             return leave(app);
         }
-        app.questions.answer(&mut app.reply);
+        let typed = app.reply.text().to_owned();
+        if let Some(line) = app.unfolded(&typed) {
+            app.questions.answer(line, &mut app.reply);
+            app.forget_pastes();
+        }
         return Vec::new();
     }
     if app.editor.is_empty()
@@ -69,8 +73,13 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     if typed.is_empty() {
         return Vec::new();
     }
+    let Some(text) = app.unfolded(&typed) else {
+        return Vec::new();
+    };
     if let Some(call) = slash::call(&typed) {
-        return command::perform(app, &call, now);
+        let rest = app.unfolded(&call.rest).unwrap_or_default();
+        let rest = rest.trim().to_owned();
+        return command::perform(app, &slash::Call { rest, ..call }, now);
     }
     let refusal = {
         let named = app.suggestions.known().map(|(name, _)| name.as_str());
@@ -86,10 +95,11 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         return echoed.into_iter().chain([Effect::Print(refusal)]).collect();
     }
     if app.work.is_none()
-        && let Some((command, is_told)) = bang::read(&typed)
+        && let Some((command, is_told)) = bang::read(&text).filter(|_| typed.starts_with('!'))
     {
         app.editor.take();
-        app.history.keep(&typed);
+        app.forget_pastes();
+        app.history.keep(&text);
         app.work = Some(Activity::begin("running", now));
         let shown = Effect::Print(format!("{}\n", neutralise(&typed)));
         return vec![shown, Effect::Task(Task::Shell(command, is_told))];
@@ -99,8 +109,8 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     let images = app.pictures.take(&typed);
-    let text = app.pastes.unfold(&typed);
     app.editor.take();
+    app.forget_pastes();
     app.history.keep(&text);
     match app.work {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],

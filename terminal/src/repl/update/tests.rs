@@ -615,6 +615,43 @@ fn pastes_are_inserted_or_folded() {
             &format!("paste {many} | Enter"),
             format!("_ working  →  print \"> [pasted #1, 9 lines]\", run {many:?}"),
         ),
+        // Wherever the text goes.
+        (
+            &format!("work | '/steer look | paste {many} | Enter"),
+            format!("_ working  →  steer {:?}", format!("look{many}").trim()),
+        ),
+        (
+            &format!("'/rename  | paste {many} | Enter"),
+            format!(
+                "_  →  print \"> /rename [pasted #1, 9 lines]\", Rename({:?})",
+                many.trim()
+            ),
+        ),
+        (
+            &format!("'!cat <<X | paste {many} | Enter"),
+            format!(
+                "_ working  →  print \"!cat <<X[pasted #1, 9 lines]\", Shell({:?}, true)",
+                format!("cat <<X{many}").trim()
+            ),
+        ),
+        (
+            &format!("work | asks | 'n | paste {many} | Enter | answered"),
+            format!(
+                "_ working  →  print {:?}",
+                format!("May it?\n→ n{}", "line ".repeat(9).trim())
+            ),
+        ),
+        // A token goes as a whole.
+        (&format!("'a | paste {many} | Backspace"), "a_".to_owned()),
+        (&format!("'a | paste {many} | Ctrl-W"), "a_".to_owned()),
+        (
+            &format!("'a | paste {many} | Ctrl-A | Ctrl-F | Ctrl-D"),
+            "a_".to_owned(),
+        ),
+        (
+            &format!("paste {many} | Enter | well | Ctrl-_ | Enter"),
+            "[pasted #1, 9 lines]_ hinting".to_owned(),
+        ),
         // A cleared paste frees its number.
         (
             &format!("paste {many} | Ctrl-C | paste {many}"),
