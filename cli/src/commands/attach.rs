@@ -40,7 +40,7 @@ pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u
     let runtime = runtime()?;
     let running = runtime.block_on(running(config))?;
     let id = match wanted {
-        Some(wanted) => paths(wanted, config)?.id().map(|id| id.to_string()),
+        Some(wanted) => paths(wanted, config)?.0.id().map(|id| id.to_string()),
         None => Some(only(&running)?),
     };
     let id = id.ok_or_else(|| Error::failure("the session has no id"))?;
@@ -54,7 +54,7 @@ pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u
 
 /// Opens a session that nobody runs. Without a terminal, only how its last run ended is told.
 fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Error> {
-    let failure = failure(&paths(&id, config)?)?;
+    let failure = failure(&paths(&id, config)?.0)?;
     if !std::io::stdin().is_terminal() {
         return match failure {
             Some(reason) => Err(Error::failure(format!("its last run failed: {reason}"))
@@ -161,20 +161,25 @@ fn only(running: &[Found]) -> Result<String, Error> {
     }
 }
 
-/// Returns the files of a session of this folder or another.
-fn paths(wanted: &str, config: &Config) -> Result<Paths, Error> {
+/// Returns the files of a session of this folder or another, and the name of the other one.
+fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error> {
     match sessions(config).find(wanted) {
-        Ok(paths) => Ok(paths),
+        Ok(paths) => Ok((paths, None)),
         Err(error) => match elsewhere(wanted, config) {
-            Some(head) => Ok(head.paths),
+            Some(head) => {
+                let folder = head.folder.unwrap_or_default();
+                let name = folder.file_name().unwrap_or_default();
+                Ok((head.paths, Some(name.to_string_lossy().into_owned())))
+            }
             None => Err(error.into()),
         },
     }
 }
 
 async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
-    let paths = paths(&found.id, config)?;
+    let (paths, folder) = paths(&found.id, config)?;
     let (past, messages) = past(&paths)?;
+    let model = model(&paths, &past, config);
     let (sender, events) = unbounded_channel();
     let last = past.last().map(place);
     let tools = [
@@ -192,7 +197,8 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         past,
         messages,
         id: found.id,
-        model: model(config),
+        model,
+        place: folder,
         tools: tools.concat().into(),
     };
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
@@ -222,8 +228,21 @@ fn past(paths: &Paths) -> Result<(Vec<Message>, usize), Error> {
     Ok((past, number))
 }
 
-fn model(config: &Config) -> Model {
-    let known = ah::model::model(config, &mut Vec::new());
+/// Returns the model of a session: the one that was chosen for it, else the one that has answered last.
+fn model(paths: &Paths, past: &[Message], config: &Config) -> Model {
+    let chosen = Tree::open(paths).and_then(|tree| tree.model());
+    let answered = || {
+        let responses = past.iter().rev();
+        responses
+            .filter_map(|message| message.response.as_ref())
+            .map(|response| response.model.clone())
+            .find(|model| !model.is_empty())
+    };
+    let mut config = config.clone();
+    if let Some(name) = chosen.ok().flatten().or_else(answered) {
+        config.model.value = name;
+    }
+    let known = ah::model::model(&config, &mut Vec::new());
     known.map_or_else(
         |_| Model {
             name: config.model.value.clone(),

@@ -69,8 +69,9 @@ pub struct App {
     pub is_apart: bool,
     /// Message about the last input, shown until the next key.
     pub hint: Option<String>,
-    /// Whether the run goes on when the terminal is left.
-    pub leaves_run: bool,
+    /// Whether another process runs the session: it goes on when the terminal is left, and does nothing but what can be
+    /// asked of it.
+    pub is_remote: bool,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
     /// Whether the last key has shown an output.
@@ -105,7 +106,7 @@ impl App {
             colours,
             is_apart: true,
             hint: None,
-            leaves_run: false,
+            is_remote: false,
             is_leaving: false,
             has_shown_output: false,
             has_prefix: false,
@@ -160,6 +161,14 @@ impl App {
         {
             self.questions.listen();
         }
+    }
+
+    /// Says that something cannot be asked of another process.
+    pub fn refuse_remote(&mut self, what: &str) -> Vec<Effect> {
+        self.hint = Some(format!(
+            "{what} while attached: `ah -r` opens the session itself once its run is over"
+        ));
+        Vec::new()
     }
 
     /// Returns the effect that refreshes the user's status line, if one is configured.

@@ -114,6 +114,8 @@ pub struct Remote {
     pub id: String,
     /// Its model.
     pub model: Model,
+    /// The name of its folder, if that is another one than this.
+    pub place: Option<String>,
     /// The tools that the program knows, for the key arguments of calls.
     pub tools: Arc<[ToolSpec]>,
 }
@@ -150,7 +152,7 @@ pub async fn attach(
     let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), link.colours);
     app.notifier = Notifier::new(config);
-    app.leaves_run = true;
+    app.is_remote = true;
     let is_over = match display {
         Some(display) => begin(display, app, config, (inputs.clone(), happened), tasks)
             .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?,
@@ -246,7 +248,7 @@ impl<'a> RemoteWorker<'a> {
             may_bypass: false,
             context: 0,
             messages: remote.messages,
-            place: intro::short_place(config),
+            place: remote.place.unwrap_or_else(|| intro::short_place(config)),
             is_sandboxed: config.leaves_mode_open(),
             cost: 0.0,
             facts: None,
@@ -319,8 +321,6 @@ impl<'a> RemoteWorker<'a> {
                 }
                 Err(reason) => crate::warn(&reason),
             },
-            // They stay queued; the next run reads them.
-            Task::Withdraw(..) => self.forget_queued(|_| true),
             Task::Interrupt => {
                 // There may be no run any more.
                 let _ = self.session.interrupt().await;

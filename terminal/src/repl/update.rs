@@ -118,7 +118,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.notifier.typed_at.get_or_insert(now);
         }
         Input::Ended(ending) => return ended(app, ending, now),
-        Input::Mail if app.work.is_none() && app.queued.is_empty() => {
+        Input::Mail if app.work.is_none() && (app.queued.is_empty() || app.is_remote) => {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
@@ -261,7 +261,8 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
         }
     }
     effects.push(Effect::Print("\n".to_owned()));
-    if !app.queued.is_empty() {
+    // In another process they stay queued, and are read in the next run.
+    if !app.queued.is_empty() && !app.is_remote {
         let queued = app.queued.clone();
         effects.push(Effect::Task(Task::Withdraw(queued, then)));
     }

@@ -202,6 +202,7 @@ fn bottom(app: &App, columns: usize) -> Vec<String> {
     let own = match &app.session {
         Some(session) if !rows.is_empty() && !has_word => match session.mode {
             PermissionMode::Default => None,
+            _ if app.is_remote => None,
             other => Some(mode(other, session.is_sandboxed).to_owned()),
         },
         _ => Some(own_status(app)),
@@ -222,7 +223,11 @@ fn own_status(app: &App) -> String {
     };
     let mut parts = Vec::new();
     parts.extend(app.typed().vi_mode().map(str::to_owned));
-    parts.push(mode(session.mode, session.is_sandboxed).to_owned());
+    // The mode of another process is not known.
+    parts.push(match app.is_remote {
+        true => "attached".to_owned(),
+        false => mode(session.mode, session.is_sandboxed).to_owned(),
+    });
     parts.extend(match app.background.running() {
         0 => None,
         1 => Some("1 task running".to_owned()),

@@ -15,6 +15,13 @@ use super::{prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
+    let is_of_terminal = matches!(
+        call.command.action,
+        Action::Help | Action::Steer | Action::Exit | Action::Say(_)
+    );
+    if app.is_remote && !is_of_terminal {
+        return app.refuse_remote(&format!("no /{}", call.command.name));
+    }
     let is_possible_meanwhile = matches!(
         call.command.action,
         Action::Help | Action::Steer | Action::Exit | Action::Model | Action::Tasks | Action::Show

@@ -67,7 +67,11 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
             return Vec::new();
         }
         Some(Own::Turn) if app.questions.switch() => return Vec::new(),
+        Some(Own::Mode) if app.is_remote => return app.refuse_remote("the mode stays"),
         Some(Own::Mode) => return next_mode(app),
+        Some(Own::Output | Own::Paste) if app.is_remote => {
+            return app.refuse_remote("no outputs and no pictures");
+        }
         Some(Own::Output) if has_shown_output => {
             return vec![Effect::Task(Task::List(Subject::Output))];
         }
@@ -86,7 +90,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
 /// Inserts a paste where keys go to; a picture into the text for the conversation.
 fn insert_paste(app: &mut App, text: &str, now: Instant) -> Vec<Effect> {
     app.typed_at = Some(now);
-    let is_message = app.picker.is_none() && !app.questions.is_answering();
+    let is_message = app.picker.is_none() && !app.questions.is_answering() && !app.is_remote;
     if is_message && let Some(source) = attach::source(text) {
         return vec![Effect::Task(Task::Attach(source))];
     }
@@ -357,6 +361,10 @@ fn stop(app: &mut App) -> Vec<Effect> {
 
 /// Applies Esc: takes back queued messages, else stops the current task.
 fn escape(app: &mut App) -> Vec<Effect> {
+    if !app.queued.is_empty() && app.is_remote {
+        app.hint = Some("what was sent is not taken back; Ctrl-C interrupts".to_owned());
+        return Vec::new();
+    }
     if !app.queued.is_empty() {
         let queued = app.queued.clone();
         return vec![Effect::Task(Task::Withdraw(queued, Then::GiveBack))];

@@ -94,6 +94,9 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         let refusal = format!("{refusal} To send it as it is, begin with a space.\n\n");
         return echoed.into_iter().chain([Effect::Print(refusal)]).collect();
     }
+    if app.is_remote && bang::read(&typed).is_some() {
+        return app.refuse_remote("no commands of your own");
+    }
     if app.work.is_none()
         && let Some((command, is_told)) = bang::read(&text).filter(|_| typed.starts_with('!'))
     {

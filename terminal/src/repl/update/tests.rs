@@ -58,6 +58,11 @@ fn queued(words: &str, kind: MailKind) -> Queued {
 fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
     let (word, about) = step.split_once(' ').unwrap_or((step, ""));
     let input = match word {
+        "remote" => {
+            app.is_remote = true;
+            return Vec::new();
+        }
+        "mail" => Input::Mail,
         "work" => {
             app.work = Some(Activity::begin("working", now));
             return Vec::new();
@@ -553,6 +558,41 @@ fn lists_leave_the_typed_text_alone() {
             "'see @nothing | Enter",
             r#"_ working  →  print "> see @nothing", run "see @nothing""#,
         ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+/// What cannot be asked of the other process is refused before anything changes.
+#[test]
+fn attached_nothing_is_shown_that_is_not_so() {
+    for (steps, expected) in [
+        ("remote | work | sent a | Esc", "_ working waits:a hinting"),
+        ("remote | work | Esc", "_ stopping  →  interrupt"),
+        (
+            "remote | work | sent a | Ctrl-C",
+            "_ stopping waits:a leaving  →  interrupt",
+        ),
+        // It is read in the next run.
+        ("remote | work | sent a | well", r#"_ waits:a  →  print """#),
+        (
+            "remote | work | sent a | well | mail",
+            "_ working waits:a  →  TakeMail",
+        ),
+        ("remote | Shift+Tab", "_ hinting"),
+        ("remote | paste /tmp/shot.png", "/tmp/shot.png_"),
+        ("remote | Ctrl-V", "_ hinting"),
+        ("remote | Ctrl-O", "_ hinting"),
+        ("remote | '!ls | Enter", "!ls_ hinting"),
+        ("remote | '/model | Esc | Enter", "/model_ hinting"),
+        ("remote | '/undo | Esc | Enter", "/undo_ hinting"),
+        (
+            "remote | work | '/steer x | Enter",
+            r#"_ working  →  steer "x""#,
+        ),
+        ("remote | '/exit | Esc | Enter", "_  →  quit"),
+        ("remote | work | '/exit | Esc | Enter", "_ working  →  quit"),
+        ("remote | Ctrl-P", "_ choosing"),
     ] {
         check(steps, expected);
     }
