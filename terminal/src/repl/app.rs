@@ -1,6 +1,7 @@
 //! The whole state of the terminal, as a value. Each part has a file of its own and knows nothing of the others;
 //! `update` and `view` bring them together.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
@@ -22,6 +23,16 @@ use super::status::StatusLine;
 
 /// Time without a key after which the next one is meant for the question that is shown.
 const QUIET: Duration = Duration::from_millis(700);
+
+/// What was typed during a run and can be sent only after it: a command, whose text is looked up then, or a message that
+/// names files, whose contents are read then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// As it was typed.
+    pub typed: String,
+    /// The same with the pastes in place of their tokens.
+    pub text: String,
+}
 
 /// State of the terminal.
 pub struct App {
@@ -57,6 +68,8 @@ pub struct App {
     pub background: BackgroundTasks,
     /// Queued messages.
     pub queued: Vec<Queued>,
+    /// What is sent after the current task, in turn.
+    pub held: VecDeque<Held>,
     /// The open session.
     pub session: Option<Opened>,
     /// Time at which the first session was opened.
@@ -100,6 +113,7 @@ impl App {
             work: None,
             background: BackgroundTasks::default(),
             queued: Vec::new(),
+            held: VecDeque::new(),
             session: None,
             begun: None,
             size,
@@ -161,6 +175,22 @@ impl App {
         {
             self.questions.listen();
         }
+    }
+
+    /// Puts text before what is typed for the conversation.
+    pub fn give_back(&mut self, text: &str) {
+        let typed = self.editor.take();
+        let separator = if typed.is_empty() { "" } else { "\n\n" };
+        self.editor.insert(format!("{text}{separator}{typed}"));
+    }
+
+    /// Puts what is held back into the editor; returns whether there was any.
+    pub fn give_held_back(&mut self) -> bool {
+        let texts: Vec<_> = self.held.drain(..).map(|held| held.text).collect();
+        if !texts.is_empty() {
+            self.give_back(&texts.join("\n\n"));
+        }
+        !texts.is_empty()
     }
 
     /// Says that something cannot be asked of another process.

@@ -246,7 +246,7 @@ fn event(app: &mut App, kind: &EventKind) {
 fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
     let since = app.work.take().map(|work| work.since);
     let notification = since
-        .filter(|_| app.queued.is_empty())
+        .filter(|_| app.queued.is_empty() && app.held.is_empty())
         .and_then(|since| app.notifier.done(since, &ending, now));
     let mut effects: Vec<_> = app.answer.finish().map(Effect::Print).into_iter().collect();
     let mut then = Then::GiveBack;
@@ -265,6 +265,11 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
     if !app.queued.is_empty() && !app.is_remote {
         let queued = app.queued.clone();
         effects.push(Effect::Task(Task::Withdraw(queued, then)));
+    } else if then == Then::Prompt {
+        effects.extend(submit::release(app, now));
+    }
+    if then == Then::GiveBack {
+        app.give_held_back();
     }
     effects.extend(notify(notification));
     effects
@@ -284,15 +289,17 @@ fn withdrawn(app: &mut App, taken: Vec<Queued>, then: Then, now: Instant) -> Vec
         .retain(|queued| !taken.iter().any(|taken| taken.id == queued.id));
     let texts: Vec<_> = taken.into_iter().map(|taken| taken.text).collect();
     if texts.is_empty() {
-        return Vec::new();
+        // The agent has read them in the meantime.
+        return match then {
+            Then::Prompt if app.work.is_none() => submit::release(app, now),
+            Then::Prompt | Then::GiveBack => Vec::new(),
+        };
     }
     let text = texts.join("\n\n");
     match then {
         Then::Prompt => prompt::prompt(app, &text.clone(), text, now),
         Then::GiveBack => {
-            let typed = app.editor.take();
-            let separator = if typed.is_empty() { "" } else { "\n\n" };
-            app.editor.insert(format!("{text}{separator}{typed}"));
+            app.give_back(&text);
             Vec::new()
         }
     }

@@ -53,6 +53,10 @@ pub fn live(app: &App, now: Instant) -> Live {
             .iter()
             .map(|queued| dim(app, &fit(&waiting(queued), columns))),
     );
+    above.extend(app.held.iter().map(|held| {
+        let row = later("afterwards", &held.typed);
+        dim(app, &fit(&row, columns))
+    }));
     let mut below = Vec::new();
     if let Some(picker) = &app.picker {
         below.extend(listed(app, picker, columns));
@@ -186,7 +190,12 @@ fn waiting(queued: &Queued) -> String {
         MailKind::Steer => "next",
         MailKind::FollowUp => "afterwards",
     };
-    let mut lines = queued.text.lines();
+    later(when, &queued.text)
+}
+
+/// Returns the row of a text that is read later.
+fn later(when: &str, text: &str) -> String {
+    let mut lines = text.lines();
     let first = neutralise(lines.next().unwrap_or_default());
     let more = if lines.next().is_some() { " …" } else { "" };
     format!("  {when}: {first}{more}")

@@ -366,8 +366,12 @@ fn escape(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     if !app.queued.is_empty() {
+        app.give_held_back();
         let queued = app.queued.clone();
         return vec![Effect::Task(Task::Withdraw(queued, Then::GiveBack))];
+    }
+    if app.give_held_back() {
+        return Vec::new();
     }
     match &app.work {
         Some(work) if !work.is_stopping => stop(app),

@@ -75,6 +75,7 @@ fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
         })),
         "back" => Input::Withdrawn(vec![queued(about, MailKind::Steer)], Then::GiveBack),
         "unread" => Input::Withdrawn(vec![queued(about, MailKind::Steer)], Then::Prompt),
+        "none" => Input::Withdrawn(Vec::new(), Then::Prompt),
         "gone" => Input::Withdrawn(Vec::new(), Then::GiveBack),
         "asks" => {
             let (lines, _) = std::sync::mpsc::channel();
@@ -170,6 +171,9 @@ fn known(app: &App) -> String {
     for queued in &app.queued {
         words.push(format!("waits:{}", queued.text));
     }
+    for held in &app.held {
+        words.push(format!("held:{}", held.typed));
+    }
     let flags = [
         (app.is_leaving, "leaving"),
         (!app.questions.is_empty(), "asked"),
@@ -235,7 +239,6 @@ fn enter_submits_the_typed_text() {
             "'!!ls | Enter",
             r#"_ working  →  print "!!ls", Shell("ls", false)"#,
         ),
-        ("work | '!ls | Enter", r#"_ working  →  steer "!ls""#),
         ("'!  | Enter", r#"_ working  →  print "> !", run "!""#),
         ("'/exit | Esc | Enter", "_  →  quit"),
         (
@@ -557,6 +560,70 @@ fn lists_leave_the_typed_text_alone() {
         (
             "'see @nothing | Enter",
             r#"_ working  →  print "> see @nothing", run "see @nothing""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+/// A run would read them as they were typed.
+#[test]
+fn what_is_to_be_expanded_waits_for_the_end_of_the_run() {
+    for (steps, expected) in [
+        ("work | '/do | Enter", "_ working held:/do hinting"),
+        (
+            "work | '/do it | Alt+Enter",
+            "_ working held:/do it hinting",
+        ),
+        ("work | '!ls | Enter", "_ working held:!ls hinting"),
+        (
+            "work | 'see @a.yaml | Alt+Enter",
+            "_ working held:see @a.yaml hinting",
+        ),
+        (
+            "work | 'see @a.yaml | Enter",
+            r#"_ working  →  steer "see @a.yaml""#,
+        ),
+        // A blank before it makes it words.
+        ("work | ' /do | Enter", r#"_ working  →  steer "/do""#),
+        (
+            "work | 'a@b | Alt+Enter",
+            r#"_ working  →  follow up "a@b""#,
+        ),
+        (
+            "work | '/do it | Enter | well",
+            r#"_ working hinting  →  print "", print "> /do it", run "/do it""#,
+        ),
+        (
+            "work | '!ls | Enter | '/do | Enter | well",
+            r#"_ working held:/do hinting  →  print "", print "!ls", Shell("ls", true)"#,
+        ),
+        (
+            "work | '!ls | Enter | '/do | Enter | well | well",
+            r#"_ working hinting  →  print "", print "> /do", run "/do""#,
+        ),
+        // Messages that the agent did not read come before.
+        (
+            "work | sent a | '/do | Enter | well",
+            r#"_ waits:a held:/do hinting  →  print "", withdraw ["a"] to Prompt"#,
+        ),
+        (
+            "work | sent a | '/do | Enter | well | unread a",
+            r#"_ working held:/do hinting  →  print "> a", run "a""#,
+        ),
+        (
+            "work | later a | '/do | Enter | well | heard a | none",
+            r#"_ working hinting  →  print "> /do", run "/do""#,
+        ),
+        // What is not sent goes back to the editor.
+        ("work | '/do | Enter | Esc", "/do_ working suggesting"),
+        (
+            "work | '/do | Enter | stopped",
+            r#"/do_ hinting  →  print "interrupted", print """#,
+        ),
+        (
+            "work | sent a | '/do | Enter | Esc | back a",
+            "a⏎⏎/do_ working",
         ),
     ] {
         check(steps, expected);
