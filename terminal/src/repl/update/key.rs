@@ -94,10 +94,15 @@ fn insert_paste(app: &mut App, text: &str, now: Instant) -> Vec<Effect> {
     if is_message && let Some(source) = attach::source(text) {
         return vec![Effect::Task(Task::Attach(source))];
     }
-    let editor = match (&app.picker, app.questions.is_answering()) {
-        (Some(_), _) => &mut app.filter,
-        (None, true) => &mut app.reply,
-        (None, false) => &mut app.editor,
+    if let Some(picker) = &mut app.picker {
+        let words: Vec<_> = text.split_whitespace().collect();
+        app.filter.insert(words.join(" "));
+        picker.narrow(app.filter.text());
+        return Vec::new();
+    }
+    let editor = match app.questions.is_answering() {
+        true => &mut app.reply,
+        false => &mut app.editor,
     };
     app.pastes.insert(text, editor);
     Vec::new()

@@ -533,6 +533,14 @@ fn lists_leave_the_typed_text_alone() {
             r#"half_ working  →  Resume("TWO")"#,
         ),
         ("pick one two | 'none | Enter", "none_ choosing"),
+        (
+            "'half | pick one two | paste no\nne",
+            "no ne_ choosing",
+        ),
+        (
+            "'half | pick one two | paste tw\n | Enter",
+            r#"half_ working  →  Resume("TWO")"#,
+        ),
         ("Ctrl-R", "_ choosing"),
         ("'fir | Ctrl-R | Enter", "first_"),
         ("'/co", "/co_ suggesting"),
