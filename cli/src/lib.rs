@@ -18,6 +18,7 @@ use ah_config::trust::{Memory, Reason};
 use ah_config::{Config, Error, environment};
 use ah_conversation::{Environment, Interface};
 use ah_terminal::exit::{of_error, output_error};
+use ah_terminal::print::is_attended;
 use ah_terminal::{glyphs, note, report, trust, warn};
 use args::subcommands::Subcommands;
 use args::{Action, Invocation, KnownNames, interface_of};
@@ -150,8 +151,10 @@ fn resolve(
     let config = Config::resolve(overrides.clone(), interface, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
     let may_ask = is_run && interface == Interface::Native;
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if !may_ask || !is_terminal {
+    let is_conversation = matches!(&invocation.action, Action::Run(prompt) if prompt.text.is_none())
+        && invocation.options.prompt.skill.is_none()
+        && std::io::stdout().is_terminal();
+    if !may_ask || !(is_attended(false) || is_attended(is_conversation)) {
         return Ok(config);
     }
     let is_trusted = config.trust.is_open() && ask_for_trust(&config)?;
@@ -169,10 +172,11 @@ fn resolve(
     } else {
         config
     };
+    if !is_attended(false) {
+        // What else is asked, and told with it, is written on standard error.
+        return Ok(config);
+    }
     commands::mcp::ask_about_hosts(&config, |_| true)?;
-    let is_conversation = matches!(&invocation.action, Action::Run(prompt) if prompt.text.is_none())
-        && invocation.options.prompt.skill.is_none()
-        && std::io::stdout().is_terminal();
     if is_conversation
         && commands::login::is_needed(&config)
         && commands::login::offer(&config, &invocation.options.output)?
@@ -185,7 +189,11 @@ fn resolve(
 /// Asks whether to trust the project; returns the answer.
 fn ask_for_trust(config: &Config) -> Result<bool, Error> {
     let (mut memory, _) = Memory::read(config.home.as_deref());
-    let (mut input, mut output) = (std::io::stdin().lock(), glyphs::err());
+    let mut input = std::io::stdin().lock();
+    let mut output: Box<dyn std::io::Write> = match is_attended(false) {
+        true => Box::new(glyphs::err()),
+        false => Box::new(glyphs::out()),
+    };
     let answer = trust::ask(&config.trust, &mut memory, &mut input, &mut output);
     answer.map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))
 }

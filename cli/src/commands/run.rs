@@ -35,8 +35,8 @@ use crate::input;
 ///
 /// If the run cannot start or continue.
 pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
-    let config = &patient(config);
     let form = conversation(prompt, options, config);
+    let config = &patient(config, form.is_some());
     let source = match form {
         Some(_) => None,
         None => Some(input::source(prompt, options, config)?),
@@ -132,7 +132,7 @@ async fn show(
     let text = format!("{before}{}", expanded.text);
     let outlet = Outlet::new(signals.token().clone());
     let format = options.output.output_format.unwrap_or_default();
-    let asks = asks(config).filter(|_| format == OutputFormat::Text);
+    let asks = asks(config, false).filter(|_| format == OutputFormat::Text);
     let inputs = SessionInputs {
         skills: &skills,
         active: expanded.skill.as_deref(),

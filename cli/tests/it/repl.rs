@@ -9,6 +9,7 @@ mod mentions;
 mod notes;
 mod past;
 mod pictures;
+mod questions;
 mod sessions;
 mod settings;
 mod suspended;
