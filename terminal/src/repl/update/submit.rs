@@ -117,9 +117,12 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     let images = app.pictures.take(&typed);
+    // Without the blank before it, it would be a command when it is taken up again.
+    let is_escaped = typed.starts_with('/') && !app.editor.text().starts_with('/');
+    let blank = if is_escaped { " " } else { "" };
     app.editor.take();
     app.forget_pastes();
-    app.history.keep(&text);
+    app.history.keep(&format!("{blank}{text}"));
     match app.work {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],
         None if images.is_empty() => prompt::prompt(app, &typed, text, now),

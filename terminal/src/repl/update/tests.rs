@@ -533,10 +533,7 @@ fn lists_leave_the_typed_text_alone() {
             r#"half_ working  →  Resume("TWO")"#,
         ),
         ("pick one two | 'none | Enter", "none_ choosing"),
-        (
-            "'half | pick one two | paste no\nne",
-            "no ne_ choosing",
-        ),
+        ("'half | pick one two | paste no\nne", "no ne_ choosing"),
         (
             "'half | pick one two | paste tw\n | Enter",
             r#"half_ working  →  Resume("TWO")"#,
@@ -682,6 +679,9 @@ fn up_and_down_move_through_lines_and_then_the_history() {
         ("Up | Up | Up", "first_"),
         ("Up | Up | Up | Up", "first_"),
         ("Down", "_"),
+        // What was sent as words is no command when it comes again.
+        ("' /do | Enter | well | Up", " /do_"),
+        ("'/tasks stop | Enter", "_ hinting"),
         ("'a | Ctrl-J | 'b | Up | 'c", "ac_⏎b"),
         (
             "work | Up | Enter",
