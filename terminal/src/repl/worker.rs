@@ -438,11 +438,8 @@ impl SessionWorker {
 
     async fn export(&self, path: &str) -> Result<(), Error> {
         let id = self.store.id().to_string();
-        let name = match path {
-            "" => format!("session-{id}.md"),
-            path => path.to_owned(),
-        };
-        let path = self.factory.config.environment.cwd().join(name);
+        let environment = &self.factory.config.environment;
+        let path = report::export_path(path, &id, environment.cwd(), environment.home());
         let page = self
             .store
             .read(move |tree| {
