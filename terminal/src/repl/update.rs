@@ -1,6 +1,6 @@
 //! The state transition of the terminal: from an input to the next state and the effects to carry out. It does no I/O.
 
-mod command;
+pub mod command;
 mod key;
 mod leaving;
 mod lists;
