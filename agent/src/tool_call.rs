@@ -185,17 +185,19 @@ impl Session {
         let mut running = FuturesUnordered::new();
         let (sender, mut reports) = mpsc::unbounded_channel();
         let mut started = Vec::new();
-        'calls: loop {
+        loop {
             let starting: Vec<_> = waiting
                 .by_ref()
                 .take(MAX_CONCURRENT - running.len())
                 .collect();
-            let ended = 'ended: {
-                tokio::select! {
-                    biased;
-                    () = self.take_unsaved(&mut batch.calls, &starting) => {}
-                    () = &mut stopped => break 'ended None,
-                }
+            let is_stopped = tokio::select! {
+                biased;
+                () = self.take_unsaved(&mut batch.calls, &starting) => false,
+                () = &mut stopped => true,
+            };
+            let ended = if is_stopped {
+                None
+            } else {
                 self.note(batch, &starting).await?;
                 for at in starting {
                     let context = Context {
@@ -215,7 +217,7 @@ impl Session {
                     () = &mut stopped => None,
                     Some(report) = reports.recv() => {
                         self.follow(batch, &report);
-                        continue 'calls;
+                        continue;
                     }
                 }
             };

@@ -141,18 +141,24 @@ impl Environment {
     /// Returns where the end of `text` begins that may be the first part of a secret value, whose rest follows in another
     /// text; the length of `text` if there is none.
     pub fn safe_length(&self, text: &str) -> usize {
+        let secrets = self.secrets();
+        // The longest comes first, and must not be whole.
+        let longest = secrets.first().map_or(0, |(_, value)| value.len());
+        let from = (text.len() + 1).saturating_sub(longest);
         let begins = |at: &usize| {
             let end = &text[*at..];
-            let mut secrets = self.secrets();
-            secrets.any(|(_, value)| value.len() > end.len() && value.starts_with(end))
+            let mut values = secrets.iter().map(|(_, value)| value);
+            values.any(|value| value.len() > end.len() && value.starts_with(end))
         };
         let mut starts = text.char_indices().map(|(at, _)| at);
-        starts.find(begins).unwrap_or(text.len())
+        starts
+            .find(|at| *at >= from && begins(at))
+            .unwrap_or(text.len())
     }
 
     /// Returns the names and values of secret variables, each value in all forms, the longest first: one may be the
     /// beginning of another.
-    fn secrets(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+    fn secrets(&self) -> Vec<(&str, Cow<'_, str>)> {
         let variables = self.variables.iter();
         let secrets = variables
             .filter(|(name, value)| value.len() >= SHORTEST_SECRET && self.is_secret(name));
@@ -172,7 +178,7 @@ impl Environment {
             forms.extend(own.into_iter().map(|form| (name.as_str(), form)));
         }
         forms.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        forms.into_iter()
+        forms
     }
 
     /// Whether the variable `name` holds a secret, by its name.

@@ -1,5 +1,5 @@
-//! The one decision of a run: the next step. It depends only on the transcript, the limits and the time, so a run that was killed, forked or
-//! moved to another machine goes on by the same rule as one that never stopped.
+//! The one decision of a run: the next step. It depends only on the transcript, the limits and the time, so a run that was
+//! killed, forked or moved to another machine goes on by the same rule as one that never stopped.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! The sessions that this user has made or chosen, by id. Session files may come with a cloned project: only those in the list
-//! count as the user's own. The list also says in which folder each was, so that sessions of all
-//! folders can be listed.
+//! count as the user's own. The list also says in which folder each was, so that sessions of all folders can be listed.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, OpenOptions};

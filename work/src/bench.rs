@@ -414,7 +414,7 @@ impl Bencher<'_> {
             (TryStatus::Keep, Ok(number)) => {
                 let subject = format!("work: {best} → {number} ({})", percent(best, *number));
                 let staged = self.git.run(&STAGED).await?;
-                let all = Git::add_all(&staged);
+                let all = Git::add_all(&[], &staged);
                 let all: Vec<_> = all.iter().map(String::as_str).collect();
                 self.git.run(&all).await?;
                 self.git

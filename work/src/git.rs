@@ -173,34 +173,32 @@ impl Git {
             ]
             .map(|(key, value)| (format!("{driver}.{key}"), value))
         });
+        let mut own = vec![
+            ("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()),
+            ("GIT_ALLOW_PROTOCOL".to_owned(), String::new()),
+        ];
         let mut count = 0;
         for (key, value) in none {
-            let number = |what| format!("GIT_CONFIG_{what}_{count}");
-            self.environment.push((number("KEY"), key));
-            self.environment.push((number("VALUE"), value.to_owned()));
+            own.push((format!("GIT_CONFIG_KEY_{count}"), key));
+            own.push((format!("GIT_CONFIG_VALUE_{count}"), value.to_owned()));
             count += 1;
         }
-        let alone = [
-            ("GIT_CONFIG_COUNT", count.to_string()),
-            ("GIT_NO_LAZY_FETCH", "1".to_owned()),
-            ("GIT_ALLOW_PROTOCOL", String::new()),
-        ];
+        own.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
         self.environment
-            .retain(|(name, _)| !alone.iter().any(|(own, _)| own == name));
-        let alone = alone.map(|(name, value)| (name.to_owned(), value));
-        self.environment.extend(alone);
+            .retain(|(name, _)| !own.iter().any(|(known, _)| known == name));
+        self.environment.extend(own);
         Ok(self)
     }
 
     /// Returns the words with which git takes all files but those of repositories within this one, of which it has the
     /// commit already. `staged` is the output of [`STAGED`].
-    pub fn add_all(staged: &str) -> Vec<String> {
+    pub fn add_all(options: &[&str], staged: &str) -> Vec<String> {
         let below = staged.split('\0').filter_map(|entry| {
             let path = entry.strip_prefix("160000 ")?.split_once('\t')?.1;
             Some(format!(":(exclude,top,literal){path}"))
         });
-        let all = ["add", "--all", "--", ":(top)"].map(str::to_owned);
-        all.into_iter().chain(below).collect()
+        let all = [&["add", "--all"], options, &["--", ":(top)"]].concat();
+        all.into_iter().map(str::to_owned).chain(below).collect()
     }
 
     /// Returns the environment of git.

@@ -60,10 +60,10 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 
 /// Returns whether a file below `top` and the folders on the way are what they seem, and not links.
 pub fn is_real_file(top: &Path, path: &Path) -> bool {
-    let way = path.ancestors().skip(1).take_while(|folder| *folder != top);
+    let mut way = path.ancestors().skip(1).take_while(|folder| *folder != top);
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
         && path.starts_with(top)
-        && way.into_iter().all(is_real_folder)
+        && way.all(is_real_folder)
 }
 
 /// Returns whether there is a folder at this path, and not a link to one.

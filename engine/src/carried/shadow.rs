@@ -185,9 +185,9 @@ impl Shadow {
     /// Takes the state of the folder's files, but for those that are ignored. `head` is a commit that is here.
     pub(super) async fn take(&self, head: Option<&str>) -> Result<Taken, GitError> {
         self.unlock();
-        let all = Git::add_all(&self.run(&STAGED).await?);
-        let mut all: Vec<_> = all.iter().map(String::as_str).collect();
-        all.insert(1, "--ignore-errors");
+        let staged = self.run(&STAGED).await?;
+        let all = Git::add_all(&["--ignore-errors"], &staged);
+        let all: Vec<_> = all.iter().map(String::as_str).collect();
         let added = self.run(&all).await;
         let unread = match added {
             Ok(_) => None,
