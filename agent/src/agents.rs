@@ -306,6 +306,13 @@ impl Agents {
         self.agents.values()
     }
 
+    /// Sets the model of all definitions.
+    pub fn answered_by(&mut self, model: &str) {
+        for agent in self.agents.values_mut() {
+            Arc::make_mut(agent).model = Some(model.to_owned());
+        }
+    }
+
     /// Keeps only the definitions for which `keeps` returns true.
     pub fn retain(&mut self, keeps: impl Fn(&Agent) -> bool) {
         self.agents.retain(|_, agent| keeps(agent));

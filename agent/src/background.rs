@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{ModelUsage, Task, TaskKind, TaskUpdate};
+use ah_conversation::{ModelUsage, Task, TaskEnding, TaskKind, TaskUpdate};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -23,6 +23,8 @@ pub(crate) struct Background {
     reports: Vec<String>,
     /// Whether one of the reports is from a subagent, so that the run continues.
     has_subagent_report: bool,
+    /// Whether one of the reports is from a task that nobody stopped.
+    has_news: bool,
     /// Usage of tasks that have ended since the end of the last run.
     spent: Vec<ModelUsage>,
 }
@@ -36,6 +38,7 @@ impl Default for Background {
             running: BTreeMap::new(),
             reports: Vec::new(),
             has_subagent_report: false,
+            has_news: false,
             spent: Vec::new(),
         }
     }
@@ -70,6 +73,7 @@ impl Background {
                 ..
             } => {
                 self.running.remove(&task.id);
+                self.has_news |= ending != TaskEnding::Stopped;
                 let what = match &task.kind {
                     TaskKind::Agent { name, .. } => {
                         self.has_subagent_report = true;
@@ -109,6 +113,17 @@ impl Background {
         tasks.collect()
     }
 
+    /// Returns the ids of the running tasks.
+    pub(crate) fn ids(&mut self) -> Vec<String> {
+        self.catch_up();
+        self.running.keys().cloned().collect()
+    }
+
+    /// Whether a task has ended by itself whose report was not taken yet.
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
     /// Whether a subagent is running.
     pub(crate) fn has_subagents(&self) -> bool {
         let mut tasks = self.running.values();
@@ -136,6 +151,7 @@ impl Background {
     pub(crate) fn take_reports(&mut self) -> Vec<String> {
         self.catch_up();
         self.has_subagent_report = false;
+        self.has_news = false;
         std::mem::take(&mut self.reports)
     }
 

@@ -13,7 +13,8 @@ use ah_conversation::Layer;
 use ah_conversation::front_matter::{self, FrontMatterError, WordList};
 use serde::Deserialize;
 
-pub use template::{Piece, pieces};
+pub(crate) use template::filled;
+pub use template::{Numbering, Piece, pieces};
 
 /// A slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]

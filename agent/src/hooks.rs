@@ -11,13 +11,14 @@ mod event;
 mod matcher;
 mod setting;
 mod tasks;
+mod unclear;
 mod verdict;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ah_conversation::{Output, PermissionMode, ToolUse, ToolUseId};
+use ah_conversation::{Access, Output, PatternRoots, PermissionMode, Rule, ToolUse, ToolUseId};
 use async_trait::async_trait;
 pub use call::{HookAnswer, HookCall, HookOutput, HookReply};
 pub use command::CommandHook;
@@ -25,7 +26,7 @@ pub use elicitation::HookedElicitations;
 pub use event::HookEvent;
 pub use matcher::{Matcher, MatcherError};
 use serde_json::{Value, json};
-pub use setting::{HookGroup, HookSetting};
+pub use setting::{HookAction, HookCommand, HookFault, HookGroup, HookPost, HookSetting};
 pub(crate) use tasks::events as task_events;
 pub use verdict::{HookDecision, HookVerdict};
 
@@ -42,6 +43,16 @@ pub trait Hook: Send + Sync {
 
     /// Returns its name for error messages.
     fn name(&self) -> &str;
+
+    /// Returns the rule that a call must match for the hook to be called.
+    fn condition(&self) -> Option<&Rule> {
+        None
+    }
+
+    /// Whether its failure blocks what the event is about.
+    fn blocks_on_failure(&self) -> bool {
+        false
+    }
 
     /// Calls the hook. To cancel, drop the future.
     async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer;
@@ -89,9 +100,30 @@ pub(crate) struct HookMoment<'a> {
     pub(crate) kind: &'a str,
     /// `None` outside of the session's run.
     pub(crate) mode: Option<PermissionMode>,
-    pub(crate) call: Option<&'a ToolUseId>,
+    pub(crate) call: Option<HookSubject<'a>>,
     /// Additional payload of the event, an object.
     pub(crate) more: Value,
+}
+
+/// The call that an event is about.
+#[derive(Clone, Copy)]
+pub(crate) struct HookSubject<'a> {
+    pub(crate) call: &'a ToolUse,
+    /// What the call would touch.
+    pub(crate) accesses: &'a [Access],
+    /// Base directories of path patterns.
+    pub(crate) places: &'a PatternRoots,
+}
+
+impl HookMoment<'_> {
+    /// Whether the hook's condition holds: for a call that might match its rule, and at no event that is not about a call.
+    fn meets(&self, condition: Option<&Rule>) -> bool {
+        let Some(rule) = condition else {
+            return true;
+        };
+        let subject = self.call.filter(|_| self.event.is_of_one_call());
+        subject.is_some_and(|it| rule.may_concern(it.call, it.accesses, it.places))
+    }
 }
 
 impl Hooks {
@@ -181,7 +213,7 @@ impl Hooks {
         let Some(event) = self.event(moment.event) else {
             return verdict;
         };
-        let mut more = moment.more;
+        let mut more = moment.more.clone();
         let mut kind = moment.kind;
         if let Some(agent) = &self.agent {
             let (id, name) = &**agent;
@@ -195,7 +227,8 @@ impl Hooks {
         let matching = self
             .hooks
             .iter()
-            .filter(|hook| hook.event() == event && hook.matcher().matches(kind));
+            .filter(|hook| hook.event() == event && hook.matcher().matches(kind))
+            .filter(|hook| moment.meets(hook.condition()));
         for hook in matching {
             let mut input = json!({
                 "session_id": self.session.session_id,
@@ -213,9 +246,19 @@ impl Hooks {
                 kind: kind.to_owned(),
             };
             frontend.update(SessionUpdate::HookStarted(&call));
-            let answer = hook.ask(&input, moment.call).await;
+            let mut answer = hook.ask(&input, moment.call.map(|it| &it.call.id)).await;
+            if let Some(fault) = unclear::fault(event, &answer.reply) {
+                answer.reply = HookReply::Failed(fault);
+                verdict.add(unclear::verdict(event, hook.name()));
+            }
             frontend.update(SessionUpdate::HookEnded(&call, &answer));
             let next = match answer.reply {
+                HookReply::Failed(error)
+                    if hook.blocks_on_failure() && !event.continues_if_blocked() =>
+                {
+                    let reason = format!("the hook `{}` failed: {error}", hook.name());
+                    HookVerdict::read(event, HookReply::Block(reason))
+                }
                 HookReply::Failed(error) => {
                     let name = hook.name();
                     let event = event.as_str();

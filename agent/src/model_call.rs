@@ -115,6 +115,7 @@ impl Session {
             &Present {
                 prompt,
                 tools: &self.tools.known(&self.transcript),
+                withdrawn: self.tools.withdrawn(),
                 mode,
                 plan: plan.map(|text| Fact {
                     name: "plan mode".to_owned(),

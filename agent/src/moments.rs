@@ -1,11 +1,12 @@
 //! Hook events of a session other than those of a call: session start and end, prompt, end of an answer, summary.
 
 use ah_conversation::{
-    ContentBlock, ExitReason, HOOK_NOTE, Origin, Role, StoreError, Time, ToolUse, text_of,
+    ContentBlock, ExitReason, HOOK_NOTE, Origin, Role, StoreError, Time, text_of,
 };
 use serde_json::{Value, json};
 
-use crate::hooks::{HookEvent, HookMoment, HookVerdict};
+use crate::hooks::{HookEvent, HookMoment, HookSubject, HookVerdict};
+use crate::tool_call::PreparedCall;
 use crate::{RunFailure, RunOutcome, Session, Stop, finish};
 
 /// Marks a hook's demand to continue.
@@ -18,7 +19,7 @@ impl Session {
     pub(crate) async fn ask_hooks(
         &mut self,
         event: HookEvent,
-        call: Option<&ToolUse>,
+        call: Option<&PreparedCall>,
         more: Value,
     ) -> HookVerdict {
         let kind = |key: &str| more[key].as_str().unwrap_or_default().to_owned();
@@ -28,13 +29,18 @@ impl Session {
             HookEvent::Setup => kind("trigger"),
             HookEvent::PreCompact | HookEvent::PostCompact => kind("trigger"),
             HookEvent::Notification => kind("notification_type"),
-            _ => call.map(|call| call.name.clone()).unwrap_or_default(),
+            _ => { call.map(|it| it.call.name.clone()) }.unwrap_or_default(),
         };
+        let places = self.settings.permissions.places.clone();
         let moment = HookMoment {
             event,
             kind: &kind,
             mode: Some(self.settings.permissions.mode),
-            call: call.map(|call| &call.id),
+            call: call.map(|it| HookSubject {
+                call: &it.call,
+                accesses: it.accesses(),
+                places: &places,
+            }),
             more,
         };
         let hooks = self.ports.hooks.clone();
@@ -145,6 +151,7 @@ impl Session {
             () = stop.wait(&*clock) => return Ok(false),
             verdict = self.ask_hooks(HookEvent::Stop, None, more) => verdict,
         };
+        self.stop_prevented |= verdict.stop_reason.is_some();
         let reason = match verdict.block {
             Some(reason) if verdict.stop_reason.is_none() => reason,
             _ => return Ok(false),

@@ -26,6 +26,10 @@ pub struct RunOutcome {
     pub duration_ms: u64,
     /// Denied calls.
     pub denials: Vec<ToolUse>,
+    /// The call that a hook has left to a later run, which ended this one.
+    pub deferred: Option<ToolUse>,
+    /// Whether a Stop hook ended it by `continue: false`.
+    pub stop_prevented: bool,
     /// Structured answer, if a schema was given.
     pub structured: Option<Value>,
 }
@@ -43,6 +47,8 @@ impl RunOutcome {
             api_ms: 0,
             duration_ms: 0,
             denials: Vec::new(),
+            deferred: None,
+            stop_prevented: false,
             structured: None,
         }
     }

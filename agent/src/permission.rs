@@ -30,7 +30,7 @@ impl Session {
         let verdict = self
             .ask_hooks(
                 HookEvent::PreToolUse,
-                Some(&prepared.call),
+                Some(prepared),
                 call_payload(&prepared.call),
             )
             .await;
@@ -46,6 +46,9 @@ impl Session {
                 ..self.denied(&prepared.call, &reason)
             };
         }
+        if verdict.defers {
+            return self.deferred(&prepared.call);
+        }
         let has_input = verdict.input.is_some();
         let prepared = match verdict.input {
             Some(input) => self.prepare(ToolUse {
@@ -55,6 +58,16 @@ impl Session {
             None => prepared.clone(),
         };
         self.decide(prepared, verdict.decision, has_input).await
+    }
+
+    /// Leaves a call to a later run: this one ends, and the caller is told of the call.
+    fn deferred(&mut self, call: &ToolUse) -> PermittedCall {
+        let text = "A hook has deferred this call: it did not run, and the run ends here.";
+        self.deferred = Some(call.clone());
+        PermittedCall {
+            prepared: PreparedCall::answered(call.clone(), text),
+            ends: Some(ExitReason::EndTurn),
+        }
     }
 
     /// Decides by the rules and the hooks' decision `hooks`; `has_input` tells whether hooks changed the input.
@@ -91,7 +104,7 @@ impl Session {
             return PreparedCall { plan, ..prepared }.into();
         }
         let interaction = inquiry.interaction.clone();
-        let answer = self.inquire(&prepared.call, inquiry).await;
+        let answer = self.inquire(&prepared, inquiry).await;
         match answer {
             PermissionAnswer::Allow { input, updates } => {
                 let permitted = match input {
@@ -129,7 +142,10 @@ impl Session {
             Access::Read(path) | Access::Write(path) | Access::Named(path) => Some(path),
             _ => None,
         });
-        if inquiry.reason.is_some() || touched.any(|path| hidden.hides(path)) {
+        if inquiry.why().is_some()
+            || !permissions.may_see(&prepared.call, accesses)
+            || touched.any(|path| hidden.hides(path))
+        {
             return None;
         }
         let failure = tool.failure(&prepared.call).await?;
@@ -145,11 +161,12 @@ impl Session {
     }
 
     /// Asks the hooks, and then the host if none has decided.
-    async fn inquire(&mut self, call: &ToolUse, inquiry: Inquiry) -> PermissionAnswer {
+    async fn inquire(&mut self, prepared: &PreparedCall, inquiry: Inquiry) -> PermissionAnswer {
+        let call = &prepared.call;
         let mut payload = call_payload(call);
         payload["permission_suggestions"] = json!(inquiry.suggestions);
         let verdict = self
-            .ask_hooks(HookEvent::PermissionRequest, Some(call), payload)
+            .ask_hooks(HookEvent::PermissionRequest, Some(prepared), payload)
             .await;
         match verdict.decision {
             Some(HookDecision {

@@ -21,6 +21,8 @@ pub(crate) struct Present<'a> {
     pub prompt: &'a SystemPrompt,
     /// The tools of the session.
     pub tools: &'a Arc<[ToolSpec]>,
+    /// Beginnings of the names of tools that are no longer to be offered.
+    pub withdrawn: &'a [String],
     /// Permission mode.
     pub mode: PermissionMode,
     /// What mode `plan` asks for, while it is active.
@@ -50,6 +52,15 @@ pub(crate) fn due(transcript: &Transcript, present: &Present<'_>) -> Due {
     if let Some(broken) = present.breaks(prefix) {
         return Due::Begin(present.prefix(Some(broken)));
     }
+    let known = told_tools(transcript, prefix);
+    let is_withdrawn = |tool: &ToolDefinition| {
+        let mut withdrawn = present.withdrawn.iter();
+        withdrawn.any(|start| tool.name.starts_with(start))
+            && present.tools.iter().all(|other| other.name != tool.name)
+    };
+    if known.iter().any(is_withdrawn) {
+        return Due::Begin(present.prefix(Some(PrefixBreak::Withdrawn)));
+    }
     // Nothing can be said between the parts of an answer that the server paused.
     if transcript
         .last()
@@ -60,7 +71,6 @@ pub(crate) fn due(transcript: &Transcript, present: &Present<'_>) -> Due {
     let facts = present.changed_facts(&told_facts(transcript, prefix), prefix);
     let mode = transcript.updates().filter_map(|update| update.mode).last();
     let mode = (mode.unwrap_or(prefix.mode) != present.mode).then_some(present.mode);
-    let known = told_tools(transcript, prefix);
     let tools: Vec<_> = present
         .tools
         .iter()

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use ah_conversation::{ContentBlock, Origin, StoreError, TaskSink};
 
-use crate::{Session, SessionUpdate, Stop};
+use crate::{RunOutcome, Session, SessionUpdate, Stop};
 
+/// Time limit for the report of a task that was stopped.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Longest time between two looks for mail.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -33,6 +35,61 @@ impl Session {
                 .await?;
         }
         Ok(has_reports)
+    }
+
+    /// Waits, no longer than `patience`, until a background task has ended by itself of which the model has not been told;
+    /// returns whether one has.
+    pub async fn await_task(&mut self, patience: Option<Duration>, stop: &Stop) -> bool {
+        let clock = self.ports.clock.clone();
+        let most = patience.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let stop = stop.at(most.map(|most| clock.now().plus(most)));
+        loop {
+            let is_running = !self.background.ids().is_empty();
+            if self.background.has_news() || !is_running {
+                return self.background.has_news();
+            }
+            tokio::select! {
+                biased;
+                () = stop.wait(&*clock) => return false,
+                () = self.background.wait() => {}
+            }
+        }
+    }
+
+    /// Runs with the reports of ended tasks as its prompt, to the end or until `stop`; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// If the conversation cannot be stored; every other failure is a [`RunOutcome`].
+    pub async fn run_reports(&mut self, stop: &Stop) -> Result<Option<RunOutcome>, StoreError> {
+        let reports = self.background.take_reports();
+        if reports.is_empty() {
+            return Ok(None);
+        }
+        let (started, stop) = self.begin_time(stop);
+        let prompt = reports.join("\n\n");
+        self.announce(prompt.clone());
+        // The prompt of the run.
+        self.append(Origin::Prompt, vec![ContentBlock::text(prompt)])
+            .await?;
+        self.go_on(started, &stop).await.map(Some)
+    }
+
+    /// Ends the background tasks, and waits until they are reported to the frontend.
+    pub async fn stop_tasks(&mut self) {
+        let ports = self.tools.tasks();
+        for id in self.background.ids() {
+            for tasks in ports.iter().filter(|tasks| tasks.has(&id)) {
+                tasks.stop(&id).await;
+            }
+        }
+        let reports = async {
+            while !self.background.ids().is_empty() {
+                self.background.wait().await;
+            }
+        };
+        // If one does not come, its end is not told.
+        let _ = tokio::time::timeout(LAST_WORDS, reports).await;
     }
 
     /// Waits for a running background subagent and appends its report, or a message that came meanwhile; returns whether

@@ -28,6 +28,10 @@ pub struct Session {
     /// Events to store with the next records.
     pending: Vec<Record>,
     pub(crate) denials: Vec<ToolUse>,
+    /// The call that a hook has left to a later run.
+    pub(crate) deferred: Option<ToolUse>,
+    /// Whether a hook at the end of the run wanted no more.
+    pub(crate) stop_prevented: bool,
     /// The system prompt as of the beginning of the run.
     pub(crate) prompt: Option<SystemPrompt>,
     /// Context from hooks for the next message.
@@ -71,6 +75,8 @@ impl Session {
             sent: SentRequest::default(),
             pending: Vec::new(),
             denials: Vec::new(),
+            deferred: None,
+            stop_prevented: false,
             prompt: None,
             context: Vec::new(),
             has_begun: false,
@@ -334,6 +340,8 @@ impl Session {
             api_ms: totals.api_ms,
             duration_ms,
             denials: std::mem::take(&mut self.denials),
+            deferred: self.deferred.take(),
+            stop_prevented: std::mem::take(&mut self.stop_prevented),
             structured: (self.settings.answer_form.as_ref()).and_then(|form| form.answer(run)),
         }
     }

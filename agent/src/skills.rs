@@ -12,10 +12,16 @@ use ah_conversation::Layer;
 use ah_conversation::front_matter::{self, FrontMatterError, WordList};
 use serde::Deserialize;
 
+use crate::commands::filled;
+
 pub use tool::SkillTool;
 
 /// File name of a skill in a folder of its own.
 pub const FILE: &str = "SKILL.md";
+/// Stands for the folder of the skill in its text.
+const FOLDER: &str = "${CLAUDE_SKILL_DIR}";
+/// Ends the text of a skill in a prompt.
+const END: &str = "\n</skill>";
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_024;
 
@@ -96,17 +102,15 @@ impl Skill {
     }
 
     /// Returns the prompt that applies the skill to `arguments`.
+    /// They are put into its placeholders, or follow it.
     pub fn prompt(&self, arguments: &str) -> String {
-        let arguments = match arguments.trim() {
-            "" => String::new(),
-            arguments => format!("\n\n{arguments}"),
-        };
+        let base = self.base().display();
+        let body = self.body.replace(FOLDER, &base.to_string());
+        let text = filled(&format!("{body}{END}"), arguments);
+        let location = escaped(&self.location.to_string_lossy());
         format!(
-            "<skill name=\"{}\" location=\"{}\">\nPaths in this skill are relative to {}.\n\n{}\n</skill>{arguments}",
+            "<skill name=\"{}\" location=\"{location}\">\nPaths in this skill are relative to {base}.\n\n{text}",
             self.name,
-            escaped(&self.location.to_string_lossy()),
-            self.base().display(),
-            self.body
         )
     }
 }

@@ -32,6 +32,8 @@ pub struct Toolbox {
     servers: Option<Arc<dyn Servers>>,
     /// Maximum time that a request waits for servers that were just started.
     patience: Duration,
+    /// Beginnings of the names of tools that servers no longer offer.
+    withdrawn: Vec<String>,
     /// Version of the servers' tools included here.
     version: u64,
     /// The tool that starts subagents, if there is one.
@@ -79,6 +81,7 @@ impl Toolbox {
             search: ToolSearch::new(ToolSearchMode::Off, Interface::default()),
             servers: None,
             patience: Duration::ZERO,
+            withdrawn: Vec::new(),
             version: 0,
             subagents: None,
         }
@@ -170,6 +173,11 @@ impl Toolbox {
         self.specs.iter().chain(found).cloned().collect()
     }
 
+    /// Returns the beginnings of the names of tools that are no longer to be offered.
+    pub(crate) fn withdrawn(&self) -> &[String] {
+        &self.withdrawn
+    }
+
     /// Updates the tools of servers. Only before a request, since calls refer to the tools last sent to the model.
     /// `appends` says whether that model takes tools at the end of the conversation; `tell` receives a notice if servers
     /// that are still starting delay it.
@@ -193,6 +201,7 @@ impl Toolbox {
             return;
         }
         self.version = version;
+        self.withdrawn = servers.withdrawn();
         let former = std::mem::take(&mut self.served);
         for tool in servers.tools() {
             let mut kept = former.iter();

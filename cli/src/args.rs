@@ -54,6 +54,8 @@ pub struct Invocation {
     pub options: Options,
     /// Options that were accepted but have no effect here, for the log.
     pub without_meaning: Vec<String>,
+    /// What the user should know.
+    pub warning: Option<String>,
 }
 
 /// An action of the program.
@@ -84,10 +86,14 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     let main = grammar::main().args(grammar::foreign());
     // The parser knows the second name, but does not list it among the names.
     let is_subcommand = |word: &str| Subcommands::has_subcommand(word) || word == "plugins";
-    let mut sorted = words::sort(arguments, &main, is_subcommand, names);
+    let mut sorted = words::sort(arguments, &main, is_subcommand, names, interface);
     if interface == Interface::Native {
         sorted.turn_help_to_option(is_subcommand);
     }
+    let warning = match interface {
+        Interface::AgentSdk => sorted.drop_foreign_nothing(),
+        Interface::Native => None,
+    };
     let matches = match matches(main, &sorted) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
@@ -97,6 +103,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
                 session: SessionPlan::default(),
                 options: Options::default(),
                 without_meaning: Vec::new(),
+                warning: None,
             });
         }
         Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
@@ -142,6 +149,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         session,
         options,
         without_meaning,
+        warning,
     })
 }
 
@@ -167,7 +175,7 @@ fn no_subcommand(words: &[OsString]) -> Result<(), Error> {
     let line: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let as_prompt = format!("for a prompt: ah -- {}", line.join(" "));
     let foreign = grammar::FOREIGN_SUBCOMMANDS.iter();
-    let mut foreign = foreign.filter(|(_, needs_to_be_alone, _)| is_alone || !needs_to_be_alone);
+    let mut foreign = foreign.filter(|(_, most, _)| words.len() <= *most);
     if let Some((name, _, instead)) = foreign.find(|(name, ..)| *name == first) {
         let error = Error::usage(format!("ah has no subcommand `{name}`"));
         return Err(error.hint(format!("{instead}; {as_prompt}")));

@@ -161,7 +161,7 @@ pub fn perform(
 /// Returns whether a run with these options could ask a person.
 fn has_person(config: &Config, options: &Options) -> bool {
     let is_text = options.output.output_format.unwrap_or_default() == OutputFormat::Text;
-    config.run.host.answers_questions || (is_text && asks(config).is_some())
+    config.run.host.answers_questions || (is_text && asks(config, false).is_some())
 }
 
 /// Returns whether a word is the name of a built-in tool, in any case. The tools are made once: their descriptions need

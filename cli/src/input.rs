@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use ah_config::{Config, Error};
 use ah_protocol::stream_json::Source;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 
 use crate::args::TypedPrompt;
 use crate::args::options::{InputFormat, Options};
@@ -78,7 +79,10 @@ fn join(typed: &str, piped: &str) -> String {
 /// If there is no prompt, or it cannot be read.
 pub fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Source, Error> {
     if options.output.input_format == Some(InputFormat::StreamJson) {
-        return Ok(Source::Lines(Box::new(io::stdin())));
+        let typed = prompt.text.as_deref().map(first_line).unwrap_or_default();
+        return Ok(Source::Lines(Box::new(
+            io::Cursor::new(typed).chain(io::stdin()),
+        )));
     }
     if options.prompt.init_only {
         return Ok(Source::Prompt(String::new()));
@@ -96,6 +100,14 @@ pub fn source(prompt: &TypedPrompt, options: &Options, config: &Config) -> Resul
             Err(error.hint("run `ah \"TASK\"`, or pipe the prompt in"))
         }
     }
+}
+
+/// Returns a prompt of the command line as the host's first line.
+fn first_line(prompt: &str) -> String {
+    let message = json!({"role": "user", "content": prompt});
+    let line =
+        json!({"type": "user", "session_id": "", "message": message, "parent_tool_use_id": null});
+    format!("{line}\n")
 }
 
 #[cfg(test)]

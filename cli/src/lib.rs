@@ -10,7 +10,9 @@ pub mod input;
 mod log;
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use ah_config::overlay::{Overlay, Unpacked};
@@ -18,6 +20,7 @@ use ah_config::trust::{Memory, Reason};
 use ah_config::{Config, Error, environment};
 use ah_conversation::{Environment, Interface};
 use ah_terminal::exit::{of_error, output_error};
+use ah_terminal::print::is_attended;
 use ah_terminal::{glyphs, note, report, trust, warn};
 use args::subcommands::Subcommands;
 use args::{Action, Invocation, KnownNames, interface_of};
@@ -49,14 +52,18 @@ fn parse(arguments: Vec<OsString>) -> Result<Invocation, Error> {
 }
 
 /// Runs the command; returns the exit code.
-fn run(invocation: Invocation) -> Result<u8, Error> {
+fn run(mut invocation: Invocation) -> Result<u8, Error> {
     if let Action::Print(text) = &invocation.action {
         let written = std::io::stdout().write_all(text.as_bytes());
         written.map_err(|error| output_error(&error))?;
         return Ok(0);
     }
+    invocation.warning.iter().for_each(|warning| warn(warning));
+    let environment = environment::read(invocation.options.settings.cd.as_deref())?;
+    if let Some(agents) = &mut invocation.options.prompt.agents {
+        read_agents(agents, environment.cwd())?;
+    }
     let options = &invocation.options;
-    let environment = environment::read(options.settings.cd.as_deref())?;
     glyphs::choose(&environment);
     // A run in the background has a process of its own, which enters the worktree.
     let is_elsewhere = options.output.detach && !options.output.detached_process;
@@ -74,6 +81,18 @@ fn run(invocation: Invocation) -> Result<u8, Error> {
         return done;
     }
     run_in(invocation, environment)
+}
+
+/// Replaces the value of `--agents` by the text of the file that it names, unless it is JSON itself.
+fn read_agents(agents: &mut String, cwd: &Path) -> Result<(), Error> {
+    let path = cwd.join(&*agents);
+    if !agents.trim_start().starts_with('{') && path.is_file() {
+        *agents = fs::read_to_string(&path).map_err(|error| {
+            let path = path.display();
+            Error::usage(format!("--agents: cannot read `{path}`: {error}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Runs the command in the working directory of `environment`; returns the exit code.
@@ -154,8 +173,10 @@ fn resolve(
     let config = Config::resolve(overrides.clone(), interface, environment.clone(), overlay)?;
     let is_run = matches!(invocation.action, Action::Run(_));
     let may_ask = is_run && interface == Interface::Native;
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if !may_ask || !is_terminal {
+    let is_conversation = matches!(&invocation.action, Action::Run(prompt) if prompt.text.is_none())
+        && invocation.options.prompt.skill.is_none()
+        && std::io::stdout().is_terminal();
+    if !may_ask || !(is_attended(false) || is_attended(is_conversation)) {
         return Ok(config);
     }
     let is_trusted = config.trust.is_open() && ask_for_trust(&config)?;
@@ -173,10 +194,11 @@ fn resolve(
     } else {
         config
     };
+    if !is_attended(false) {
+        // What else is asked, and told with it, is written on standard error.
+        return Ok(config);
+    }
     commands::mcp::ask_about_hosts(&config, |_| true)?;
-    let is_conversation = matches!(&invocation.action, Action::Run(prompt) if prompt.text.is_none())
-        && invocation.options.prompt.skill.is_none()
-        && std::io::stdout().is_terminal();
     if is_conversation
         && commands::login::is_needed(&config)
         && commands::login::offer(&config, &invocation.options.output)?
@@ -189,7 +211,11 @@ fn resolve(
 /// Asks whether to trust the project; returns the answer.
 fn ask_for_trust(config: &Config) -> Result<bool, Error> {
     let (mut memory, _) = Memory::read(config.home.as_deref());
-    let (mut input, mut output) = (std::io::stdin().lock(), glyphs::err());
+    let mut input = std::io::stdin().lock();
+    let mut output: Box<dyn std::io::Write> = match is_attended(false) {
+        true => Box::new(glyphs::err()),
+        false => Box::new(glyphs::out()),
+    };
     let answer = trust::ask(&config.trust, &mut memory, &mut input, &mut output);
     answer.map_err(|error| Error::failure(format!("cannot ask on the terminal: {error}")))
 }

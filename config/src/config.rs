@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::hooks::HookSetting;
 use ah_agent::tool_search::ToolSearchMode;
@@ -101,6 +102,8 @@ pub struct Config {
     pub deny: Vec<Sourced<Rule>>,
     /// Hooks: the user's first, then the project's.
     pub hooks: Vec<Sourced<HookSetting>>,
+    /// Whether no hooks of settings are called.
+    pub disable_all_hooks: Option<Sourced<bool>>,
     /// Working directories besides the first.
     pub directories: Vec<Sourced<PathBuf>>,
     /// Sandbox settings.
@@ -109,6 +112,8 @@ pub struct Config {
     pub key_from_dot_env: bool,
     /// Retries of failed requests.
     pub retry: Policy,
+    /// How long a program's run waits for commands in the background at its end; `None` without a limit.
+    pub task_patience: Option<Duration>,
     /// The plugins.
     pub plugins: Vec<Plugin>,
     /// The settings files in force, highest precedence first.

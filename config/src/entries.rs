@@ -73,13 +73,11 @@ impl Config {
             );
         }
         for hook in &self.hooks {
-            let summary = json!(format!(
-                "{}: {}",
-                hook.value.event.as_str(),
-                hook.value.command
-            ));
+            let event = hook.value.event.as_str();
+            let summary = json!(format!("{event}: {}", hook.value.shown()));
             entries.push(("hooks", summary, &hook.origin));
         }
+        entries.extend(entry("disableAllHooks", self.disable_all_hooks.as_ref()));
         for folder in &self.directories {
             let key = "permissions.additionalDirectories";
             entries.push((key, json!(folder.value), &folder.origin));

@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Store,
     /// Another process holds the session; the same may succeed later.
     SessionBusy,
+    /// The session has no such message.
+    NotFound,
     /// The required sandbox cannot be built here.
     SandboxUnavailable,
     /// The reader of the output has closed it.

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::found_file;
 use crate::layers::Sources;
+use crate::origin::Origin;
 use crate::places::LayerFolder;
+use crate::plugin::ROOT;
 pub use agent_servers::{granted_agent_servers, open_agent_servers};
 pub use agents::agents;
 use ah_agent::commands::{SlashCommand, SlashCommands};
@@ -43,10 +45,18 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
             continue;
         }
         match Skill::parse(&file.text, &file.location, file.layer) {
-            Ok(skill) => skills.add(Skill {
-                name: file.named(&skill.name),
-                ..skill
-            }),
+            Ok(skill) => {
+                let root = config.plugin_of(&Origin::File(file.location.clone()));
+                let body = match root {
+                    Some(root) => skill.body.replace(ROOT, &root.to_string_lossy()),
+                    None => skill.body,
+                };
+                skills.add(Skill {
+                    name: file.named(&skill.name),
+                    body,
+                    ..skill
+                });
+            }
             Err(error) => warnings.push(format!("{}:{error}", file.location.display())),
         }
     }

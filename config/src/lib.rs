@@ -45,6 +45,7 @@ pub mod server_answers;
 pub mod server_file;
 pub mod server_files;
 pub mod settings;
+mod stand_in;
 mod tier;
 pub mod trust;
 pub mod untrusted;

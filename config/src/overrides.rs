@@ -108,6 +108,8 @@ pub struct PromptOptions {
     pub setup: Option<&'static str>,
     /// Text appended to the system prompt.
     pub append_system_prompt: Option<String>,
+    /// File whose text is appended to it as well.
+    pub append_system_prompt_file: Option<PathBuf>,
     /// Whether the description of place and time is told in a message, so that the system prompt is the same on other
     /// machines.
     pub is_portable: bool,
@@ -192,6 +194,8 @@ pub struct HostOptions {
     pub hook_events: bool,
     /// Whether it receives each row of the transcript.
     pub mirror: bool,
+    /// Whether it receives what subagents say.
+    pub subagent_text: bool,
 }
 
 /// A set of tools.

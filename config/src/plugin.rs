@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use ah_conversation::Layer;
 
+/// Placeholder for the plugin's folder in its files.
+pub(crate) const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
+
 /// A plugin in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {

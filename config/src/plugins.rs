@@ -18,15 +18,13 @@ use crate::error::Error;
 use crate::layers::is_absence;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::PluginFolder;
-use crate::plugin::Plugin;
+use crate::plugin::{Plugin, ROOT};
 use crate::{found_file, settings};
 
 pub use parts::PluginParts;
 
 /// Optional manifest of a plugin.
 const MANIFEST: &str = ".claude-plugin/plugin.json";
-/// Placeholder for the plugin's folder in its files.
-const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 
 /// Content of the manifest.
 #[derive(Debug, Default, Deserialize)]

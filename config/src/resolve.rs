@@ -25,7 +25,7 @@ use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
 use crate::trust::Trust;
 use crate::web::WebConfig;
-use crate::{dot_env, login, mcp, places};
+use crate::{dot_env, login, mcp, places, stand_in};
 
 /// Default model.
 const DEFAULT_MODEL: &str = "opus";
@@ -112,19 +112,19 @@ impl Config {
         let folders = folders(&environment, &project_root);
         let sources = overrides.setting_sources.unwrap_or(Sources::ALL);
         let TrustedLayers {
-            layers,
+            mut layers,
             mut trust,
             mut warnings,
             errors,
         } = trusted_layers(&overrides, &folders, sources, &environment, overlay);
-        warnings.extend(restrict(&mut overrides, &layers));
-        let (servers, process) = (servers(&layers), environment.clone());
-        add_variables(&mut environment, &layers, &servers);
+        warnings.extend(restrict(interface, &mut overrides, &mut layers));
+        let (mut servers, process) = (servers(&layers), environment.clone());
+        add_variables(interface, &mut environment, &mut layers, &mut servers)?;
         let project = (sources.project && trust.is_given()).then_some(&*folders.project);
         let key_from_dot_env = add_keys(&mut environment, &mut trust, &folders, &mut warnings);
         pass_variables(&mut environment, &layers, &overrides);
-        let typed = overrides.permission_mode;
-        let permission_mode = permission_mode(typed, interface, &layers, &mut trust);
+        let permission_mode =
+            permission_mode(overrides.permission_mode, interface, &layers, &mut trust);
         refuse_bypass(&permission_mode, &layers)?;
         let first = First { layers: &layers };
         Ok(Self {
@@ -136,7 +136,7 @@ impl Config {
             model: model(overrides.model.clone(), &process, &first),
             fallback_models: fallback_models(&overrides.fallback_models, &first),
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
-            servers,
+            servers: stand_in::with_key_command(servers, &first, &environment),
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
             output_style: first.value(|settings| settings.output_style.clone()),
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
@@ -162,13 +162,13 @@ impl Config {
             allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
             ask: rules(&[], &layers, |settings| &settings.permissions.ask),
             hooks: hooks(&layers),
+            disable_all_hooks: first.value(|settings| settings.disable_all_hooks),
             directories: directories(&overrides.directories, &layers, &environment),
             sandbox: Sandboxing::of(&layers, overlay, &environment),
-            deny: rules(&overrides.deny, &layers, |settings| {
-                &settings.permissions.deny
-            }),
+            deny: rules(&overrides.deny, &layers, |it| &it.permissions.deny),
             key_from_dot_env,
             retry: retry(interface, is_plain(&overrides), &environment)?,
+            task_patience: task_patience(&environment)?,
             plugins: Vec::new(),
             files: layers::files_of(&layers),
             warnings,
@@ -189,7 +189,8 @@ fn add_defaults(environment: &mut Environment, overlay: &Overlay) {
     }
 }
 
-/// Moves aside what commands have created whose `ah` was killed meanwhile; returns a warning for each file.
+/// Moves aside what commands have created whose `ah` was killed meanwhile, or that still run; returns a warning for each
+/// file.
 fn leavings(folders: &Folders) -> Vec<String> {
     let journal = folders.home.as_deref().map(journal_below);
     let moved = journal.map(|folder| ah_sandbox::finish_journal(&folder));
@@ -197,7 +198,7 @@ fn leavings(folders: &Folders) -> Vec<String> {
     moved
         .map(|path| {
             format!(
-                "a sandboxed command that was killed has created a file that it may not create; it is now `{}`",
+                "a sandboxed command that was killed or still runs has created a file that it may not create; it is now `{}`",
                 path.display()
             )
         })
@@ -229,7 +230,7 @@ fn trusted_layers(
     environment: &Environment,
     overlay: &Overlay,
 ) -> TrustedLayers {
-    // Before any file of the project is read: a command that was killed may have put it there.
+    // Before any file of the project is read: a command may have put it there.
     let left = leavings(folders);
     let given = Given {
         managed: overrides.managed_settings.as_ref(),
@@ -256,9 +257,16 @@ fn trusted_layers(
 }
 
 /// Drops options that settings forbid: `--no-sandbox` where an administrator has turned the sandbox on, and that
-/// permissions may be bypassed. Returns a warning for the first.
-fn restrict(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
+/// permissions may be bypassed; and rules that the other agent does not take. Returns warnings.
+fn restrict(interface: Interface, overrides: &mut Overrides, layers: &mut [Layer]) -> Vec<String> {
+    let mut warnings = stand_in::drop_wildcards(interface, &mut overrides.allow, layers);
     overrides.may_bypass &= !layers.iter().any(forbids_bypass);
+    warnings.extend(refuse_without_sandbox(overrides, layers));
+    warnings
+}
+
+/// Drops `--no-sandbox` where an administrator has turned the sandbox on; returns a warning then.
+fn refuse_without_sandbox(overrides: &mut Overrides, layers: &[Layer]) -> Option<String> {
     let set = First { layers }.managed();
     let enabled = set.value(|settings| settings.sandbox.enabled)?;
     let wanted = &mut overrides.run.sandbox.wanted;
@@ -304,7 +312,8 @@ fn model(typed: Option<String>, process: &Environment, first: &First<'_>) -> Sou
     let managed = first.managed();
     let set = |settings: &Settings| settings.model.clone();
     { managed.variable_or(&Environment::default(), &MODEL, set) }
-        .or_else(|| given(typed))
+        // The word of SDK hosts for the model of the settings.
+        .or_else(|| given(typed.filter(|name| !name.eq_ignore_ascii_case("default"))))
         .or_else(|| first.variable_or(process, &MODEL, set))
         .unwrap_or_else(|| Sourced::built_in(DEFAULT_MODEL.to_owned()))
 }
@@ -374,13 +383,14 @@ fn add_keys(
     is_of_project
 }
 
-/// Sets the variables of all layers, and marks those with the servers' keys.
+/// Sets the variables of all layers, and marks those with the servers' keys; then those of the other agent count.
 fn add_variables(
+    interface: Interface,
     environment: &mut Environment,
-    layers: &[Layer],
-    servers: &BTreeMap<String, Sourced<NamedServer>>,
-) {
-    for layer in layers {
+    layers: &mut Vec<Layer>,
+    servers: &mut BTreeMap<String, Sourced<NamedServer>>,
+) -> Result<(), Error> {
+    for layer in layers.iter() {
         for (name, value) in &layer.settings.env {
             if layer.is_managed() {
                 environment.set(name, value);
@@ -395,6 +405,7 @@ fn add_variables(
     {
         environment.add_secret(name);
     }
+    stand_in::apply(interface, environment, layers, servers)
 }
 
 /// Returns the servers of all layers; of servers with the same name, the first counts.
@@ -434,6 +445,7 @@ fn retry(interface: Interface, is_plain: bool, environment: &Environment) -> Res
             return Ok(Policy {
                 retries: 5,
                 first_delay: Duration::from_secs(10),
+                ..usual
             });
         }
         (Interface::Native, _) => usual.retries,
@@ -443,6 +455,19 @@ fn retry(interface: Interface, is_plain: bool, environment: &Environment) -> Res
         })?,
     };
     Ok(Policy { retries, ..usual })
+}
+
+/// Returns how long commands in the background are waited for at the end of a program's input: ten minutes, or what a
+/// variable says; 0 is no limit.
+fn task_patience(environment: &Environment) -> Result<Option<Duration>, Error> {
+    const VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
+    let milliseconds = match environment.get(VARIABLE) {
+        None | Some("") => 600_000,
+        Some(text) => text.trim().parse().map_err(|_| {
+            Error::failure(format!("{VARIABLE} is `{text}`, which is not a number"))
+        })?,
+    };
+    Ok((milliseconds > 0).then(|| Duration::from_millis(milliseconds)))
 }
 
 fn given<T>(typed: Option<T>) -> Option<Sourced<T>> {

@@ -45,8 +45,10 @@ impl Config {
             confined: false,
             hosts: Vec::new(),
             may_bypass: self.may_bypass,
+            plan_asks: false,
             allow: self.allow.iter().map(kept).collect(),
             ask: self.ask.iter().flat_map(with_targets).collect(),
+            readable: None,
             deny: self.deny.iter().flat_map(with_targets).collect(),
             directories: { self.directories.iter() }
                 .map(|folder| real(&folder.value))

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use ah_agent::hooks::{HookEvent, HookGroup, HookSetting};
+use ah_agent::hooks::{HookEvent, HookFault, HookGroup, HookSetting};
 use ah_agent::tool_search::ToolSearchMode;
 use ah_conversation::{Effort, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
@@ -76,6 +76,8 @@ pub struct Settings {
     pub stop: Option<Vec<String>>,
     /// Servers by name.
     pub providers: BTreeMap<String, NamedServer>,
+    /// Command that prints the key of the Messages API, the other agent's setting.
+    pub api_key_helper: Option<String>,
     /// MCP servers by name.
     pub mcp_servers: BTreeMap<String, ServerEntry>,
     /// Permission rules and mode.
@@ -84,6 +86,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// Hooks.
     pub hooks: Vec<HookSetting>,
+    /// Whether no hooks of settings are called.
+    pub disable_all_hooks: Option<bool>,
     /// Default values of environment variables.
     pub env: BTreeMap<String, String>,
     /// Trusted folders.
@@ -175,6 +179,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
                     settings.providers.insert(name, file.value(value)?);
                 }
             }
+            "apiKeyHelper" => settings.api_key_helper = Some(file.value(value)?),
             "mcpServers" => settings.mcp_servers = file.mcp_servers(value)?,
             "permissions" => settings.permissions = file.permissions(value)?,
             "web" => settings.web = file.value(value)?,
@@ -185,6 +190,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "notify" => settings.notify = Some(file.value(value)?),
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "hooks" => settings.hooks = file.hooks(value)?,
+            "disableAllHooks" => settings.disable_all_hooks = Some(file.value(value)?),
             "env" => {
                 for (name, value) in file.object(value)? {
                     settings.env.insert(name, file.value(value)?);
@@ -272,9 +278,10 @@ impl<'a> File<'a> {
                 for hook in group.at(event) {
                     match hook {
                         Ok(hook) => hooks.push(hook),
-                        Err(kind) => {
+                        Err(HookFault::LeftOut(kind)) => {
                             self.warn_unknown(&format!("hooks.{name}: type {kind}"), value);
                         }
+                        Err(HookFault::Wrong(text)) => return Err(self.error_at(&text, value)),
                     }
                 }
             }
@@ -295,7 +302,7 @@ impl<'a> File<'a> {
 
 #[cfg(test)]
 mod tests {
-    use ah_agent::hooks::Matcher;
+    use ah_agent::hooks::{HookAction, HookCommand, Matcher};
     use ah_provider::named_server::Api;
     use ah_provider::openai::Quirks;
     use ah_work::phase::Phase;
@@ -340,6 +347,7 @@ mod tests {
                 "filesystem": {"denyRead": ["k"]}
             },
             "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "c", "timeout": 2, "sandbox": true}]}]},
+            "disableAllHooks": false, "apiKeyHelper": "key",
             "env": {"A": "b"},
             "trustedFolders": ["~/src"],
             "web": {"reader": "haiku", "privateHosts": ["wiki.lan"], "search": "brave"},
@@ -426,11 +434,17 @@ mod tests {
             hooks: vec![HookSetting {
                 event: HookEvent::PreToolUse,
                 matcher: Matcher::new(Some("Bash")).unwrap(),
-                command: "c".to_owned(),
+                condition: None,
+                action: HookAction::Command(HookCommand {
+                    command: "c".to_owned(),
+                    is_confined: true,
+                    ..HookCommand::default()
+                }),
                 timeout: Some(2.0),
-                is_async: false,
-                is_confined: true,
+                blocks_on_failure: false,
             }],
+            disable_all_hooks: Some(false),
+            api_key_helper: Some("key".to_owned()),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
             trusted_folders: vec!["~/src".into()],
             web: WebSettings {
@@ -564,7 +578,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (36, 6, 12),
+            (38, 6, 12),
             "a setting is missing in the schema"
         );
     }

@@ -42,6 +42,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         top_p: _,
         stop: _,
         providers,
+        api_key_helper,
         mcp_servers,
         permissions:
             PermissionSettings {
@@ -56,6 +57,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         // A project, trusted or not, keeps only stricter values here.
         sandbox: _,
         hooks,
+        disable_all_hooks,
         env,
         trusted_folders,
         web,
@@ -64,18 +66,13 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         status_line,
         notify,
     } = settings;
-    let mut taken = Vec::new();
-    for (key, model) in [("model", model), ("compactionModel", compaction_model)] {
-        let file = model.take_if(|name| is_file(name));
-        taken.extend(file.map(|_| key));
-    }
-    let files = fallback_models.take_if(|names| names.iter().any(|name| is_file(name)));
-    taken.extend(files.map(|_| "fallbackModel"));
+    let mut taken = take_files([model, compaction_model], fallback_models);
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("undoMegabytes", undo_megabytes.take().is_some());
     // It spends money while nobody is there.
     take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
+    take("apiKeyHelper", api_key_helper.take().is_some());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());
     take(
@@ -83,6 +80,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         !std::mem::take(additional_directories).is_empty(),
     );
     take("hooks", !std::mem::take(hooks).is_empty());
+    // They may be the user's guards.
+    take("disableAllHooks", disable_all_hooks.take().is_some());
     take("web", std::mem::take(web) != WebSettings::default());
     take("work", work.take().is_some());
     take("statusLine", status_line.take().is_some());
@@ -92,6 +91,21 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         "trustedFolders",
         !std::mem::take(trusted_folders).is_empty(),
     );
+    taken
+}
+
+/// Removes the models that are files; returns their keys.
+fn take_files(
+    [model, compaction_model]: [&mut Option<String>; 2],
+    fallback_models: &mut Option<Vec<String>>,
+) -> Vec<&'static str> {
+    let mut taken = Vec::new();
+    for (key, model) in [("model", model), ("compactionModel", compaction_model)] {
+        let file = model.take_if(|name| is_file(name));
+        taken.extend(file.map(|_| key));
+    }
+    let files = fallback_models.take_if(|names| names.iter().any(|name| is_file(name)));
+    taken.extend(files.map(|_| "fallbackModel"));
     taken
 }
 

@@ -41,10 +41,13 @@ pub struct SimpleCommand {
     pub effect: Effect,
     /// Whether its arguments may name programs that it starts in a way that is not known.
     pub may_start: bool,
+    /// Whether some of its options are not known, so that it may start any program and touch any file. A rule allows
+    /// it only if it reaches behind them.
+    pub unknown_options: bool,
     /// Commands that it starts in turn, as `env`, `xargs` and `bash -c` do.
     pub inner: Vec<SimpleCommand>,
-    /// Length in bytes of `text` up to the end of the last program started; the whole length if that is no plain
-    /// word.
+    /// Length in bytes of `text` up to the end of the last program started and of the last unknown option; the whole
+    /// length if that is no plain word.
     pub reach: usize,
     /// Whether it adds nothing to the commands it starts, so that rules for those are enough.
     pub transparent: bool,
@@ -58,6 +61,9 @@ pub struct SimpleCommand {
 pub struct PossibleFiles {
     /// Absolute paths with `*`, `?` and `[…]` as in a shell; `**` stands for any number of folders.
     pub patterns: Vec<PathBuf>,
+    /// Files and folders that the command looks at, patterns included; `folder/**` for all that is in a folder. Only
+    /// known of commands that change nothing.
+    pub seen: Vec<PathBuf>,
     /// Whether the command may show the content of such files.
     pub shows: bool,
     /// Whether the command may change such files.

@@ -28,7 +28,15 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), Fron
     }
     let read = |yaml: &str| serde_saphyr::from_str::<T>(yaml);
     // Many such files were written for readers that do not parse YAML, with a `: ` in a description.
-    let front = read(yaml).or_else(|error| read(&with_quotes(yaml)).map_err(|_| error));
+    let front = read(yaml).or_else(|error| {
+        let quoted = read(&with_quotes(yaml, is_plain));
+        // What cannot be read alone is no YAML, but a text such as `[n]`, a list of the value `false`.
+        let alone = |key: &str, value: &str| {
+            is_key(key) && !value.is_empty() && read(&format!("{key}: {value}")).is_err()
+        };
+        let quoted = quoted.or_else(|_| read(&with_quotes(yaml, alone)));
+        quoted.map_err(|_| error)
+    });
     match front {
         Ok(front) => Ok((front, body)),
         Err(error) => Err(FrontMatterError {
@@ -95,12 +103,12 @@ fn split(text: &str) -> Result<Option<(&str, &str)>, FrontMatterError> {
     })
 }
 
-/// Returns the same lines with quotes around plain values.
-fn with_quotes(yaml: &str) -> String {
+/// Returns the same lines with quotes around the values that are meant as plain text.
+fn with_quotes(yaml: &str, is_text: impl Fn(&str, &str) -> bool) -> String {
     let mut quoted = String::new();
     for line in yaml.lines() {
         match line.split_once(": ") {
-            Some((key, value)) if is_plain(key, value.trim()) => {
+            Some((key, value)) if is_text(key, value.trim()) => {
                 let value = value.trim().replace('\'', "''");
                 quoted.push_str(&format!("{key}: '{value}'\n"));
             }
@@ -113,14 +121,16 @@ fn with_quotes(yaml: &str) -> String {
     quoted
 }
 
+fn is_key(key: &str) -> bool {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !key.is_empty() && key.chars().all(is_known)
+}
+
 fn is_plain(key: &str, value: &str) -> bool {
-    let is_key = key
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let is_list =
         value.starts_with('[') && value.find(']').is_none_or(|end| end + 1 == value.len());
     let has_form = value.is_empty() || is_list || value.starts_with(['"', '\'', '|', '>', '{']);
-    is_key && !key.is_empty() && !has_form
+    is_key(key) && !has_form
 }
 
 /// Returns the first line of the parser's message; the line number is reported separately.
@@ -195,6 +205,19 @@ mod tests {
                 "-, -, - [Bash(a, b)|Read] \"\"",
             ),
             ("---\nunknown: {a: 1}\nname: x\n---\n", "x, -, - [] \"\""),
+            (
+                "---\nargument-hint: [n]\nallowed-tools: [Read, Bash]\n---\n",
+                "-, -, [n] [Read|Bash] \"\"",
+            ),
+            ("---\nargument-hint: [1]\n---\n", "-, -, [1] [] \"\""),
+            (
+                "---\ndescription: \"x\" y\nargument-hint: > x\n---\n",
+                "-, \"x\" y, > x [] \"\"",
+            ),
+            (
+                "---\nname: a\ndescription: {x} y\nmore: [\n---\n",
+                "a, {x} y, - [] \"\"",
+            ),
         ] {
             assert_eq!(show(text), expected, "{text}");
         }
@@ -204,7 +227,6 @@ mod tests {
     fn errors_name_the_line_of_the_file() {
         for (text, line) in [
             ("---\nname: a\n", "error: 1: "),
-            ("---\nname: a\ndescription: [\n---\n", "error: 3: "),
             ("---\nname:\n  - list\n---\n", "error: 3: "),
             ("---\njust words\n---\n", "error: 2: "),
         ] {

@@ -115,7 +115,7 @@ impl PermissionAnswer {
                 "Nobody can be asked here, so {name} has no answer. Go on as you think best, and say what you assumed."
             )
         } else {
-            let reason = request.inquiry.reason.as_deref();
+            let reason = request.inquiry.why();
             let why = reason.unwrap_or("it needs to be allowed");
             format!("Permission to use {name} was denied: {why}, and nobody can be asked.")
         };

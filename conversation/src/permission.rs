@@ -8,6 +8,7 @@ mod hidden;
 mod mode;
 mod overlap;
 mod pattern;
+mod reading;
 mod rule;
 mod update;
 
@@ -35,6 +36,8 @@ pub struct Permissions {
     pub hosts: Vec<String>,
     /// Whether the user has agreed to mode `bypassPermissions`, so that a host may choose it later.
     pub may_bypass: bool,
+    /// Whether a call that mode `plan` refuses is asked about instead.
+    pub plan_asks: bool,
     /// Rules for allowed calls.
     pub allow: Vec<Rule>,
     /// Rules for calls that need approval even if other rules allow them.
@@ -43,6 +46,8 @@ pub struct Permissions {
     pub deny: Vec<Rule>,
     /// Additional working directories.
     pub directories: Vec<PathBuf>,
+    /// Files and folders that may be read unasked besides the working directories; `None` for all files.
+    pub readable: Option<Vec<PathBuf>>,
     /// Base directories of path patterns.
     pub places: PatternRoots,
     /// Mode before mode `plan`, restored once a plan is approved.
@@ -69,6 +74,8 @@ pub struct Inquiry {
     pub suggestions: Vec<PermissionUpdate>,
     /// The file that would be written.
     pub path: Option<PathBuf>,
+    /// The file outside the working directories that would be read.
+    pub outside: Option<PathBuf>,
     /// User input that the call needs beyond permission; allowing the call answers it as well.
     pub interaction: Option<Interaction>,
 }
@@ -85,7 +92,10 @@ impl Permissions {
             ));
         }
         if let Some(text) = self.refusal(call, accesses) {
-            return Decision::Deny(text);
+            return match self.mode {
+                PermissionMode::Plan if self.plan_asks => self.inquire(call, accesses, None),
+                _ => Decision::Deny(text),
+            };
         }
         if let Some(interaction) = accesses.iter().find_map(Access::interaction) {
             return self.ask_person(call, interaction);
@@ -111,9 +121,11 @@ impl Permissions {
             let reason = format!("the rule `{rule}` might match it");
             return self.inquire(call, accesses, Some(reason));
         }
+        let is_allowed =
+            |access: &Access| access.is_for_writing(accesses) || self.allows(call, access);
         if self.mode == PermissionMode::BypassPermissions
             || self.is_of_mode(call)
-            || accesses.iter().all(|access| self.allows(call, access))
+            || accesses.iter().all(is_allowed)
         {
             return Decision::Allow;
         }
@@ -194,7 +206,8 @@ impl Permissions {
             rules.any(|rule| rule.allows(call, access, &self.places))
         };
         match access {
-            Access::Read(_) | Access::Named(_) | Access::Ask(_) => true,
+            Access::Read(path) => self.may_read(call, path),
+            Access::Named(_) | Access::Ask(_) => true,
             // The sandbox limits these, not the rules; `Promised` and `Unknown` may act outside it.
             Access::Write(_) | Access::Command(_) | Access::Confined { .. } if self.confined => {
                 true
@@ -217,7 +230,8 @@ impl Permissions {
             let mut commands = commands.iter();
             commands.all(|command| self.allows_command(call, command))
         };
-        line.harmless || line.commands.as_ref().is_some_and(is_each_allowed)
+        (line.harmless && self.readable.is_none())
+            || line.commands.as_ref().is_some_and(is_each_allowed)
     }
 
     fn allows_command(&self, call: &ToolUse, command: &SimpleCommand) -> bool {
@@ -226,15 +240,16 @@ impl Permissions {
             inner.all(|command| self.allows_command(call, command))
         };
         let is_of_mode = match command.effect {
-            Effect::None => true,
+            Effect::None => self.may_look(call, command),
             Effect::Files => command.operands.iter().all(|path| self.may_edit(path)),
             Effect::Any => false,
         };
-        // A rule for a program that starts another program covers that one only if it names it too.
+        // A rule for a program covers the program that it starts, and options that are not known, only if it names them.
+        let is_program_enough =
+            || !command.unknown_options && (command.inner.is_empty() || are_inner_allowed());
         let by_rule = self.allow.iter().any(|rule| {
-            rule.covers(call, command).is_some_and(|certain| {
-                command.inner.is_empty() || certain >= command.reach || are_inner_allowed()
-            })
+            rule.covers(call, command)
+                .is_some_and(|certain| certain >= command.reach || is_program_enough())
         });
         by_rule
             || (is_of_mode && are_inner_allowed())
@@ -262,6 +277,7 @@ impl Permissions {
                 None => self.suggestions(call, accesses),
             },
             path: accesses.iter().find_map(written),
+            outside: self.first_outside(call, accesses),
             reason,
             interaction: None,
         })
@@ -293,7 +309,9 @@ impl Permissions {
         let redirects =
             |access: &Access| matches!(access, Access::Write(_)) && !self.allows(call, access);
         let has_redirection = accesses.iter().any(redirects);
-        for access in accesses.iter().filter(|access| !self.allows(call, access)) {
+        let refused =
+            |access: &&Access| !access.is_for_writing(accesses) && !self.allows(call, access);
+        for access in accesses.iter().filter(refused) {
             match access {
                 Access::Command(line) if has_redirection => {
                     is_editing = false;
@@ -313,8 +331,8 @@ impl Permissions {
                     is_editing = false;
                     rules.push(format!("{}(domain:{host})", call.name).parse().ok());
                 }
-                Access::Read(_)
-                | Access::Named(_)
+                Access::Read(_) => is_editing = false,
+                Access::Named(_)
                 | Access::Ask(_)
                 | Access::Promised
                 | Access::Unknown
@@ -333,7 +351,8 @@ impl Permissions {
                 destination: Destination::LocalSettings,
             });
         }
-        if is_editing {
+        suggestions.extend(self.reading_rules(call, accesses));
+        if is_editing && accesses.iter().any(|access| written(access).is_some()) {
             let files = accesses.iter().flat_map(files_of);
             // SDK hosts expect the folders of a command's files, even if they are working directories already.
             let is_named = |path: &PathBuf| is_of_command(accesses) || !self.is_inside(path);

@@ -42,6 +42,8 @@ pub enum PrefixBreak {
     Interface,
     /// There are new tools, and the model accepts them only at the beginning of a request.
     Tools,
+    /// A program has removed or disabled the server of a tool.
+    Withdrawn,
     /// `maxConversationMessages` left out older messages.
     Trimmed,
     /// The earlier requests were made by a version that did not store their beginning.
@@ -57,6 +59,7 @@ impl PrefixBreak {
             Self::Options => "the options for the system prompt changed",
             Self::Interface => "the session was continued through the other interface",
             Self::Tools => "there are new tools, which this model accepts only at the beginning",
+            Self::Withdrawn => "tools are no longer offered",
             Self::Trimmed => "maxConversationMessages left out older messages",
             Self::Unrecorded => "the beginning of the earlier requests is not recorded",
         }

@@ -9,7 +9,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, Message, Model, StopReason, ToolSpec, ToolUseId, Usage};
+use crate::{Cost, Message, Model, ModelUsage, StopReason, ToolSpec, ToolUseId, Usage};
 
 /// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
@@ -69,6 +69,8 @@ pub struct Findings {
     pub hits: Vec<Hit>,
     /// The server's comment on them, if any.
     pub words: String,
+    /// What a model's server has charged for.
+    pub spent: Option<ModelUsage>,
 }
 
 /// A page found by a search.

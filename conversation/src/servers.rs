@@ -23,6 +23,12 @@ pub trait Servers: Send + Sync {
     /// Returns the current tools, in an order that does not depend on which server was quicker.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
+    /// Returns the beginnings of the names of tools that are no longer to be offered: a program has removed or disabled
+    /// their servers.
+    fn withdrawn(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns the tool of this name, in any case, also while the server is still starting: its calls then wait for
     /// the server.
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>>;

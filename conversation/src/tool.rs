@@ -39,6 +39,12 @@ pub trait Tool: Send + Sync {
     /// Runs the call. The input has passed the schema.
     async fn run(&self, call: &ToolUse, context: &Context) -> Output;
 
+    /// Returns the words for the model that belong to these details of a result, where a program has replaced them; `None`
+    /// if the tool has no form for them.
+    fn words_of(&self, _: &Value) -> Option<String> {
+        None
+    }
+
     /// Whether scripts of the model may call it. A tool that is about the conversation itself (questions to the user, the
     /// plan, the list of tasks, subagents) is for the model alone.
     fn is_for_scripts(&self) -> bool {
@@ -79,6 +85,11 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether it is the reading of a file that the call also writes, whose permission counts for both.
+    pub(crate) fn is_for_writing(&self, accesses: &[Self]) -> bool {
+        matches!(self, Self::Read(path) if accesses.contains(&Self::Write(path.clone())))
+    }
+
     /// Whether it changes nothing, so that it may run concurrently and be repeated.
     pub fn is_read_only(&self) -> bool {
         match self {

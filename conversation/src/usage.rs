@@ -20,14 +20,20 @@ pub struct Usage {
     /// Part of `cache_creation_input_tokens` cached for an hour, at a higher price.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_creation_1h_input_tokens: u64,
+    /// Searches of the web by the server, which are charged beside the tokens.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_search_requests: u64,
 }
+
+/// Price of a search by the server, in pico-dollars.
+const WEB_SEARCH: u128 = 10_000_000_000;
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
-fn is_zero(tokens: &u64) -> bool {
-    *tokens == 0
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -54,6 +60,7 @@ impl Add for Usage {
             cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
             cache_creation_1h_input_tokens: self.cache_creation_1h_input_tokens
                 + other.cache_creation_1h_input_tokens,
+            web_search_requests: self.web_search_requests + other.web_search_requests,
         }
     }
 }
@@ -140,12 +147,10 @@ impl Price {
             (short_lived, self.cache_write),
             (usage.cache_creation_1h_input_tokens, self.cache_write_1h),
         ];
-        Cost(
-            parts
-                .into_iter()
-                .map(|(tokens, price)| u128::from(tokens) * u128::from(price))
-                .sum(),
-        )
+        let tokens = parts
+            .into_iter()
+            .map(|(tokens, price)| u128::from(tokens) * u128::from(price));
+        Cost(tokens.sum::<u128>() + u128::from(usage.web_search_requests) * WEB_SEARCH)
     }
 }
 
@@ -169,12 +174,14 @@ mod tests {
             cache_read_input_tokens: 1_000_000,
             cache_creation_input_tokens: 30,
             cache_creation_1h_input_tokens: 10,
+            web_search_requests: 2,
         };
         let expected = 3_000_000_000_000
             + 1_500_000_000_000
             + 300_000_000_000
             + 20 * 3_750_000
-            + 10 * 6_000_000;
+            + 10 * 6_000_000
+            + 20_000_000_000;
         assert_eq!(price.of(&usage), Cost(expected));
     }
 }

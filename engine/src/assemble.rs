@@ -4,6 +4,7 @@ mod agents;
 mod hooks;
 mod isolation;
 pub mod mcp;
+mod post_hook;
 pub mod safety;
 pub mod tools;
 pub mod web;
@@ -18,7 +19,9 @@ use ah_agent::skills::{Skill, Skills};
 use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
-use ah_conversation::{Cost, Interface, Limits, Model, Provider, Tool, ToolSpec, estimate_text};
+use ah_conversation::{
+    Cost, Interface, Limits, Model, Provider, ServerState, Servers, Tool, ToolSpec, estimate_text,
+};
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
 use ah_store::{SessionStore, SystemClock};
@@ -138,16 +141,16 @@ pub async fn session(
     let form = answer_form(config)?;
     let known = layered.iter().map(|known| known.tool.clone());
     let own = inputs.extensions.tools.iter().cloned();
-    let asked = form.iter().map(AnswerForm::tool);
-    let mut tools = Toolbox::new(known.chain(own).chain(asked))
+    let mut tools = Toolbox::new(known.chain(own).chain(form.iter().map(AnswerForm::tool)))
         .with_search(config.tool_search(), config.interface);
     if let Some(subagents) = subagents {
         tools = tools.with_subagents(subagents);
     }
-    let settings = SessionSettings {
+    let mut settings = SessionSettings {
         answer_form: form,
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
+    settings.permissions.readable = safety::readable(store, inputs.skills, config);
     let frontend = make_frontend(view(&*provider, &tools, store, config));
     let summarizer = match &config.compaction_model {
         Some(name) => connect(config, &name.value, warnings)?,
@@ -160,14 +163,16 @@ pub async fn session(
     let is_hosted = inputs.host.is_some();
     let (transcript, frontend) =
         hooks::transcript(store, config, is_hosted, frontend, warnings).await?;
-    let given = inputs.hooks;
-    let hooks = hooks::of(store, transcript, config, inputs.sandbox, &frontend, given);
+    let (sandbox, given) = (inputs.sandbox, inputs.hooks);
+    let hooks = hooks::of(store, transcript, config, sandbox, &frontend, given);
     let asked = (inputs.host, inputs.has_person);
     let options = ah_mcp::Options {
         outputs: Some(store.outputs().to_owned()),
         ..server_options(asked, &hooks, &frontend, config, inputs.sandbox)
     };
-    let tools = with_servers(tools, config, inputs.sandbox, options, warnings);
+    // A person is shown them, and a host is told.
+    let warn = (!is_hosted && !inputs.has_person).then(|| inputs.warn.clone());
+    let tools = with_servers(tools, (config, inputs.sandbox), options, warn, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
     #[cfg(feature = "otel")]
     let frontend = crate::otel::traced(frontend, config, store.uuid(), warnings);
@@ -222,9 +227,9 @@ fn decided_by_tool(
 /// that came and went with the start-up times would change the beginning of every request.
 fn with_servers(
     tools: Toolbox,
-    config: &Config,
-    sandbox_status: &SandboxStatus,
+    (config, sandbox_status): (&Config, &SandboxStatus),
     options: ah_mcp::Options,
+    warn: Option<Warn>,
     warnings: &mut Vec<String>,
 ) -> Toolbox {
     let (mut servers, errors) = config.mcp_servers();
@@ -247,14 +252,37 @@ fn with_servers(
         }
     }
     let servers = RemoteServers::start(servers, options);
+    let mut left_out = Vec::new();
     for status in servers.not_started() {
         let reason = status.error.unwrap_or_default();
         warnings.push(format!(
             "the MCP server `{}` is left out: {reason}",
             status.name
         ));
+        left_out.push(status.name);
     }
-    tools.with_servers(Arc::new(servers), PATIENCE)
+    let servers: Arc<dyn Servers> = Arc::new(servers);
+    if let Some(warn) = warn {
+        tokio::spawn(tell_failures(servers.clone(), left_out, warn));
+    }
+    tools.with_servers(servers, PATIENCE)
+}
+
+/// Says which servers have not started, where nobody would notice that their tools are not there. Those in `known` have been
+/// named.
+async fn tell_failures(servers: Arc<dyn Servers>, known: Vec<String>, warn: Warn) {
+    servers.ready(PATIENCE).await;
+    for status in servers.status() {
+        let has_failed = matches!(status.state, ServerState::Failed | ServerState::NeedsAuth);
+        if has_failed && !known.contains(&status.name) {
+            let reason = status.error.unwrap_or_default();
+            let reason = reason.trim().replace('\n', " ");
+            warn(&format!(
+                "the MCP server `{}` failed: {reason}",
+                status.name
+            ));
+        }
+    }
 }
 
 fn settings(

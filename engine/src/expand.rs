@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::commands::{Piece, SlashCommand, call, pieces};
+use ah_agent::commands::{Numbering, Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, split_words};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, Layer, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
@@ -20,6 +20,8 @@ use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
 use crate::confinement::SandboxProbe;
 pub(crate) use ruled::Ruled;
 
+/// Stands for the folder of a plugin in the texts of its commands.
+const PLUGIN_ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 /// Timeout of a template's command.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Maximum number of bytes of its output, or of a file, in the prompt.
@@ -44,12 +46,13 @@ pub struct Expanded {
 
 impl Expanded {
     /// Returns the configuration for this prompt, and warnings about invalid rules. The command line takes precedence
-    /// over a file.
+    /// over a file, but for hosts, which set a model for all prompts.
     pub fn applied_to<'a>(&self, config: &'a Config) -> (Cow<'a, Config>, Vec<String>) {
         let mut warnings = Vec::new();
         let mut applied = Cow::Borrowed(config);
         if let Some((model, location)) = &self.model
-            && config.model.origin != Origin::CommandLine
+            && (config.model.origin != Origin::CommandLine
+                || config.interface == Interface::AgentSdk)
         {
             applied.to_mut().model = Sourced {
                 value: model.clone(),
@@ -154,29 +157,47 @@ async fn with_command(
             ));
         }
     }
-    if is_trusted {
+    if let Some(why) = distrust.filter(|_| !command.allowed_tools.is_empty()) {
+        let location = command.location.display();
+        let text = format!("{location}: `allowed-tools` is ignored: {why}");
+        expanded.warnings.push(text);
+    } else {
         let rules = command.allowed_tools.iter();
         expanded.allowed_tools = rules
             .map(|rule| (rule.clone(), command.location.clone()))
             .collect();
     }
+    let root = config.plugin_of(&Origin::File(command.location.clone()));
+    let root = root.map(|root| root.to_string_lossy().into_owned());
+    let placed = |text: String| match &root {
+        Some(root) => text.replace(PLUGIN_ROOT, root),
+        None => text,
+    };
+    let rules = expanded.allowed_tools.iter();
+    let rules = rules.filter_map(|(rule, _)| rule.parse().ok());
     let filling = Filling {
         command,
         arguments,
         config,
         distrust,
-        ruled: Ruled::of(config),
+        ruled: match command.layer {
+            // Those of the program itself are not anybody's choice.
+            Layer::BuiltIn | Layer::Embedded => Ruled::of(config),
+            _ => Ruled::of(config).for_lines(config, rules, probe),
+        },
         probe,
+        root: root.clone(),
     };
     let mut files = String::new();
-    for piece in pieces(&command.body, arguments) {
+    for piece in pieces(&command.body, arguments, numbering(config)) {
         match piece {
-            Piece::Text(text) => expanded.text.push_str(&text),
+            Piece::Text(text) => expanded.text.push_str(&placed(text)),
             Piece::Shell(line) => {
                 let output = filling.run(&line, &mut expanded.warnings).await;
                 expanded.text.push_str(&output);
             }
             Piece::File(path) => {
+                let path = placed(path);
                 expanded.text.push('@');
                 expanded.text.push_str(&path);
                 if let Some(content) = filling.file(&path, &mut expanded.warnings) {
@@ -191,6 +212,14 @@ async fn with_command(
     expanded
 }
 
+/// Returns the number that templates give to the first argument: in the other agent's interface, that of the other agent.
+fn numbering(config: &Config) -> Numbering {
+    match config.interface {
+        Interface::Native => Numbering::FromOne,
+        Interface::AgentSdk => Numbering::FromZero,
+    }
+}
+
 /// Inputs of a command's placeholders.
 struct Filling<'a> {
     command: &'a SlashCommand,
@@ -200,6 +229,8 @@ struct Filling<'a> {
     distrust: Option<&'static str>,
     ruled: Ruled,
     probe: &'a SandboxProbe,
+    /// The folder of the plugin that the command is from.
+    root: Option<String>,
 }
 
 impl Filling<'_> {
@@ -214,7 +245,10 @@ impl Filling<'_> {
         }
         let environment = &self.config.environment;
         let shell = Shell::new(environment);
-        let mut arguments = vec!["-c".into(), line.into(), "ah".into()];
+        let mut arguments = vec!["-c".into(), line.into()];
+        if numbering(self.config) == Numbering::FromOne {
+            arguments.push("ah".into());
+        }
         arguments.extend(split_words(self.arguments).into_iter().map(Into::into));
         let confined = self.probe.status().confined();
         let mut variables = match confined {
@@ -222,6 +256,8 @@ impl Filling<'_> {
             None => shell.environment,
         };
         variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
+        let root = self.root.iter();
+        variables.extend(root.map(|root| ("CLAUDE_PLUGIN_ROOT".to_owned(), root.clone())));
         // The folder, and a spooled output in it, is deleted afterwards.
         let folder = tempfile::tempdir();
         let spool = folder.as_ref().map(|folder| folder.path().join("output"));

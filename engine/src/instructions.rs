@@ -19,7 +19,8 @@ use crate::today::today;
 const SHORTEST: &str = "You are an agent that works with the tools it is given.";
 
 /// Returns the blocks of the system prompt with their parts, and warnings about the files used. A prompt given on the
-/// command line replaces all of it; appended text comes last in any case. `sandbox` is the [summary] of the sandbox.
+/// command line replaces all of it; for programs that speak the Agent SDKs' protocol, only what is built in, and the rest
+/// follows. Otherwise appended text comes last. `sandbox` is the [summary] of the sandbox.
 ///
 /// [summary]: crate::confinement::SandboxStatus::summary
 ///
@@ -33,33 +34,24 @@ pub fn system_prompt(
     sandbox: &str,
 ) -> Result<(Vec<Vec<PromptPart>>, Vec<String>), Error> {
     let options = &config.run.prompt;
-    let append = options.append_system_prompt.as_deref();
+    let append = appended(options)?;
+    let append = append.as_deref();
     if let Some(SystemPromptSource::Agent(parts)) = &options.system_prompt {
         let mut blocks = of_agent(parts, config, sandbox);
         blocks.extend(append.map(|text| vec![part("--append-system-prompt", text)]));
         return Ok((blocks, Vec::new()));
     }
-    if let Some(given) = given(options)? {
-        let parts = [
-            ("--system-prompt", given.as_str()),
-            ("--append-system-prompt", append.unwrap_or_default()),
-        ];
-        let mut parts: Vec<_> = parts
-            .into_iter()
-            .filter(|(_, text)| !text.trim().is_empty())
-            .collect();
-        // Hosts pass an empty prompt if their user has set none.
-        if parts.is_empty() && config.interface == Interface::AgentSdk {
-            parts.push(("built in", SHORTEST));
-        }
-        // Text given by an option is sent unchanged.
-        let blocks = parts
-            .into_iter()
-            .map(|(source, text)| vec![part(source, text)]);
-        return Ok((blocks.collect(), Vec::new()));
+    let replaced = given(options)?.map(|text| replaced(&text, append, config.interface));
+    if let (Some(blocks), Interface::Native) = (&replaced, config.interface) {
+        return Ok((blocks.clone(), Vec::new()));
     }
     let (files, warnings) = project_files(config);
     let context = RunContext::of(config, sandbox);
+    // Without a tool none can be read.
+    let listed = match tools {
+        [] => String::new(),
+        _ => skills.layer(SkillTool::name_among(tools)),
+    };
     let must_produce = options
         .must_produce
         .as_ref()
@@ -70,21 +62,53 @@ pub fn system_prompt(
         Some(style) if !style.keeps_conduct => Some(Cow::Borrowed("")),
         _ => embedded(config, "claude.md"),
     };
+    let (conduct, base) = (conduct.as_deref().unwrap_or(CONDUCT), base.as_deref());
     let style = style.map(|style| format!("# Output style: {}\n\n{}", style.name, style.text));
     let prompt = Prompt {
-        base: base.as_deref().unwrap_or(SYSTEM),
-        conduct: conduct.as_deref().unwrap_or(CONDUCT),
+        base: base.unwrap_or(SYSTEM),
+        conduct,
         style: style.as_deref().unwrap_or_default(),
         tools,
         project: &files,
         context: context.context(),
-        skills: &skills.layer(SkillTool::name_among(tools)),
+        skills: &listed,
         must_produce: must_produce.as_deref(),
         timeout_seconds: { config.run.limits.timeout }
             .map(|timeout| milliseconds(timeout).div_ceil(1_000)),
         append,
     };
-    Ok((prompt.assemble(), warnings))
+    let Some(mut blocks) = replaced else {
+        return Ok((prompt.assemble(), warnings));
+    };
+    let rest = Prompt {
+        base: "",
+        conduct: "",
+        tools: &[],
+        append: None,
+        ..prompt
+    };
+    blocks.extend(rest.assemble());
+    Ok((blocks, warnings))
+}
+
+/// Returns the blocks of a prompt given by an option, unchanged, and of the text appended to it.
+fn replaced(given: &str, append: Option<&str>, interface: Interface) -> Vec<Vec<PromptPart>> {
+    let parts = [
+        ("--system-prompt", given),
+        ("--append-system-prompt", append.unwrap_or_default()),
+    ];
+    let mut parts: Vec<_> = parts
+        .into_iter()
+        .filter(|(_, text)| !text.trim().is_empty())
+        .collect();
+    // Hosts pass an empty prompt if their user has set none.
+    if parts.is_empty() && interface == Interface::AgentSdk {
+        parts.push(("built in", SHORTEST));
+    }
+    let blocks = parts.into_iter();
+    blocks
+        .map(|(source, text)| vec![part(source, text)])
+        .collect()
 }
 
 /// Returns the prompt of a defined agent, with the description of place and time as they are now.
@@ -106,9 +130,10 @@ fn part(source: &str, text: &str) -> PromptPart {
 }
 
 /// Returns the project's instructions, and the description of place and time: a subagent's context besides its own
-/// prompt. A run with its own system prompt has no project instructions. `sandbox` is the summary of the sandbox.
+/// prompt. In a person's run with its own system prompt there are no project instructions. `sandbox` is the summary of the sandbox.
 pub fn surroundings(config: &Config, sandbox: &str) -> (String, String) {
-    let is_given = config.run.prompt.system_prompt.is_some();
+    let is_given =
+        config.interface == Interface::Native && config.run.prompt.system_prompt.is_some();
     let files = if is_given {
         Vec::new()
     } else {
@@ -195,6 +220,19 @@ fn embedded<'a>(config: &'a Config, name: &str) -> Option<Cow<'a, str>> {
     Some(String::from_utf8_lossy(&file.content))
 }
 
+/// Returns the text to append, with that of the file behind it.
+fn appended(options: &PromptOptions) -> Result<Option<Cow<'_, str>>, Error> {
+    let text = options.append_system_prompt.as_deref().map(Cow::Borrowed);
+    let Some(path) = &options.append_system_prompt_file else {
+        return Ok(text);
+    };
+    let of_file = read(path)?;
+    Ok(Some(Cow::Owned(match text {
+        Some(text) => format!("{text}\n\n{of_file}"),
+        None => of_file,
+    })))
+}
+
 fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
     let path = match &options.system_prompt {
         None => return Ok(None),
@@ -202,11 +240,14 @@ fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
         Some(SystemPromptSource::Text(text)) => return Ok(Some(text.clone())),
         Some(SystemPromptSource::File(path)) => path,
     };
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) => Err(Error::failure(format!(
+    read(path).map(Some)
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|error| {
+        Error::failure(format!(
             "cannot read the system prompt `{}`: {error}",
             path.display()
-        ))),
-    }
+        ))
+    })
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use ah_config::overlay::Overlay;
 use ah_config::overrides::HostOptions;
-use ah_config::{Config, Error, Overrides};
+use ah_config::{Config, Error, ErrorKind, Overrides};
 use ah_conversation::{
     ContentBlock, Environment, ExitReason, Interface, MailKind, Message as StoredMessage,
     PermissionRequest, neutralise,
 };
 use ah_mcp::serve::{
-    At, Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted, serve,
+    At, Ended, Listed, Opened, Question, Refusal, RunEvent, Runner, Running, Wanted, serve,
 };
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
@@ -341,6 +341,7 @@ impl ClientRun {
             choice: session.map_or(SessionChoice::New, SessionChoice::Find),
             fork: is_fork,
             at,
+            is_impatient: true,
             ..SessionPlan::default()
         };
         let (mut program, requests, messages) = Program::new();
@@ -373,6 +374,8 @@ impl ClientRun {
         });
         let (served, refusal) = served?;
         match (served, ended) {
+            // Its result has the words, and not what kind of error it is.
+            (Served::Refused, _) => Err(refusal),
             (_, Some(ended)) => Ok(ended),
             (Served::Lost(error), None) => Err(error.into()),
             (_, None) => Err(refusal),
@@ -467,13 +470,24 @@ fn end(result: &ResultMessage, was_stopped: bool) -> Ended {
             || matches!(reason, Some(ExitReason::Interrupted | ExitReason::Aborted)),
         turns: result.num_turns,
         cost_usd: result.total_cost_usd,
+        refusal: None,
     }
 }
 
 fn failed(error: &Error) -> Ended {
+    let refusal = match error.kind {
+        ErrorKind::SessionBusy => Some(Refusal::Busy),
+        ErrorKind::NotFound => Some(Refusal::Missing),
+        _ => None,
+    };
     Ended {
-        text: error.in_one_line(),
+        // Their hints are for a command line.
+        text: match refusal {
+            Some(_) => error.message.clone(),
+            None => error.in_one_line(),
+        },
         is_error: true,
+        refusal,
         ..Ended::default()
     }
 }

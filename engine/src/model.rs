@@ -52,7 +52,9 @@ fn with_fallbacks(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn
     let Some(others) = &config.fallback_models else {
         return connect(config, main, warnings);
     };
-    let mut impatient = config.clone();
+    let mut patient = config.clone();
+    patient.retry.has_fallback = true;
+    let mut impatient = patient.clone();
     impatient.retry.retries = config.retry.retries.min(RETRIES_BEFORE_FALLBACK);
     let mut chain: Vec<(&str, Arc<dyn Provider>)> = Vec::new();
     for name in std::iter::once(main).chain(&others.value) {
@@ -67,7 +69,7 @@ fn with_fallbacks(config: &Config, warnings: &mut Vec<String>) -> Result<Arc<dyn
         }
     }
     let (last, _) = chain.pop().expect("the model itself is in it");
-    let last = connect(config, last, &mut Vec::new())?;
+    let last = connect(&patient, last, &mut Vec::new())?;
     let all = chain.into_iter().rev();
     Ok(all.fold(last, |second, (_, first)| {
         Arc::new(Fallback::new(first, second))

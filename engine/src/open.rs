@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use ah_agent::{Frontend, Session};
 use ah_config::{Config, Error, ErrorKind};
-use ah_conversation::Interface;
-use ah_store::{Holder, OpenError, SessionStore, Tree};
+use ah_conversation::{Interface, Provider};
+use ah_store::{Holder, OpenError, Paths, SessionStore, Sessions, Tree};
 use tokio::time::sleep;
 
 use crate::assemble::{self, SessionInputs, SessionView};
-use crate::place::{SessionLocation, existing};
+use crate::place::{SessionLocation, check_point, existing};
 use crate::plan::SessionPlan;
 use crate::session_folders::note_place;
 use crate::session_model::SessionModel;
@@ -29,7 +29,22 @@ pub struct Opened {
     pub warnings: Vec<String>,
 }
 
-/// Opens the session that `plan` chooses, at the message with the number `fork_at` if that is given.
+/// A session that is being opened, and was not there before: it is removed if that fails, or it would be the current one.
+struct Made(Option<Paths>);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(paths) = self.0.take()
+            && let Err(error) = Sessions::in_folder(paths.folder()).remove(&paths)
+        {
+            let path = paths.database().display();
+            tracing::warn!("cannot remove `{path}`, a session that was not begun: {error}");
+        }
+    }
+}
+
+/// Opens the session that `plan` chooses, at the message with the number `fork_at` if that is given. If that fails, it
+/// leaves no new session behind, and no copy.
 ///
 /// # Errors
 ///
@@ -42,6 +57,20 @@ pub async fn open(
     inputs: SessionInputs<'_>,
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
 ) -> Result<Opened, Error> {
+    let mut made = Made(None);
+    let opened = begin(plan, config, fork_at, (inputs, &mut made), make_frontend).await?;
+    // It is there to stay.
+    made.0 = None;
+    Ok(opened)
+}
+
+async fn begin(
+    plan: &SessionPlan,
+    config: &Config,
+    fork_at: Option<u32>,
+    (inputs, made): (SessionInputs<'_>, &mut Made),
+    make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
+) -> Result<Opened, Error> {
     let mut warnings = Vec::new();
     // A model that cannot be asked must not leave a new session behind, or a copy: only a session that is there is opened
     // before its model is known.
@@ -50,28 +79,17 @@ pub async fn open(
     if store.is_none() && !plan.fork {
         let found = location.insert(SessionLocation::find(plan, config)?);
         if found.is_stored() {
-            store = Some(Arc::new(open_when_free(found, config.interface).await?));
+            store = Some(Arc::new(
+                open_when_free(found, plan, config.interface).await?,
+            ));
         }
     }
+    let given = inputs.extensions.provider.as_ref();
     let SessionModel {
         provider,
         config,
         recorded_as,
-    } = match &inputs.extensions.provider {
-        Some(own) => SessionModel {
-            provider: own.clone(),
-            config: Cow::Borrowed(config),
-            recorded_as: None,
-        },
-        None => {
-            let own = match &store {
-                Some(store) => store.read(Tree::model).await.ok().flatten(),
-                None if plan.fork => existing(plan, config).and_then(|tree| tree.model().ok()?),
-                None => None,
-            };
-            SessionModel::find(own.as_deref(), config, &mut warnings)?
-        }
-    };
+    } = model(plan, config, given, store.as_ref(), &mut warnings).await?;
     let provider = match &inputs.extensions.around {
         Some(around) => around(provider),
         None => provider,
@@ -82,10 +100,17 @@ pub async fn open(
         None => {
             let found = match location.take() {
                 Some(found) => found,
-                None => SessionLocation::find(plan, config)?,
+                None => {
+                    // A copy may be long: it is not made in vain.
+                    check_point(plan, config, fork_at)?;
+                    SessionLocation::find(plan, config)?
+                }
             };
             let found = location.insert(found);
-            Arc::new(open_when_free(found, config.interface).await?)
+            let new = found.made();
+            let opened = open_when_free(found, plan, config.interface).await?;
+            made.0 = new;
+            Arc::new(opened)
         }
     };
     if let Some(location) = &location {
@@ -113,13 +138,40 @@ pub async fn open(
     })
 }
 
+/// Returns the model of a session: the one that is given, its own, or that of the configuration.
+async fn model<'a>(
+    plan: &SessionPlan,
+    config: &'a Config,
+    given: Option<&Arc<dyn Provider>>,
+    store: Option<&Arc<SessionStore>>,
+    warnings: &mut Vec<String>,
+) -> Result<SessionModel<'a>, Error> {
+    if let Some(given) = given {
+        return Ok(SessionModel {
+            provider: given.clone(),
+            config: Cow::Borrowed(config),
+            recorded_as: None,
+        });
+    }
+    let own = match store {
+        Some(store) => store.read(Tree::model).await.ok().flatten(),
+        None if plan.fork => existing(plan, config).and_then(|tree| tree.model().ok()?),
+        None => None,
+    };
+    SessionModel::find(own.as_deref(), config, warnings)
+}
+
 /// Opens the session. A host that has read a result may go on at once, while the process that wrote it is still ending:
 /// that is waited for.
 async fn open_when_free(
     location: &SessionLocation,
+    plan: &SessionPlan,
     interface: Interface,
 ) -> Result<SessionStore, Error> {
-    let patience = interface.pick(Duration::ZERO, ENDING);
+    let patience = match plan.is_impatient {
+        true => Duration::ZERO,
+        false => interface.pick(Duration::ZERO, ENDING),
+    };
     let began = Instant::now();
     loop {
         match location.open() {

@@ -555,6 +555,7 @@ impl Options {
             uuid: self.session_id.clone(),
             at: None,
             ephemeral: self.ephemeral,
+            is_impatient: false,
             is_listed: false,
         };
         plan.checked()

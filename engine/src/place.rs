@@ -14,7 +14,7 @@ use ah_store::{
 };
 
 use ah_config::places::SESSIONS;
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, ErrorKind};
 
 pub use crate::session_folders::sessions;
 use crate::session_folders::{elsewhere, known_sessions, sessions_in, way_to};
@@ -30,6 +30,8 @@ pub struct SessionLocation {
     transcript: Option<Transcript>,
     /// The user's sessions, to which it is added when it is opened.
     known: Option<KnownSessions>,
+    /// Whether the session was not there before: it is new, or a copy.
+    is_made: bool,
     /// A newer session in the folder that is not the user's.
     left_alone: Option<SessionId>,
     /// The folder in which it is kept because the project cannot be written.
@@ -59,13 +61,25 @@ impl SessionLocation {
         } else {
             None
         };
-        let paths = if plan.fork && transcript.is_none() {
+        let is_copied = plan.fork && transcript.is_none() && paths.database().exists();
+        if let Some(uuid) = plan
+            .uuid
+            .as_deref()
+            .filter(|_| plan.fork && !is_its_own(plan))
+        {
+            unused(uuid, &sessions, config)?;
+        }
+        let original = paths.database().to_owned();
+        let paths = if is_copied && !is_its_own(plan) {
             copy(&sessions, &paths)?
         } else {
             paths
         };
         Ok(Self {
             is_ephemeral: plan.ephemeral,
+            // A file that somebody names is theirs, and may stand among others of its name.
+            is_made: !matches!(plan.choice, SessionChoice::File(_))
+                && (paths.database() != original || !original.exists()),
             transcript,
             known: known_sessions(config),
             left_alone,
@@ -84,6 +98,11 @@ impl SessionLocation {
     /// Returns whether the session is there already.
     pub(crate) fn is_stored(&self) -> bool {
         !self.is_ephemeral && self.transcript.is_none() && self.paths.database().exists()
+    }
+
+    /// Returns the paths of a session that was not there before.
+    pub(crate) fn made(&self) -> Option<Paths> {
+        (self.is_made && !self.is_ephemeral).then(|| self.paths.clone())
     }
 
     /// Opens the session for writing.
@@ -141,17 +160,11 @@ impl SessionLocation {
         if let Some(uuid) = plan.uuid.as_ref().or(known) {
             session.set_uuid(uuid.clone()).await?;
         }
-        if let Some(at) = &plan.at {
-            let at = at.clone();
-            let message = session.read(move |tree| found(tree, &at)).await??;
-            session.checkout(message).await?;
-        }
-        if let Some(seq) = fork_at {
-            let message: Option<MessageId> = session.read(move |tree| tree.numbered(seq)).await?;
-            let message = message.ok_or_else(|| {
-                Error::failure(format!("message not found: @{seq}"))
-                    .hint("`ah scan` lists the messages")
-            })?;
+        let at = plan.at.clone();
+        if let Some(message) = session
+            .read(move |tree| point(tree, at.as_ref(), fork_at))
+            .await??
+        {
             session.checkout(message).await?;
         }
         Ok(())
@@ -191,17 +204,27 @@ fn chosen(
     };
     let mut transcript = None;
     let paths = match &plan.choice {
-        SessionChoice::New => fresh()?,
+        SessionChoice::New => match &plan.uuid {
+            Some(uuid) => unused(uuid, sessions, config)?.map_or_else(fresh, Ok)?,
+            None => fresh()?,
+        },
         SessionChoice::Newest => match sessions.newest()? {
             Some(paths) => paths,
             None => fresh()?,
         },
-        SessionChoice::LastUsed => sessions.last_written()?.ok_or_else(|| {
-            Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
-        })?,
-        SessionChoice::Find(wanted) => match sessions.find(wanted) {
-            Ok(paths) => paths,
-            Err(error) => {
+        SessionChoice::LastUsed => match sessions.last_written()? {
+            Some(paths) => paths,
+            // Hosts say so in every folder.
+            None if config.interface == Interface::AgentSdk && !plan.is_listed => fresh()?,
+            None => {
+                return Err(
+                    Error::failure("no session to resume").hint("omit `-c` or `-r` to start one")
+                );
+            }
+        },
+        SessionChoice::Find(wanted) => match sessions.look_up(wanted)? {
+            Some(paths) => paths,
+            None => {
                 transcript = Transcript::find(wanted, config);
                 match &transcript {
                     Some(_) => fresh()?,
@@ -217,7 +240,7 @@ fn chosen(
                                 "the session `{wanted}` belongs to another folder"
                             ))
                             .hint(way_to(&head, config)),
-                            None => error.into(),
+                            None => sessions.unknown(wanted).into(),
                         });
                     }
                 }
@@ -230,6 +253,35 @@ fn chosen(
         SessionChoice::File(path) => Paths::of(config.environment.cwd().join(path)),
     };
     Ok((paths, transcript))
+}
+
+/// Whether the copy of a session would have the session's own UUID: then it goes on itself.
+fn is_its_own(plan: &SessionPlan) -> bool {
+    match (&plan.choice, &plan.uuid) {
+        (SessionChoice::Find(wanted), Some(uuid)) => wanted.eq_ignore_ascii_case(uuid),
+        _ => false,
+    }
+}
+
+/// Returns the session that was given this UUID and has no message yet, if there is one.
+///
+/// # Errors
+///
+/// If a conversation has the UUID.
+fn unused(uuid: &str, sessions: &Sessions, config: &Config) -> Result<Option<Paths>, Error> {
+    let found = sessions.look_up(uuid)?;
+    let is_empty =
+        |paths: &Paths| -> Result<bool, StoreError> { Ok(Tree::open(paths)?.current()?.is_none()) };
+    let is_used = match &found {
+        Some(paths) => !is_empty(paths)?,
+        None => Transcript::find(uuid, config).is_some(),
+    };
+    if is_used {
+        // Hosts look for these words.
+        let message = format!("Session ID {uuid} is already in use.");
+        return Err(Error::failure(message));
+    }
+    Ok(found)
 }
 
 impl Transcript {
@@ -252,6 +304,40 @@ impl Transcript {
     }
 }
 
+/// Checks that the session that `plan` chooses has the message at which its copy is to go on.
+///
+/// # Errors
+///
+/// If it has not, or cannot be read.
+pub(crate) fn check_point(
+    plan: &SessionPlan,
+    config: &Config,
+    fork_at: Option<u32>,
+) -> Result<(), Error> {
+    match existing(plan, config) {
+        Some(tree) => point(&tree, plan.at.as_ref(), fork_at)?.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Returns the message after which a run goes on, by its name or its number; `None` for the current one.
+fn point(
+    tree: &Tree,
+    at: Option<&ResumePoint>,
+    fork_at: Option<u32>,
+) -> Result<Result<Option<MessageId>, Error>, StoreError> {
+    if let Some(seq) = fork_at {
+        return Ok(match tree.numbered(seq)? {
+            Some(message) => Ok(Some(message)),
+            None => Err(
+                Error::new(ErrorKind::NotFound, format!("message not found: @{seq}"))
+                    .hint("`ah scan` lists the messages"),
+            ),
+        });
+    }
+    at.map_or(Ok(Ok(None)), |at| Ok(found(tree, at)?.map(Some)))
+}
+
 /// Returns the message that a host names, on the current branch or elsewhere in the tree.
 fn found(tree: &Tree, at: &ResumePoint) -> Result<Result<MessageId, Error>, StoreError> {
     let is = |id: &MessageId, name: &str| is_of(&uuid_of(&SessionId::from(id.as_str())), name);
@@ -266,7 +352,8 @@ fn found(tree: &Tree, at: &ResumePoint) -> Result<Result<MessageId, Error>, Stor
         let kept = named.next().map(|head| head.message.id.clone());
         let name = &at.name;
         return Ok(kept.ok_or_else(|| {
-            Error::failure(format!("No message found with message.uuid of: {name}"))
+            let message = format!("No message found with message.uuid of: {name}");
+            Error::new(ErrorKind::NotFound, message)
         }));
     };
     if let Some(turn) = &at.drops

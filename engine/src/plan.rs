@@ -19,6 +19,8 @@ pub struct SessionPlan {
     pub at: Option<ResumePoint>,
     /// Whether nothing is stored on disk.
     pub ephemeral: bool,
+    /// Whether a session that another process has open is refused at once, and its end is not waited for.
+    pub is_impatient: bool,
     /// Whether a person chooses from a list instead, where that is possible.
     pub is_listed: bool,
 }

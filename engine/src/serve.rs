@@ -15,7 +15,9 @@ use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
-use ah_protocol::{AgentInfo, Engaged, Engine, Introduction, ModelInfo, Refusal, Setting, Stored};
+use ah_protocol::{
+    AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, ModelInfo, Refusal, Setting, Stored,
+};
 use ah_store::{Paths, SessionStore};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
@@ -33,6 +35,8 @@ use crate::plan::{SessionChoice, SessionPlan};
 use crate::served;
 use crate::warn::Warn;
 
+/// Stands for the session's UUID in the texts of commands and skills.
+const SESSION_ID: &str = "${CLAUDE_SESSION_ID}";
 /// Server of models that no server's list names.
 const ANTHROPIC: &str = "anthropic";
 
@@ -105,6 +109,7 @@ fn wanted(config: &Config) -> Wanted {
         replays: host.replays,
         hooks: host.hook_events,
         mirror: host.mirror,
+        subagent_text: host.subagent_text,
         session_state: reads_state,
         asks: if host.decides_permissions {
             Asks::Host
@@ -130,6 +135,8 @@ struct SessionOpener {
     held: OnceLock<Config>,
     /// The servers of the session that is open.
     servers: Mutex<Option<Arc<dyn Servers>>>,
+    /// The UUID of the session that is open.
+    session_id: Mutex<String>,
     /// The stores of new sessions.
     begun: Mutex<Vec<Arc<SessionStore>>>,
 }
@@ -151,6 +158,7 @@ impl SessionOpener {
             first_words: Mutex::new(None),
             held: OnceLock::new(),
             servers: Mutex::new(None),
+            session_id: Mutex::default(),
             begun: Mutex::default(),
         }))
     }
@@ -191,6 +199,29 @@ impl SessionOpener {
         served::expand(typed, Some(&servers)).await
     }
 
+    /// Returns a prompt with what its run is given.
+    fn lent(&self, expanded: &Expanded, config: &Config) -> ExpandedPrompt {
+        let text = match expanded.is_as_typed {
+            true => expanded.text.clone(),
+            false => expanded.text.replace(SESSION_ID, &lock(&self.session_id)),
+        };
+        let (applied, mut notices) = expanded.applied_to(config);
+        // What is wrong with files was told when the session began.
+        let (_, known) = extensions::commands(config);
+        let own = expanded.warnings.iter();
+        notices.extend(own.filter(|warning| !known.contains(warning)).cloned());
+        let own = applied.allow.iter().skip(config.allow.len());
+        ExpandedPrompt {
+            text: match lock(&self.first_words).take() {
+                Some(words) => format!("{words}\n\n{text}"),
+                None => text,
+            },
+            allow: own.map(|rule| rule.value.clone()).collect(),
+            model: (applied.model != config.model).then(|| applied.model.value.clone()),
+            notices,
+        }
+    }
+
     fn refusal(&self) -> Error {
         let refusal = self.refusal.get().cloned();
         refusal.unwrap_or_else(|| Error::failure("the session could not be opened"))
@@ -215,7 +246,9 @@ impl SessionOpener {
                 *lock(&self.first_words) = Some(words);
             }
         }
-        let (mut skills, notices) = extensions::skills(&config);
+        let (mut skills, mut notices) = extensions::skills(&config);
+        let (_, of_commands) = extensions::commands(&config);
+        notices.extend(of_commands);
         if let Some(wanted) = &wishes.skills {
             skills.retain(|skill| wanted.contains(&skill.name));
         }
@@ -276,6 +309,7 @@ impl SessionOpener {
         config: Config,
     ) -> Engaged {
         *lock(&self.servers) = session.tools().servers().cloned();
+        store.uuid().clone_into(&mut lock(&self.session_id));
         let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
         let agents = subagents
@@ -294,6 +328,7 @@ impl SessionOpener {
             session,
             max_turns: config.run.limits.max_turns,
             max_budget_usd: config.run.limits.max_budget_usd,
+            task_patience: config.task_patience,
             max_retries: config.retry.retries,
             api_key_source: source.unwrap_or_else(|| "none".to_owned()),
             skills: skills.iter().map(|skill| skill.name.clone()).collect(),
@@ -353,7 +388,7 @@ impl Engine for SessionOpener {
             .map_err(|error| self.refuse(error))
     }
 
-    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
+    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
         let config = self.config();
         let (skills, _) = extensions::skills(config);
         let given = self.config.run.prompt.skill.as_deref();
@@ -363,10 +398,7 @@ impl Engine for SessionOpener {
             Err(error) => Err(error),
         };
         match expanded {
-            Ok(expanded) => Ok(match lock(&self.first_words).take() {
-                Some(words) => format!("{words}\n\n{}", expanded.text),
-                None => expanded.text,
-            }),
+            Ok(expanded) => Ok(self.lent(&expanded, config)),
             Err(error) => Err(self.refuse(error)),
         }
     }

@@ -159,7 +159,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
         .await
     {
         let is_full = filled?;
-        if request.until_idle && worker.running.is_empty() && worker.fleet.is_idle().await? {
+        if request.until_idle && worker.running.is_empty() && worker.has_no_more().await? {
             break;
         }
         tokio::select! {
@@ -282,6 +282,23 @@ impl Worker {
             self.begin(run).await?;
         }
         Ok(true)
+    }
+
+    /// Whether there is nothing left that could begin.
+    async fn has_no_more(&self) -> Result<bool, Error> {
+        if self.fleet.is_idle().await? {
+            return Ok(true);
+        }
+        let limits = self.fleet.limits().await?;
+        let is_spent = limits
+            .iter()
+            .any(|limit| limit.budget.is_some_and(|left| left <= 0));
+        if is_spent {
+            (self.warn)(
+                "a budget is spent, so nothing that is queued can begin; `ah fleet limit` gives more",
+            );
+        }
+        Ok(is_spent)
     }
 
     async fn begin(&mut self, run: Run) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{Clock, MessageId, Time};
 use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
-use ah_protocol::{Engaged, Engine, Ids, Introduction, Refusal, Setting};
+use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Refusal, Setting};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::runtime::Builder;
@@ -60,8 +60,11 @@ impl Engine for Refusing {
         })
     }
 
-    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
-        Ok(prompt.to_owned())
+    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
+        Ok(ExpandedPrompt {
+            text: prompt.to_owned(),
+            ..ExpandedPrompt::default()
+        })
     }
 }
 

@@ -14,6 +14,7 @@ mod name;
 mod notifications;
 mod oauth;
 mod overview;
+mod page;
 mod program;
 mod prompts;
 mod redirect;

@@ -12,5 +12,5 @@ mod server;
 mod sessions;
 mod tools;
 
-pub use runner::{At, Ended, Listed, Opened, Question, RunEvent, Runner, Running, Wanted};
+pub use runner::{At, Ended, Listed, Opened, Question, Refusal, RunEvent, Runner, Running, Wanted};
 pub use server::{AgentServer, serve};

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Frontend, Session};
-use ah_conversation::{Effort, Model, Models, Servers};
+use ah_conversation::{Effort, Model, Models, Rule, Servers};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -27,7 +28,20 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// If something that it names cannot be read.
-    async fn expand(&self, prompt: &str) -> Result<String, Refusal>;
+    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal>;
+}
+
+/// A prompt with what its command brings along.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExpandedPrompt {
+    /// The text for the model.
+    pub text: String,
+    /// Rules for calls that need no question during its run.
+    pub allow: Vec<Rule>,
+    /// The model of its run.
+    pub model: Option<String>,
+    /// What the user should know.
+    pub notices: Vec<String>,
 }
 
 /// Parts of a session that come from the host.
@@ -68,6 +82,8 @@ pub struct Engaged {
     pub max_budget_usd: Option<f64>,
     /// Upper limit of retries per request.
     pub max_retries: u32,
+    /// How long tasks in the background are waited for at the end of the input; `None` without a limit.
+    pub task_patience: Option<Duration>,
     /// Source of the model's API key.
     pub api_key_source: String,
     /// File of the transcript that the SDKs list; `None` if none is to be written.

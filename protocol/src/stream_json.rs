@@ -59,6 +59,8 @@ pub struct Wanted {
     pub hooks: bool,
     /// Rows of the transcript (`--session-mirror`).
     pub mirror: bool,
+    /// What subagents say (`--forward-subagent-text`).
+    pub subagent_text: bool,
     /// Changes between running, waiting and idle.
     pub session_state: bool,
     /// Recipient of permission questions (`--permission-prompt-tool`).

@@ -178,7 +178,8 @@ impl Provider for Anthropic {
 
     fn search(&self, search: &WebSearch) -> Option<Searching> {
         let body = search::encode(self.model(), search);
-        Some(Box::pin(search::findings(self.current().ask(vec![body]))))
+        let answer = self.current().ask(vec![body]);
+        Some(Box::pin(search::findings(self.model().clone(), answer)))
     }
 }
 

@@ -20,6 +20,13 @@ const READ_BY_TEST: &str = "a test reads the file that is built in";
 /// Context window of an unknown model, in tokens.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 
+/// Other words of SDK hosts for a model, with the family that they mean.
+const WORDS: [(&str, &str); 3] = [
+    ("best", "opus"),
+    ("default", "opus"),
+    ("opusplan", "sonnet"),
+];
+
 /// Models and aliases by name. Copies share what none of them has changed.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
@@ -183,13 +190,23 @@ impl Catalog {
         Arc::make_mut(&mut self.aliases).insert(alias.to_owned(), name.to_owned());
     }
 
-    /// Returns the model that the alias `name` stands for, or `name` itself.
+    /// Returns the model that the alias `name` stands for, or `name` itself. The built-in aliases are known in any case.
     pub fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
-        match self.aliases.get(name) {
-            Some(model) => model,
-            None if FAMILIES.contains(&name) => self.newest(name).unwrap_or(name),
-            None => name,
+        if let Some(model) = self.aliases.get(name) {
+            return model;
         }
+        if self.models.contains_key(name) {
+            return name;
+        }
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        let word = WORDS.into_iter().find(|(word, _)| is(word));
+        let family = word.map(|(_, family)| family);
+        let family = family.or_else(|| FAMILIES.into_iter().find(|family| is(family)));
+        let Some(family) = family else {
+            return name;
+        };
+        let given = self.aliases.get(family).map(String::as_str);
+        given.or_else(|| self.newest(family)).unwrap_or(name)
     }
 
     /// Returns the entry of the model that `server` calls `name`, which is not an alias. An unknown model of a known
@@ -342,6 +359,10 @@ mod tests {
             ("opus", "claude-opus-5-5"),
             ("sonnet", "claude-sonnet-5-5"),
             ("haiku", "claude-haiku-5-5"),
+            ("Sonnet", "claude-sonnet-5-5"),
+            ("default", "claude-opus-5-5"),
+            ("best", "claude-opus-5-5"),
+            ("OpusPlan", "claude-sonnet-5-5"),
             ("mythos", "mythos"),
             ("claude-x", "claude-x"),
         ] {
@@ -358,6 +379,7 @@ mod tests {
         assert_eq!(catalog.resolve("opus"), "anthropic/claude-opus-6");
         catalog.set_alias("opus", "glm-5");
         assert_eq!(catalog.resolve("opus"), "glm-5");
+        assert_eq!(catalog.resolve("Best"), "glm-5");
     }
 
     #[test]

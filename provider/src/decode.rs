@@ -43,6 +43,11 @@ pub trait AnswerReader: Default + Send + 'static {
     /// Returns the progress of the answer.
     fn phase(&self) -> Phase;
 
+    /// Whether the answer is whole, so that only numbers and an end marker may follow.
+    fn has_stopped(&self) -> bool {
+        false
+    }
+
     /// Returns the number of keep-alive events so far.
     fn pings(&self) -> u64 {
         0
@@ -115,6 +120,11 @@ impl<R: AnswerReader> Decoder<R> {
     /// Returns whether the answer is complete.
     pub fn has_ended(&self) -> bool {
         self.reader.phase() == Phase::Ended
+    }
+
+    /// Returns whether the answer is whole, though its stream goes on.
+    pub fn has_stopped(&self) -> bool {
+        self.reader.has_stopped()
     }
 
     /// Returns the number of events so far, without keep-alive events.

@@ -37,6 +37,8 @@ const LONGEST_DOCUMENT: usize = 32 << 20;
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most pieces of an answer that have arrived and are not decoded yet.
 const PIECES_AHEAD: usize = 32;
+/// Time for the numbers of an answer, which some servers send after its end.
+const NUMBERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for the end of the response body after the end of the model's answer.
 const END_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -329,17 +331,25 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
 
     async fn read(&mut self) -> Result<(), ProviderError> {
         let before = self.decoder.content_events();
-        match timeout_at(self.deadline, self.body.next()).await {
-            Ok(Some(bytes)) => {
-                let bytes = bytes?;
+        let read = timeout_at(self.deadline, self.body.next()).await;
+        match read {
+            Ok(Some(Ok(bytes))) => {
                 self.left = self.left.checked_sub(bytes.len()).ok_or_else(too_long)?;
                 self.decoder.feed(&bytes, &mut self.events)?;
             }
             Ok(None) => self.decoder.finish(&mut self.events)?,
+            // The answer is whole, and was paid for.
+            Err(_) | Ok(Some(Err(_))) if self.decoder.has_stopped() => {
+                self.decoder.finish(&mut self.events)?;
+            }
+            Ok(Some(Err(error))) => return Err(error),
             Err(_) => return Err(stalled(self.limit)),
         }
         if self.decoder.content_events() > before {
-            self.limit = self.timeouts.next_event;
+            self.limit = match self.decoder.has_stopped() {
+                true => self.timeouts.next_event.min(NUMBERS_TIMEOUT),
+                false => self.timeouts.next_event,
+            };
             self.deadline = Instant::now() + self.limit;
         }
         Ok(())

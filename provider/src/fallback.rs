@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
-    ProviderError, Request, Searching, StreamEvent, Usage, WebSearch,
+    Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider, Request,
+    Searching, StreamEvent, Usage, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
-/// Two models, of which the second answers if the first stays overloaded or fails.
+/// Two models, of which the second answers if the first cannot answer: its server is busy, fails, cannot be reached or does not know it.
 pub struct Fallback {
     first: Arc<dyn Provider>,
     second: Arc<dyn Provider>,
@@ -60,6 +60,7 @@ impl Provider for Fallback {
         }
         let call = FallbackCall {
             first: self.model().name.clone(),
+            has_other_server: self.model().provider != self.second.model().provider,
             second: self.second.clone(),
             request: request.clone(),
             has_taken_over: self.has_taken_over.clone(),
@@ -72,7 +73,9 @@ impl Provider for Fallback {
         Box::pin(stream::unfold(state, |(mut events, call)| async move {
             let event = events.next().await?;
             match (event, call) {
-                (Err(error), Some(call)) if may_succeed_elsewhere(&error) => {
+                (Err(error), Some(call))
+                    if may_succeed_elsewhere(error.class, call.has_other_server) =>
+                {
                     call.has_taken_over.store(true, Ordering::Relaxed);
                     let mut events = call.ask_second(Some(error.to_string()));
                     let event = events.next().await?;
@@ -84,15 +87,31 @@ impl Provider for Fallback {
     }
 }
 
-/// Whether another model may succeed after this error.
-fn may_succeed_elsewhere(error: &ProviderError) -> bool {
-    matches!(error.class, ErrorClass::Overloaded | ErrorClass::Server)
+/// Whether another model may succeed after this error. A key that is rejected is rejected for all models of its server.
+fn may_succeed_elsewhere(class: ErrorClass, has_other_server: bool) -> bool {
+    match class {
+        ErrorClass::Overloaded
+        | ErrorClass::Server
+        | ErrorClass::RateLimit
+        | ErrorClass::Network
+        | ErrorClass::Stalled
+        | ErrorClass::Protocol
+        | ErrorClass::Billing
+        | ErrorClass::ModelNotFound => true,
+        ErrorClass::Authentication => has_other_server,
+        ErrorClass::InvalidRequest
+        | ErrorClass::ContextTooLong
+        | ErrorClass::Script
+        | ErrorClass::Unknown => false,
+    }
 }
 
 /// A request that the second model may have to answer.
 struct FallbackCall {
     /// Name of the first model.
     first: String,
+    /// Whether the second model is asked of another server.
+    has_other_server: bool,
     second: Arc<dyn Provider>,
     request: Request,
     has_taken_over: Arc<AtomicBool>,

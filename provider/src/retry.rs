@@ -28,6 +28,8 @@ pub struct Policy {
     pub retries: u32,
     /// Delay after the first failure; it doubles with each further one.
     pub first_delay: Duration,
+    /// Whether there is a model to fall back to, so that none has to be advised.
+    pub has_fallback: bool,
 }
 
 impl Default for Policy {
@@ -35,6 +37,7 @@ impl Default for Policy {
         Self {
             retries: 3,
             first_delay: Duration::from_secs(1),
+            has_fallback: false,
         }
     }
 }
@@ -49,7 +52,7 @@ impl Policy {
         jitter: f64,
     ) -> Result<Duration, ProviderError> {
         if !error.class.is_retryable() || attempt >= self.retries {
-            return Err(with_hint(error));
+            return Err(self.with_hint(error));
         }
         match error.retry_after {
             Some(asked) if asked > LONGEST => Err(ProviderError {
@@ -71,19 +74,23 @@ impl Policy {
             }
         }
     }
-}
 
-/// Adds what helps if a server stays busy.
-fn with_hint(error: ProviderError) -> ProviderError {
-    match error.class {
-        ErrorClass::Overloaded | ErrorClass::RateLimit if error.hint.is_none() => ProviderError {
-            hint: Some(
-                "send the next prompt to try again; `--fallback-model MODEL` names a model to fall back to"
-                    .to_owned(),
-            ),
+    /// Adds what helps if a server stays busy.
+    fn with_hint(&self, error: ProviderError) -> ProviderError {
+        let is_busy = matches!(error.class, ErrorClass::Overloaded | ErrorClass::RateLimit);
+        if !is_busy || error.hint.is_some() {
+            return error;
+        }
+        let again = "send the next prompt to try again";
+        let hint = if self.has_fallback {
+            again.to_owned()
+        } else {
+            format!("{again}; `--fallback-model MODEL` names a model to fall back to")
+        };
+        ProviderError {
+            hint: Some(hint),
             ..error
-        },
-        _ => error,
+        }
     }
 }
 
@@ -271,6 +278,21 @@ mod tests {
             "no; the server asks to retry in 1 h; ah waits at most 60 s"
         );
         assert!(given_up.hint.is_some());
+    }
+
+    #[test]
+    fn a_fallback_is_not_advised_where_there_is_one() {
+        let hint = |has_fallback| {
+            let policy = Policy {
+                retries: 0,
+                has_fallback,
+                ..Policy::default()
+            };
+            let given_up = policy.delay(0, error(ErrorClass::RateLimit, None), 0.0);
+            given_up.expect_err("no retries").hint.unwrap_or_default()
+        };
+        assert_eq!(hint(true), "send the next prompt to try again");
+        assert!(hint(false).contains("--fallback-model"));
     }
 
     #[test]

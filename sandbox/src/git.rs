@@ -25,6 +25,7 @@ pub(crate) use self::plain::{
 pub(crate) use self::state::{Pending, pending};
 use crate::confinement::Confinement;
 use crate::folders::{Folders, Found};
+use crate::listing::open_closed;
 use crate::protected::OBEYED;
 
 /// Control files of a linked worktree, in its directory within the repository.
@@ -126,13 +127,14 @@ impl<'a> Search<'a> {
                 Found::Steering(path) => {
                     self.found.insert(path.clone());
                 }
+                Found::Closed(_) => {}
             }
         }
         // A `HEAD` file can make git take the workspace itself for a bare repository.
         let head = workspace.join("HEAD");
         self.found
             .extend(fs::symlink_metadata(&head).is_err().then_some(head));
-        if !folders.is_complete {
+        if !folders.is_complete() {
             self.remarks.push(format!(
                 "`{}` has too many folders to look at all of them: files in the others that steer agents, editors or git \
                  can be written by commands, but for submodules",
@@ -151,6 +153,7 @@ impl<'a> Search<'a> {
             return;
         };
         if metadata.is_dir() {
+            open_closed(&git);
             self.repository(&git, tree);
             return;
         }

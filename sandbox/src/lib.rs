@@ -32,6 +32,8 @@ mod git;
 mod host_policy;
 #[cfg(all(target_os = "linux", feature = "enforcement"))]
 mod linux;
+#[cfg(feature = "enforcement")]
+mod listing;
 #[cfg(all(target_os = "macos", feature = "enforcement"))]
 mod macos;
 mod plan;

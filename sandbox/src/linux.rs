@@ -13,6 +13,7 @@ mod mounts;
 mod newcomers;
 mod own;
 mod quarantine;
+mod record;
 mod setup;
 mod signals;
 mod spawn;

@@ -11,6 +11,8 @@ use crate::access::{Access, Grant, Tier};
 use crate::confinement::Confinement;
 #[cfg(feature = "enforcement")]
 use crate::git::linked_repository;
+#[cfg(feature = "enforcement")]
+use crate::listing::look;
 use crate::plan::{Identity, Layout, Mount, MountSource, SYSTEM};
 
 /// Largest number of symbolic links in one path, as in the kernel.
@@ -247,16 +249,14 @@ impl Protected {
         let workspace = &confinement.workspace;
         let mut folders = HashMap::new();
         let found = confinement.protected.iter().filter_map(|name| {
+            let path = workspace.join(name);
+            let found = look(&path).ok()?;
             // The workspace itself has no parent in it.
             let folder = name.parent().unwrap_or(name);
             let is_folder = *folders
                 .entry(folder)
                 .or_insert_with(|| is_plain(workspace, folder));
-            let path = workspace.join(name);
-            let found = is_folder
-                .then(|| fs::symlink_metadata(&path))
-                .and_then(Result::ok)?;
-            (!found.is_symlink()).then_some((path, found))
+            (is_folder && !found.is_symlink()).then_some((path, found))
         });
         Self {
             files: found.collect(),
@@ -292,6 +292,11 @@ pub(crate) fn is_plain(folder: &Path, name: &Path) -> bool {
         path.push(part);
         fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_symlink())
     })
+}
+
+#[cfg(not(feature = "enforcement"))]
+fn look(path: &Path) -> io::Result<Metadata> {
+    fs::symlink_metadata(path)
 }
 
 fn identity(found: &Metadata) -> Identity {

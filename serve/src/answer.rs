@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use crate::live::Refused;
+use crate::port::Refusal;
 
 /// A response.
 pub(crate) type Answer = Response<Body>;
@@ -24,6 +25,23 @@ pub(crate) fn text(status: StatusCode, json: String) -> Answer {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// Gives a refusal that has not come from a route the same form: of a request that could not be read, or has no handler.
+pub(crate) async fn in_words(response: Answer) -> Answer {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE);
+    let is_ours = kind.is_some_and(|kind| kind == "application/json");
+    if is_ours || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let reason = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "the request is longer than 1 MiB".to_owned(),
+        StatusCode::BAD_REQUEST => "the request cannot be read".to_owned(),
+        StatusCode::UPGRADE_REQUIRED => "this place is a WebSocket".to_owned(),
+        other => other.canonical_reason().unwrap_or("refused").to_lowercase(),
+    };
+    Failure(status, reason).into_response()
 }
 
 /// Runs what blocks.
@@ -56,6 +74,11 @@ impl Failure {
         Self(StatusCode::UNPROCESSABLE_ENTITY, reason.into())
     }
 
+    /// The query cannot be read.
+    pub(crate) fn query() -> Self {
+        Self::impossible("the query is not as `/openapi.json` describes it")
+    }
+
     /// The session is not there.
     pub(crate) fn missing(session: &str) -> Self {
         let reason = format!("there is no session `{session}`");
@@ -70,7 +93,11 @@ impl Failure {
                 "a run is in progress: steer it, or wait for its end",
             ),
             Refused::Idle => Self::new(StatusCode::CONFLICT, idle),
-            Refused::Failed(reason) => Self::impossible(reason),
+            Refused::Run(Refusal::Busy(reason)) => Self(StatusCode::CONFLICT, reason),
+            Refused::Run(Refusal::Missing(reason)) => Self(StatusCode::NOT_FOUND, reason),
+            Refused::Unfit(reason) | Refused::Run(Refusal::Failed(reason)) => {
+                Self::impossible(reason)
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ async fn tree(
     Path(session): Path<String>,
     from: Result<Query<From>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Answer, Failure> {
-    let Query(From { from }) = from.map_err(|error| Failure::impossible(error.body_text()))?;
+    let Query(From { from }) = from.map_err(|_| Failure::query())?;
     let told_tree = of(&lives, session, move |feed| feed.tree(from, NODES)).await?;
     let next = (told_tree.nodes.len() == NODES).then_some(from.saturating_add(NODES));
     let value = json!({

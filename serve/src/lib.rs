@@ -9,7 +9,9 @@
 //! [`Sessions`] is the port to one.
 
 mod answer;
+mod body;
 mod browse;
+mod doorstep;
 mod draft;
 mod events;
 mod feed;
@@ -28,7 +30,7 @@ mod tls;
 pub use guard::Token;
 pub use port::{
     At, BlockKind, Driven, Ended, Entry, HostStreams, Need, Node, Nodes, Offer, Pick, Piece,
-    Question, RunEvent, Running, Sessions, Transcript, Used, Wanted,
+    Question, Refusal, RunEvent, Running, Sessions, Transcript, Used, Wanted,
 };
 pub use probes::{Probes, probe};
 pub use server::{Door, FirstRun, Life, serve};

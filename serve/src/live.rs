@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::draft::{Draft, Told};
 use crate::feed::Feed;
-use crate::port::{Ended, Need, Piece, Question, RunEvent, Running, Sessions, Wanted};
+use crate::port::{Ended, Need, Piece, Question, Refusal, RunEvent, Running, Sessions, Wanted};
 
 /// What a session is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -43,8 +43,10 @@ pub(crate) enum Refused {
     Busy,
     /// There is nothing to do it with.
     Idle,
-    /// The run could not begin, with the reason.
-    Failed(String),
+    /// It does not fit what was asked, with the reason.
+    Unfit(String),
+    /// The run could not begin.
+    Run(Refusal),
 }
 
 impl Refused {
@@ -53,7 +55,10 @@ impl Refused {
         match self {
             Self::Busy => "a run of this session is in progress".to_owned(),
             Self::Idle => "there is nothing to do it with".to_owned(),
-            Self::Failed(reason) => reason,
+            Self::Unfit(reason)
+            | Self::Run(
+                Refusal::Busy(reason) | Refusal::Missing(reason) | Refusal::Failed(reason),
+            ) => reason,
         }
     }
 }
@@ -106,12 +111,21 @@ impl Live {
         }
     }
 
-    /// Answers a question, with `None` if nobody does. Only the first answer counts.
+    /// Answers a question, with `None` if nobody does. Only the first answer counts; one that names what was not asked is
+    /// none.
     pub(crate) fn answer(
         &self,
         question: u64,
         answers: Option<BTreeMap<String, String>>,
     ) -> Result<(), Refused> {
+        let unfit = {
+            let state = self.state.borrow();
+            let asked = state.questions.iter().find(|open| open.id == question);
+            asked.and_then(|asked| unfit(asked, answers.as_ref()?))
+        };
+        if let Some(reason) = unfit {
+            return Err(Refused::Unfit(reason));
+        }
         let waiting = lock(&self.answers).remove(&question);
         let answered = waiting.map(|waiting| waiting.send(answers).is_ok());
         self.state
@@ -129,6 +143,14 @@ impl Live {
             state.running = true;
             is_free
         })
+    }
+
+    /// Gives the session back that was taken for a run which has not begun: how the last one ended stays.
+    fn give_back(&self) {
+        lock(&self.stop).take();
+        self.state.send_modify(|state| state.running = false);
+        // For those who wait for the end, and are no watchers.
+        self.step();
     }
 
     fn end(&self, ended: Option<Ended>) {
@@ -235,8 +257,8 @@ impl Lives {
         // Whoever asked for it may be gone; the run goes on.
         tokio::spawn(async move { lives.follow(running, taken, begun).await });
         told.await
-            .unwrap_or_else(|_| Err("the run broke off".to_owned()))
-            .map_err(Refused::Failed)
+            .unwrap_or_else(|_| Err(Refusal::Failed("the run broke off".to_owned())))
+            .map_err(Refused::Run)
     }
 
     /// Follows a run to its end.
@@ -244,10 +266,10 @@ impl Lives {
         &self,
         mut running: Running,
         taken: Option<Arc<Live>>,
-        begun: oneshot::Sender<Result<String, String>>,
+        begun: oneshot::Sender<Result<String, Refusal>>,
     ) {
         let (mut live, mut begun) = (taken, Some(begun));
-        let (mut session, mut ended) = (None, None);
+        let (mut session, mut ended, mut refusal) = (None, None, None);
         while let Some(event) = running.events.recv().await {
             match event {
                 RunEvent::Began(opened) => {
@@ -294,19 +316,51 @@ impl Lives {
                     ended = Some(end);
                     break;
                 }
+                RunEvent::Refused(why) => {
+                    refusal = Some(why);
+                    break;
+                }
             }
         }
-        if let (Some(begun), Some(end)) = (begun, &ended) {
-            let _ = begun.send(Err(end.text.clone()));
-        }
-        if let (Some(live), Some(session), Some(ended)) = (&live, &session, &ended)
+        let Some(session) = session else {
+            if let Some(live) = live {
+                live.give_back();
+            }
+            let refusal = refusal.or_else(|| ended.map(|end| Refusal::Failed(end.text)));
+            if let (Some(begun), Some(refusal)) = (begun, refusal) {
+                // Whoever asked may be gone.
+                let _ = begun.send(Err(refusal));
+            }
+            return;
+        };
+        if let (Some(live), Some(ended)) = (&live, &ended)
             && !live.is_watched()
         {
-            self.sessions.call_for(session, Need::End(ended));
+            self.sessions.call_for(&session, Need::End(ended));
         }
         if let Some(live) = live {
             live.end(ended);
         }
+    }
+}
+
+/// Returns why answers do not fit a question: they name none of its picks, or something else.
+fn unfit(question: &Question, answers: &BTreeMap<String, String>) -> Option<String> {
+    let is_pick = |name: &str| question.picks.iter().any(|pick| pick.question == name);
+    let picks = || {
+        let picks = question.picks.iter();
+        let picks: Vec<_> = picks.map(|pick| format!("`{}`", pick.question)).collect();
+        picks.join(", ")
+    };
+    match answers.keys().find(|name| !is_pick(name)) {
+        Some(other) => Some(format!(
+            "the question has no `{other}`; it asks {}",
+            picks()
+        )),
+        None if answers.is_empty() && !question.picks.is_empty() => {
+            Some(format!("there is no answer; it asks {}", picks()))
+        }
+        None => None,
     }
 }
 

@@ -223,6 +223,19 @@ pub enum RunEvent {
     Asked(Question, oneshot::Sender<Option<BTreeMap<String, String>>>),
     /// The end.
     Ended(Ended),
+    /// It has not begun; nothing comes after this.
+    Refused(Refusal),
+}
+
+/// Why a run has not begun, with the reason in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another process has the session open.
+    Busy(String),
+    /// The session has no such message.
+    Missing(String),
+    /// Anything else.
+    Failed(String),
 }
 
 /// A piece of an answer in progress.

@@ -8,17 +8,20 @@ use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::map_response;
 use axum::response::IntoResponse as _;
 use axum::response::sse::{KeepAlive, Sse};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::DESCRIPTION;
-use crate::answer::{Answer, Failure, blocking, text, told};
+use crate::answer::{Answer, Failure, blocking, in_words, text, told};
+use crate::body::{LARGEST, Whole};
 use crate::browse;
 use crate::events::{Watcher, last};
 use crate::feed::Feed;
@@ -26,8 +29,6 @@ use crate::live::{Lives, Refused};
 use crate::port::{At, Driven, Wanted};
 use crate::socket::{LONGEST, drive};
 
-/// Largest request, in bytes.
-const LARGEST: usize = 1024 * 1024;
 /// Streams of events at once.
 const STREAMS: usize = 512;
 /// Messages that are read at once.
@@ -72,6 +73,7 @@ pub(crate) fn routes(lives: Arc<Lives>, stop: CancellationToken) -> Router {
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(shared)
         .merge(browse)
+        .layer(map_response(in_words))
 }
 
 /// A prompt, or a message.
@@ -130,9 +132,11 @@ async fn description() -> Answer {
 
 async fn sdk(
     State(shared): State<Shared>,
-    Query(driven): Query<Driven>,
+    driven: Result<Query<Driven>, QueryRejection>,
     upgrade: WebSocketUpgrade,
 ) -> Done {
+    let unreadable = |_| Failure(StatusCode::BAD_REQUEST, Failure::query().1);
+    let Query(driven) = driven.map_err(unreadable)?;
     let permit = stream_permit(&shared)?;
     let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(async move |socket| {
@@ -155,7 +159,7 @@ async fn list(State(shared): State<Shared>) -> Done {
     Ok(told(StatusCode::OK, &json!({ "sessions": listed })))
 }
 
-async fn create(State(shared): State<Shared>, body: Bytes) -> Done {
+async fn create(State(shared): State<Shared>, Whole(body): Whole) -> Done {
     let Prompt { prompt, model } = read(&body)?;
     let wanted = Wanted {
         prompt,
@@ -178,7 +182,7 @@ async fn messages(
     place: Result<Query<Place>, QueryRejection>,
     headers: HeaderMap,
 ) -> Done {
-    let Query(Place { at }) = place.map_err(|error| Failure::impossible(error.body_text()))?;
+    let Query(Place { at }) = place.map_err(|_| Failure::query())?;
     let feed = feed(&shared, &session).await?;
     let seen = last_seen(&headers);
     let read = move || match at {
@@ -209,7 +213,11 @@ async fn events(
     Ok(stream.into_response())
 }
 
-async fn prompt(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
+async fn prompt(
+    State(shared): State<Shared>,
+    Path(session): Path<String>,
+    Whole(body): Whole,
+) -> Done {
     let NextPrompt { prompt, at, model } = read(&body)?;
     feed(&shared, &session).await?;
     let wanted = Wanted {
@@ -222,7 +230,11 @@ async fn prompt(State(shared): State<Shared>, Path(session): Path<String>, body:
     begin(&shared, wanted).await
 }
 
-async fn fork(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
+async fn fork(
+    State(shared): State<Shared>,
+    Path(session): Path<String>,
+    Whole(body): Whole,
+) -> Done {
     let ForkPrompt { prompt, at, model } = read(&body)?;
     feed(&shared, &session).await?;
     let wanted = Wanted {
@@ -235,9 +247,16 @@ async fn fork(State(shared): State<Shared>, Path(session): Path<String>, body: B
     begin(&shared, wanted).await
 }
 
-async fn steer(State(shared): State<Shared>, Path(session): Path<String>, body: Bytes) -> Done {
+async fn steer(
+    State(shared): State<Shared>,
+    Path(session): Path<String>,
+    Whole(body): Whole,
+) -> Done {
     let Message { message } = read(&body)?;
     feed(&shared, &session).await?;
+    if message.trim().is_empty() {
+        return Err(Failure::impossible("the message is empty"));
+    }
     let sessions = shared.lives.sessions().clone();
     blocking(move || sessions.steer(&session, &message)).await?;
     Ok(told(StatusCode::ACCEPTED, &json!({})))
@@ -254,7 +273,7 @@ async fn interrupt(State(shared): State<Shared>, Path(session): Path<String>) ->
 async fn answer(
     State(shared): State<Shared>,
     Path((session, question)): Path<(String, String)>,
-    body: Bytes,
+    Whole(body): Whole,
 ) -> Done {
     let Answers { answers } = read(&body)?;
     feed(&shared, &session).await?;
@@ -293,7 +312,18 @@ async fn feed(shared: &Shared, session: &str) -> Result<Arc<Feed>, Failure> {
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(|error| Failure::impossible(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Failure::impossible(match error.classify() {
+            Category::Data => {
+                let place = format!(" at line {line} column {column}");
+                let text = error.to_string();
+                let reason = text.strip_suffix(&place).unwrap_or(&text);
+                format!("the body is not as `/openapi.json` describes it: {reason}")
+            }
+            _ => format!("the body is not JSON: line {line}, column {column}"),
+        })
+    })
 }
 
 fn last_seen(headers: &HeaderMap) -> Option<String> {

@@ -4,14 +4,16 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONNECTION;
 use axum::middleware::{self, Next, map_response};
 use axum::response::IntoResponse as _;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::doorstep::{Doorstep, Visitor};
 use crate::guard::{Guard, Scheme, Token};
 use crate::live::{Lives, Refused};
 use crate::page::{Page, guarded};
@@ -24,6 +26,9 @@ use crate::tls::{Certificate, TlsListener};
 const LOOK: Duration = Duration::from_secs(1);
 /// Number of times that it finds itself unused before it ends. A client that has started it needs time to come.
 const PATIENCE: u32 = 10;
+
+/// Time in which requests may end once the server is stopped.
+const LEAVE: Duration = Duration::from_secs(1);
 
 /// Where clients come in.
 pub struct Door {
@@ -87,25 +92,61 @@ pub async fn serve(
         let refusal = refusal((&guard, &page), &rate, &request);
         async move {
             match refusal {
-                // Nothing is said to those who may not ask.
-                Some(status) => status.into_response(),
-                None => next.run(request).await,
+                // Nothing is said to those who may not ask, and they say nothing more.
+                Some(status) => (status, [(CONNECTION, "close")]).into_response(),
+                None => {
+                    if let Some(ConnectInfo(visitor)) =
+                        request.extensions().get::<ConnectInfo<Visitor>>()
+                    {
+                        visitor.let_in();
+                    }
+                    next.run(request).await
+                }
             }
         }
     });
     let routes = routes.layer(checked).layer(map_response(guarded));
+    let closed = CancellationToken::new();
+    let done = leave(stop.clone(), closed.clone());
     match door.certificate {
         None => {
-            axum::serve(door.listener, routes)
-                .with_graceful_shutdown(stop.cancelled_owned())
-                .await
+            let doorstep = Doorstep::new(door.listener, closed);
+            let served = axum::serve(
+                doorstep,
+                routes.into_make_service_with_connect_info::<Visitor>(),
+            );
+            until(done, served.with_graceful_shutdown(stop.cancelled_owned())).await
         }
         Some(certificate) => {
-            axum::serve(TlsListener::new(door.listener, certificate)?, routes)
-                .with_graceful_shutdown(stop.cancelled_owned())
-                .await
+            let listener = TlsListener::new(door.listener, certificate)?;
+            let doorstep = Doorstep::new(listener, closed);
+            let served = axum::serve(
+                doorstep,
+                routes.into_make_service_with_connect_info::<Visitor>(),
+            );
+            until(done, served.with_graceful_shutdown(stop.cancelled_owned())).await
         }
     }
+}
+
+/// Waits for the end of all connections, or until they are left.
+async fn until(
+    done: impl Future<Output = ()>,
+    served: impl IntoFuture<Output = io::Result<()>>,
+) -> io::Result<()> {
+    tokio::select! {
+        served = served.into_future() => served,
+        () = done => Ok(()),
+    }
+}
+
+/// Closes the connections that are open some time after `stop`; completes when nothing is waited for any more.
+async fn leave(stop: CancellationToken, closed: CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(LEAVE).await;
+    closed.cancel();
+    // They see it at once, unless they are being answered.
+    tokio::time::sleep(LEAVE).await;
 }
 
 /// Begins the first run, and cancels `stop` once nobody needs the server any more.

@@ -29,6 +29,8 @@ pub enum Interrupt {
     Hangup,
     /// SIGTERM.
     Terminate,
+    /// SIGQUIT: Ctrl-\ at a terminal.
+    Quit,
 }
 
 /// Returns the exit code of a run that ended for `reason`.
@@ -39,6 +41,7 @@ pub fn code(interface: Interface, reason: &ExitReason, interrupt: Option<Interru
             // Hosts of the Agent SDK interrupt an agent so, and expect success.
             Interrupt::Interrupt if interface == Interface::AgentSdk => return 0,
             Interrupt::Interrupt => SIGNAL + 2,
+            Interrupt::Quit => SIGNAL + 3,
             Interrupt::Terminate => SIGNAL + 15,
         },
         (ExitReason::Interrupted, None) => SIGNAL + 2,

@@ -13,7 +13,7 @@ mod tool_block;
 pub mod wrap;
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, stdout};
+use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use ah_config::{Config, Keeping};
 use ah_conversation::Interface;
@@ -39,19 +39,28 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns whether a person can be asked: they type on standard input, and read the question on standard output in a
+/// conversation, on standard error elsewhere.
+pub fn is_attended(is_conversation: bool) -> bool {
+    let sees = match is_conversation {
+        true => stdout().is_terminal(),
+        false => stderr().is_terminal(),
+    };
+    sees && stdin().is_terminal()
+}
+
 /// Returns the configuration of a run that a person at a terminal looks at.
-pub fn patient(config: &Config) -> Config {
+pub fn patient(config: &Config, is_conversation: bool) -> Config {
     let mut config = config.clone();
-    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+    if is_attended(is_conversation) {
         config.retry.retries = config.retry.retries.max(RETRIES_AT_TERMINAL);
     }
     config
 }
 
 /// Returns the place of permanent permissions, if a person at a terminal can be asked.
-pub fn asks(config: &Config) -> Option<Keeping> {
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    if config.interface != Interface::Native || !is_terminal {
+pub fn asks(config: &Config, is_conversation: bool) -> Option<Keeping> {
+    if config.interface != Interface::Native || !is_attended(is_conversation) {
         return None;
     }
     Keeping::of(config)

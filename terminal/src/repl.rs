@@ -233,6 +233,7 @@ fn begin(
                 app,
                 tasks,
                 answers: None,
+                chosen: None,
                 is_busy: false,
                 is_asked_again: false,
                 is_announced: false,

@@ -1,5 +1,5 @@
-//! Signals that stop a run. Ctrl-C, SIGTERM and SIGHUP end the turn cleanly; a second Ctrl-C exits at once. The first
-//! signal decides the exit code.
+//! Signals that stop a run. Ctrl-C, SIGTERM, SIGHUP and SIGQUIT end the turn cleanly; a Ctrl-C after any of them exits at once. The
+//! first signal decides the exit code.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on, on the current runtime. `leave` is called with the exit code at the second Ctrl-C.
+    /// Listens from now on, on the current runtime. `leave` is called with the exit code at a Ctrl-C that is not the first
+    /// signal.
     pub fn listen(leave: impl FnOnce(u8) + Send + 'static) -> io::Result<Self> {
         let signals = Self::listen_to_ends()?;
         let interrupts = signal(SignalKind::interrupt())?;
@@ -25,12 +26,13 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Listens to SIGTERM and SIGHUP only.
+    /// Listens to SIGTERM, SIGHUP and SIGQUIT only.
     pub fn listen_to_ends() -> io::Result<Self> {
         let signals = Self::default();
         for (kind, interrupt) in [
             (SignalKind::terminate(), Interrupt::Terminate),
             (SignalKind::hangup(), Interrupt::Hangup),
+            (SignalKind::quit(), Interrupt::Quit),
         ] {
             tokio::spawn(signals.clone().stop_at(signal(kind)?, interrupt));
         }
@@ -54,13 +56,15 @@ impl Signals {
 
     async fn stop_or_leave(self, mut signal: Signal, leave: impl FnOnce(u8)) {
         signal.recv().await;
-        self.stop(Interrupt::Interrupt);
-        signal.recv().await;
-        let interrupted = Some(Interrupt::Interrupt);
+        if self.interrupt().is_none() {
+            self.stop(Interrupt::Interrupt);
+            signal.recv().await;
+        }
+        let first = self.interrupt();
         leave(exit::code(
             Interface::Native,
             &ExitReason::Interrupted,
-            interrupted,
+            first,
         ));
     }
 

@@ -7,6 +7,8 @@ mod report;
 mod shell;
 
 use std::cell::RefCell;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,7 @@ use ah_process::{Command, Ending, Keep, Sandbox};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{self, Count};
 use crate::jobs::Jobs;
@@ -30,6 +32,8 @@ use crate::workspace::Workspace;
 pub(crate) const DEFAULT_TIMEOUT: u64 = 120_000;
 /// Maximum timeout of a command, in milliseconds.
 pub(crate) const MAX_TIMEOUT: u64 = 600_000;
+/// Number of bytes of an output that the model is shown.
+const SHOWN: usize = 30_000;
 
 /// The shell that runs commands, and their environment.
 #[derive(Debug, Clone)]
@@ -42,6 +46,47 @@ pub struct Shell {
     pub output_cap: u64,
     /// Sandbox that commands run in; `None`: they are not confined.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Limits of commands for a host of the Agent SDKs.
+    pub limits: BashLimits,
+}
+
+/// Limits of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BashLimits {
+    /// The timeout of a call that names none, in milliseconds.
+    pub usual: u64,
+    /// The longest timeout that a call may name, in milliseconds.
+    pub most: u64,
+    /// Number of bytes of an output that the model is shown.
+    pub shown: usize,
+}
+
+impl Default for BashLimits {
+    fn default() -> Self {
+        Self {
+            usual: DEFAULT_TIMEOUT,
+            most: MAX_TIMEOUT,
+            shown: SHOWN,
+        }
+    }
+}
+
+impl BashLimits {
+    /// Returns the limits that the variables of the other agent set.
+    fn of(environment: &Environment) -> Self {
+        let number = |name: &str| {
+            let value = environment.get(name)?.trim().parse().ok();
+            value.filter(|value| *value > 0)
+        };
+        let usual = number("BASH_DEFAULT_TIMEOUT_MS").unwrap_or(DEFAULT_TIMEOUT);
+        let most = number("BASH_MAX_TIMEOUT_MS").unwrap_or(MAX_TIMEOUT);
+        let shown = number("BASH_MAX_OUTPUT_LENGTH").and_then(|bytes| bytes.try_into().ok());
+        Self {
+            usual,
+            most: most.max(usual),
+            shown: shown.unwrap_or(SHOWN),
+        }
+    }
 }
 
 impl Shell {
@@ -62,6 +107,7 @@ impl Shell {
                 .collect(),
             output_cap: 64 * 1024 * 1024,
             sandbox: None,
+            limits: BashLimits::of(environment),
         }
     }
 
@@ -125,6 +171,7 @@ pub struct Bash {
     shell: Shell,
     jobs: Arc<Jobs>,
     interface: Interface,
+    limits: BashLimits,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -147,10 +194,16 @@ impl Bash {
         let unused = interface.pick("description", "job");
         arguments::leave_out(&mut schema, "", unused);
         let name = interface.pick("bash", "Bash");
-        let description = describe(interface, include_str!("bash.md"));
+        let limits = match interface {
+            Interface::Native => BashLimits::default(),
+            Interface::AgentSdk => shell.limits,
+        };
+        let description = describe(interface, include_str!("bash.md"))
+            .replace(&DEFAULT_TIMEOUT.to_string(), &limits.usual.to_string())
+            .replace(&MAX_TIMEOUT.to_string(), &limits.most.to_string());
         let spec = ToolSpec {
             truncation: Truncation {
-                bytes: 30_000,
+                bytes: limits.shown,
                 lines: Some(256),
             },
             key: Some(DisplayKey::Command("command")),
@@ -162,6 +215,7 @@ impl Bash {
             shell,
             jobs: Arc::default(),
             interface,
+            limits,
         }
     }
 
@@ -177,7 +231,8 @@ impl Bash {
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
-                let analysis = shell::analyze(line, &|name| self.workspace.resolve(name));
+                let files = FilesOfLine::new(&self.workspace);
+                let analysis = shell::analyze(line, &files);
                 report::report(outcome, &analysis.line, self.interface)
             }
         }
@@ -227,6 +282,51 @@ impl Bash {
     }
 }
 
+/// The files that a command line may name.
+struct FilesOfLine<'a> {
+    workspace: &'a Workspace,
+    /// Names of symbolic links that the line names.
+    links: RefCell<Vec<PathBuf>>,
+}
+
+impl<'a> FilesOfLine<'a> {
+    fn new(workspace: &'a Workspace) -> Self {
+        Self {
+            workspace,
+            links: RefCell::default(),
+        }
+    }
+}
+
+impl shell::Files for FilesOfLine<'_> {
+    fn resolve(&self, name: &str) -> PathBuf {
+        self.links.borrow_mut().extend(self.workspace.named(name));
+        self.workspace.resolve(name)
+    }
+
+    fn behind_links(&self, path: &Path) -> PathBuf {
+        self.workspace.place(path)
+    }
+
+    fn names_in(&self, folder: &Path, limit: usize) -> Option<Vec<String>> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            // The shell cannot read it either.
+            Err(_) => return Some(Vec::new()),
+        };
+        let name = |entry: io::Result<fs::DirEntry>| {
+            let entry = entry.ok()?;
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            match entry.file_name().into_string() {
+                Ok(name) => Some(name),
+                // A file leads nowhere else.
+                Err(name) => is_file.then(|| name.to_string_lossy().into_owned()),
+            }
+        };
+        entries.take(limit.saturating_add(1)).map(name).collect()
+    }
+}
+
 #[async_trait]
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
@@ -239,11 +339,8 @@ impl Tool for Bash {
         }
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
-        let links = RefCell::new(Vec::new());
-        let analysis = shell::analyze(line, &|name| {
-            links.borrow_mut().extend(self.workspace.named(name));
-            self.workspace.resolve(name)
-        });
+        let files = FilesOfLine::new(&self.workspace);
+        let analysis = shell::analyze(line, &files);
         let line = CommandLine {
             harmless: !is_beside && analysis.line.harmless,
             ..analysis.line
@@ -253,8 +350,12 @@ impl Tool for Bash {
         std::iter::once(Access::Command(line))
             .chain(reads)
             .chain(writes)
-            .chain(links.into_inner().into_iter().map(Access::Named))
+            .chain(files.links.into_inner().into_iter().map(Access::Named))
             .collect()
+    }
+
+    fn words_of(&self, details: &Value) -> Option<String> {
+        report::words_of(details)
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
@@ -262,12 +363,14 @@ impl Tool for Bash {
             Ok(arguments) => arguments,
             Err(error) => return Output::error(error),
         };
+        let limits = self.limits;
         let timeout = arguments
             .timeout
-            .map_or(DEFAULT_TIMEOUT, |Count(timeout)| timeout);
-        if !(1..=MAX_TIMEOUT).contains(&timeout) {
+            .map_or(limits.usual, |Count(timeout)| timeout);
+        let most = limits.most;
+        if !(1..=most).contains(&timeout) {
             return Output::error(format!(
-                "`timeout` is {timeout} ms; it can be 1 to {MAX_TIMEOUT}. For what takes longer, set \
+                "`timeout` is {timeout} ms; it can be 1 to {most}. For what takes longer, set \
                  `run_in_background`."
             ));
         }

@@ -19,7 +19,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::Count;
 use crate::blocking::Stoppable;
@@ -86,6 +86,10 @@ impl Tool for Read {
 
     fn access(&self, input: &Input) -> Vec<Access> {
         self.tool.access(input)
+    }
+
+    fn words_of(&self, details: &Value) -> Option<String> {
+        text::words_of(details)
     }
 
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {

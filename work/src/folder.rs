@@ -71,7 +71,7 @@ impl FolderHub {
     }
 
     fn all(&self) -> Result<Vec<StoredIssue>, HubError> {
-        let numbers = numbers(&self.path.join("issues"));
+        let numbers = numbers(&self.path.join("issues"))?;
         numbers
             .into_iter()
             .map(|number| self.kept(number))
@@ -80,7 +80,7 @@ impl FolderHub {
 
     fn pulls(&self) -> Result<Vec<(PathBuf, StoredPull)>, HubError> {
         let folder = self.path.join("pulls");
-        let paths = numbers(&folder)
+        let paths = numbers_so_far(&folder)?
             .into_iter()
             .map(|number| folder.join(format!("{number}.json")));
         paths.map(|path| Ok((path.clone(), read(&path)?))).collect()
@@ -96,14 +96,24 @@ fn at(path: &Path) -> OpenPull {
 }
 
 /// Returns the numbers of the files in a directory, in ascending order.
-fn numbers(folder: &Path) -> Vec<u64> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |name: &str| name.strip_suffix(".json")?.parse().ok();
-    let mut numbers: Vec<_> = entries
-        .filter_map(|entry| number(entry.file_name().to_str()?))
-        .collect();
+fn numbers(folder: &Path) -> Result<Vec<u64>, HubError> {
+    let failed = |error| file_error("read", folder, &error);
+    let number = |name: &str| name.strip_suffix(".json")?.parse::<u64>().ok();
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        numbers.extend(name.to_str().and_then(number));
+    }
     numbers.sort_unstable();
-    numbers
+    Ok(numbers)
+}
+
+/// Returns the numbers of the files in a directory that is made with the first one.
+fn numbers_so_far(folder: &Path) -> Result<Vec<u64>, HubError> {
+    match folder.try_exists() {
+        Ok(false) => Ok(Vec::new()),
+        _ => numbers(folder),
+    }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, HubError> {
@@ -137,7 +147,7 @@ impl Hub for FolderHub {
     }
 
     async fn open_issue(&self, title: &str, body: &str, label: &str) -> Result<Issue, HubError> {
-        let last = self.all()?.last().map(|kept| kept.issue.number);
+        let last = numbers_so_far(&self.path.join("issues"))?.pop();
         let issue = Issue {
             number: last.unwrap_or(0) + 1,
             title: title.to_owned(),
@@ -213,7 +223,7 @@ impl Hub for FolderHub {
 
     async fn open_pull(&self, pull: &NewPull<'_>) -> Result<OpenPull, HubError> {
         let folder = self.path.join("pulls");
-        let number = numbers(&folder).last().unwrap_or(&0) + 1;
+        let number = numbers_so_far(&folder)?.last().unwrap_or(&0) + 1;
         let path = folder.join(format!("{number}.json"));
         write(
             &path,
@@ -237,5 +247,24 @@ impl Hub for FolderHub {
 
     async fn push_rule(&self, _: &str) -> Result<Option<String>, HubError> {
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hub_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let hub = |path: PathBuf| FolderHub::new(path, "main".to_owned());
+        let missing = hub(folder.path().join("no-such-hub"));
+        let error = missing.issues("todo").await.unwrap_err().to_string();
+        assert!(error.contains("no-such-hub/issues"), "{error}");
+        let new = hub(folder.path().join("new"));
+        new.open_issue("a", "b", "todo").await.unwrap();
+        assert_eq!(new.issues("todo").await.unwrap().len(), 1);
+        // Nothing was done yet.
+        assert_eq!(new.open_pulls(9).await.unwrap(), 0);
     }
 }

@@ -100,7 +100,7 @@ fn hooks_are_parsed_with_their_events() {
         (
             hook.event.as_str(),
             hook.matcher.as_str(),
-            &*hook.command,
+            &*hook.shown(),
             hook.timeout
         ),
         ("PreToolUse", "Bash", "true", Some(2.0))

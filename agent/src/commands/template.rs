@@ -14,11 +14,20 @@ pub enum Piece {
     File(String),
 }
 
+/// Which number the first word of the arguments has in a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Numbering {
+    /// `$1` is the first word.
+    #[default]
+    FromOne,
+    /// `$0` is the first word, as in `$ARGUMENTS[0]`; a backslash before a placeholder keeps it.
+    FromZero,
+}
+
 /// Expands a template with `arguments`. Arguments without a placeholder are appended.
-pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
+pub fn pieces(template: &str, arguments: &str, numbering: Numbering) -> Vec<Piece> {
     let mut expansion = Expansion {
-        given: arguments.trim(),
-        words: split_words(arguments),
+        given: Given::new(arguments, numbering),
         pieces: Vec::new(),
         text: String::new(),
         used: false,
@@ -34,6 +43,7 @@ pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
                 expansion.file(rest)
             }
             '$' => expansion.argument(rest),
+            '\\' => expansion.kept(rest),
             _ => None,
         };
         let taken = expanded.unwrap_or_else(|| {
@@ -43,18 +53,51 @@ pub fn pieces(template: &str, arguments: &str) -> Vec<Piece> {
         before = rest[..taken].chars().next_back();
         rest = &rest[taken..];
     }
-    if !expansion.used && !expansion.given.is_empty() {
+    if !expansion.used && !expansion.given.text.is_empty() {
         expansion.text.push_str("\n\n");
-        expansion.text.push_str(expansion.given);
+        expansion.text.push_str(expansion.given.text);
     }
     expansion.flush();
     expansion.pieces
 }
 
+/// Puts `arguments` into a text without commands and files; arguments without a placeholder are appended.
+pub fn filled(text: &str, arguments: &str) -> String {
+    let given = Given::new(arguments, Numbering::FromZero);
+    let (mut filled, mut rest, mut used) = (String::new(), text, false);
+    while let Some((before, after)) = rest.split_once('$') {
+        filled.push_str(before);
+        let at = &rest[before.len()..];
+        match given.place(at) {
+            Some((taken, value)) => {
+                used = true;
+                filled.push_str(&value);
+                rest = &at[taken..];
+            }
+            None => {
+                filled.push('$');
+                rest = after;
+            }
+        }
+    }
+    filled.push_str(rest);
+    if !used && !given.text.is_empty() {
+        filled.push_str("\n\n");
+        filled.push_str(given.text);
+    }
+    filled
+}
+
+/// The arguments of a template.
+struct Given<'a> {
+    text: &'a str,
+    words: Vec<String>,
+    numbering: Numbering,
+}
+
 /// State of the expansion.
 struct Expansion<'a> {
-    given: &'a str,
-    words: Vec<String>,
+    given: Given<'a>,
     pieces: Vec<Piece>,
     text: String,
     /// Whether there was a placeholder for arguments.
@@ -74,7 +117,7 @@ impl Expansion<'_> {
         }
         self.used |= line
             .char_indices()
-            .any(|(at, c)| c == '$' && place(&line[at..], &self.words, self.given).is_some());
+            .any(|(at, c)| c == '$' && self.given.place(&line[at..]).is_some());
         self.flush();
         self.pieces.push(Piece::Shell(line.to_owned()));
         Some(end + 3)
@@ -88,7 +131,7 @@ impl Expansion<'_> {
         let mut path = String::new();
         let mut template = &rest[1..end];
         while let Some(c) = template.chars().next() {
-            let (taken, filled) = match place(template, &self.words, self.given) {
+            let (taken, filled) = match self.given.place(template) {
                 Some((taken, filled)) if c == '$' => (taken, filled),
                 _ => (c.len_utf8(), c.to_string()),
             };
@@ -105,10 +148,24 @@ impl Expansion<'_> {
     }
 
     fn argument(&mut self, rest: &str) -> Option<usize> {
-        let (taken, filled) = place(rest, &self.words, self.given)?;
+        let (taken, filled) = self.given.place(rest)?;
         self.used = true;
         self.text.push_str(&filled);
         Some(taken)
+    }
+
+    /// Keeps the placeholder after a backslash as it is, without the backslash.
+    fn kept(&mut self, rest: &str) -> Option<usize> {
+        let after = &rest[1..];
+        let is_kept = self.given.numbering == Numbering::FromZero
+            && (after.starts_with("$ARGUMENTS")
+                || after
+                    .strip_prefix('$')?
+                    .starts_with(|c: char| c.is_ascii_digit()));
+        is_kept.then(|| {
+            self.text.push('$');
+            2
+        })
     }
 
     fn flush(&mut self) {
@@ -119,40 +176,83 @@ impl Expansion<'_> {
     }
 }
 
-/// Parses an argument placeholder at the beginning of `rest`; returns its length and its value.
-fn place(rest: &str, words: &[String], given: &str) -> Option<(usize, String)> {
-    if let Some(after) = rest.strip_prefix("$ARGUMENTS") {
-        let goes_on = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        return (!goes_on).then(|| ("$ARGUMENTS".len(), given.to_owned()));
+impl<'a> Given<'a> {
+    fn new(arguments: &'a str, numbering: Numbering) -> Self {
+        Self {
+            text: arguments.trim(),
+            words: split_words(arguments),
+            numbering,
+        }
     }
-    if rest.starts_with("$@") {
-        return Some((2, words.join(" ")));
+
+    /// Parses an argument placeholder at the beginning of `rest`; returns its length and its value.
+    fn place(&self, rest: &str) -> Option<(usize, String)> {
+        if let Some(after) = rest.strip_prefix("$ARGUMENTS") {
+            let length = "$ARGUMENTS".len();
+            if let Some((taken, number)) = in_brackets(after) {
+                let word = self.words.get(number).cloned().unwrap_or_default();
+                return Some((length + taken, word));
+            }
+            let goes_on = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            return (!goes_on).then(|| (length, self.text.to_owned()));
+        }
+        match self.numbering {
+            Numbering::FromOne => self.of_a_shell(rest),
+            Numbering::FromZero => self.word(rest),
+        }
     }
-    if let Some(inner) = rest.strip_prefix("${@:") {
-        let end = inner.find('}')?;
-        let mut numbers = inner[..end].split(':').map(str::parse::<usize>);
-        let from = numbers.next()?.ok()?.saturating_sub(1).min(words.len());
-        let count = match numbers.next() {
-            None => words.len(),
-            Some(count) => count.ok()?,
-        };
-        if numbers.next().is_some() {
+
+    /// Parses `$0` and so on: all digits are of the number.
+    fn word(&self, rest: &str) -> Option<(usize, String)> {
+        let digits = rest.strip_prefix('$')?;
+        let end = digits.find(|c: char| !c.is_ascii_digit());
+        let (number, after) = digits.split_at(end.unwrap_or(digits.len()));
+        if after.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
             return None;
         }
-        let chosen: Vec<_> = words[from..]
-            .iter()
-            .take(count)
-            .map(String::as_str)
-            .collect();
-        return Some(("${@:".len() + end + 1, chosen.join(" ")));
+        let word = self.words.get(number.parse::<usize>().ok()?)?;
+        Some((1 + number.len(), word.clone()))
     }
-    // `$12` is the twelfth argument if there are so many, otherwise the first followed by a 2.
-    let digits = rest[1..]
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(rest.len() - 1);
-    (1..=digits.min(4)).rev().find_map(|count| {
-        let number: usize = rest[1..=count].parse().ok()?;
-        let word = words.get(number.checked_sub(1)?)?;
-        Some((count + 1, word.clone()))
-    })
+
+    /// Parses `$1`, `$@`, `${@:2}` and the like.
+    fn of_a_shell(&self, rest: &str) -> Option<(usize, String)> {
+        let words = &self.words;
+        if rest.starts_with("$@") {
+            return Some((2, words.join(" ")));
+        }
+        if let Some(inner) = rest.strip_prefix("${@:") {
+            let end = inner.find('}')?;
+            let mut numbers = inner[..end].split(':').map(str::parse::<usize>);
+            let from = numbers.next()?.ok()?.saturating_sub(1).min(words.len());
+            let count = match numbers.next() {
+                None => words.len(),
+                Some(count) => count.ok()?,
+            };
+            if numbers.next().is_some() {
+                return None;
+            }
+            let chosen: Vec<_> = words[from..]
+                .iter()
+                .take(count)
+                .map(String::as_str)
+                .collect();
+            return Some(("${@:".len() + end + 1, chosen.join(" ")));
+        }
+        // `$12` is the twelfth argument if there are so many, otherwise the first followed by a 2.
+        let digits = rest[1..]
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len() - 1);
+        (1..=digits.min(4)).rev().find_map(|count| {
+            let number: usize = rest[1..=count].parse().ok()?;
+            let word = words.get(number.checked_sub(1)?)?;
+            Some((count + 1, word.clone()))
+        })
+    }
+}
+
+/// Parses a number in brackets at the beginning of `rest`; returns its length and its value.
+fn in_brackets(rest: &str) -> Option<(usize, usize)> {
+    let (number, _) = rest.strip_prefix('[')?.split_once(']')?;
+    let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+    Some((number.len() + 2, number.parse().ok().filter(|_| is_number)?))
 }

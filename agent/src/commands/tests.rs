@@ -3,12 +3,43 @@ use proptest::prelude::*;
 use super::*;
 
 fn fill(template: &str, arguments: &str) -> String {
+    fill_from(Numbering::FromOne, template, arguments)
+}
+
+fn fill_from(numbering: Numbering, template: &str, arguments: &str) -> String {
     let show = |piece| match piece {
         Piece::Text(text) => text,
         Piece::Shell(line) => format!("<shell {line}>"),
         Piece::File(path) => format!("<file {path}>"),
     };
-    pieces(template, arguments).into_iter().map(show).collect()
+    pieces(template, arguments, numbering)
+        .into_iter()
+        .map(show)
+        .collect()
+}
+
+/// As the other agent counts: the first word is that of number 0.
+#[test]
+fn words_can_be_counted_from_zero() {
+    for (template, arguments, expected) in [
+        ("$0 and $1.", "a 'b c'", "a and b c."),
+        ("$0 $2 $12 $0x", "a b", "a $2 $12 $0x"),
+        (
+            "$ARGUMENTS[1]$ARGUMENTS[7]|$ARGUMENTS[x]",
+            "a b",
+            "b|a b[x]",
+        ),
+        (
+            "costs \\$1, \\$ARGUMENTS, \\n",
+            "a b",
+            "costs $1, $ARGUMENTS, \\n\n\na b",
+        ),
+        ("$@", "a b", "$@\n\na b"),
+    ] {
+        let filled = fill_from(Numbering::FromZero, template, arguments);
+        assert_eq!(filled, expected, "{template} {arguments}");
+    }
+    assert_eq!(fill("$1 $ARGUMENTS[1]", "a b"), "a b");
 }
 
 #[test]
@@ -100,7 +131,7 @@ fn front_matter_describes_a_command() {
             "a.b.md",
             "1: invalid command name `a.b`: only letters, digits, `-` and `_` are allowed",
         ),
-        ("---\nmodel: [\n---\n", "a.md", "2: "),
+        ("---\nmodel:\n  a: b\n---\n", "a.md", "3: "),
     ] {
         let error = parse(text, path).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
@@ -151,12 +182,13 @@ fn a_call_is_distinguished_from_a_path() {
 proptest! {
     #[test]
     fn inserted_text_never_becomes_a_command(arguments in ".{0,40}") {
-        let pieces = pieces("a $1 $ARGUMENTS ${@:2} b", &arguments);
+        let pieces = pieces("a $1 $ARGUMENTS ${@:2} b", &arguments, Numbering::FromOne);
         prop_assert!(pieces.iter().all(|piece| matches!(piece, Piece::Text(_))));
     }
 
     #[test]
     fn any_template_can_be_parsed(template in "[$@!`{}: a1\n]{0,40}", arguments in ".{0,10}") {
-        pieces(&template, &arguments);
+        pieces(&template, &arguments, Numbering::FromOne);
+        pieces(&template, &arguments, Numbering::FromZero);
     }
 }

@@ -48,6 +48,20 @@ pub enum HookReply {
     Failed(String),
 }
 
+impl HookReply {
+    /// Reads what a hook wrote: an object of the protocol, or plain text.
+    pub fn of_output(text: &str) -> Self {
+        let text = text.trim();
+        if text.is_empty() {
+            return Self::Nothing;
+        }
+        match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(object)) => Self::Object(object),
+            Ok(_) | Err(_) => Self::Text(text.to_owned()),
+        }
+    }
+}
+
 /// Raw output of a hook program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookOutput {

@@ -5,28 +5,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::ToolUseId;
+use ah_conversation::{Rule, ToolUseId};
 use ah_process::{Child, Command, Ending, Keep, Pipes, Sandbox};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{Hook, HookAnswer, HookEvent, HookOutput, HookReply, Matcher};
+use super::{Hook, HookAnswer, HookEvent, HookOutput, HookReply, HookSetting, Matcher};
 
 /// Maximum number of bytes read from a command's output.
 const MAX_OUTPUT: u64 = 1024 * 1024;
 /// Exit code that blocks.
 const BLOCKING_EXIT_CODE: i32 = 2;
 
+/// Line for a shell that runs its arguments, which it does not read as text of its own.
+const RUN_ARGUMENTS: &str = r#"exec "$0" "$@""#;
+
 /// A shell command that is called at an event.
 #[derive(Debug, Clone)]
 pub struct CommandHook {
-    /// Event at which it is called.
-    pub event: HookEvent,
-    /// Filter for tools.
-    pub matcher: Matcher,
-    /// The command line.
+    /// The setting.
+    pub setting: HookSetting,
+    /// The command line; with arguments, the program.
     pub command: String,
+    /// The arguments, which no shell reads.
+    pub arguments: Option<Vec<String>>,
     /// Time limit.
     pub timeout: Duration,
     /// Whether it runs in the background.
@@ -52,11 +55,19 @@ enum FirstOutput {
 #[async_trait]
 impl Hook for CommandHook {
     fn event(&self) -> HookEvent {
-        self.event
+        self.setting.event
     }
 
     fn matcher(&self) -> &Matcher {
-        &self.matcher
+        &self.setting.matcher
+    }
+
+    fn condition(&self) -> Option<&Rule> {
+        self.setting.condition.as_ref()
+    }
+
+    fn blocks_on_failure(&self) -> bool {
+        self.setting.blocks_on_failure
     }
 
     fn name(&self) -> &str {
@@ -66,7 +77,14 @@ impl Hook for CommandHook {
     async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
         let command = Command {
             program: self.shell.clone(),
-            arguments: vec!["-c".into(), self.command.clone().into()],
+            arguments: match &self.arguments {
+                None => vec!["-c".into(), self.command.clone().into()],
+                Some(arguments) => ["-c", RUN_ARGUMENTS, &self.command]
+                    .into_iter()
+                    .chain(arguments.iter().map(String::as_str))
+                    .map(Into::into)
+                    .collect(),
+            },
             cwd: self.cwd.clone(),
             environment: self.environment.clone(),
             stdin: Vec::new(),
@@ -175,24 +193,19 @@ fn run_in_background(child: Child, time: Duration) {
     });
 }
 
+/// Returns the reply of a command that has ended. What it said as an object counts whatever its exit code is, since a script
+/// may fail after its answer; only the code that blocks is above it.
 fn reply(ending: Ending, stdout: &str, stderr: &str) -> HookReply {
-    match ending {
-        Ending::Exited(0) => {}
-        Ending::Exited(BLOCKING_EXIT_CODE) => {
-            return HookReply::Block(words(stderr, "no reason given"));
+    let said = HookReply::of_output(stdout);
+    match (ending, said) {
+        (Ending::Exited(BLOCKING_EXIT_CODE), _) => {
+            HookReply::Block(words(stderr, "no reason given"))
         }
+        (Ending::Exited(0), said) | (_, said @ HookReply::Object(_)) => said,
         _ => {
             let code = ending.code();
-            return HookReply::Failed(words(stderr, &format!("exit code {code}")));
+            HookReply::Failed(words(stderr, &format!("exit code {code}")))
         }
-    }
-    let text = stdout.trim();
-    if text.is_empty() {
-        return HookReply::Nothing;
-    }
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(object)) => HookReply::Object(object),
-        Ok(_) | Err(_) => HookReply::Text(text.to_owned()),
     }
 }
 
@@ -200,5 +213,26 @@ fn words(text: &str, otherwise: &str) -> String {
     match text.trim() {
         "" => otherwise.to_owned(),
         text => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_counts_before_the_exit_code() {
+        for (code, stdout, expected) in [
+            (0, "{\"a\": 1}", "Object"),
+            (0, "words", "Text"),
+            (0, " ", "Nothing"),
+            (1, "{\"a\": 1}", "Object"),
+            (1, "words", "Failed"),
+            (2, "{\"a\": 1}", "Block"),
+            (2, "words", "Block"),
+        ] {
+            let reply = format!("{:?}", reply(Ending::Exited(code), stdout, "why"));
+            assert!(reply.starts_with(expected), "{code} {stdout}: {reply}");
+        }
     }
 }

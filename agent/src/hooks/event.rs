@@ -55,6 +55,35 @@ impl HookEvent {
         Self::TeammateIdle,
     ];
 
+    /// Whether a hook at the event may refuse something that happens if nobody answers. A permission question is not among
+    /// them: without a hook, a person answers it.
+    pub fn guards(self) -> bool {
+        matches!(
+            self,
+            Self::PreToolUse
+                | Self::UserPromptSubmit
+                | Self::TaskCreated
+                | Self::TaskCompleted
+                | Self::ElicitationResult
+        )
+    }
+
+    /// Whether a block at the event makes the run go on, and so refuses nothing.
+    pub(super) fn continues_if_blocked(self) -> bool {
+        matches!(self, Self::Stop | Self::SubagentStop | Self::TeammateIdle)
+    }
+
+    /// Whether it is about one tool call, which a hook's condition may be compared with.
+    pub(super) fn is_of_one_call(self) -> bool {
+        matches!(
+            self,
+            Self::PreToolUse
+                | Self::PermissionRequest
+                | Self::PostToolUse
+                | Self::PostToolUseFailure
+        )
+    }
+
     /// Whether it is about tool calls.
     pub(crate) fn is_of_calls(self) -> bool {
         match self {

@@ -1,25 +1,70 @@
-//! Hook settings, as in settings files and subagent definitions: shell commands.
+//! Hook settings, as in settings files and subagent definitions: shell commands, and addresses that are asked.
 
+use std::collections::BTreeMap;
+
+use ah_conversation::Rule;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{HookEvent, Matcher};
 
-/// Setting of one hook command.
+/// Setting of one hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookSetting {
     /// Event at which it is called.
     pub event: HookEvent,
     /// Filter for tools.
     pub matcher: Matcher,
-    /// The command line.
-    pub command: String,
+    /// Rule that a call must match for the hook to be called.
+    pub condition: Option<Rule>,
+    /// What is called.
+    pub action: HookAction,
     /// Time limit in seconds.
     pub timeout: Option<f64>,
+    /// Whether its failure blocks what the event is about.
+    pub blocks_on_failure: bool,
+}
+
+/// What a hook calls.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HookAction {
+    /// A command.
+    Command(HookCommand),
+    /// An address that gets the payload.
+    Post(HookPost),
+}
+
+/// A command that is called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookCommand {
+    /// The command line for a shell; with arguments, the program.
+    pub command: String,
+    /// The arguments, which no shell reads.
+    pub arguments: Option<Vec<String>>,
     /// Whether it runs in the background.
     pub is_async: bool,
     /// Whether it runs in the sandbox, like the model's commands.
     pub is_confined: bool,
+}
+
+/// An address that is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookPost {
+    /// The address.
+    pub url: String,
+    /// Headers of the request; values may name variables.
+    pub headers: BTreeMap<String, String>,
+    /// The variables that the values may name.
+    pub variables: Vec<String>,
+}
+
+/// Why one hook of a setting is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookFault {
+    /// It is of this kind, which is not supported, and nothing depends on it.
+    LeftOut(String),
+    /// It has to be corrected; the text says why.
+    Wrong(String),
 }
 
 /// The hooks of one matcher, as written.
@@ -36,7 +81,18 @@ struct HookEntry {
     kind: String,
     #[serde(default)]
     command: String,
+    args: Option<Vec<String>>,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default, rename = "allowedEnvVars")]
+    variables: Vec<String>,
+    #[serde(rename = "if")]
+    condition: Option<String>,
     timeout: Option<f64>,
+    #[serde(rename = "onFailure")]
+    on_failure: Option<String>,
     #[serde(default, rename = "async")]
     is_async: bool,
     #[serde(default, rename = "sandbox")]
@@ -44,19 +100,57 @@ struct HookEntry {
 }
 
 impl HookGroup {
-    /// Returns the hooks of the group, called at `event`; an error with the type for hooks other than commands.
-    pub fn at(self, event: HookEvent) -> impl Iterator<Item = Result<HookSetting, String>> {
+    /// Returns the hooks of the group, called at `event`, and the faults of the others.
+    pub fn at(self, event: HookEvent) -> impl Iterator<Item = Result<HookSetting, HookFault>> {
         let matcher = self.matcher;
-        self.hooks.into_iter().map(move |entry| match &*entry.kind {
-            "command" => Ok(HookSetting {
-                event,
-                matcher: matcher.clone(),
-                command: entry.command,
-                timeout: entry.timeout,
-                is_async: entry.is_async,
-                is_confined: entry.is_confined,
+        let entries = self.hooks.into_iter();
+        entries.map(move |entry| entry.setting(event, matcher.clone()))
+    }
+}
+
+impl HookEntry {
+    fn setting(self, event: HookEvent, matcher: Matcher) -> Result<HookSetting, HookFault> {
+        let name = event.as_str();
+        let condition = self.condition.as_deref().map(str::parse::<Rule>);
+        let condition = condition
+            .transpose()
+            .map_err(|error| HookFault::Wrong(format!("`if` of a hook for {name}: {error}")))?;
+        let action = match &*self.kind {
+            "command" => HookAction::Command(HookCommand {
+                command: self.command,
+                arguments: self.args,
+                is_async: self.is_async,
+                is_confined: self.is_confined,
             }),
-            _ => Err(entry.kind),
+            "http" if self.url.starts_with("http://") || self.url.starts_with("https://") => {
+                HookAction::Post(HookPost {
+                    url: self.url,
+                    headers: self.headers,
+                    variables: self.variables,
+                })
+            }
+            "http" => {
+                let url = self.url;
+                return Err(HookFault::Wrong(format!(
+                    "a hook for {name} has no address to ask: `url` is `{url}`"
+                )));
+            }
+            // Without it, the event would pass as if it had been looked at.
+            kind if event.guards() => {
+                return Err(HookFault::Wrong(format!(
+                    "a hook for {name} is of type `{kind}`, which is not supported, and would have to decide; \
+                     the types are `command` and `http`"
+                )));
+            }
+            _ => return Err(HookFault::LeftOut(self.kind)),
+        };
+        Ok(HookSetting {
+            event,
+            matcher,
+            condition,
+            action,
+            timeout: self.timeout,
+            blocks_on_failure: self.on_failure.is_some_and(|word| word != "continue"),
         })
     }
 }
@@ -74,12 +168,88 @@ impl HookSetting {
             let groups = Vec::<HookGroup>::deserialize(groups);
             for group in groups.map_err(|error| format!("`hooks`, {name}: {error}"))? {
                 for hook in group.at(event) {
-                    read.push(hook.map_err(|kind| {
-                        format!("`hooks`, {name}: unknown hook type `{kind}`; the only type is `command`")
+                    read.push(hook.map_err(|fault| match fault {
+                        HookFault::LeftOut(kind) => format!(
+                            "`hooks`, {name}: unknown hook type `{kind}`; the types are `command` and `http`"
+                        ),
+                        HookFault::Wrong(text) => format!("`hooks`: {text}"),
                     })?);
                 }
             }
         }
         Ok(read)
+    }
+
+    /// Returns the command line or the address, as it is shown.
+    pub fn shown(&self) -> String {
+        match &self.action {
+            HookAction::Command(command) => {
+                let words = std::iter::once(&command.command);
+                let words = words.chain(command.arguments.iter().flatten());
+                words.map(String::as_str).collect::<Vec<_>>().join(" ")
+            }
+            HookAction::Post(post) => format!("POST {}", post.url),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(event: &str, hook: &Value) -> String {
+        let hooks = json!({event: [{"hooks": [hook]}]});
+        match HookSetting::read(hooks.as_object().unwrap()) {
+            Ok(read) => read[0].shown(),
+            Err(error) => error,
+        }
+    }
+
+    /// What cannot be called is never left out where it would have to decide.
+    #[test]
+    fn hooks_are_commands_and_addresses() {
+        let prompt = json!({"type": "prompt", "prompt": "May it?"});
+        let url = |url: &str| json!({"type": "http", "url": url});
+        let command = |more: Value| {
+            let mut hook = json!({"type": "command", "command": "c"});
+            hook.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            hook
+        };
+        for (event, hook, expected) in [
+            ("Stop", command(json!({})), "c"),
+            ("Stop", command(json!({"args": ["a b", "c"]})), "c a b c"),
+            (
+                "Stop",
+                url("https://h.example/x"),
+                "POST https://h.example/x",
+            ),
+            (
+                "Stop",
+                url("h.example"),
+                "`hooks`: a hook for Stop has no address to ask: `url` is `h.example`",
+            ),
+            (
+                "PreToolUse",
+                command(json!({"if": "Bash(git"})),
+                "`hooks`: `if` of a hook for PreToolUse: `Bash(git` is not a rule: expected `Tool` or `Tool(content)`",
+            ),
+            (
+                "Stop",
+                prompt.clone(),
+                "`hooks`, Stop: unknown hook type `prompt`; the types are `command` and `http`",
+            ),
+            (
+                "PreToolUse",
+                prompt,
+                "`hooks`: a hook for PreToolUse is of type `prompt`, which is not supported, and would have to decide; \
+                 the types are `command` and `http`",
+            ),
+        ] {
+            assert_eq!(read(event, &hook), expected);
+        }
     }
 }

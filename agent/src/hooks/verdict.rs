@@ -10,6 +10,8 @@ use super::{HookEvent, HookReply};
 pub struct HookVerdict {
     /// Decision about a call: deny takes precedence over ask, ask over allow.
     pub decision: Option<HookDecision>,
+    /// Whether a call is left to a later run.
+    pub defers: bool,
     /// Reason to block a prompt, the end of a run or a result.
     pub block: Option<String>,
     /// Input that replaces that of the call.
@@ -69,6 +71,7 @@ impl HookVerdict {
         if weight(&other.decision) > weight(&self.decision) {
             self.decision = other.decision;
         }
+        self.defers |= other.defers;
         self.block = self.block.take().or(other.block);
         self.input = other.input.or_else(|| self.input.take());
         self.context.extend(other.context);
@@ -133,8 +136,13 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
     match event {
         HookEvent::PreToolUse => {
             let reason = text(specific, "permissionDecisionReason").unwrap_or_default();
-            let behavior = specific.get("permissionDecision").and_then(behavior);
-            if let Some(behavior) = behavior {
+            let decision = specific.get("permissionDecision");
+            verdict.defers = decision.and_then(Value::as_str) == Some("defer");
+            if let Some(behavior) = decision.and_then(behavior) {
+                let reason = match behavior {
+                    Behavior::Deny if reason.is_empty() => "no reason given".to_owned(),
+                    _ => reason,
+                };
                 verdict.decision = Some(HookDecision { behavior, reason });
             }
             verdict.input = input(specific);
@@ -195,7 +203,8 @@ mod tests {
             .decision
             .map(|decision| format!("{:?} {}", decision.behavior, decision.reason));
         format!(
-            "{} | {} | {} | {} | {}",
+            "{}{} | {} | {} | {} | {}",
+            if verdict.defers { "Defer " } else { "" },
             decision.unwrap_or_default(),
             verdict.block.unwrap_or_default(),
             verdict
@@ -232,7 +241,16 @@ mod tests {
                 vec![pre("ask"), pre("allow")],
                 "Ask why |  |  |  | ",
             ),
-            (HookEvent::PreToolUse, vec![pre("defer")], " |  |  |  | "),
+            (
+                HookEvent::PreToolUse,
+                vec![pre("defer")],
+                "Defer  |  |  |  | ",
+            ),
+            (
+                HookEvent::PreToolUse,
+                vec![pre("defer"), pre("allow")],
+                "Defer Allow why |  |  |  | ",
+            ),
             (
                 HookEvent::PreToolUse,
                 vec![json!({"decision": "block", "reason": "old"})],

@@ -134,7 +134,7 @@ impl Subagents {
         }
         let task = self.task(&arguments, &agent, call, &id);
         let provider = self.provider(&parent, arguments.model.as_deref(), &agent)?;
-        let mut settings = self.settings(&parent, &agent, &*provider, arguments.max_turns)?;
+        let mut settings = self.settings(&parent, &agent, &*provider, arguments.max_turns);
         let store = parent.ports.store.clone().branch(Branch {
             agent_id: id.clone(),
             spawned_by: call.id.clone(),
@@ -172,10 +172,10 @@ impl Subagents {
         let mut session = Session::open(ports, toolbox, settings)
             .await
             .map_err(|error| error.to_string())?;
-        session.origin_prompt = parent.origin_prompt;
-        if agent.permission_mode.is_none() {
+        if own_mode(&agent, &parent).is_none() {
             parent.controls.lead(&session.controls);
         }
+        session.origin_prompt = parent.origin_prompt;
         if arguments.resume.is_some() && session.transcript().last().is_none() {
             return Err(format!("no subagent {id} in this session"));
         }
@@ -269,7 +269,8 @@ impl Subagents {
     ) -> Result<Arc<dyn Provider>, String> {
         let own = &parent.ports.provider;
         let name = wanted.or(agent.model.as_deref()).unwrap_or(INHERIT);
-        let names_nothing = ALIASES.contains(&name) && own.model().provider != OF_ALIASES;
+        let is_alias = { ALIASES.iter() }.any(|alias| alias.eq_ignore_ascii_case(name));
+        let names_nothing = is_alias && own.model().provider != OF_ALIASES;
         if name == INHERIT || names_nothing {
             return Ok(own.clone());
         }
@@ -284,7 +285,7 @@ impl Subagents {
         agent: &Agent,
         provider: &dyn Provider,
         max_turns: Option<u32>,
-    ) -> Result<SessionSettings, String> {
+    ) -> SessionSettings {
         let from = &parent.settings;
         let now = parent.ports.clock.now();
         let (tokens, cost) = parent.spent;
@@ -292,21 +293,18 @@ impl Subagents {
         let max_budget = from.limits.max_budget;
         let model = provider.model();
         let mut permissions = from.permissions.clone();
-        if let Some(mode) = agent.permission_mode
+        tell_ignored_mode(agent, parent);
+        if let Some(mode) = own_mode(agent, parent)
             && permissions.mode != PermissionMode::BypassPermissions
         {
-            if mode == PermissionMode::BypassPermissions && !permissions.may_bypass {
-                return Err(format!(
-                    "the definition of `{}` needs mode `bypassPermissions`, which is not enabled in this session",
-                    agent.name
-                ));
-            }
             permissions.change_mode(mode);
+            // Whoever is defined to plan only reads.
+            permissions.plan_asks = false;
         }
         permissions
             .directories
             .extend(self.kinds.memory_folder(agent));
-        Ok(SessionSettings {
+        SessionSettings {
             prompt: self.kinds.prompt(agent, (self.kinds.context)()).into(),
             limits: Limits {
                 max_turns: max_turns.or(agent.max_turns).or(Some(MAX_TURNS)),
@@ -327,7 +325,7 @@ impl Subagents {
                 ..from.thinking
             },
             ..from.clone()
-        })
+        }
     }
 
     /// Returns the parent's tools allowed by the definition; the tool that starts subagents only if it is listed.
@@ -516,6 +514,23 @@ fn ports(
         hooks: from.hooks.of_agent(id, &agent.name, &agent.hooks),
         command_files: from.command_files.as_ref().map(|files| files.of_agent(id)),
         ..from.clone()
+    }
+}
+
+/// Returns the mode of the definition, unless it would give more rights than the session may have.
+fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
+    let may_bypass = parent.settings.permissions.may_bypass;
+    let is_open = |mode: &PermissionMode| *mode != PermissionMode::BypassPermissions || may_bypass;
+    agent.permission_mode.filter(is_open)
+}
+
+/// Tells the user that the definition's mode is not in force.
+fn tell_ignored_mode(agent: &Agent, parent: &Parent) {
+    if agent.permission_mode != own_mode(agent, parent) {
+        parent.ports.frontend.notice(&format!(
+            "the subagent `{}` runs in the mode of the session: its definition names `bypassPermissions`, which is not enabled in this session",
+            agent.name
+        ));
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use ah_conversation::{CallState, ExitReason, Output, ToolResult};
-use serde_json::json;
+use ah_conversation::{CallState, ExitReason, Output, Tool, ToolResult};
+use serde_json::{Value, json};
 
-use super::prepared::PreparedCall;
+use super::prepared::{CallPlan, PreparedCall};
 use super::unsaved::written;
-use crate::hooks::{HookEvent, HookMoment, HookVerdict, call_payload, output_payload, task_events};
+use crate::hooks::{
+    HookEvent, HookMoment, HookSubject, HookVerdict, call_payload, output_payload, task_events,
+};
 use crate::{Session, Stop};
 
 /// Total time for hooks after an interrupt: the user is waiting for the end of the run.
@@ -20,6 +22,18 @@ pub(super) struct FinishedCall {
     pub(super) verdict: HookVerdict,
 }
 
+/// Returns the output that a hook has put in the place of the tool's: its words, or the details of a tool of ours.
+fn replaced(other: Value, tool: Option<&dyn Tool>) -> Output {
+    match (other, tool) {
+        (Value::String(text), _) => Output::text(text),
+        (other, None) => Output::text(other.to_string()),
+        (other, Some(tool)) => {
+            let words = tool.words_of(&other);
+            Output::text(words.unwrap_or_else(|| other.to_string())).with_details(other)
+        }
+    }
+}
+
 impl Session {
     /// Returns a future that runs a call and then its hooks, borrowing nothing from the session.
     pub(super) fn observe(
@@ -30,8 +44,14 @@ impl Session {
         let ports = self.ports.clone();
         let mode = self.settings.permissions.mode;
         let call = prepared.call.clone();
+        let accesses = prepared.accesses().to_vec();
+        let places = self.settings.permissions.places.clone();
         let runs = prepared.runs();
         let written = written(&prepared.plan);
+        let tool = match &prepared.plan {
+            CallPlan::Run { tool, .. } => Some(tool.clone()),
+            CallPlan::Answer(_) => None,
+        };
         async move {
             let started = ports.clock.now();
             let mut output = run.await;
@@ -45,12 +65,17 @@ impl Session {
                 HookEvent::PostToolUse
             };
             let mut verdict = HookVerdict::default();
+            let subject = HookSubject {
+                call: &call,
+                accesses: &accesses,
+                places: &places,
+            };
             if runs && ports.hooks.has(event) {
                 let moment = HookMoment {
                     event,
                     kind: &call.name,
                     mode: Some(mode),
-                    call: Some(&call.id),
+                    call: Some(subject),
                     more: output_payload(&call, &output, duration_ms),
                 };
                 verdict = ports.hooks.ask(moment, &*ports.frontend).await;
@@ -62,7 +87,7 @@ impl Session {
                         event,
                         kind: "",
                         mode: Some(mode),
-                        call: Some(&call.id),
+                        call: Some(subject),
                         more,
                     };
                     let told = ports.hooks.ask(moment, &*ports.frontend).await;
@@ -70,15 +95,10 @@ impl Session {
                     verdict.context.extend(told.block);
                 }
             }
-            let of_server = verdict
-                .server_output
-                .take()
-                .filter(|_| call.name.starts_with("mcp__"));
+            let is_of_server = call.name.starts_with("mcp__");
+            let of_server = verdict.server_output.take().filter(|_| is_of_server);
             if let Some(other) = verdict.output.take().or(of_server) {
-                let text = other
-                    .as_str()
-                    .map_or_else(|| other.to_string(), str::to_owned);
-                output = Output::text(text);
+                output = replaced(other, tool.as_deref().filter(|_| !is_of_server));
             }
             FinishedCall {
                 output,
@@ -130,7 +150,8 @@ impl Session {
             Some(ExitReason::Interrupted | ExitReason::Aborted) | None
         );
         let notified = async {
-            for PreparedCall { call, .. } in calls {
+            for prepared in calls {
+                let call = &prepared.call;
                 let state = self.transcript.call(&call.id);
                 if !matches!(state, Some(CallState::Started { .. })) {
                     continue;
@@ -142,7 +163,11 @@ impl Session {
                     event,
                     kind: &call.name,
                     mode: Some(self.settings.permissions.mode),
-                    call: Some(&call.id),
+                    call: Some(HookSubject {
+                        call,
+                        accesses: prepared.accesses(),
+                        places: &self.settings.permissions.places,
+                    }),
                     more,
                 };
                 self.ports.hooks.ask(moment, &*self.ports.frontend).await;

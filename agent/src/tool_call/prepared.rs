@@ -42,6 +42,14 @@ impl PreparedCall {
         }
     }
 
+    /// Returns what the call would touch.
+    pub(crate) fn accesses(&self) -> &[Access] {
+        match &self.plan {
+            CallPlan::Run { accesses, .. } => accesses,
+            CallPlan::Answer(_) => &[],
+        }
+    }
+
     pub(crate) fn runs(&self) -> bool {
         matches!(self.plan, CallPlan::Run { .. })
     }

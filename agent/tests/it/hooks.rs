@@ -221,7 +221,13 @@ async fn a_hook_decides_about_a_call() {
         ("allow", json!({}), false, 0, "changed {\"what\":\"this\"}"),
         ("allow", changed, false, 0, "changed {\"what\":\"other\"}"),
         ("ask", json!({}), false, 1, "changed {\"what\":\"this\"}"),
-        ("defer", json!({}), false, 1, "changed {\"what\":\"this\"}"),
+        (
+            "defer",
+            json!({}),
+            false,
+            0,
+            "A hook has deferred this call: it did not run, and the run ends here.",
+        ),
         (
             "allow",
             json!({}),
@@ -371,6 +377,23 @@ async fn a_failing_hook_does_not_end_a_run() {
         world
             .notices()
             .contains("the PreToolUse hook `recorder` failed: it crashed")
+    );
+}
+
+/// A hook before a tool whose decision cannot be read has not allowed the call.
+#[tokio::test]
+async fn a_misspelt_decision_allows_nothing() {
+    let payloads = RecordedPayloads::default();
+    let misspelt = |_: &Value| pre("Deny", &json!({}));
+    let mut world = World::new([changes("this"), says("Done.")])
+        .with(change())
+        .with_hooks([payloads.hook(HookEvent::PreToolUse, misspelt)])
+        .answering([allow()]);
+    world.run("go").await;
+    assert_eq!(world.questions().len(), 1);
+    assert_eq!(
+        world.notices(),
+        "the PreToolUse hook `recorder` failed: its `permissionDecision` is \"Deny\"; expected `allow`, `deny`, `ask`, `defer`"
     );
 }
 

@@ -10,6 +10,7 @@ use super::subcommands::Subcommands;
 /// Options of other agents that have no effect here, and whether each takes a value.
 pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("await-initialize", false),
+    ("ax-screen-reader", false),
     ("bare", false),
     ("brief", false),
     ("channels", true),
@@ -24,9 +25,11 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("project-config-root", true),
     ("prompt-suggestions", false),
     ("remote-control-session-name-prefix", true),
+    ("system-prompt-snapshot", true),
     ("task-budget", true),
     ("teammate-mode", true),
     ("thinking-display", true),
+    ("tmux", false),
 ];
 
 /// The names of our subcommands: to have the parser describe them takes longer than the rest of a start.
@@ -84,25 +87,36 @@ pub const SUBCOMMANDS: &[&str] = &[
     "worktree",
 ];
 
-/// Subcommands of the program that this one stands in for and that it does not have, each with what is there instead. A
-/// word that is also the first of many a prompt counts only if it stands alone.
-pub const FOREIGN_SUBCOMMANDS: &[(&str, bool, &str)] = &[
+/// Subcommands of the program that this one stands in for and that it does not have, each with how many words at most are
+/// meant for it, since a prompt may begin alike, and what is there instead.
+pub const FOREIGN_SUBCOMMANDS: &[(&str, usize, &str)] = &[
     (
         "auto-mode",
-        false,
+        usize::MAX,
         "`ah --permission-mode` sets how much is asked",
     ),
-    ("install", true, "the README says how to install ah"),
+    ("gateway", 1, "models are reached at their own addresses"),
+    ("install", 1, "the README says how to install ah"),
+    ("kill", 2, "`ah interrupt` ends a run"),
     (
         "migrate-installer",
-        false,
+        usize::MAX,
         "the README says how to install ah",
     ),
-    ("remote-control", false, "sessions are local"),
-    ("setup-token", false, "`ANTHROPIC_AUTH_TOKEN` holds a token"),
-    ("update", true, "the README says how to install ah"),
-    ("upgrade", true, "the README says how to install ah"),
-    ("version", true, "`ah --version` prints it"),
+    ("purge", 2, "`ah sessions rm` deletes a session"),
+    ("remote-control", usize::MAX, "sessions are local"),
+    ("respawn", 2, "`ah -r ID` goes on with a session"),
+    ("rm", 2, "`ah sessions rm` deletes a session"),
+    (
+        "setup-token",
+        usize::MAX,
+        "`ANTHROPIC_AUTH_TOKEN` holds a token",
+    ),
+    ("stop", 2, "`ah interrupt` ends a run"),
+    ("ultrareview", 2, "`ah \"/review\"` reviews"),
+    ("update", 1, "the README says how to install ah"),
+    ("upgrade", 1, "the README says how to install ah"),
+    ("version", 1, "`ah --version` prints it"),
 ];
 
 /// Returns the command line shown by the help text.

@@ -184,6 +184,9 @@ pub struct PromptOptions {
     /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
+    /// Append this file to the system prompt
+    #[arg(long, value_name = "FILE")]
+    pub append_system_prompt_file: Option<PathBuf>,
     /// Call the Setup hooks with the trigger `init`, then continue
     #[arg(long, hide = true)]
     pub init: bool,
@@ -199,8 +202,8 @@ pub struct PromptOptions {
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,
-    /// Additional subagents: a JSON object of definitions by name
-    #[arg(long, value_name = "JSON")]
+    /// Additional subagents: a JSON object of definitions by name, or a file with one
+    #[arg(long, value_name = "FILE|JSON")]
     pub agents: Option<String>,
     /// Run as this subagent: with its prompt, tools, model and limits
     #[arg(long, value_name = "NAME")]
@@ -383,6 +386,9 @@ pub struct OutputOptions {
     /// With stream-json: print each row of the transcript, for hosts that store it
     #[arg(long)]
     pub session_mirror: bool,
+    /// With stream-json: print what subagents say
+    #[arg(long)]
+    pub forward_subagent_text: bool,
     /// With stream-json: print hook calls and their results
     #[arg(long)]
     pub include_hook_events: bool,

@@ -105,6 +105,7 @@ impl Options {
             replays: output.replay_user_messages,
             hook_events: output.include_hook_events,
             mirror: output.session_mirror,
+            subagent_text: output.forward_subagent_text,
         }
     }
 }
@@ -133,6 +134,7 @@ impl options::PromptOptions {
         Ok(PromptOptions {
             system_prompt: file.or(text),
             append_system_prompt: self.append_system_prompt.clone(),
+            append_system_prompt_file: self.append_system_prompt_file.clone(),
             setup: match (self.init || self.init_only, self.maintenance) {
                 (true, _) => Some("init"),
                 (false, true) => Some("maintenance"),

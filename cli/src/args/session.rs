@@ -37,6 +37,7 @@ pub fn plan(options: &Options, interface: Interface) -> Result<SessionPlan, Erro
             drops: resume.resume_drops_turn.clone(),
         }),
         ephemeral: resume.no_session_persistence,
+        is_impatient: false,
         is_listed: resume.resume.as_deref() == Some("") && !resume.fork_session,
     };
     plan.checked()

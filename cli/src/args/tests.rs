@@ -71,6 +71,71 @@ fn only_the_first_word_may_be_a_subcommand() {
     }
 }
 
+/// With `-p` the command line is the other agent's, also where letters mean something else here.
+#[test]
+fn options_of_the_other_agent_mean_what_they_mean_there() {
+    let show = |words: &[&str]| {
+        let Invocation {
+            options, action, ..
+        } = parsed(words);
+        let Action::Run(prompt) = action else {
+            panic!("{words:?}: {action:?}");
+        };
+        let folders = options.safety.add_dir.iter();
+        let folders: Vec<_> = folders.map(|path| path.to_string_lossy()).collect();
+        [
+            options.session.name.map(|name| format!("name {name}")),
+            options.resume.resume.map(|id| format!("resume {id}")),
+            options.resume.new.then(|| "new".to_owned()),
+            options.settings.debug.map(|_| "debug".to_owned()),
+            options.output.detach.then(|| "detach".to_owned()),
+            (!folders.is_empty()).then(|| format!("add {}", folders.join(","))),
+            (!options.model.betas.is_empty())
+                .then(|| format!("betas {}", options.model.betas.join(","))),
+            Some(format!("prompt {}", prompt.text.unwrap_or_default())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ")
+    };
+    for (words, expected) in [
+        (
+            &["-p", "hi", "-n", "title"] as &[_],
+            "name title; prompt hi",
+        ),
+        (&["hi", "-ntitle", "-p"], "name title; prompt hi"),
+        (&["-n", "-p", "hi"], "new; prompt hi"),
+        (&["-n", "hi"], "new; prompt hi"),
+        (&["-p", "hi", "-d"], "debug; prompt hi"),
+        (&["-p", "hi", "-d", "hooks,mcp"], "debug; prompt hi"),
+        (&["-d", "hi"], "detach; prompt hi"),
+        (
+            &["-p", "-r", "no such title", "hi"],
+            "resume no such title; prompt hi",
+        ),
+        (
+            &["-r", "no such title", "hi"],
+            "resume ; prompt no such title hi",
+        ),
+        (
+            &["-p", "--add-dir", "a", "b", "do it"],
+            "add a,b; prompt do it",
+        ),
+        (&["--add-dir", "a", "b"], "add a; prompt b"),
+        (
+            &["-p", "hi", "--betas", "a", "b,c"],
+            "betas a,b,c; prompt hi",
+        ),
+        (&["-p", "--mcp-config", "a.json", "./b", "hi"], "prompt hi"),
+        (&["-p", "hi", "--prompt-suggestions", "true"], "prompt hi"),
+        (&["-p", "hi", "--max-turns", "0"], "prompt hi"),
+        (&["-p", "hi", "--effort", "ultra"], "prompt hi"),
+    ] {
+        assert_eq!(show(words), expected, "{words:?}");
+    }
+}
+
 #[test]
 fn lists_of_tools_take_further_words_only_while_they_are_tools() {
     for (words, allowed, text) in [
@@ -412,6 +477,8 @@ fn an_unknown_subcommand_is_an_error() {
         ),
         (&["update"], "ah has no subcommand `update`"),
         (&["sesions"], "ah has no subcommand `sesions`"),
+        (&["stop", "01ab"], "ah has no subcommand `stop`"),
+        (&["purge"], "ah has no subcommand `purge`"),
         (&["doctr"], "ah has no subcommand `doctr`"),
     ] {
         let error = parse_words(words).unwrap_err();
@@ -421,6 +488,7 @@ fn an_unknown_subcommand_is_an_error() {
     }
     for words in [
         &["update", "the", "readme"][..],
+        &["stop", "the", "server"],
         &["update the readme"],
         &["--", "plugin", "list"],
         &["-p", "update"],

@@ -3,14 +3,18 @@
 //! Three rules are beyond the parser: options may stand before, between and after the words of a prompt, of which only
 //! the first may name a subcommand; lists of tools take further words as long as they name tools; and `-r` takes a word
 //! only if it names a session. So options are collected here, each joined with its value, and the parser interprets
-//! them.
+//! them. In the interface of the other agent, its rules apply: `-n` and `-d` are its options, the word after `-r` is the
+//! session, and lists take all further words.
 
 use std::ffi::{OsStr, OsString};
 
 use ah::plan::is_uuid;
 use ah::worktrees::is_name;
+use ah_conversation::{Effort, Interface};
 use clap::{Arg, Command};
 
+/// Words that the other agent takes for the value of a switch.
+const IS_ON: [&str; 8] = ["true", "false", "1", "0", "yes", "no", "on", "off"];
 /// Fewest characters by which a word is the beginning of a session's id: 11 are shown in lists.
 const SHORTEST_BEGINNING: usize = 8;
 
@@ -53,6 +57,29 @@ impl Sorted {
         }
     }
 
+    /// Leaves out what the other agent takes for nothing: a limit of no turns, and an unknown level of effort. Returns a
+    /// warning for the latter.
+    pub fn drop_foreign_nothing(&mut self) -> Option<String> {
+        let mut warning = None;
+        self.options.retain(|option| {
+            let parts = option.to_str().and_then(|text| text.split_once('='));
+            match parts {
+                Some(("--max-turns", turns)) => !turns.parse::<i64>().is_ok_and(|turns| turns <= 0),
+                Some(("--effort", level)) => {
+                    let is_known = Effort::ALL.iter().any(|effort| effort.as_str() == level);
+                    if !is_known {
+                        warning = Some(format!(
+                            "`{level}` is no level of effort, so the usual one is taken"
+                        ));
+                    }
+                    is_known
+                }
+                _ => true,
+            }
+        });
+        warning
+    }
+
     /// Returns the command line in an order that the parser accepts.
     pub fn line(&self) -> Vec<OsString> {
         let (first, rest) = match &self.subcommand {
@@ -73,11 +100,20 @@ pub fn sort(
     command: &Command,
     is_subcommand: impl Fn(&str) -> bool,
     names: &KnownNames<'_>,
+    interface: Interface,
 ) -> Sorted {
+    let is_foreign = interface == Interface::AgentSdk;
     let mut arguments = arguments.into_iter().peekable();
     let mut sorted = Sorted::default();
     while let Some(argument) = arguments.next() {
-        let argument = in_kebab_case(argument, command);
+        let argument = match is_foreign {
+            true => {
+                let next = arguments.peek().and_then(|next| next.to_str());
+                let is_named = next.is_some_and(|next| !next.starts_with('-'));
+                foreign(in_kebab_case(argument, command), is_named)
+            }
+            false => in_kebab_case(argument, command),
+        };
         let text = argument.to_str().unwrap_or_default();
         if text == "--" {
             sorted.is_prompt = true;
@@ -100,41 +136,84 @@ pub fn sort(
             sorted.words.push(argument);
             continue;
         }
-        let Some(option) = awaits_value(command, text) else {
-            sorted.options.push(argument);
-            continue;
-        };
         let mut takes = |accepts: &dyn Fn(&str) -> bool| {
             arguments.next_if(|next| next.to_str().is_none_or(accepts))
         };
+        let Some(option) = awaits_value(command, text) else {
+            if is_foreign && text == "--prompt-suggestions" {
+                let _ = takes(&|word| IS_ON.contains(&word));
+            }
+            sorted.options.push(argument);
+            continue;
+        };
+        let rules = ValueRules {
+            command,
+            names,
+            is_foreign,
+        };
+        rules.take(option, &argument, &mut takes, &mut sorted.options);
+    }
+    sorted
+}
+
+/// Takes the next word, if the function accepts it.
+type Taker<'a> = dyn FnMut(&dyn Fn(&str) -> bool) -> Option<OsString> + 'a;
+
+/// What decides which words are values of an option.
+struct ValueRules<'a> {
+    command: &'a Command,
+    names: &'a KnownNames<'a>,
+    /// Whether the command line is the other agent's.
+    is_foreign: bool,
+}
+
+impl ValueRules<'_> {
+    /// Adds the option, joined with its values, which `takes` takes from the words behind it.
+    fn take(
+        &self,
+        option: &Arg,
+        argument: &OsString,
+        takes: &mut Taker<'_>,
+        options: &mut Vec<OsString>,
+    ) {
+        let (names, is_foreign) = (self.names, self.is_foreign);
+        let text = argument.to_str().unwrap_or_default();
         if option.get_id() == "resume" {
-            let names_session = |word: &str| is_session_id(word) || (names.is_session)(word);
+            let names_session =
+                |word: &str| is_foreign || is_session_id(word) || (names.is_session)(word);
             let value = takes(&|word| !word.starts_with('-') && names_session(word));
-            sorted
-                .options
-                .push(glue("--resume", &value.unwrap_or_default()));
+            options.push(glue("--resume", &value.unwrap_or_default()));
         } else if option.get_id() == "worktree" {
             let value = takes(&is_meant_as_name);
-            sorted
-                .options
-                .push(glue("--worktree", &value.unwrap_or_default()));
+            options.push(glue("--worktree", &value.unwrap_or_default()));
+        } else if is_foreign && option.get_id() == "debug" {
+            // Its categories are not ours.
+            let _ = takes(&|word| !word.starts_with('-') && !word.contains(char::is_whitespace));
+            options.push(argument.clone());
         } else if option.is_require_equals_set() {
-            sorted.options.push(argument);
+            options.push(argument.clone());
         } else {
-            let is_value = |word: &str| !is_known_option(command, word);
-            match takes(&is_value) {
-                Some(value) => sorted.options.push(glue(text, &value)),
+            match takes(&|word| !is_known_option(self.command, word)) {
+                Some(value) => options.push(glue(text, &value)),
                 // The parser reports the missing value.
-                None => sorted.options.push(argument.clone()),
+                None => options.push(argument.clone()),
+            }
+            if is_foreign && is_list(option) {
+                let is_of_list = |word: &str| match option.get_id() == "mcp_config" {
+                    true => is_configuration(word),
+                    false => !word.starts_with('-') && !word.contains(char::is_whitespace),
+                };
+                while let Some(more) = takes(&is_of_list) {
+                    options.push(glue(text, &more));
+                }
             }
             if is_tool_list(option) {
                 while let Some(tool) = takes(&|word| is_tool_rule(word, names)) {
-                    sorted.options.push(glue(text, &tool));
+                    options.push(glue(text, &tool));
                 }
             }
         }
     }
-    sorted
 }
 
 /// Returns whether the word after `worktree` is the name of one, and no action.
@@ -154,6 +233,35 @@ fn in_kebab_case(argument: OsString, command: &Command) -> OsString {
         Some(_) => format!("{kebab}{value}").into(),
         None => argument,
     }
+}
+
+/// Returns the option that the other agent's short one stands for.
+fn foreign(argument: OsString, is_named: bool) -> OsString {
+    let long = |text: &str| match (text, text.strip_prefix("-n")) {
+        ("-d", _) => Some("--debug".to_owned()),
+        // Without a name behind it, it can only be meant as here.
+        ("-n", _) if is_named => Some("--name".to_owned()),
+        ("-n", _) => None,
+        (_, Some(name)) => Some(format!("--name={name}")),
+        _ => None,
+    };
+    argument
+        .to_str()
+        .and_then(long)
+        .map_or(argument, Into::into)
+}
+
+/// Returns whether an option of the other agent takes several words. What has blanks is a prompt, which nobody would miss
+/// in a list.
+fn is_list(option: &Arg) -> bool {
+    ["add_dir", "betas", "mcp_config"].contains(&option.get_id().as_str())
+}
+
+/// Returns whether a word is JSON, or the path of a file with it.
+fn is_configuration(word: &str) -> bool {
+    let is_path = word.ends_with(".json") || word.contains('/');
+    word.starts_with('{')
+        || (is_path && !word.starts_with('-') && !word.contains(char::is_whitespace))
 }
 
 /// Converts `maxTurns` to `max-turns`.

@@ -3,6 +3,7 @@
 
 mod client;
 mod event;
+mod stored;
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
@@ -10,8 +11,9 @@ use std::sync::Arc;
 
 use ah::specs::specs;
 use ah_config::{Config, Error};
-use ah_conversation::{EventKind, Interface, Message, Model, neutralise};
+use ah_conversation::{EventKind, ExitReason, Interface, neutralise};
 use ah_store::{Paths, Tree};
+use ah_terminal::exit;
 use ah_terminal::line::preview;
 use ah_terminal::repl::remote::{Remote, attach};
 use ah_terminal::repl::{Display, PlainStyle};
@@ -21,15 +23,11 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::client::{Door, ServedSession, follow};
 use self::event::place;
+use self::stored::{model, past};
 use super::runtime::runtime;
 use crate::args::TypedPrompt;
 use crate::args::options::Options;
 use ah::session_folders::{elsewhere, sessions};
-
-/// Messages from before that are shown.
-const SHOWN: usize = 100;
-/// Context window of a model that the catalogue does not know.
-const WINDOW: u64 = 200_000;
 
 /// Attaches to a session; returns the exit code. One that nobody runs is opened here.
 ///
@@ -40,7 +38,7 @@ pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u
     let runtime = runtime()?;
     let running = runtime.block_on(running(config))?;
     let id = match wanted {
-        Some(wanted) => paths(wanted, config)?.id().map(|id| id.to_string()),
+        Some(wanted) => paths(wanted, config)?.0.id().map(|id| id.to_string()),
         None => Some(only(&running)?),
     };
     let id = id.ok_or_else(|| Error::failure("the session has no id"))?;
@@ -54,7 +52,7 @@ pub fn run(wanted: Option<&str>, options: &Options, config: &Config) -> Result<u
 
 /// Opens a session that nobody runs. Without a terminal, only how its last run ended is told.
 fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Error> {
-    let failure = failure(&paths(&id, config)?)?;
+    let failure = failure(&paths(&id, config)?.0)?;
     if !std::io::stdin().is_terminal() {
         return match failure {
             Some(reason) => Err(Error::failure(format!("its last run failed: {reason}"))
@@ -76,16 +74,20 @@ fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Err
 
 /// Returns why the last run of a session failed, if it did.
 fn failure(paths: &Paths) -> Result<Option<String>, Error> {
-    let events = Tree::open(paths)?.events()?;
-    let mut ends = events
-        .into_iter()
-        .rev()
-        .filter_map(|event| match event.kind {
-            EventKind::AgentEnd { error, .. } => Some(error),
-            _ => None,
-        });
-    let error = ends.next().flatten();
+    let error = ends(paths)?.pop().and_then(|(_, error)| error);
     Ok(error.map(|error| neutralise(&error).into_owned()))
+}
+
+/// Returns how the runs of a session have ended, with the errors.
+fn ends(paths: &Paths) -> Result<Vec<(ExitReason, Option<String>)>, Error> {
+    let events = Tree::open(paths)?.events()?.into_iter();
+    let ends = events.filter_map(|event| match event.kind {
+        EventKind::AgentEnd {
+            stop_reason, error, ..
+        } => Some((stop_reason, error)),
+        _ => None,
+    });
+    Ok(ends.collect())
 }
 
 /// A session that a process of this user runs.
@@ -161,20 +163,25 @@ fn only(running: &[Found]) -> Result<String, Error> {
     }
 }
 
-/// Returns the files of a session of this folder or another.
-fn paths(wanted: &str, config: &Config) -> Result<Paths, Error> {
+/// Returns the files of a session of this folder or another, and the name of the other one.
+fn paths(wanted: &str, config: &Config) -> Result<(Paths, Option<String>), Error> {
     match sessions(config).find(wanted) {
-        Ok(paths) => Ok(paths),
+        Ok(paths) => Ok((paths, None)),
         Err(error) => match elsewhere(wanted, config) {
-            Some(head) => Ok(head.paths),
+            Some(head) => {
+                let folder = head.folder.unwrap_or_default();
+                let name = folder.file_name().unwrap_or_default();
+                Ok((head.paths, Some(name.to_string_lossy().into_owned())))
+            }
             None => Err(error.into()),
         },
     }
 }
 
 async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, Error> {
-    let paths = paths(&found.id, config)?;
-    let (past, messages) = past(&paths)?;
+    let (files, folder) = paths(&found.id, config)?;
+    let (past, messages) = past(&files)?;
+    let model = model(&files, &past, config);
     let (sender, events) = unbounded_channel();
     let last = past.last().map(place);
     let tools = [
@@ -186,13 +193,14 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         session: Arc::new(ServedSession {
             door: found.door,
             id: found.id.clone(),
-            paths,
+            paths: files.clone(),
         }),
         events,
         past,
         messages,
         id: found.id,
-        model: model(config),
+        model,
+        place: folder,
         tools: tools.concat().into(),
     };
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));
@@ -202,37 +210,13 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         false => Display::Drawn,
     };
     let display = is_terminal.then_some(display);
-    attach(display, remote, config).await
-}
-
-/// Returns the last messages of a session, and the number of all.
-fn past(paths: &Paths) -> Result<(Vec<Message>, usize), Error> {
-    let tree = Tree::open(paths)?;
-    let mut past = Vec::new();
-    let mut next = tree.current()?;
-    let mut number = 0;
-    while let Some(id) = next.take().filter(|_| past.len() < SHOWN) {
-        if let Some(message) = tree.message(&id)? {
-            number = number.max(message.seq as usize + 1);
-            next = message.parent.clone();
-            past.push(message);
-        }
+    let before = ends(&files)?.len();
+    let code = attach(display, remote, config).await?;
+    if is_terminal || code == 0 {
+        return Ok(code);
     }
-    past.reverse();
-    Ok((past, number))
-}
-
-fn model(config: &Config) -> Model {
-    let known = ah::model::model(config, &mut Vec::new());
-    known.map_or_else(
-        |_| Model {
-            name: config.model.value.clone(),
-            context_window: WINDOW,
-            provider: String::new(),
-            max_output: 0,
-            price: None,
-            long_price: None,
-        },
-        |known| known.model().clone(),
-    )
+    // The code of the run itself, as of one that a limit has stopped; one that could not begin has no end there.
+    let mut after = ends(&files)?.into_iter().skip(before);
+    let reason = after.next_back().map(|(reason, _)| reason);
+    Ok(reason.map_or(code, |reason| exit::code(config.interface, &reason, None)))
 }

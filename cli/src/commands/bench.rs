@@ -46,7 +46,9 @@ pub fn run(config: &Config, options: &BenchOptions) -> Result<u8, Error> {
     let mut waiting = VecDeque::new();
     let mut known = Vec::new();
     for task in tasks {
-        match task.result(&options.run)? {
+        // A broken one is tried again.
+        let result = task.result(&options.run)?;
+        match result.filter(|result| result.verdict != Verdict::Broken) {
             Some(result) if !options.again && !options.replay => known.push(result),
             None if options.replay => {}
             found => waiting.push_back((task, found)),
@@ -95,8 +97,12 @@ fn all(
                 return done.map(|_| results);
             };
             ah_terminal::note(&result.line());
-            if !options.replay && result.verdict != Verdict::Broken {
-                write(&task.result_path(), &result.to_json())?;
+            if !options.replay {
+                match write(&task.result_path(), &result.to_json()) {
+                    // It may be broken because its folder cannot be written.
+                    Err(_) if result.verdict == Verdict::Broken => {}
+                    written => written?,
+                }
             }
             results.push(result);
         }

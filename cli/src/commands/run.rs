@@ -35,8 +35,8 @@ use crate::input;
 ///
 /// If the run cannot start or continue.
 pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u8, Error> {
-    let config = &patient(config);
     let form = conversation(prompt, options, config);
+    let config = &patient(config, form.is_some());
     let source = match form {
         Some(_) => None,
         None => Some(input::source(prompt, options, config)?),
@@ -132,7 +132,7 @@ async fn show(
     let text = format!("{before}{}", expanded.text);
     let outlet = Outlet::new(signals.token().clone());
     let format = options.output.output_format.unwrap_or_default();
-    let asks = asks(config).filter(|_| format == OutputFormat::Text);
+    let asks = asks(config, false).filter(|_| format == OutputFormat::Text);
     let inputs = SessionInputs {
         skills: &skills,
         active: expanded.skill.as_deref(),
@@ -171,7 +171,7 @@ async fn show(
     }
     let servers = opened.session.tools().servers();
     let blocks = served::with(servers, &expanded, blocks, config).await?;
-    finish(opened, blocks, &outlet, config.interface, signals).await
+    finish(opened, blocks, &outlet, config, signals).await
 }
 
 /// Returns why a person's prompt is sent to no model: it looks like a command that does not exist.
@@ -186,7 +186,7 @@ async fn finish(
     opened: Opened,
     prompt: Vec<ContentBlock>,
     outlet: &Outlet,
-    interface: Interface,
+    config: &Config,
     signals: &Signals,
 ) -> Result<u8, Error> {
     let (mut session, store) = (opened.session, opened.store);
@@ -195,7 +195,14 @@ async fn finish(
     let outcome = session.run(prompt, &stop).await;
     // Any write may detect damage.
     tell_notices(&store).await;
-    let outcome = outcome?;
+    let mut outcome = outcome?;
+    // A program waits for what the model has started.
+    while config.interface == Interface::AgentSdk
+        && session.await_task(config.task_patience, &stop).await
+        && let Some(last) = session.run_reports(&stop).await?
+    {
+        outcome = last;
+    }
     session.close("other").await?;
     if let Some(answer) = &outcome.structured {
         // A closed output is reported below.
@@ -207,7 +214,11 @@ async fn finish(
     if let Some(failure) = &outcome.failure {
         report(&Error::failure(failure.to_string()).maybe_hint(failure.hint()));
     }
-    Ok(exit::code(interface, &outcome.reason, signals.interrupt()))
+    Ok(exit::code(
+        config.interface,
+        &outcome.reason,
+        signals.interrupt(),
+    ))
 }
 
 /// Queues a person's prompt if another process holds the session; a program gets the error.

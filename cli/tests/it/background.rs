@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ah_testkit::script::{hangs, says, uses};
+use ah_testkit::script::{fails, hangs, says, uses};
 use ah_testkit::server::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -212,6 +212,28 @@ fn without_a_terminal_a_run_is_printed_until_its_end() {
     end(&world);
 }
 
+/// Whoever watches a run in a pipe learns that it failed, as from the run itself.
+#[test]
+fn without_a_terminal_a_failed_run_is_a_failure() {
+    let world = World::new();
+    let waits = uses(
+        "bash",
+        json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}),
+    );
+    let server = Server::new([waits, fails(400, "invalid_request_error")]);
+    let session = begun(&world, &server, &FREE);
+    let attached = world.as_typed(["attach", &session]).start();
+    attached.wait_for_notice("> Do it.");
+    world.write("go", "");
+    let ended = attached.wait().expect(1);
+    assert!(
+        ended.stderr.contains("error: the run failed: "),
+        "{}",
+        ended.stderr
+    );
+    end(&world);
+}
+
 #[test]
 fn a_process_that_is_stopped_holds_up_no_command() {
     let world = World::new();
@@ -248,7 +270,7 @@ fn what_prevents_a_run_is_said_before_the_command_ends() {
         ),
         (
             &[
-                "-d",
+                "--detach",
                 "-p",
                 "--verbose",
                 "--output-format",

@@ -485,10 +485,10 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         ),
         (
             ".ah/skills/bad/SKILL.md",
-            "---\nname: bad\ndescription: \"open\n---\nx\n",
+            "---\nname: bad\ndescription:\n  - open\n---\nx\n",
         ),
         (".ah/commands/good.md", "Be good.\n"),
-        (".ah/commands/bad.md", "---\ndescription: {a\n---\nx\n"),
+        (".ah/commands/bad.md", "---\ndescription:\n  a: b\n---\nx\n"),
         (
             ".mcp.json",
             "{\"mcpServers\":\n{\"a\": {\"command\": \"true\"}\n",
@@ -521,9 +521,9 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         stderr:
         warning: <project>/.mcp.json:3:0: EOF while parsing an object; its MCP servers are left out
         warning: cannot read `<project>/.ah/skills/gone.md`: No such file or directory (os error 2)
-        warning: <project>/.ah/skills/bad/SKILL.md:4: invalid indentation in multiline quoted scalar
+        warning: <project>/.ah/skills/bad/SKILL.md:4: expected string scalar
         warning: cannot read `<project>/.ah/commands/gone.md`: No such file or directory (os error 2)
-        warning: <project>/.ah/commands/bad.md:2: expected string scalar
+        warning: <project>/.ah/commands/bad.md:3: expected string scalar
         warning: <project>/.ah/bin/count.json:2: EOF while parsing an object
         warning: .ah/tools/gone.lua: cannot be read: No such file or directory (os error 2)
         warning: .ah/tools/number.lua:1: a tool's file returns a table, not integer

@@ -92,6 +92,10 @@ fn tasks_are_judged_by_their_checks_and_replayed_without_a_model() {
         ended.stderr
     );
     assert_eq!(world.text("tasks.results/solved/workspace/answer"), "42\n");
+    // Whoever has queued the tasks reads why one is broken.
+    let kept: Value =
+        serde_json::from_str(&world.text("tasks.results/broken/result.json")).unwrap();
+    assert_eq!(kept["error"], "its setup failed: no such thing");
 
     // Only what has no result is run again: without the scenario, nothing else could.
     let scenario = model.strip_prefix("script:").unwrap();

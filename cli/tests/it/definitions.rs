@@ -57,7 +57,7 @@ fn hooks_of_a_definition_hold_for_it_alone() {
 
     let faulty = r#"{"digger": {"description": "digs", "hooks": {"Stop": [{"hooks": [{"type": "prompt"}]}]}}}"#;
     let ended = main.ah(["--agents", faulty, "agents"]).run().expect(2);
-    let fault = "unknown hook type `prompt`; the only type is `command`";
+    let fault = "unknown hook type `prompt`; the types are `command` and `http`";
     assert!(ended.stderr.contains(fault), "{}", ended.stderr);
 }
 
@@ -138,6 +138,9 @@ fn all_definitions_are_listed() {
     let given =
         r#"{"helper": {"description": "Helps.", "prompt": "p", "disallowedTools": ["Write"]}}"#;
     let listed = world.ah(["--agents", given, "agents"]).run().expect(0);
+    world.write("given.json", given);
+    let of_file = world.ah(["--agents", "given.json", "agents"]).run();
+    assert_eq!(of_file.expect(0).stdout, listed.stdout);
     let of_ours = ["agent ", "helper ", "reviewer "];
     let lines = { listed.stdout.lines() }
         .filter(|line| of_ours.iter().any(|name| line.starts_with(name)))

@@ -240,6 +240,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     insta::assert_snapshot!(steady(&world, &ended.stderr), @r#"
         `<project>` is not trusted; ignored: .ah/bin, .ah/commands/look.md, .ah/skills/evil/tools
         hint: use --trust for one run, or add it to `trustedFolders` in your own settings
+        warning: <project>/.ah/commands/look.md: `allowed-tools` is ignored: the project is not trusted
         warning: <project>/.ah/commands/look.md: `touch ../harm` is not run: the project is not trusted
         warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it is outside of an untrusted project
         >>> See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
@@ -280,7 +281,7 @@ fn skills_are_listed_called_and_taken_up() {
     put(
         &world,
         ".ah/skills/broken.md",
-        "---\nname: broken\ndescription: [\n---\n",
+        "---\nname: broken\ndescription:\n  - list\n---\n",
     );
     put(&world, ".ah/skills/nameless.md", "no front matter");
     let (told, ended) = asked(&world, &["--skill", "plan", "the move"]);
@@ -294,7 +295,7 @@ fn skills_are_listed_called_and_taken_up() {
         the move
         "#);
     insta::assert_snapshot!(steady(&world, &ended.stderr), @r#"
-        warning: <project>/.ah/skills/broken.md:3: expected string scalar
+        warning: <project>/.ah/skills/broken.md:4: expected string scalar
         warning: <project>/.ah/skills/nameless.md:1: a skill needs a `description` in its front matter
         >>> <skill name="plan" location="<project>/.ah/skills/plan/SKILL.md">
         Paths in this skill are relative to <project>/.ah/skills/plan.

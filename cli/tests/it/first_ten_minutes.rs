@@ -149,6 +149,7 @@ fn from_an_empty_home_to_an_edit_undone() {
         seat.says("greet politely");
         seat.sees("Good day");
         seat.sees("greet.sh");
+        seat.sees("Allow?");
         seat.says("y");
         seat.sees("It says good day now.");
         seat.sees_no_more("Esc interrupts");

@@ -325,6 +325,27 @@ fn workers_share_the_limits_of_requests() {
     }
 }
 
+/// What cannot begin is not waited for by a worker that is to end.
+#[test]
+fn a_worker_that_is_to_end_says_that_a_budget_is_spent() {
+    for fleet in Fleet::all() {
+        fleet
+            // Less than is counted.
+            .ah(&["fleet", "limit", "--budget", "0.0000000000001"])
+            .run()
+            .expect(0);
+        let model = makes(&fleet.world, 1);
+        fleet.enqueue(&model, &[]);
+        let ended = fleet.ah(&["worker", "--until-idle"]).run().expect(0);
+        assert!(
+            ended.stderr.contains("a budget is spent"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(fleet.runs()[0]["state"], "queued");
+    }
+}
+
 #[test]
 fn a_worker_says_how_it_is_and_nothing_of_what_it_does() {
     for fleet in Fleet::all() {

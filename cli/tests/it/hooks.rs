@@ -1,6 +1,9 @@
 //! Command hooks from settings, run by the real binary.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
 
 use ah_testkit::script::{says, uses};
 use serde_json::{Value, json};
@@ -258,6 +261,126 @@ fn a_matcher_that_is_no_expression_ends_the_run() {
         let text = format!("the hook matcher `{matcher}` is not a regular expression");
         assert_eq!(ended.stderr.contains(&text), !is_valid, "{}", ended.stderr);
     }
+}
+
+/// Returns settings with one hook before commands.
+fn before(hook: &Value) -> Value {
+    json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
+}
+
+/// A script may answer and fail then, as one that ends with a command that fails.
+#[test]
+fn an_answer_in_json_counts_whatever_the_exit_code_is() {
+    let world = World::new();
+    let denial = r#"echo '{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no-31"}}'; exit 1"#;
+    let (stderr, _) = run(&world, &command("PreToolUse", "Bash", denial), "s");
+    assert!(!world.file("made").exists());
+    assert!(stderr.contains("no-31"), "{stderr}");
+}
+
+/// A condition is a rule on the call, arguments see no shell, and a failure blocks where that is wanted.
+#[test]
+fn conditions_arguments_and_failures_of_hooks_count() {
+    let denies = |more: Value| {
+        let mut hook = json!({"type": "command", "command": "echo no >&2; exit 2"});
+        let fields = more.as_object().unwrap().clone();
+        hook.as_object_mut().unwrap().extend(fields);
+        hook
+    };
+    let writes = json!({"type": "command", "command": "touch", "args": ["$HOME; a file"]});
+    for (name, hook, runs) in [
+        ("other", denies(json!({"if": "Bash(git *)"})), true),
+        ("same", denies(json!({"if": "Bash(touch *)"})), false),
+        ("arguments", writes, true),
+        ("lasting", denies(json!({"command": "exit 1"})), true),
+        (
+            "blocking",
+            denies(json!({"command": "exit 1", "onFailure": "block"})),
+            false,
+        ),
+    ] {
+        let world = World::new();
+        run(&world, &before(&hook), name);
+        assert_eq!(world.file("made").exists(), runs, "{name}");
+        assert_eq!(
+            world.file("$HOME; a file").exists(),
+            name == "arguments",
+            "{name}"
+        );
+    }
+}
+
+/// The payload is posted, with the variables that are named, and the answer has the words of a command's output.
+#[test]
+fn an_address_is_asked() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        let mut piece = [0; 4096];
+        while !request.ends_with(b"}") {
+            let read = stream.read(&mut piece).unwrap();
+            request.extend_from_slice(&piece[..read]);
+        }
+        let answer = r#"{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no-47"}}"#;
+        let length = answer.len();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all((head + answer).as_bytes()).unwrap();
+        String::from_utf8(request).unwrap()
+    });
+    let world = World::new();
+    let settings = before(&json!({
+        "type": "http", "url": url, "headers": {"x-from": "at $HOME$PATH."}, "allowedEnvVars": ["HOME"]
+    }));
+    let (stderr, _) = run(&world, &settings, "s");
+    assert!(!world.file("made").exists());
+    assert!(stderr.contains("no-47"), "{stderr}");
+    let request = asked.join().unwrap();
+    assert!(request.starts_with("POST /hook "), "{request}");
+    assert!(
+        request.contains(r#""tool_input":{"command":"touch made"}"#),
+        "{request}"
+    );
+    let home = format!("x-from: at {}.\r\n", world.home().display());
+    assert!(request.contains(&home), "{request}");
+}
+
+/// A hook that cannot be called is left out only where nothing depends on it.
+#[test]
+fn a_kind_that_is_unknown_ends_the_run_where_it_would_decide() {
+    for (event, is_valid) in [
+        ("PreToolUse", false),
+        ("UserPromptSubmit", false),
+        ("Stop", true),
+    ] {
+        let world = World::new();
+        let model = world.scenario("s", [says("Done.")]);
+        let hook = json!({"type": "prompt", "prompt": "May it?"});
+        let settings = json!({"hooks": {event: [{"hooks": [hook]}]}}).to_string();
+        let ended = world
+            .ah(["-m", &model, "--settings", &settings, "go"])
+            .run();
+        assert_eq!(ended.code == Some(0), is_valid, "{event}: {ended:#?}");
+        let text = format!("a hook for {event} is of type `prompt`, which is not supported");
+        assert_eq!(ended.stderr.contains(&text), !is_valid, "{}", ended.stderr);
+    }
+}
+
+/// A project that nobody trusts cannot turn off the guards of the user.
+#[test]
+fn all_hooks_can_be_turned_off() {
+    let deny = command("PreToolUse", "Bash", "exit 2");
+    let world = World::new();
+    let mut off = deny.clone();
+    off["disableAllHooks"] = json!(true);
+    run(&world, &off, "off");
+    assert!(world.file("made").exists());
+
+    let world = World::new();
+    world.write(".ah/settings.json", r#"{"disableAllHooks": true}"#);
+    run(&world, &deny, "untrusted");
+    assert!(!world.file("made").exists());
 }
 
 /// A machine is set up where that is asked for, and tasks of the list are told as they come and are done.

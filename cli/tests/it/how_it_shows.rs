@@ -299,6 +299,7 @@ fn a_choice_of_the_models() {
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.says("paint it");
     seat.sees("Which colour?");
+    seat.sees("your own words:");
     seat.sees("waiting for you");
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > paint it

@@ -191,7 +191,11 @@ fn the_model_can_wait_for_servers() {
     let servers = json!({"mcpServers": {"s": greeter().config(), "dead": dead.config()}});
     world.write(".mcp.json", servers.to_string());
     let server = Server::new([uses("mcp_servers", json!({})), says("Done.")]);
-    run(&world, &server, ["--trust"]);
+    let ended = run(&world, &server, ["--trust"]);
+    // Nobody is there who would miss its tools.
+    let warning =
+        "warning: the MCP server `dead` failed: it exited with code 1; last output: broken\n";
+    assert_eq!(ended.stderr.matches(warning).count(), 1, "{}", ended.stderr);
     let expected =
         "dead: failed: it exited with code 1; last output: broken\ns: connected: mcp__s__greet";
     assert_eq!(results(&server), [(expected.to_owned(), false)]);

@@ -9,6 +9,7 @@ mod mentions;
 mod notes;
 mod past;
 mod pictures;
+mod questions;
 mod sessions;
 mod settings;
 mod suspended;
@@ -533,6 +534,10 @@ fn a_dumb_terminal_gets_lines() {
         seat.sees("Done.");
         seat.says("/cost");
         seat.sees(" in (");
+        seat.says("/tree");
+        seat.sees("A number, or Enter for none:");
+        seat.says("1");
+        seat.sees("messages\n");
         seat.says("/exit");
         let bytes = seat.bytes();
         assert!(

@@ -85,12 +85,20 @@ fn a_question_is_answered_by_one_of_two_clients_once() {
     let mut other = client.events(&place("/events"), None);
     let question = one.until_asked();
     assert_eq!(question, other.until_asked());
+    // An answer to something else is none.
+    let answer = place(&format!("/questions/{}", question["id"]));
+    for other in [
+        json!({"answers": {"Other?": "Allow"}}),
+        json!({"answers": {}}),
+    ] {
+        let refused = client.post(&answer, &other);
+        assert_eq!(refused.status, 422, "{refused:?}");
+    }
     let about = question["about"].as_str().unwrap();
     assert!(about.starts_with("The agent wants to use "), "{about}");
     assert!(!file.exists());
     let busy = client.post(&place("/prompt"), &json!({"prompt": "More."}));
     assert_eq!(busy.status, 409);
-    let answer = place(&format!("/questions/{}", question["id"]));
     let pick = question["picks"][0]["question"].as_str().unwrap();
     let allow = json!({"answers": {pick: "Allow"}});
     let both = std::thread::scope(|scope| {
@@ -123,6 +131,8 @@ fn a_run_is_steered_and_interrupted() {
     super::binary::wait_for_file(&world.file("begun"));
     let steered = client.post(&place("/steer"), &json!({"message": "Be quick."}));
     assert_eq!(steered.status, 202, "{steered:?}");
+    let empty = client.post(&place("/steer"), &json!({"message": " "}));
+    assert_eq!(empty.json["error"], "the message is empty");
     world.write("go", "");
     super::binary::wait_for_file(&world.file("again"));
     let asked = server.requests();
@@ -169,6 +179,57 @@ fn an_answer_in_progress_comes_in_pieces() {
     }
     assert_eq!(texts(&[last]), ["Salve, amice. Quid agis?"]);
     client.conforms();
+}
+
+/// A run that does not begin is no run: how the last one ended stays, and no copy is left.
+#[test]
+fn a_request_that_is_refused_changes_nothing() {
+    let world = World::new();
+    let server = Server::new([says("Salve."), hangs("I begin")]);
+    let client = Client::of(world.asking(&server, FREE).start());
+    let begun = client.post("/v1/sessions", &json!({"prompt": "Greet me."}));
+    let session = begun.json["session"].as_str().unwrap().to_owned();
+    let place = |what: &str| format!("/v1/sessions/{session}{what}");
+    client.events(&place("/events"), None).until_idle();
+    let before = client.get(&place("")).json;
+    assert_eq!(before["state"]["ended"]["text"], "Salve.");
+    for (what, body) in [
+        ("/prompt", json!({"prompt": "x", "at": "nope"})),
+        ("/fork", json!({"prompt": "x", "at": "nope"})),
+        ("/fork", json!({"prompt": "x", "at": 99})),
+    ] {
+        let refused = client.post(&place(what), &body);
+        assert_eq!(refused.status, 404, "{refused:?}");
+        assert_eq!(client.get(&place("")).json, before);
+    }
+    // Another process has it open.
+    let elsewhere = world.asking(&server, ["-r", &session, "go"]).start();
+    elsewhere.wait_for_output("I begin");
+    let refused = client.post(&place("/prompt"), &json!({"prompt": "x"}));
+    assert_eq!(refused.status, 409, "{refused:?}");
+    let reason = refused.json["error"].as_str().unwrap();
+    assert!(!reason.contains("ah -n"), "{reason}");
+    assert_eq!(client.get(&place("")).json, before);
+    assert_eq!(world.databases().len(), 1);
+    elsewhere.kill();
+    client.conforms();
+}
+
+#[test]
+fn a_request_that_never_ends_does_not_hold_up_the_end_of_the_server() {
+    let world = World::new();
+    let server = Server::new([says("unused")]);
+    let client = Client::of(world.asking(&server, FREE).start());
+    let mut half = std::net::TcpStream::connect(client.host()).unwrap();
+    std::io::Write::write_all(&mut half, b"GET /v1/sessions HTTP/1.1\r\n").unwrap();
+    let host = client.host().to_owned();
+    // Who says nothing takes no place of those who have the token.
+    let silent: Vec<_> = (0..100)
+        .map(|_| std::net::TcpStream::connect(&host).unwrap())
+        .collect();
+    assert_eq!(client.get("/v1/sessions").status, 200);
+    client.end();
+    drop((half, silent));
 }
 
 #[test]
@@ -227,7 +288,13 @@ fn nobody_else_is_answered() {
     }
     let own = [("Host", host), ("Authorization", &*token)];
     let large = vec![b' '; 1024 * 1024 + 1];
-    assert_eq!(client.raw("POST", "/v1/sessions", &own, &large).status, 413);
+    let refused = client.raw("POST", "/v1/sessions", &own, &large);
+    assert_eq!(refused.status, 413);
+    assert_eq!(refused.json["error"], "the request is longer than 1 MiB");
+    for place in ["/v1/sessions/%ff", "/v1/sessions/x/tree?from=x", "/v1/sdk"] {
+        let refused = client.raw("GET", place, &own, b"");
+        assert!(refused.json["error"].is_string(), "{place}: {refused:?}");
+    }
     for (method, place, body, status) in [
         ("POST", "/v1/sessions", "{}", 422),
         ("POST", "/v1/sessions", "not JSON", 422),

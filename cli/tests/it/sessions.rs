@@ -224,6 +224,39 @@ exit code 1
     assert_eq!(talks.prompts()[1], "one two another two third four");
 }
 
+/// What does not begin leaves no session behind, which would be the current one.
+#[test]
+fn a_session_that_cannot_be_opened_is_not_there() {
+    let talks = Talks::new();
+    talks.say(&["-n", "one"]).expect(0);
+    let before = talks.ids();
+    for arguments in [
+        &["-c", "--fork-session", "@99", "two"][..],
+        &[
+            "-c",
+            "--fork-session",
+            "--json-schema",
+            r#"{"type":"array"}"#,
+            "two",
+        ],
+        &["-n", "--json-schema", r#"{"type":"array"}"#, "two"],
+        &[
+            "-p",
+            "-c",
+            "--fork-session",
+            "--resume-session-at",
+            "nope",
+            "two",
+        ],
+    ] {
+        let ended = talks.say(arguments);
+        assert!(matches!(ended.code, Some(1 | 2)), "{arguments:?} {ended:?}");
+        assert_eq!(talks.ids(), before, "{arguments:?}");
+    }
+    talks.say(&["-c", "and three"]).expect(0);
+    assert_eq!(talks.prompts(), ["one and three"]);
+}
+
 #[test]
 fn a_session_without_persistence_leaves_no_file() {
     let talks = Talks::new();

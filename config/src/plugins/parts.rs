@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ah_agent::commands::{Piece, pieces};
+use ah_agent::commands::{Numbering, Piece, pieces};
 use ah_mcp::ServerEntry;
 
 use crate::config::Config;
@@ -58,7 +58,7 @@ impl Config {
             let event = hook.value.event.as_str();
             parts
                 .programs
-                .push(format!("hook at {event}: {}", hook.value.command));
+                .push(format!("hook at {event}: {}", hook.value.shown()));
         }
         for (name, server) in &alone.mcp_servers {
             let place = place(&server.value);
@@ -69,7 +69,7 @@ impl Config {
         for command in commands.iter() {
             if command.location.starts_with(&root) {
                 parts.commands.push(command.name.clone());
-                let lines = pieces(&command.body, "").into_iter();
+                let lines = pieces(&command.body, "", Numbering::FromOne).into_iter();
                 parts.programs.extend(lines.filter_map(|piece| match piece {
                     Piece::Shell(line) => Some(format!("command /{}: {line}", command.name)),
                     Piece::Text(_) | Piece::File(_) => None,
@@ -114,7 +114,7 @@ fn add_agents(parts: &mut PluginParts, alone: &Config, root: &Path) -> Result<()
         let name = &agent.name;
         parts.agents.push(name.clone());
         let hooks = agent.hooks.iter();
-        let hooks = hooks.map(|hook| format!("hook of agent {name}: {}", hook.command));
+        let hooks = hooks.map(|hook| format!("hook of agent {name}: {}", hook.shown()));
         parts.programs.extend(hooks);
         let own = agent.servers.iter().flatten();
         let own = own.filter(|server| server.own.is_some());

@@ -199,6 +199,11 @@ impl Rule {
         }
     }
 
+    /// Whether the rule matches the call, or might.
+    pub fn may_concern(&self, call: &ToolUse, accesses: &[Access], places: &PatternRoots) -> bool {
+        self.concerns(call, accesses, places) > Match::No
+    }
+
     /// Returns how many bytes of the command's text match literally if the rule covers it; `None` if it does not.
     pub(super) fn covers(&self, call: &ToolUse, command: &SimpleCommand) -> Option<usize> {
         if !self.names(&call.name) {
@@ -300,10 +305,11 @@ impl Rule {
         } else {
             files.changes
         };
+        let may_touch =
+            || is_affected && { files.patterns.iter() }.any(|it| may_match(content, it, places));
         let own = if { command.operands.iter() }.any(|path| names_path(content, path, places)) {
             Match::Yes
-        } else if is_affected && { files.patterns.iter() }.any(|it| may_match(content, it, places))
-        {
+        } else if command.unknown_options || may_touch() {
             Match::Maybe
         } else {
             Match::No
@@ -390,7 +396,8 @@ fn forbids(content: &str, command: &SimpleCommand) -> Match {
         Some(start) => begins(start, &command.words),
         None => is_like(content, command),
     };
-    let own = if own == Match::No && command.may_start && mentions(content, command) {
+    let may_start = command.may_start && mentions(content, command);
+    let own = if own == Match::No && (may_start || command.unknown_options) {
         Match::Maybe
     } else {
         own

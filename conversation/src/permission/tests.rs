@@ -1,4 +1,5 @@
 mod leaving;
+mod reading;
 
 use std::path::PathBuf;
 
@@ -265,6 +266,49 @@ fn a_deny_rule_is_not_evaded_by_another_spelling() {
         };
         let decision = permissions.decide(&call("Bash"), &line(&[text]));
         assert_eq!(word(&decision) == "deny", matches, "{rule} for {text}");
+    }
+}
+
+/// A command with options that are not known may do anything: rules allow it if they reach behind those.
+#[test]
+fn rules_reach_behind_options_that_are_not_known() {
+    let unknown = SimpleCommand {
+        unknown_options: true,
+        reach: "tool --made-up".len(),
+        ..simple("tool --made-up x")
+    };
+    let accesses = [Access::Command(CommandLine {
+        line: unknown.text.clone(),
+        harmless: false,
+        commands: Some(vec![unknown]),
+    })];
+    for (rule, expected) in [
+        ("Bash", "allow"),
+        ("Bash(tool --made-up x)", "allow"),
+        ("Bash(tool --made-up:*)", "allow"),
+        ("Bash(tool:*)", "ask"),
+        ("Bash(tool *x)", "ask"),
+    ] {
+        let permissions = Permissions {
+            allow: rules(&[rule]),
+            ..permissions(PermissionMode::Default)
+        };
+        let decision = permissions.decide(&call("bash"), &accesses);
+        assert_eq!(word(&decision), expected, "{rule}");
+    }
+    for (rule, expected) in [
+        ("Bash(tool:*)", "deny"),
+        ("Bash(rm:*)", "ask"),
+        ("Read(.env)", "ask"),
+        ("Edit(.env)", "ask"),
+        ("WebFetch", "allow"),
+    ] {
+        let permissions = Permissions {
+            deny: rules(&[rule]),
+            ..permissions(PermissionMode::BypassPermissions)
+        };
+        let decision = permissions.decide(&call("bash"), &accesses);
+        assert_eq!(word(&decision), expected, "deny {rule}");
     }
 }
 

@@ -9,7 +9,7 @@ use ah_agent::skills::Skills;
 use ah_agent::{ALIASES, INHERIT, Isolation, SubagentKinds, Subagents};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
-use ah_conversation::{PermissionMode, Servers};
+use ah_conversation::{Interface, PermissionMode, Servers};
 use ah_mcp::{Granted, RemoteServers};
 
 use super::mcp::{mcp_options, without_hosts};
@@ -21,6 +21,9 @@ use crate::warn::{Warn, no_warnings};
 
 /// The variable with which other agents' users keep subagents from running beside the conversation.
 const NONE_BESIDE: &str = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS";
+
+/// The variable of the other agent that sets the model of all subagents.
+const MODEL: &str = "CLAUDE_CODE_SUBAGENT_MODEL";
 
 /// The variable that gives a session a team.
 const TEAM: &str = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS";
@@ -41,8 +44,12 @@ pub fn subagents(
     let Some(name) = subagent_tool(config) else {
         return Ok(None);
     };
-    let (agents, more) = extensions::agents(config)?;
+    let (mut agents, more) = extensions::agents(config)?;
     warnings.extend(more);
+    let model = config.environment.get(MODEL);
+    if let Some(model) = model.filter(|_| config.interface == Interface::AgentSdk) {
+        agents.answered_by(model);
+    }
     // Servers that subagents bring cannot be tested alone; a conversation asks when it begins.
     let open = extensions::open_agent_servers(config, &agents);
     warnings.extend(without_hosts(open, "ah", sandbox_status));

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::Frontend;
-use ah_agent::hooks::{CommandHook, Hook, HookSession, HookSetting, Hooks};
-use ah_conversation::Store as _;
+use ah_agent::hooks::{
+    CommandHook, Hook, HookAction, HookCommand, HookSession, HookSetting, Hooks,
+};
+use ah_conversation::{Environment, Store as _};
 use ah_process::Sandbox;
 use ah_protocol::{RowHead, Transcribed};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 
-use ah_config::{Config, Error};
+use ah_config::{Config, Error, Origin};
 
+use super::post_hook::PostHook;
 use crate::confinement::SandboxStatus;
 use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::place;
@@ -38,10 +41,20 @@ pub fn of(
     };
     let maker = Maker::new(config, sandbox_status, frontend.clone());
     let own = config.hooks.iter();
+    let own = own.filter(|setting| counts(&setting.origin, config));
     let own =
         own.filter_map(|setting| maker.make(&setting.value, config.plugin_of(&setting.origin)));
     let hooks = own.chain(more).collect();
-    Hooks::new(hooks, subject).with_factory(move |setting| maker.make(setting, None))
+    let of_agents = counts(&Origin::CommandLine, config);
+    Hooks::new(hooks, subject)
+        .with_factory(move |setting| maker.make(setting, None).filter(|_| of_agents))
+}
+
+/// Whether hooks of this origin are called. Only an administrator can turn off those of an administrator.
+fn counts(origin: &Origin, config: &Config) -> bool {
+    let is_managed = |origin: &Origin| matches!(origin, Origin::Managed(_));
+    let disabled = config.disable_all_hooks.as_ref().filter(|it| it.value);
+    disabled.is_none_or(|it| is_managed(origin) && !is_managed(&it.origin))
 }
 
 /// Returns the file with the transcript for the hooks, and the frontend of the session, which keeps it. A host's session
@@ -85,7 +98,9 @@ pub async fn transcript(
 struct Maker {
     shell: PathBuf,
     cwd: PathBuf,
+    project: String,
     variables: Vec<(String, String)>,
+    environment: Environment,
     sandbox: Room,
     /// Receives a notice for each hook that is left out.
     frontend: Arc<dyn Frontend>,
@@ -105,11 +120,14 @@ impl Maker {
     fn new(config: &Config, sandbox_status: &SandboxStatus, frontend: Arc<dyn Frontend>) -> Self {
         let environment = &config.environment;
         let project = config.project_root.to_string_lossy().into_owned();
+        let project_root = project.clone();
         let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
         let children = environment
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self {
+            project: project_root,
+            environment: environment.clone(),
             shell: Shell::new(environment).program,
             cwd: environment.cwd().to_owned(),
             sandbox: match sandbox_status {
@@ -127,32 +145,64 @@ impl Maker {
 
     /// Returns the hook of a setting; `plugin` is the folder of its plugin.
     fn make(&self, setting: &HookSetting, plugin: Option<&Path>) -> Option<Arc<dyn Hook>> {
+        let given = setting.timeout.map(Duration::try_from_secs_f64);
+        let timeout = given.and_then(Result::ok).unwrap_or(HOOK_TIMEOUT);
+        match &setting.action {
+            HookAction::Command(command) => self.command(setting, command, timeout, plugin),
+            HookAction::Post(post) => Some(Arc::new(PostHook::new(
+                setting,
+                post,
+                timeout,
+                &self.environment,
+            ))),
+        }
+    }
+
+    fn command(
+        &self,
+        setting: &HookSetting,
+        command: &HookCommand,
+        timeout: Duration,
+        plugin: Option<&Path>,
+    ) -> Option<Arc<dyn Hook>> {
         let (sandbox, variables) = match &self.sandbox {
-            _ if !setting.is_confined => (None, &self.variables),
+            _ if !command.is_confined => (None, &self.variables),
             Room::Outside => (None, &self.variables),
             Room::Sandbox(sandbox, variables) => (Some(sandbox.clone()), variables),
             Room::Missing => {
-                let command = &setting.command;
+                let command = setting.shown();
                 self.frontend.notice(&format!(
                     "the hook `{command}` is left out: it must run in the sandbox, which is unavailable"
                 ));
                 return None;
             }
         };
-        let root = plugin.map(|root| {
-            let root = root.to_string_lossy().into_owned();
-            ("CLAUDE_PLUGIN_ROOT".to_owned(), root)
-        });
-        let given = setting.timeout.map(Duration::try_from_secs_f64);
+        let root = plugin.map(|root| root.to_string_lossy().into_owned());
+        // No shell replaces them where there are arguments.
+        let placed = |word: &String| {
+            let word = word.replace("${CLAUDE_PROJECT_DIR}", &self.project);
+            match &root {
+                Some(root) => word.replace("${CLAUDE_PLUGIN_ROOT}", root),
+                None => word,
+            }
+        };
+        let arguments = command.arguments.as_ref();
         Some(Arc::new(CommandHook {
-            event: setting.event,
-            matcher: setting.matcher.clone(),
-            command: setting.command.clone(),
-            timeout: given.and_then(Result::ok).unwrap_or(HOOK_TIMEOUT),
-            is_async: setting.is_async,
+            setting: setting.clone(),
+            command: match arguments {
+                Some(_) => placed(&command.command),
+                None => command.command.clone(),
+            },
+            arguments: arguments.map(|words| words.iter().map(placed).collect()),
+            timeout,
+            is_async: command.is_async,
             shell: self.shell.clone(),
             cwd: self.cwd.clone(),
-            environment: variables.iter().cloned().chain(root).collect(),
+            environment: variables
+                .iter()
+                .cloned()
+                .chain(root.map(|root| ("CLAUDE_PLUGIN_ROOT".to_owned(), root)))
+                .collect(),
             sandbox,
         }))
     }

@@ -1,12 +1,14 @@
 //! The permissions of a session, given its sandbox status; questions about hosts; notices about both.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ah_agent::skills::Skills;
 use ah_agent::{CommandFiles, Frontend, Refusals, no_refusals};
 use ah_config::Config;
 use ah_config::rulebook::SettingsFiles;
-use ah_conversation::{HostPermission, Interface, PermissionMode, Permissions, Rule};
+use ah_conversation::{Embedded, HostPermission, Interface, PermissionMode, Permissions, Rule};
 use ah_sandbox::{Egress, HostDecision};
 use ah_store::{BigFiles, SessionStore};
 
@@ -39,6 +41,10 @@ pub fn permissions(
         content: Some(format!("/{}", path.display())),
         kept: None,
     }));
+    // A host decides in every mode, as the SDKs promise.
+    let host = &config.run.host;
+    permissions.plan_asks = config.interface == Interface::AgentSdk
+        && (host.decides_permissions || host.permission_tool.is_some());
     if let Some(confined) = confined {
         let list = confined.sandbox.proxy().allowlist();
         let hosts = list.tunnels.iter().filter(|to| !list.denies(to));
@@ -58,6 +64,35 @@ pub fn permissions(
         permissions.allow.extend("Bash".parse::<Rule>());
     }
     permissions
+}
+
+/// Returns what may be read unasked besides the working directories, where that is limited: the files that the model is told
+/// of. `None` if everything may be.
+pub fn readable(store: &SessionStore, skills: &Skills, config: &Config) -> Option<Vec<PathBuf>> {
+    if config.interface == Interface::Native {
+        return None;
+    }
+    let outputs = store.outputs();
+    let own = [outputs, Path::new(Embedded::ROOT), Path::new("/dev/null")];
+    let plugins = { config.plugins.iter() }.map(|plugin| plugin.root.as_path());
+    let folders = skills.iter().map(|skill| skill.base());
+    let all = own.into_iter().chain(config.unpacked.as_deref());
+    let real = |path: &Path| {
+        let parent = || {
+            Some(
+                fs::canonicalize(path.parent()?)
+                    .ok()?
+                    .join(path.file_name()?),
+            )
+        };
+        // The outputs come later.
+        fs::canonicalize(path).ok().or_else(parent)
+    };
+    let all = all.chain(plugins).chain(folders);
+    Some(
+        all.map(|path| real(path).unwrap_or_else(|| path.to_owned()))
+            .collect(),
+    )
 }
 
 /// Returns a one-line notice about restrictions that the user should know.

@@ -1,15 +1,18 @@
 //! The user's permission rules for command templates: lines that would run, files that would be read.
 //!
 //! No questions are asked here, and the line is the command's own, not the model's. So calls that no rule covers are
-//! allowed, and calls that would need a question are refused.
+//! allowed, but for hosts, whose mode counts, and calls that would need a question are refused.
 
 use std::sync::Arc;
 
-use ah_conversation::{Decision, Interface, PermissionMode, Permissions, Tool, ToolUse};
+use ah_conversation::{Decision, Interface, PermissionMode, Permissions, Rule, Tool, ToolUse};
 use ah_tools::{Bash, Read, Shell, Workspace};
 use serde_json::{Value, json};
 
 use ah_config::Config;
+
+use crate::assemble::safety;
+use crate::confinement::SandboxProbe;
 
 /// The rules, and the tools whose calls they are matched against.
 pub struct Ruled {
@@ -41,6 +44,21 @@ impl Ruled {
             ),
             read: Read::new(workspace, Interface::Native),
         }
+    }
+
+    /// Returns the rules for the lines of a command that allows itself `rules`. A host has chosen a mode for all that is run,
+    /// so only what it allows runs, or what a sandbox confines.
+    pub fn for_lines(
+        mut self,
+        config: &Config,
+        rules: impl Iterator<Item = Rule>,
+        probe: &SandboxProbe,
+    ) -> Self {
+        if config.interface == Interface::AgentSdk {
+            self.permissions = safety::permissions(probe.status(), false, config);
+            self.permissions.allow.extend(rules);
+        }
+        self
     }
 
     /// Returns the reason to refuse the command `line`, if there is one.

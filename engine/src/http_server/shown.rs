@@ -2,7 +2,7 @@
 
 use ah_conversation::Environment;
 use ah_mcp::serve as agent;
-use ah_serve::{BlockKind, Ended, Offer, Pick, Piece, Question, RunEvent};
+use ah_serve::{BlockKind, Ended, Offer, Pick, Piece, Question, Refusal, RunEvent};
 use serde_json::Value;
 
 /// Translates the events of a run for clients.
@@ -48,6 +48,14 @@ impl Shown {
                 };
                 Some(RunEvent::Asked(question, answer))
             }
+            agent::RunEvent::Ended(agent::Ended {
+                text,
+                refusal: Some(refusal),
+                ..
+            }) => Some(RunEvent::Refused(match refusal {
+                agent::Refusal::Busy => Refusal::Busy(text),
+                agent::Refusal::Missing => Refusal::Missing(text),
+            })),
             agent::RunEvent::Ended(ended) => Some(RunEvent::Ended(Ended {
                 text: self.redacted(&ended.text),
                 is_error: ended.is_error,

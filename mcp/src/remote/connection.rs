@@ -82,7 +82,7 @@ impl From<ServerError> for Failure {
 /// Collects evidence about the end of a connection: exit code, last output, sandbox.
 pub(crate) struct ExitReport {
     process: Option<ServerProcess>,
-    error_tail: ErrorTail,
+    pub(crate) error_tail: ErrorTail,
     /// Sandbox of the server's program.
     cell: Option<Arc<ServerCell>>,
 }

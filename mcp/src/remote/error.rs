@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use reqwest::Url;
 use rmcp::service::{ClientInitializeError, ServiceError};
@@ -116,15 +116,31 @@ impl fmt::Display for ServerError {
 
 /// The last lines of a server's standard error, and errors in reading its messages.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ErrorTail(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct ErrorTail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    /// Why no more messages are read.
+    fault: Arc<OnceLock<String>>,
+}
 
 impl ErrorTail {
+    /// Notes why no more messages are read.
+    pub(crate) fn end(&self, fault: String) {
+        self.add(fault.clone());
+        // The first one is the reason.
+        let _ = self.fault.set(fault);
+    }
+
+    /// Returns why no more messages are read, if the server has not just ended.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+
     /// Appends a line; the oldest one goes when there are too many. Lines of a stack trace are left out.
     pub(crate) fn add(&self, line: String) {
         if is_of_trace(&line) {
             return;
         }
-        let mut lines = lock(&self.0);
+        let mut lines = lock(&self.lines);
         if lines.len() == LAST_LINES {
             lines.pop_front();
         }
@@ -133,7 +149,7 @@ impl ErrorTail {
 
     /// Appends the collected lines to a transient `error`.
     pub(crate) fn explain(&self, error: ServerError) -> ServerError {
-        let lines: Vec<_> = lock(&self.0).iter().cloned().collect();
+        let lines: Vec<_> = lock(&self.lines).iter().cloned().collect();
         match error {
             ServerError::Transient(text) if !lines.is_empty() => {
                 let output = clean(&lines.join("; "), 500);

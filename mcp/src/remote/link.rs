@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::remote::answers::Answers;
 use crate::remote::credentials::Credentials;
-use crate::remote::error::ServerError;
+use crate::remote::error::{ErrorTail, ServerError};
 use crate::remote::notifications::Notifications;
 
 /// Connection state of a server.
@@ -41,6 +41,8 @@ pub(crate) struct ConnectedServer {
     pub(crate) answers: Answers,
     /// Where its sign-in is kept.
     pub(crate) credentials: Option<Credentials>,
+    /// Why its messages can no longer be read.
+    pub(crate) error_tail: ErrorTail,
 }
 
 /// Watches the connection state of one server.

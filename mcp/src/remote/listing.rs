@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use ah_conversation::{ServerTool, ToolSpec, Truncation};
 use rmcp::RoleClient;
-use rmcp::model::{PaginatedRequestParams, Tool};
+use rmcp::model::Tool;
 use rmcp::service::Peer;
 use serde_json::{Map, Value};
 
 use crate::remote::error::ServerError;
 use crate::remote::name::{clean, clean_line, tool_name};
+use crate::remote::page;
 
 /// Maximum number of tools of one server.
 const MOST_TOOLS: usize = 256;
@@ -64,15 +65,16 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<ToolListing, Ser
     }
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer
-            .list_tools(Some(params))
+        let page = page::tools(peer, cursor)
             .await
             .map_err(|error| ServerError::of_request(&error))?;
-        for tool in &page.tools {
+        for tool in &page.entries {
             listing.add(server, tool);
         }
-        cursor = page.next_cursor;
+        for line in page.left_out {
+            listing.leave_out(line);
+        }
+        cursor = page.next;
         if cursor.is_none() || listing.is_full() {
             break;
         }

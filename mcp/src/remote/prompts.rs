@@ -7,7 +7,7 @@ use ah_conversation::{Completion, PromptArgument, ServerPrompt};
 use rmcp::RoleClient;
 use rmcp::model::{
     ArgumentInfo, CompleteRequestParams, CompletionContext, ContentBlock, GetPromptRequestParams,
-    PaginatedRequestParams, Reference, ResourceContents, Role,
+    Reference, ResourceContents, Role,
 };
 use rmcp::service::Peer;
 use serde_json::{Map, Value};
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::remote::explain::explain;
 use crate::remote::name::{clean, clean_line};
+use crate::remote::page;
 
 const MOST_PAGES: usize = 16;
 const MOST_PROMPTS: usize = 200;
@@ -42,15 +43,17 @@ pub(crate) async fn list(
 async fn pages(peer: &Peer<RoleClient>, server: &str) -> Vec<ServerPrompt> {
     let (mut prompts, mut cursor) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = match peer.list_prompts(Some(params)).await {
+        let page = match page::prompts(peer, cursor).await {
             Ok(page) => page,
             Err(error) => {
                 tracing::warn!(server, "cannot list prompts: {error}");
                 break;
             }
         };
-        for prompt in page.prompts {
+        for line in page.left_out {
+            tracing::warn!(server, "prompt left out: {line}");
+        }
+        for prompt in page.entries {
             let arguments = prompt.arguments.unwrap_or_default().into_iter();
             let arguments = arguments.take(MOST_ARGUMENTS).map(|it| PromptArgument {
                 name: it.name,
@@ -65,7 +68,7 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Vec<ServerPrompt> {
                 name: prompt.name,
             });
         }
-        cursor = page.next_cursor;
+        cursor = page.next;
         if cursor.is_none() || prompts.len() >= MOST_PROMPTS {
             break;
         }
@@ -114,7 +117,7 @@ pub(crate) async fn get(
     }
     let answer = timeout(time_limit, peer.get_prompt(params)).await;
     let answer = answer.map_err(|_| "the server did not respond in time")?;
-    let answer = answer.map_err(|error| explain(&error))?;
+    let answer = answer.map_err(|error| explain(&error, None))?;
     let parts = answer.messages.into_iter().map(|message| {
         let text = text(message.content);
         match message.role {

@@ -11,13 +11,14 @@ use ah_conversation::{
 };
 use async_trait::async_trait;
 use rmcp::RoleClient;
-use rmcp::model::{PaginatedRequestParams, ReadResourceRequestParams, ResourceContents};
+use rmcp::model::{ReadResourceRequestParams, ResourceContents};
 use rmcp::service::{Peer, ServiceError};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use crate::remote::explain::explain;
 use crate::remote::name::{clean, clean_line};
+use crate::remote::page;
 use crate::remote::result;
 use crate::remote::server::{Server, Shared};
 use crate::remote::tool::access;
@@ -47,7 +48,7 @@ async fn within_timeout<T>(
     shared: &Shared,
 ) -> Result<T, String> {
     match timeout(shared.options.call_timeout, response).await {
-        Ok(response) => response.map_err(|error| explain(&error)),
+        Ok(response) => response.map_err(|error| explain(&error, None)),
         Err(_) => Err("the server did not respond in time".to_owned()),
     }
 }
@@ -56,9 +57,11 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Vec<Value>, Serv
     let mut resources = Vec::new();
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_resources(Some(params)).await?;
-        for resource in page.resources {
+        let page = page::resources(peer, cursor).await?;
+        for line in page.left_out {
+            tracing::warn!(server, "resource left out: {line}");
+        }
+        for resource in page.entries {
             resources.push(object([
                 ("server", Some(server.to_owned())),
                 ("uri", Some(clean_line(&resource.uri, 2_000))),
@@ -73,7 +76,7 @@ async fn pages(peer: &Peer<RoleClient>, server: &str) -> Result<Vec<Value>, Serv
                 ),
             ]));
         }
-        cursor = page.next_cursor;
+        cursor = page.next;
         if cursor.is_none() || resources.len() > MOST_RESOURCES {
             break;
         }
@@ -292,8 +295,8 @@ impl Tool for ReadResource {
             .iter()
             .find(|server| Some(server.name.as_str()) == name);
         let is_confined = server.is_some_and(|server| server.is_confined());
-        // A file of this machine is read, whoever reads it.
-        let file = input.text("uri").and_then(file_of).map(Access::Read);
+        // A file of this machine is read, whoever reads it: deny and ask rules know it.
+        let file = input.text("uri").and_then(file_of).map(Access::Named);
         std::iter::once(access(is_confined, true))
             .chain(file)
             .collect()

@@ -305,6 +305,7 @@ impl Server {
                 notifications: connection.notifications.clone(),
                 answers: connection.answers.clone(),
                 credentials: connection.credentials.clone(),
+                error_tail: connection.exit.error_tail.clone(),
             }));
         shared.mark_changed();
         Ok(connection)

@@ -1,6 +1,6 @@
 //! All servers of a session: starts, removes and reconfigures them, and merges what they offer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,6 +30,8 @@ const COMPLETION_PATIENCE: Duration = Duration::from_secs(3);
 /// The servers of a session. Dropping it ends them.
 pub struct RemoteServers {
     servers: Mutex<BTreeMap<String, SupervisedServer>>,
+    /// Names of those that a host has removed.
+    removed: Mutex<BTreeSet<String>>,
     shared: Arc<Shared>,
     /// Tasks that an earlier process has left, with their files.
     unfinished: Vec<(PathBuf, Record)>,
@@ -85,6 +87,7 @@ impl RemoteServers {
         let started = Self {
             unfinished: folder.map(noted).unwrap_or_default(),
             servers: Mutex::default(),
+            removed: Mutex::default(),
             shared: Arc::new(Shared::new(options)),
         };
         for (name, config) in servers {
@@ -131,6 +134,7 @@ impl RemoteServers {
     fn add(&self, name: &str, config: ServerConfig) {
         let server = SupervisedServer::new(name, config, &self.shared.options);
         self.lock().insert(name.to_owned(), server);
+        lock(&self.removed).remove(name);
         self.run(name);
     }
 
@@ -236,6 +240,18 @@ impl Servers for RemoteServers {
         tools
     }
 
+    fn withdrawn(&self) -> Vec<String> {
+        let removed = lock(&self.removed);
+        let all = self.all();
+        let disabled = { all.iter() }.filter(|server| !server.is_on());
+        let disabled = disabled.map(|server| &server.name);
+        removed
+            .iter()
+            .chain(disabled)
+            .map(|name| prefix(name))
+            .collect()
+    }
+
     fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         if self.is_denied(name) {
             return None;
@@ -295,6 +311,7 @@ impl Servers for RemoteServers {
             })
             .collect();
         for (name, supervised) in replaced {
+            lock(&self.removed).insert(name.clone());
             supervised.end(&self.shared).await;
             if !wanted.contains_key(&name) {
                 change.removed.push(name);
@@ -320,6 +337,10 @@ impl Servers for RemoteServers {
 
     async fn reconnect(&self, name: &str) -> Result<(), String> {
         let server = self.one(name)?;
+        if !server.is_on() {
+            let name = clean_line(name, 100);
+            return Err(format!("the MCP server `{name}` is disabled"));
+        }
         let old_task = self
             .lock()
             .get_mut(name)

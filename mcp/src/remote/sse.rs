@@ -115,7 +115,7 @@ impl Events {
                 Ok(Some(event)) => return Some((event.name.to_owned(), event.data.to_owned())),
                 Ok(None) => {}
                 Err(error) => {
-                    self.error_tail.add(error.to_string());
+                    self.error_tail.end(error.to_string());
                     return None;
                 }
             }

@@ -61,7 +61,7 @@ async fn next_message(
             Ok(Some(line)) => line,
             Ok(None) => return None,
             Err(error) => {
-                error_tail.add(error.to_string());
+                error_tail.end(error.to_string());
                 return None;
             }
         };

@@ -53,7 +53,9 @@ pub(crate) async fn follow(
         let question = server.peer.get_task(GetTaskParams::new(&*task.task_id));
         let answer = match timeout(patience, question).await {
             Ok(Ok(answer)) => answer.task,
-            Ok(Err(error)) if failures + 1 == MOST_FAILURES => return Err(explain(&error)),
+            Ok(Err(error)) if failures + 1 == MOST_FAILURES => {
+                return Err(explain(&error, server.error_tail.fault()));
+            }
             Err(_) if failures + 1 == MOST_FAILURES => {
                 return Err("the server no longer answers about its task".to_owned());
             }
@@ -72,7 +74,7 @@ pub(crate) async fn follow(
                 let params = UpdateTaskParams::new(&*task.task_id, answers);
                 let updated = timeout(patience, server.peer.update_task(params)).await;
                 if let Ok(Err(error)) = updated {
-                    return Err(explain(&error));
+                    return Err(explain(&error, server.error_tail.fault()));
                 }
             }
             payload => {

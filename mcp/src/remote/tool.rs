@@ -16,7 +16,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
 use crate::remote::cell::ServerCell;
 use crate::remote::error::ServerError;
-use crate::remote::explain::explain;
+use crate::remote::explain::{self, explain};
 use crate::remote::link::{ConnectedServer, ServerLink};
 use crate::remote::listing::ToolDefinition;
 use crate::remote::oauth;
@@ -96,8 +96,24 @@ impl RemoteTool {
                 let credentials = server.credentials.as_ref();
                 oauth::refused(scope.as_deref(), self.link.server(), credentials).await
             }
-            ServerError::Permanent(_) | ServerError::Transient(_) => explain(error),
+            ServerError::Permanent(_) | ServerError::Transient(_) => {
+                explain(error, server.error_tail.fault())
+            }
         }
+    }
+
+    /// Returns the timeout and the metadata of a request.
+    fn request_options(&self, call: &ToolUse, context: &Context) -> PeerRequestOptions {
+        let mut meta = RequestMetaObject::new();
+        meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
+        let parent = context.variables.iter();
+        let mut parent = parent.filter(|(name, _)| name == TRACE_PARENT);
+        if let Some((_, span)) = parent.next() {
+            meta.insert(TRACE_PARENT.to_ascii_lowercase(), span.as_str().into());
+        }
+        PeerRequestOptions::with_timeout(self.call_timeout)
+            .reset_timeout_on_progress()
+            .with_meta(meta)
     }
 
     async fn call(&self, server: &ConnectedServer, call: &ToolUse, context: &Context) -> Output {
@@ -108,17 +124,15 @@ impl RemoteTool {
         }
         for _ in 0..MOST_ROUNDS {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let mut meta = RequestMetaObject::new();
-            meta.insert(CALL_ID.to_owned(), call.id.as_str().into());
-            let parent = context.variables.iter();
-            let mut parent = parent.filter(|(name, _)| name == TRACE_PARENT);
-            if let Some((_, span)) = parent.next() {
-                meta.insert(TRACE_PARENT.to_ascii_lowercase(), span.as_str().into());
+            let options = self.request_options(call, context);
+            let mut answer = send(server, request.clone(), options, progress).await;
+            // A server that refuses for a moment has done nothing.
+            if let Some(wait) = answer.as_ref().err().and_then(explain::wait) {
+                tokio::time::sleep(wait).await;
+                let options = self.request_options(call, context);
+                answer = send(server, request, options, progress).await;
             }
-            let options = PeerRequestOptions::with_timeout(self.call_timeout)
-                .reset_timeout_on_progress()
-                .with_meta(meta);
-            let required = match send(server, request, options, progress).await {
+            let required = match answer {
                 Ok(ServerResult::CallToolResult(result)) => return self.output(result),
                 // A result of a kind that the SDK does not know is still worth reading.
                 Ok(ServerResult::CustomResult(result)) => return result::unknown(&result.0),

@@ -106,6 +106,17 @@ pub struct Ended {
     pub turns: u64,
     /// Cost in US dollars, if it is known.
     pub cost_usd: Option<f64>,
+    /// Why it has not begun, if a client may want to know.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why a run has not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another process has the session open.
+    Busy,
+    /// The session has no such message.
+    Missing,
 }
 
 /// A session in a list.

@@ -135,6 +135,40 @@ async fn invalid_tools_are_left_out_and_the_others_stay() {
     );
 }
 
+/// A definition that is not as the protocol says takes none of the others away.
+#[tokio::test]
+async fn a_malformed_tool_is_left_out_and_the_others_stay() {
+    let server = greeter()
+        .definition(json!({"name": "odd", "inputSchema": "none"}))
+        .definition(json!({"inputSchema": {"type": "object"}}))
+        .definition(json!(7));
+    let world = World::new(&server);
+    assert_eq!(show(&world.call("mcp__s__greet", json!({})).await), "hello");
+    let status = world.status();
+    assert_eq!(names(&status), ["mcp__s__greet"]);
+    assert_eq!(
+        status.left_out,
+        [
+            "odd: invalid type: string \"none\", expected a map",
+            "number 3: missing field `name`",
+            "number 4: invalid type: integer `7`, expected struct Tool",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_is_named() {
+    let server = McpScript::new()
+        .tool("big")
+        .on_call("big", "head -c 40000000 /dev/zero | tr '\\0' x");
+    let world = World::new(&server);
+    let text = show(&world.call("mcp__s__big", json!({})).await);
+    assert_eq!(
+        text,
+        "failed: the server's response cannot be read, so the connection was ended: it sent a line longer than 32 MiB"
+    );
+}
+
 #[tokio::test]
 async fn an_endless_list_of_tools_is_cut() {
     let server = McpScript::new().on(

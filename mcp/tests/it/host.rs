@@ -324,6 +324,9 @@ async fn reconnecting_restarts_a_server_and_toggling_only_hides_its_tools() {
     assert_eq!(servers.toggle("x", false), unknown);
 
     servers.toggle("calc", false).unwrap();
+    assert_eq!(servers.withdrawn(), ["mcp__calc__"]);
+    let disabled = "the MCP server `calc` is disabled".to_owned();
+    assert_eq!(servers.reconnect("calc").await, Err(disabled));
     let names: Vec<_> = servers
         .tools()
         .iter()
@@ -333,6 +336,7 @@ async fn reconnecting_restarts_a_server_and_toggling_only_hides_its_tools() {
     assert!(servers.find("mcp__calc__say").is_none());
     assert_eq!(world.status().state, ServerState::Disabled);
     servers.toggle("calc", true).unwrap();
+    assert!(servers.withdrawn().is_empty());
     assert_eq!(world.status().state, ServerState::Connected);
     world.tool("mcp__calc__say").await;
     assert_eq!(received.count("initialize"), 2, "the connection stayed");

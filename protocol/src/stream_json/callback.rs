@@ -123,10 +123,9 @@ impl Callback {
             Ok(Err(fault)) => self.failed(fault, self.blocks_on_failure),
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                let fault = format!("no answer within {seconds} s");
-                // A hook before a tool that does not answer has not allowed the call.
-                let guards = self.event == HookEvent::PreToolUse;
-                self.failed(fault, guards || self.blocks_on_failure)
+                let fault = format!("it timed out after {seconds} s");
+                // Whoever does not answer has allowed nothing.
+                self.failed(fault, self.event.guards() || self.blocks_on_failure)
             }
         }
     }

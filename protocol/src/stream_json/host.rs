@@ -47,13 +47,13 @@ impl Host for Speaker {
         if let Some(description) = call.input.text("description") {
             request["description"] = json!(description);
         }
-        if let Some(path) = &inquiry.path {
+        if let Some(path) = inquiry.path.as_ref().or(inquiry.outside.as_ref()) {
             request["blocked_path"] = json!(path);
         }
         if let Some((id, _)) = agent {
             request["agent_id"] = json!(id);
         }
-        if let Some(reason) = &inquiry.reason {
+        if let Some(reason) = inquiry.why() {
             request["decision_reason"] = json!(reason);
         }
         self.note_question(&call.id);

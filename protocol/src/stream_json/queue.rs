@@ -1,7 +1,7 @@
 //! Queue of the host's unanswered prompts. The first is being answered or will be next, so an interrupt applies to it,
 //! even before it has begun.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 /// Unanswered prompts in order.
 pub(crate) struct Queue {
     tickets: Mutex<VecDeque<Arc<Ticket>>>,
+    /// UUIDs of all prompts so far, but for those that were withdrawn.
+    known: Mutex<HashSet<String>>,
     /// Stops every run.
     stop: CancellationToken,
 }
@@ -28,12 +30,17 @@ impl Queue {
     pub(crate) fn new(stop: CancellationToken) -> Self {
         Self {
             tickets: Mutex::default(),
+            known: Mutex::default(),
             stop,
         }
     }
 
-    /// Appends a prompt.
-    pub(crate) fn join(&self, uuid: Option<String>) -> Arc<Ticket> {
+    /// Appends a prompt; returns `None` for one that is known by its UUID: the host has sent it twice.
+    pub(crate) fn join(&self, uuid: Option<String>) -> Option<Arc<Ticket>> {
+        let is_new = uuid.clone().is_none_or(|uuid| self.known().insert(uuid));
+        if !is_new {
+            return None;
+        }
         let ticket = Arc::new(Ticket {
             uuid,
             run: self.stop.child_token(),
@@ -41,7 +48,7 @@ impl Queue {
             is_withdrawn: OnceLock::new(),
         });
         self.lock().push_back(ticket.clone());
-        ticket
+        Some(ticket)
     }
 
     /// Marks the first prompt as begun; returns whether it was not withdrawn.
@@ -79,7 +86,10 @@ impl Queue {
         if !cancels_others {
             return json!({"still_queued": named});
         }
-        others.iter().for_each(|ticket| ticket.withdraw());
+        for ticket in &others {
+            ticket.withdraw();
+            self.forget(ticket);
+        }
         json!({"still_queued": [], "cancelled": named})
     }
 
@@ -91,7 +101,19 @@ impl Queue {
             is_over.is_none() && ticket.uuid.as_deref() == Some(uuid)
         });
         let found = waiting.next();
-        found.inspect(|ticket| ticket.withdraw()).is_some()
+        let found = found.inspect(|ticket| ticket.withdraw());
+        found.inspect(|ticket| self.forget(ticket)).is_some()
+    }
+
+    /// A prompt that was withdrawn may be sent again.
+    fn forget(&self, ticket: &Ticket) {
+        if let Some(uuid) = &ticket.uuid {
+            self.known().remove(uuid);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Ticket>>> {
@@ -116,7 +138,7 @@ mod tests {
         assert_eq!(queue.interrupt(false), json!({"still_queued": []}));
         let tickets: Vec<_> = [Some("a"), Some("b"), None, Some("c")]
             .into_iter()
-            .map(|uuid| queue.join(uuid.map(str::to_owned)))
+            .filter_map(|uuid| queue.join(uuid.map(str::to_owned)))
             .collect();
         assert!(queue.withdraw("c") && !queue.withdraw("c") && !queue.withdraw("d"));
         assert_eq!(queue.interrupt(false), json!({"still_queued": ["b"]}));
@@ -130,5 +152,17 @@ mod tests {
         assert!(tickets[1].run.is_cancelled());
         queue.leave();
         assert!(!queue.begin(&tickets[2]) && !queue.begin(&tickets[3]));
+    }
+
+    #[test]
+    fn a_prompt_that_is_sent_twice_counts_once() {
+        let queue = Queue::new(CancellationToken::new());
+        let join = |uuid: &str| queue.join(Some(uuid.to_owned())).is_some();
+        assert!(queue.join(None).is_some() && queue.join(None).is_some());
+        assert!(join("a") && join("b") && !join("a"));
+        queue.leave();
+        assert!(!join("a"));
+        // What was withdrawn was not answered.
+        assert!(queue.withdraw("b") && join("b"));
     }
 }

@@ -67,13 +67,22 @@ pub(crate) fn result(
     };
     put("stop_reason", json!(ending.stop_reason));
     put("total_cost_usd", json!(totals.cost().map(Cost::usd)));
-    put("usage", all_tokens(&outcome.usage));
+    // Tools have the server search as well.
+    let used = Usage {
+        web_search_requests: ModelUsage::total(&outcome.models).web_search_requests,
+        ..outcome.usage
+    };
+    put("usage", all_tokens(&used));
     put("modelUsage", model_usage(&totals.shares, describe));
     let since = model_usage(&outcome.models, describe);
     put("model_usage_since_last_result", since);
     put("fast_mode_state", json!("off"));
     let denials: Vec<_> = outcome.denials.iter().map(denial).collect();
     put("permission_denials", json!(denials));
+    if let Some(call) = &outcome.deferred {
+        let call = json!({"id": call.id, "name": call.name, "input": call.input});
+        put("deferred_tool_use", call);
+    }
     if let Some(structured) = &outcome.structured {
         put("structured_output", structured.clone());
     }
@@ -136,7 +145,10 @@ pub(crate) fn local(
 /// Returns the token usage of a whole prompt, in which no field of the API is missing.
 fn all_tokens(usage: &Usage) -> Value {
     let mut all = tokens(usage);
-    all["server_tool_use"] = json!({"web_search_requests": 0, "web_fetch_requests": 0});
+    all["server_tool_use"] = json!({
+        "web_search_requests": usage.web_search_requests,
+        "web_fetch_requests": 0,
+    });
     all["inference_geo"] = json!("");
     all["iterations"] = json!([]);
     all["speed"] = json!("standard");
@@ -153,7 +165,7 @@ pub(super) fn model_usage(shares: &[ModelUsage], describe: &dyn Fn(&str, &str) -
             "outputTokens": usage.output_tokens,
             "cacheReadInputTokens": usage.cache_read_input_tokens,
             "cacheCreationInputTokens": usage.cache_creation_input_tokens,
-            "webSearchRequests": 0,
+            "webSearchRequests": usage.web_search_requests,
             "costUSD": share.cost.map(Cost::usd),
             "contextWindow": model.context_window,
             "maxOutputTokens": model.max_output,
@@ -222,6 +234,11 @@ impl Ending {
             api_error_status: None,
         };
         match &outcome.reason {
+            ExitReason::EndTurn if outcome.deferred.is_some() => Self {
+                stop_reason: Some("tool_deferred".to_owned()),
+                ..success("tool_deferred")
+            },
+            ExitReason::EndTurn if outcome.stop_prevented => success("stop_hook_prevented"),
             ExitReason::EndTurn if circumstances.stopped_by_hook => success("hook_stopped"),
             ExitReason::EndTurn | ExitReason::StopSequence | ExitReason::Other(_) => {
                 success("completed")
@@ -330,7 +347,20 @@ mod tests {
                 name: "Bash".into(),
                 input: json!({"command": "rm x"}).into(),
             }],
+            deferred: None,
+            stop_prevented: false,
         }
+    }
+
+    #[test]
+    fn searches_of_tools_are_counted() {
+        let mut outcome = outcome(ExitReason::EndTurn, None);
+        outcome.models[0].usage.web_search_requests = 2;
+        let object = shown(&outcome);
+        let used = &object["usage"]["server_tool_use"];
+        assert_eq!(used["web_search_requests"], 2);
+        let of_model = &object["modelUsage"]["claude-x"];
+        assert_eq!(of_model["webSearchRequests"], 2);
     }
 
     fn shown(outcome: &RunOutcome) -> Value {

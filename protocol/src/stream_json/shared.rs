@@ -228,7 +228,9 @@ impl Shared {
 
     /// Queues a prompt.
     pub(super) fn prompt(&self, prompt: Prompt) {
-        let ticket = self.queue.join(prompt.uuid.clone());
+        let Some(ticket) = self.queue.join(prompt.uuid.clone()) else {
+            return;
+        };
         // Before that the session has no id yet.
         if lock(&self.open).is_some() {
             self.speaker.state("running");

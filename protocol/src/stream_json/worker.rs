@@ -1,6 +1,8 @@
 //! The task that opens the session and runs the host's prompts one after the other.
 
 mod ending;
+mod lent;
+mod tasks;
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -29,7 +31,7 @@ use super::totals::Totals;
 use super::wire::Prompt;
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::{RowHead, unwritten};
-use crate::{Engaged, Engine, Refusal, Setting, TranscriptFile};
+use crate::{Engaged, Engine, ExpandedPrompt, Refusal, Setting, TranscriptFile};
 
 /// Time limit for flushing the output on shutdown.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -181,10 +183,13 @@ impl Worker {
             }
             self.catch_up().await;
         }
-        if let Some(engaged) = engaged
-            && let Err(error) = engaged.session.close("other").await
-        {
-            return Served::Lost(error);
+        if let Some(mut engaged) = engaged {
+            if let Err(error) = self.outlast(&mut engaged).await {
+                return Served::Lost(error);
+            }
+            if let Err(error) = engaged.session.close("other").await {
+                return Served::Lost(error);
+            }
         }
         let is_error = self.is_error || self.shared.is_faulty.get().is_some();
         Served::Ended {
@@ -348,7 +353,7 @@ impl Worker {
             () = run.cancelled() => {}
             () = engaged.session.prepare_tools() => {}
         }
-        self.begin(engaged, &prompt);
+        self.begin(engaged, prompt.uuid.clone());
         let stop = Stop::interrupt(run.clone());
         let mut local = None;
         let outcome = match command {
@@ -368,7 +373,7 @@ impl Worker {
                 return Ok(());
             }
             None => match self.expanded(prompt).await {
-                Ok(content) => self.run(engaged, content, &stop).await,
+                Ok((content, lent)) => self.run_with(engaged, content, &lent, &stop).await,
                 Err(refusal) => {
                     self.finish(not_begun(&refusal.text), None);
                     return Ok(());
@@ -387,8 +392,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends the `init` message of a prompt.
-    fn begin(&self, engaged: &Engaged, prompt: &Prompt) {
+    /// Sends the `init` message of a prompt, of which the host knows the UUID.
+    fn begin(&self, engaged: &Engaged, uuid: Option<String>) {
         let session = &engaged.session;
         let handles = lock(&self.shared.open).clone();
         if let Some(handles) = handles {
@@ -396,7 +401,7 @@ impl Worker {
         }
         let init = introduction::init(engaged, &self.shared.introduction());
         let mode = session.settings().permissions.mode;
-        self.speaker.begin(init, mode, prompt.uuid.clone());
+        self.speaker.begin(init, mode, uuid);
     }
 
     /// Runs a prompt with what is left of the budget.
@@ -406,14 +411,20 @@ impl Worker {
         content: Vec<ContentBlock>,
         stop: &Stop,
     ) -> Result<RunOutcome, StoreError> {
-        if let Some(budget) = self.budget {
-            let left = budget.0.saturating_sub(self.spent.0);
-            if left == 0 {
-                return Ok(RunOutcome::new(ExitReason::MaxBudget));
-            }
-            engaged.session.limit_cost(Some(Cost(left)));
+        if !self.limit(engaged) {
+            return Ok(RunOutcome::new(ExitReason::MaxBudget));
         }
         engaged.session.run(content, stop).await
+    }
+
+    /// Limits the next run to what is left of the budget; returns whether anything is.
+    fn limit(&self, engaged: &mut Engaged) -> bool {
+        let Some(budget) = self.budget else {
+            return true;
+        };
+        let left = budget.0.saturating_sub(self.spent.0);
+        engaged.session.limit_cost(Some(Cost(left)));
+        left > 0
     }
 
     async fn compact(
@@ -457,7 +468,7 @@ impl Worker {
         engaged.session.take_changes();
         let none = json!({"tasks": []});
         self.speaker.system("background_tasks_changed", none);
-        self.begin(engaged, prompt);
+        self.begin(engaged, prompt.uuid.clone());
         self.finish_locally(engaged, "", Some(name));
         Ok(())
     }
@@ -508,7 +519,11 @@ impl Worker {
 
     /// Expands commands, skills and files in a prompt. Of several texts, those before the last are context, in which only
     /// commands count.
-    async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+    async fn expanded(
+        &self,
+        prompt: Prompt,
+    ) -> Result<(Vec<ContentBlock>, ExpandedPrompt), Refusal> {
+        let mut lent = ExpandedPrompt::default();
         let mut content = prompt.content;
         let mut texts = content.iter_mut().filter_map(|block| match block {
             ContentBlock::Text { text } if !prompt.is_verbatim => Some(text),
@@ -516,8 +531,12 @@ impl Worker {
         });
         let last = texts.next_back();
         for text in texts.filter(|text| text.starts_with('/')).chain(last) {
-            *text = self.shared.engine.expand(text).await?;
+            let expanded = self.shared.engine.expand(text).await?;
+            *text = expanded.text;
+            lent.allow.extend(expanded.allow);
+            lent.model = expanded.model.or(lent.model);
+            lent.notices.extend(expanded.notices);
         }
-        Ok(content)
+        Ok((content, lent))
     }
 }

@@ -11,7 +11,9 @@ use ah_conversation::{
     ProviderError, Rulebook, Sampling, Thinking, Time,
 };
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{Engaged, Engine, Ids, Introduction, Message, Refusal, Setting, Stored};
+use ah_protocol::{
+    Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Refusal, Setting, Stored,
+};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
 use async_trait::async_trait;
@@ -59,6 +61,7 @@ impl Engine for Scene {
             max_turns: None,
             max_budget_usd: None,
             max_retries: 0,
+            task_patience: None,
             api_key_source: "none".to_owned(),
             transcript_path: None,
             skills: Vec::new(),
@@ -67,8 +70,11 @@ impl Engine for Scene {
         })
     }
 
-    async fn expand(&self, prompt: &str) -> Result<String, Refusal> {
-        Ok(prompt.to_owned())
+    async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {
+        Ok(ExpandedPrompt {
+            text: prompt.to_owned(),
+            ..ExpandedPrompt::default()
+        })
     }
 }
 

@@ -121,6 +121,8 @@ impl MessageReader {
     fn merge_usage(&mut self, usage: Option<&wire::Usage>) {
         let Some(usage) = usage else { return };
         let one_hour = one_hour(usage);
+        let server = usage.server_tool_use.as_ref();
+        let searches = server.and_then(|used| used.web_search_requests);
         for (total, latest) in [
             (&mut self.usage.input_tokens, usage.input_tokens),
             (&mut self.usage.output_tokens, usage.output_tokens),
@@ -133,6 +135,7 @@ impl MessageReader {
                 usage.cache_read_input_tokens,
             ),
             (&mut self.usage.cache_creation_1h_input_tokens, one_hour),
+            (&mut self.usage.web_search_requests, searches),
         ] {
             *total = latest.unwrap_or(*total);
         }
@@ -253,6 +256,8 @@ fn tokens(usage: &wire::Usage) -> Usage {
         cache_creation_input_tokens: usage.cache_creation_input_tokens.unwrap_or_default(),
         cache_read_input_tokens: usage.cache_read_input_tokens.unwrap_or_default(),
         cache_creation_1h_input_tokens: one_hour(usage).unwrap_or_default(),
+        // The totals have those of all parts.
+        web_search_requests: 0,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Web search by the vendor's server: a separate request with the server's tool, and its findings in vendor-neutral types.
 
 use ah_conversation::{
-    BlockStart, Delta, ErrorClass, EventStream, Findings, Hit, Model, ProviderError, StreamEvent,
-    WebSearch,
+    BlockStart, Delta, ErrorClass, EventStream, Findings, Hit, Model, ModelUsage, ProviderError,
+    StreamEvent, Usage, WebSearch,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -40,9 +40,10 @@ pub fn encode(model: &Model, search: &WebSearch) -> Bytes {
     body.into()
 }
 
-/// Returns the findings of the answer `stream`.
-pub async fn findings(mut stream: EventStream) -> Result<Findings, ProviderError> {
+/// Returns the findings of the answer `stream` of `model`.
+pub async fn findings(model: Model, mut stream: EventStream) -> Result<Findings, ProviderError> {
     let mut found = Findings::default();
+    let mut usage = Usage::default();
     let mut error = None;
     while let Some(event) = stream.next().await {
         match event? {
@@ -65,7 +66,15 @@ pub async fn findings(mut stream: EventStream) -> Result<Findings, ProviderError
                 delta: Delta::Text(text),
                 ..
             } => found.words.push_str(&text),
+            StreamEvent::Started { usage: sent, .. }
+            | StreamEvent::Stopping { usage: sent, .. } => usage = sent,
             StreamEvent::Ended => {
+                found.spent = Some(ModelUsage {
+                    cost: model.cost(&usage),
+                    provider: model.provider,
+                    model: model.name,
+                    usage,
+                });
                 return match error {
                     Some(code) if found.hits.is_empty() => Err(ProviderError::new(
                         ErrorClass::Server,

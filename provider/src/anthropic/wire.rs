@@ -225,6 +225,7 @@ pub struct Usage {
     pub cache_creation_input_tokens: Option<u64>,
     pub cache_read_input_tokens: Option<u64>,
     pub cache_creation: Option<CacheCreation>,
+    pub server_tool_use: Option<ServerToolUse>,
     /// The parts of the answer, of which the totals leave out summaries.
     #[serde(default)]
     pub iterations: Vec<Iteration>,
@@ -237,6 +238,12 @@ pub struct Iteration {
     pub kind: String,
     #[serde(flatten)]
     pub usage: Usage,
+}
+
+/// Calls of tools that the server runs.
+#[derive(Deserialize)]
+pub struct ServerToolUse {
+    pub web_search_requests: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -94,6 +94,10 @@ impl AnswerReader for ChatReader {
     fn phase(&self) -> Phase {
         self.phase
     }
+
+    fn has_stopped(&self) -> bool {
+        self.phase == Phase::Started && self.finish_reason.is_some()
+    }
 }
 
 impl ChatReader {

@@ -36,6 +36,7 @@ pub fn usage(usage: &Value) -> Usage {
         cache_creation_input_tokens: written,
         cache_read_input_tokens: read,
         cache_creation_1h_input_tokens: written_for_an_hour,
+        web_search_requests: 0,
     }
 }
 

@@ -78,7 +78,7 @@ fn unknown_events_and_blocks_pass_through() {
     assert_eq!(end, Ok(()));
     let lines: Vec<_> = events.iter().map(|event| format!("{event:?}")).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    Started { id: "m", usage: Usage { input_tokens: 9, output_tokens: 1, cache_creation_input_tokens: 5, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 2 } }
+    Started { id: "m", usage: Usage { input_tokens: 9, output_tokens: 1, cache_creation_input_tokens: 5, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 2, web_search_requests: 0 } }
     BlockStarted { index: 0, block: Thinking("") }
     Delta { index: 0, delta: Signature("s") }
     Delta { index: 0, delta: Thinking("Hm.") }
@@ -88,7 +88,7 @@ fn unknown_events_and_blocks_pass_through() {
     Delta { index: 3, delta: Other(Object {"type": String("oracle_delta"), "text": Object {"z": Number(1)}}) }
     BlockStarted { index: 1, block: ToolUse { id: t, name: "bash", input: Object {} } }
     Delta { index: 1, delta: InputJson("{\"a\":é🦀") }
-    Stopping { stop_reason: Other("bored"), usage: Usage { input_tokens: 9, output_tokens: 7, cache_creation_input_tokens: 5, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 2 } }
+    Stopping { stop_reason: Other("bored"), usage: Usage { input_tokens: 9, output_tokens: 7, cache_creation_input_tokens: 5, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 2, web_search_requests: 0 } }
     Ended
     "#);
 }

@@ -45,6 +45,7 @@ fn provider(first: Vec<Turn>, second: Vec<Turn>) -> Fallback {
     let policy = Policy {
         retries: 1,
         first_delay: Duration::from_millis(1),
+        ..Policy::default()
     };
     let first = Retrying::new(scripted("first", first), policy, 1);
     Fallback::new(Arc::new(first), Arc::new(scripted("second", second)))
@@ -57,7 +58,7 @@ fn results() -> Arc<Message> {
 }
 
 #[tokio::test]
-async fn the_second_model_answers_if_the_first_is_overloaded() {
+async fn the_second_model_answers_if_the_first_cannot() {
     let overloaded = || fails(529, "overloaded_error");
     let broken = || fails(500, "api_error");
     for (first, second, expected) in [
@@ -89,7 +90,23 @@ async fn the_second_model_answers_if_the_first_is_overloaded() {
                 fails(429, "rate_limit_error"),
             ],
             vec![says("B")],
-            "|RateLimit",
+            "|[second for first]B",
+        ),
+        (
+            vec![fails(404, "model_not_found")],
+            vec![says("B")],
+            "[second for first]B",
+        ),
+        (
+            vec![fails(402, "billing_error")],
+            vec![says("B")],
+            "[second for first]B",
+        ),
+        // The key of the same server.
+        (
+            vec![fails(401, "authentication_error")],
+            vec![says("B")],
+            "Authentication",
         ),
     ] {
         assert_eq!(ask(&provider(first, second), user("go")).await, expected);

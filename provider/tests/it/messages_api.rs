@@ -22,6 +22,7 @@ use crate::server::{Part, Server, beginning, events, hello, plain, stream_end, s
 const QUICK: Policy = Policy {
     retries: 1,
     first_delay: Duration::from_millis(1),
+    has_fallback: false,
 };
 
 fn environment(variables: &[(&str, &str)]) -> Environment {

@@ -53,6 +53,7 @@ fn retrying(url: &str) -> Arc<dyn Provider> {
     let policy = Policy {
         retries: 1,
         first_delay: Duration::from_millis(1),
+        ..Policy::default()
     };
     Arc::new(Retrying::new(chat(url, Timeouts::default()), policy, 1))
 }
@@ -266,6 +267,32 @@ async fn comments_do_not_prevent_a_timeout() {
         .1
         .expect_err("silence");
     assert_eq!(error.class, ErrorClass::Stalled);
+}
+
+/// What follows a stop reason are numbers and an end marker. An answer without them is whole.
+#[tokio::test]
+async fn a_whole_answer_counts_though_its_stream_stays_open_or_breaks() {
+    let timeouts = Timeouts {
+        next_event: Duration::from_millis(50),
+        ..Timeouts::default()
+    };
+    let rest = |finish: &str| {
+        events(&format!(
+            r#"{{"id":"a","choices":[{{"delta":{{"content":"lo"}},"finish_reason":{finish}}}]}}"#
+        ))
+    };
+    for (finish, end, expected) in [
+        ("\"stop\"", Part::Silence, Ok(())),
+        ("\"stop\"", Part::Close, Ok(())),
+        ("null", Part::Silence, Err(ErrorClass::Stalled)),
+        ("null", Part::Close, Err(ErrorClass::Network)),
+    ] {
+        let answer = vec![stream_head(), beginning(), rest(finish), end];
+        let loopback = Server::start(vec![answer]).await;
+        let (said, outcome) = ask(&chat(&loopback.url, timeouts)).await;
+        let outcome = outcome.map_err(|error| error.class);
+        assert_eq!((said.as_str(), outcome), ("Hello", expected), "{finish}");
+    }
 }
 
 #[tokio::test]

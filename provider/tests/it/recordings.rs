@@ -439,6 +439,10 @@ fn without_unread_parts(expected: &Value) -> Value {
     if one_hour.as_u64().is_some_and(|tokens| tokens > 0) {
         read["cache_creation_1h_input_tokens"] = one_hour.clone();
     }
+    let searches = &usage["server_tool_use"]["web_search_requests"];
+    if searches.as_u64().is_some_and(|searches| searches > 0) {
+        read["web_search_requests"] = searches.clone();
+    }
     fields["usage"] = read;
     expected
 }

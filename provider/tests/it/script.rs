@@ -146,7 +146,7 @@ turns:
     );
     insta::assert_snapshot!(ask(&script, &[user(0, "hello")]).await, @r#"
     Sent { payload_bytes: 0 }
-    Started { id: "msg_m0", usage: Usage { input_tokens: 7, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0 } }
+    Started { id: "msg_m0", usage: Usage { input_tokens: 7, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0, web_search_requests: 0 } }
     BlockStarted { index: 0, block: Thinking("") }
     Delta { index: 0, delta: Thinking("Hm.") }
     Delta { index: 0, delta: Signature("c2NyaXB0ZWQ=") }
@@ -161,7 +161,7 @@ turns:
     BlockStarted { index: 3, block: ToolUse { id: toolu_x, name: "read", input: Object {} } }
     Delta { index: 3, delta: InputJson("{\"path\": ") }
     BlockStopped { index: 3 }
-    Stopping { stop_reason: ToolUse, usage: Usage { input_tokens: 7, output_tokens: 5, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0 } }
+    Stopping { stop_reason: ToolUse, usage: Usage { input_tokens: 7, output_tokens: 5, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0, web_search_requests: 0 } }
     Ended
     "#);
 }
@@ -183,7 +183,7 @@ turns:
     );
     insta::assert_snapshot!(ask(&script, &[]).await, @r#"
     Sent { payload_bytes: 0 }
-    Started { id: "msg_0", usage: Usage { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0 } }
+    Started { id: "msg_0", usage: Usage { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0, web_search_requests: 0 } }
     BlockStarted { index: 0, block: ToolUse { id: toolu_0_0, name: "bash", input: Object {} } }
     Delta { index: 0, delta: InputJson("{") }
     Delta { index: 0, delta: InputJson("}") }
@@ -200,7 +200,7 @@ turns:
     Delta { index: 4, delta: Text("Don") }
     Delta { index: 4, delta: Text("e.") }
     BlockStopped { index: 4 }
-    Stopping { stop_reason: PauseTurn, usage: Usage { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0 } }
+    Stopping { stop_reason: PauseTurn, usage: Usage { input_tokens: 0, output_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, cache_creation_1h_input_tokens: 0, web_search_requests: 0 } }
     Ended
     "#);
 }

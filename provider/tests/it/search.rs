@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::mpsc;
 
-use ah_conversation::{Environment, Hit, WebSearch};
+use ah_conversation::{Cost, Environment, Hit, WebSearch};
 use ah_provider::catalog::Catalog;
 use ah_provider::exchange::Timeouts;
 use ah_provider::retry::Policy;
@@ -80,7 +80,9 @@ fn block(index: usize, block: &Value) -> [Value; 2] {
 }
 
 fn answer(blocks: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    let usage = json!({
+        "input_tokens": 1, "output_tokens": 1, "server_tool_use": {"web_search_requests": 2},
+    });
     let mut events = vec![json!({"type": "message_start", "message": {"id": "m", "usage": usage}})];
     for (index, content) in blocks.into_iter().enumerate() {
         events.extend(block(index, &content));
@@ -121,6 +123,13 @@ async fn findings_are_read_from_the_answer() {
     assert_eq!(
         (found.hits, found.words.as_str()),
         (vec![hit], "Cats exist.")
+    );
+    // Two searches, and a token each way.
+    let spent = found.spent.unwrap();
+    assert_eq!(spent.usage.web_search_requests, 2);
+    assert_eq!(
+        spent.cost,
+        Some(Cost(20_000_000_000 + 2_000_000 + 10_000_000))
     );
     let body = asked.recv().unwrap();
     assert_eq!(

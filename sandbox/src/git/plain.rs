@@ -8,6 +8,7 @@ use super::config::{Setting, Settings, read_file};
 use super::files::{folders, read, worktrees};
 use super::named::named;
 use super::state::pending;
+use crate::listing::is_absent;
 use crate::protected::OBEYED;
 
 /// Settings that run nothing, by section and name. A subsection is any.
@@ -126,7 +127,7 @@ pub(crate) fn is_plain_module(git: &Path) -> bool {
 pub(crate) fn is_plain_worktree(own: &Path) -> bool {
     let is_real = fs::symlink_metadata(own).is_ok_and(|metadata| metadata.is_dir());
     let common = read(&own.join("commondir"));
-    let is_absent = |name: &str| fs::symlink_metadata(own.join(name)).is_err();
+    let is_absent = |name: &str| is_absent(&own.join(name));
     is_real
         && common.is_none_or(|text| text.trim_end() == "../..")
         && is_absent("config.worktree")
@@ -146,8 +147,7 @@ fn is_plain_folder(git: &Path, role: &Role) -> bool {
     let mut others = OBEYED
         .iter()
         .filter(|name| !["hooks", "config"].contains(name));
-    let is_absent = |name: &str| fs::symlink_metadata(git.join(name)).is_err();
-    others.all(|name| is_absent(name))
+    others.all(|name| is_absent(&git.join(name)))
         && has_no_hooks(&git.join("hooks"))
         && has_plain_config(&git.join("config"), role)
         && pending(git).is_empty()
@@ -200,17 +200,22 @@ fn is_plain_link(file: &Path, known: &Known<'_>) -> bool {
 
 /// Returns whether a folder of hooks has none but git's examples.
 fn has_no_hooks(folder: &Path) -> bool {
-    let Ok(metadata) = fs::symlink_metadata(folder) else {
+    if is_absent(folder) {
         return true;
+    }
+    // Git finds a hook by its name, also in a folder that cannot be listed.
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
     };
-    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    metadata.is_dir()
+    let mut entries = entries.flatten();
+    folder.is_dir()
+        && !folder.is_symlink()
         && entries.all(|entry| entry.path().extension().is_some_and(|end| end == "sample"))
 }
 
 fn has_plain_config(file: &Path, role: &Role) -> bool {
     match fs::symlink_metadata(file) {
-        Err(_) => true,
+        Err(_) => is_absent(file),
         Ok(metadata) if metadata.is_file() => read_file(file)
             .is_some_and(|settings| settings.iter().all(|setting| is_inert(setting, role))),
         Ok(_) => false,

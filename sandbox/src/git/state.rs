@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::config::{LONGEST, parse};
+use crate::listing::is_absent;
 use crate::protected::UNFINISHED;
 
 /// Steps that run nothing.
@@ -44,7 +45,7 @@ const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours",
 pub(crate) struct Pending {
     /// Folder of the operation's state.
     pub folder: PathBuf,
-    what: Vec<u8>,
+    pub what: Vec<u8>,
 }
 
 /// Returns what the unfinished operations in a git directory would run.
@@ -88,17 +89,17 @@ pub(crate) fn pending(git: &Path) -> BTreeSet<Pending> {
     found
 }
 
-/// A file that is a link, a pipe or too large.
+/// A file that is a link, a pipe or too large, or that cannot be looked at.
 struct NotPlain;
 
 /// Reads a file; one that does not exist is empty.
 fn text(path: &Path) -> Result<Vec<u8>, NotPlain> {
     match fs::symlink_metadata(path) {
-        Err(_) => Ok(Vec::new()),
+        Err(_) if is_absent(path) => Ok(Vec::new()),
         Ok(metadata) if metadata.is_file() && metadata.len() <= LONGEST => {
             fs::read(path).map_err(|_| NotPlain)
         }
-        Ok(_) => Err(NotPlain),
+        _ => Err(NotPlain),
     }
 }
 

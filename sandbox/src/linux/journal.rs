@@ -1,28 +1,34 @@
 //! Journal of running commands: what has to be moved aside after a command, should this process not live to do it.
 //!
 //! A command may create files that other programs would act on; they are moved aside when it has ended. If this process
-//! is killed, the kernel ends the command too, and what it has created by then stays. So before a command starts, a
-//! snapshot of the protected paths is written into a folder that no command can reach, and the next start of the
-//! program finishes the work of processes that are gone.
+//! is killed, the kernel ends the command too, and what it has created by then stays. So before a command starts,
+//! snapshots of the protected paths and of the project are written into a folder that no command can reach, and the next
+//! start of the program finishes the work of processes that are gone. While a command runs, a start of the program moves
+//! aside what would steer it.
 
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use super::kept::Kept;
+use super::kept::{Kept, OWN};
+use super::newcomers::ProjectSnapshot;
 use super::quarantine::ProtectedSnapshot;
+use super::record::{Bytes, ProjectRecord};
 use crate::plan::Identity;
 
 /// Ending of the files of the journal.
 const ENDING: &str = "command";
-/// Folder of sessions, which this program itself may create while a command runs.
-const OWN: &str = ".ah";
-
-/// What an entry says: the protected paths with what was there before, and what was in them.
-type Written = (Vec<(OsString, Option<Identity>)>, Kept);
+/// How long an entry is kept whose project is not at its place.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// What an entry says: the protected paths with what was there before, what was in them, and the project.
+type Written = (
+    Vec<(Bytes<'static>, Option<Identity>)>,
+    Kept,
+    ProjectRecord<'static>,
+);
 
 /// A running command in the journal.
 #[derive(Debug)]
@@ -34,7 +40,12 @@ pub(super) struct JournalEntry {
 
 impl JournalEntry {
     /// Writes an entry into `folder`, which is created if it is missing.
-    pub fn write(folder: &Path, snapshot: &ProtectedSnapshot, kept: &Kept) -> io::Result<Self> {
+    pub fn write(
+        folder: &Path,
+        snapshot: &ProtectedSnapshot,
+        kept: &Kept,
+        project: &ProjectRecord<'_>,
+    ) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         DirBuilder::new()
             .recursive(true)
@@ -55,9 +66,9 @@ impl JournalEntry {
         let paths = snapshot.paths();
         let lines: Vec<_> = { paths.iter() }
             .filter(|(path, before)| before.is_some() || !path.ends_with(OWN))
-            .map(|(path, before)| (path.as_os_str(), before))
+            .map(|(path, before)| (Bytes::of(path), before))
             .collect();
-        file.write_all(&serde_json::to_vec(&(lines, kept))?)?;
+        file.write_all(&serde_json::to_vec(&(lines, kept, project))?)?;
         let path = draft.with_extension(ENDING);
         // Complete and locked under the name by which it is found.
         fs::rename(draft, &path)?;
@@ -72,8 +83,9 @@ impl Drop for JournalEntry {
     }
 }
 
-/// Moves aside what the commands of processes that are gone have put at protected paths. Returns the new paths, or the
-/// old ones of files that could not be moved.
+/// Moves aside what the commands of other processes have put at protected paths: of those that are gone, and of those that
+/// still run, since this process is about to read such files. Returns the new paths, or the old ones of files that could
+/// not be moved.
 pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
@@ -82,25 +94,51 @@ pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
         let Ok(file) = File::open(&path) else {
             continue;
         };
-        // Its process lives, and will do it.
-        if file.try_lock().is_err() {
+        let lives = file.try_lock().is_err();
+        let text = fs::read(&path).unwrap_or_default();
+        let written = serde_json::from_slice::<Written>(&text).unwrap_or_default();
+        if let Some(found) = finish(written, lives) {
+            moved.extend(found);
+        } else if is_recent(&file) {
             continue;
         }
-        let text = fs::read(&path).unwrap_or_default();
-        let (known, kept) = serde_json::from_slice::<Written>(&text).unwrap_or_default();
-        let known = known.into_iter();
-        let snapshot: ProtectedSnapshot =
-            known.map(|(path, before)| (path.into(), before)).collect();
-        moved.extend(snapshot.quarantine());
-        moved.extend(kept.restore());
-        let _ = fs::remove_file(&path);
+        // A living process will look once more.
+        if !lives {
+            let _ = fs::remove_file(&path);
+        }
     }
     moved
+}
+
+/// Does the work for one entry, whose command may still run. `None` if its project is not at its place.
+fn finish((known, kept, project): Written, lives: bool) -> Option<Vec<PathBuf>> {
+    let (before, now) = project.devices()?;
+    let known = known.into_iter().map(|(path, identity)| {
+        let identity = identity.map(|(device, number)| match device == before {
+            true => (now, number),
+            false => (device, number),
+        });
+        (path.path(), identity)
+    });
+    let mut moved = ProtectedSnapshot::from_iter(known).quarantine();
+    moved.extend(kept.restore());
+    if let Some(project) = ProjectSnapshot::recorded(&project) {
+        moved.extend(project.finish(lives));
+    }
+    Some(moved)
+}
+
+/// Returns whether the project of an entry may still come back: the folder of entries may belong to several machines.
+fn is_recent(file: &File) -> bool {
+    let written = file.metadata().and_then(|metadata| metadata.modified());
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age < KEPT))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confinement::Confinement;
+    use crate::linux::record::Seen;
 
     /// Creates a project and a journal with the entry of a command that protects two names there.
     fn laid() -> (tempfile::TempDir, PathBuf, JournalEntry) {
@@ -110,25 +148,32 @@ mod tests {
         fs::write(root.join("project/.mcp.json"), "the user's").unwrap();
         let names = [".envrc", ".mcp.json"].map(|name| root.join("project").join(name));
         let snapshot = ProtectedSnapshot::take(names);
-        let entry =
-            JournalEntry::write(&root.join("journal"), &snapshot, &Kept::default()).unwrap();
+        let entry = JournalEntry::write(
+            &root.join("journal"),
+            &snapshot,
+            &Kept::default(),
+            &ProjectRecord::default(),
+        )
+        .unwrap();
         (folder, root, entry)
     }
 
     #[test]
-    fn a_planted_file_is_moved_when_its_process_is_gone_and_not_before() {
+    fn a_planted_file_is_moved_while_its_process_lives_and_when_it_is_gone() {
         let (_folder, root, entry) = laid();
         let planted = root.join("project/.envrc");
         fs::write(&planted, "planted").unwrap();
         let journal = root.join("journal");
-        assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new(), "it lives");
-        assert!(planted.exists());
+        let aside = root.join("project/.envrc.quarantined");
+        assert_eq!(finish_journal(&journal), [aside], "it lives");
+        assert!(entry.path.exists() && root.join("project/.mcp.json").exists());
+        fs::write(&planted, "once more").unwrap();
         // A process that is killed removes nothing, and its lock is gone.
         let text = fs::read(&entry.path).unwrap();
         drop(entry);
         fs::write(journal.join("1-1.command"), text).unwrap();
         let moved = finish_journal(&journal);
-        assert_eq!(moved, [root.join("project/.envrc.quarantined")]);
+        assert_eq!(moved, [root.join("project/.envrc.quarantined-1")]);
         assert!(!planted.exists() && root.join("project/.mcp.json").exists());
         assert_eq!(
             finish_journal(&journal),
@@ -148,5 +193,30 @@ mod tests {
         assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new());
         assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
         assert_eq!(finish_journal(&root.join("none")), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn another_folder_at_the_place_of_a_project_is_left_alone() {
+        let (_folder, root, entry) = laid();
+        let (project, journal) = (root.join("project"), root.join("journal"));
+        let confinement = Confinement::new(project.clone(), None);
+        let seen = Seen::default();
+        let snapshot = ProtectedSnapshot::take([project.join(".envrc")]);
+        drop(entry);
+        let record = ProjectRecord::of(&confinement, &seen);
+        let entry = JournalEntry::write(&journal, &snapshot, &Kept::default(), &record).unwrap();
+        let text = fs::read(&entry.path).unwrap();
+        drop(entry);
+        fs::write(journal.join("1-1.command"), text).unwrap();
+        fs::write(project.join(".envrc"), "planted").unwrap();
+        fs::rename(&project, root.join("away")).unwrap();
+        fs::create_dir(&project).unwrap();
+        fs::write(project.join(".envrc"), "of another container").unwrap();
+        assert_eq!(finish_journal(&journal), Vec::<PathBuf>::new());
+        fs::rename(&project, root.join("another")).unwrap();
+        fs::rename(root.join("away"), &project).unwrap();
+        let moved = finish_journal(&journal);
+        assert_eq!(moved, [project.join(".envrc.quarantined")]);
+        assert_eq!(fs::read_dir(&journal).unwrap().count(), 0);
     }
 }

@@ -16,14 +16,15 @@ use rustix::fs::{Gid, Mode, OFlags, Timespec, Timestamps, Uid, mkdirat, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::quarantine::{move_aside, open, parts};
+use super::quarantine::{is_aside, move_aside, parts};
+use crate::listing::{entries, look, open};
 
 /// Most bytes that are kept for a command. What exceeds them is only compared by its identity.
 const MOST_BYTES: u64 = 4 << 20;
 /// Most files and folders that are kept for a command.
 const MOST_FILES: usize = 2000;
 /// Folder of this program, in which it writes sessions itself while commands run.
-const OWN: &str = ".ah";
+pub(super) const OWN: &str = ".ah";
 
 /// Contents of protected files before a command.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,10 +115,11 @@ impl Kept {
                 bytes: MOST_BYTES,
                 files: MOST_FILES,
             };
+            let is_there = look(path).is_ok();
             if Entry::read(path, &mut room).as_ref() == Some(before) {
                 continue;
             }
-            if fs::symlink_metadata(path).is_ok() {
+            if is_there {
                 moved.push(move_aside(path));
             }
             // If the folder around it is gone, or a link, there is no safe place for it.
@@ -128,16 +130,18 @@ impl Kept {
 }
 
 /// Returns the names in a folder of this program, but for its sessions, what belongs to them, and worktrees: they change
-/// while a command runs.
-fn names(folder: &Path) -> BTreeSet<OsString> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+/// while a command runs. What was moved aside there has been dealt with.
+pub(super) fn names(folder: &Path) -> BTreeSet<OsString> {
+    let entries = entries(folder).into_iter().flatten().flatten();
     let is_of_sessions = |name: &OsStr| {
         let name = name.to_string_lossy();
         let is_other = matches!(&*name, ".gitignore" | "worktrees");
         is_other || name.contains(".db") || name.ends_with(".lock") || name.ends_with(".out")
     };
     let names = entries.map(|entry| entry.file_name());
-    names.filter(|name| !is_of_sessions(name)).collect()
+    names
+        .filter(|name| !is_of_sessions(name) && !is_aside(name))
+        .collect()
 }
 
 impl Entry {

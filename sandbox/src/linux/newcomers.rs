@@ -7,13 +7,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::kept::{OWN, names};
 use super::quarantine::move_aside;
+use super::record::{ProjectRecord, Seen};
 use crate::confinement::Confinement;
 use crate::folders::{Folders, Found};
 use crate::git::{
-    Known, Pending, Search, is_plain, is_plain_bare, is_plain_module, is_plain_worktree, modules,
-    pending, worktrees,
+    Known, Search, is_plain, is_plain_bare, is_plain_module, is_plain_worktree, modules, pending,
+    worktrees,
 };
+use crate::listing::is_absent;
 
 /// A project, looked at before and after each command.
 pub(super) struct Project {
@@ -25,19 +28,6 @@ pub(super) struct Project {
 pub(super) struct ProjectSnapshot {
     project: Arc<Project>,
     seen: Seen,
-}
-
-/// What there is in a project.
-struct Seen {
-    folders: Arc<Folders>,
-    /// Existing `.git` of work trees.
-    gits: HashSet<PathBuf>,
-    repositories: Vec<PathBuf>,
-    modules: HashSet<PathBuf>,
-    worktrees: HashSet<PathBuf>,
-    pending: BTreeSet<Pending>,
-    /// What must not be written.
-    protected: BTreeSet<PathBuf>,
 }
 
 impl Project {
@@ -80,6 +70,19 @@ impl Project {
 }
 
 impl ProjectSnapshot {
+    /// Returns what the journal kept of a project; `None` if that is nothing.
+    pub fn recorded(record: &ProjectRecord<'_>) -> Option<Self> {
+        let (confinement, seen) = record.project()?;
+        let project = Project {
+            confinement,
+            folders: Mutex::new(seen.folders.clone()),
+        };
+        Some(Self {
+            project: Arc::new(project),
+            seen,
+        })
+    }
+
     /// Looks at a project.
     pub fn take(project: &Arc<Project>) -> Self {
         Self {
@@ -97,8 +100,41 @@ impl ProjectSnapshot {
         confinement
     }
 
+    /// Returns what the journal keeps of it.
+    pub fn record(&self) -> ProjectRecord<'_> {
+        ProjectRecord::of(&self.project.confinement, &self.seen)
+    }
+
     /// Moves aside what was not there before and is not plain. Returns the new names, or the old one if moving failed.
     pub fn quarantine(&self) -> Vec<PathBuf> {
+        let found = self.newcomers().into_iter();
+        found.filter_map(|path| aside(&path)).collect()
+    }
+
+    /// Does the same for another process. Its own folders in the project stay, without what a command may have put there.
+    /// While a command `lives`, only what steers other programs is moved: it may be in the midst of a rebase, or making a
+    /// repository that it removes again.
+    pub fn finish(&self, lives: bool) -> Vec<PathBuf> {
+        let found = match lives {
+            true => self.new_steering(),
+            false => self.newcomers(),
+        };
+        let found = found.into_iter();
+        found.flat_map(|path| aside_but_own(&path)).collect()
+    }
+
+    /// Returns what steers other programs and was not there before.
+    fn new_steering(&self) -> BTreeSet<PathBuf> {
+        let now = self.project.folders();
+        let before: HashSet<_> = self.seen.folders.found().collect();
+        let new = now.found().filter(|found| !before.contains(found));
+        new.filter(|found| matches!(found, Found::Steering(_)))
+            .map(|found| found.path().to_owned())
+            .collect()
+    }
+
+    /// Returns what was not there before and is not plain.
+    fn newcomers(&self) -> BTreeSet<PathBuf> {
         let (before, now) = (&self.seen, self.project.look());
         let search = Search::new(&self.project.confinement);
         let known = Known {
@@ -115,7 +151,7 @@ impl ProjectSnapshot {
                 // Among the others, but for those behind a link.
                 Found::Git(path) => !before.gits.contains(path) && !is_plain(path, &known),
                 Found::Bare(path) => !is_plain_bare(path),
-                Found::Steering(_) => true,
+                Found::Steering(_) | Found::Closed(_) => true,
             };
             if is_refused {
                 found.insert(match newcomer {
@@ -130,11 +166,25 @@ impl ProjectSnapshot {
         found.extend(new_worktrees.filter(|own| !is_plain_worktree(own)).cloned());
         let new_pending = now.pending.difference(&before.pending);
         found.extend(new_pending.map(|pending| pending.folder.clone()));
-        // The folder around it may have been moved already.
-        let found = found.into_iter();
         found
-            .filter(|path| fs::symlink_metadata(path).is_ok())
-            .map(|path| move_aside(&path))
-            .collect()
+    }
+}
+
+/// Moves a file aside. `None` if it is no longer there: the folder around it may have been moved already.
+fn aside(path: &Path) -> Option<PathBuf> {
+    (!is_absent(path)).then(|| move_aside(path))
+}
+
+/// Moves a file aside. This program itself may have made a folder for sessions, so of such a folder only what does not
+/// belong to them.
+fn aside_but_own(path: &Path) -> Vec<PathBuf> {
+    let is_own =
+        path.ends_with(OWN) && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    match is_own {
+        true => {
+            let others = names(path).into_iter();
+            others.filter_map(|name| aside(&path.join(name))).collect()
+        }
+        false => aside(path).into_iter().collect(),
     }
 }

@@ -4,18 +4,18 @@
 //! files are renamed relative to the opened directory. Otherwise a command could make us move files of the user.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Permissions};
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, openat2, renameat_with, statat,
-};
+use rustix::fs::{AtFlags, FileType, RenameFlags, renameat_with, statat};
 use rustix::io::Errno;
 
+use crate::listing::{open, open_way, permit};
 use crate::plan::Identity;
+
+/// Longest name in bytes that has room for an ending; of longer ones the first characters are kept.
+const LONGEST: usize = 200;
 
 /// State of the protected paths before a command ran.
 #[derive(Debug)]
@@ -43,7 +43,12 @@ impl ProtectedSnapshot {
     pub fn take(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut folders = Folders::default();
         let seen = paths.into_iter().filter_map(|path| {
-            let before = folders.identity(&path).ok()?;
+            let before = match folders.identity(&path) {
+                // A command may make the folder, too. Others are missing as a whole where there is no repository, and a
+                // new one is judged as such.
+                Err(Errno::NOENT) if is_in_repository(&path) => None,
+                found => found.ok()?,
+            };
             Some((path, before))
         });
         Self(seen.collect())
@@ -72,8 +77,18 @@ impl ProtectedSnapshot {
 }
 
 impl Folders {
-    /// Returns the identity of the file at `path`.
+    /// Returns the identity of the file at `path`, also if a command has closed a folder on the way.
     fn identity(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
+        match self.look(path) {
+            Err(Errno::ACCESS) if open_way(path) => {
+                self.0.clear();
+                self.look(path)
+            }
+            found => found,
+        }
+    }
+
+    fn look(&mut self, path: &Path) -> Result<Option<Identity>, Errno> {
         let (folder, name) = parts(path)?;
         let known = self
             .0
@@ -97,10 +112,10 @@ pub(super) fn parts(path: &Path) -> Result<(&Path, &OsStr), Errno> {
     path.parent().zip(path.file_name()).ok_or(Errno::INVAL)
 }
 
-/// Opens the directory at this path; fails if there are symbolic links on the way.
-pub(super) fn open(folder: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+/// Returns whether this is a file below a folder of a repository that is there.
+fn is_in_repository(path: &Path) -> bool {
+    let mut above = path.ancestors().skip(2);
+    path.ends_with("info/attributes") && above.next().is_some_and(|git| open(git).is_ok())
 }
 
 /// Returns the first symbolic link on the way to `path`.
@@ -117,14 +132,29 @@ fn link_above(path: &Path) -> Option<PathBuf> {
     link.map(Path::to_owned)
 }
 
+/// Returns whether a file of this name was moved aside.
+pub(super) fn is_aside(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let ending = name.rsplit_once(".quarantined").map(|(_, ending)| ending);
+    let is_number = |ending: &str| {
+        let number = ending.strip_prefix('-').unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    ending.is_some_and(|ending| ending.is_empty() || is_number(ending))
+}
+
 /// Renames the file at `path` within its directory. Returns the new path, or `path` if that failed.
 pub(super) fn move_aside(path: &Path) -> PathBuf {
     let attempt = || {
         let (folder, name) = parts(path)?;
         let opened = open(folder)?;
+        let mut stem = name.display().to_string();
+        if stem.len() > LONGEST {
+            stem = stem.chars().take(LONGEST / 4).collect();
+        }
         let name_of = |number: u64| match number {
-            0 => format!("{}.quarantined", name.display()),
-            _ => format!("{}.quarantined-{number}", name.display()),
+            0 => format!("{stem}.quarantined"),
+            _ => format!("{stem}.quarantined-{number}"),
         };
         // The command may have taken these names, or made the directory read-only.
         let numbers = (0..10).chain([RandomState::new().hash_one(path)]);
@@ -132,7 +162,7 @@ pub(super) fn move_aside(path: &Path) -> PathBuf {
             let aside = name_of(number);
             let rename = || renameat_with(&opened, name, &opened, &aside, RenameFlags::NOREPLACE);
             let renamed = match rename() {
-                Err(Errno::ACCESS) => reopen(&opened).and_then(|()| rename()),
+                Err(Errno::ACCESS) => permit(&opened, 0o700).and_then(|()| rename()),
                 renamed => renamed,
             };
             match renamed {
@@ -145,17 +175,10 @@ pub(super) fn move_aside(path: &Path) -> PathBuf {
     attempt().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Restores the user's write permission for a directory.
-fn reopen(folder: &OwnedFd) -> Result<(), Errno> {
-    let place = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    let metadata = fs::metadata(&place).map_err(|_| Errno::ACCESS)?;
-    let mode = metadata.permissions().mode() | 0o700;
-    fs::set_permissions(place, Permissions::from_mode(mode)).map_err(|_| Errno::ACCESS)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 

@@ -337,7 +337,7 @@ impl Sandbox {
         };
         // Before the command can create anything: it starts when it has received the order.
         let entry = journal
-            .map(|folder| JournalEntry::write(folder, &snapshot, &kept))
+            .map(|folder| JournalEntry::write(folder, &snapshot, &kept, &project.record()))
             .transpose()
             .map_err(|error| {
                 SetupError::Sandbox(format!("cannot write the journal of commands: {error}"))

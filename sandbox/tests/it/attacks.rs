@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -120,6 +120,48 @@ impl Bait {
             words,
             shared,
         }
+    }
+
+    /// Returns the project.
+    pub fn workspace(&self) -> &Path {
+        Path::new(&self.words[2])
+    }
+
+    /// Returns the folder of the journal of commands.
+    pub fn journal(&self) -> PathBuf {
+        self.root.path().join("journal")
+    }
+
+    /// Puts a file into the project.
+    pub fn lay_file(&self, user: u32, name: &str, text: &str) {
+        let path = self.workspace().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        give(self.workspace(), user);
+    }
+
+    /// Runs shell commands in a sandbox of this tier, one after the other. Returns what was moved aside; `None` if there
+    /// is no such sandbox.
+    pub fn command(&self, user: u32, tier: &str, lines: &[&str]) -> Option<Vec<String>> {
+        let mut program = self.program(user);
+        let output = program.args(self.job(tier, lines)).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        if output.status.code() == Some(78) {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "no sandbox, though CI is set: {said}"
+            );
+            return None;
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}{complaint}");
+        Some(said.lines().map(str::to_owned).collect())
+    }
+
+    /// Returns the arguments for shell commands in a sandbox of this tier.
+    pub fn job<'a>(&'a self, tier: &'a str, lines: &[&'a str]) -> Vec<&'a str> {
+        let first = ["commands", tier, &self.words[2], &self.words[0]].into_iter();
+        first.chain(lines.iter().copied()).collect()
     }
 
     /// Returns the program of the attacks, which runs as this user.

@@ -4,5 +4,6 @@
 
 mod attacks;
 mod ending;
+mod left;
 mod ready;
 mod tiers;

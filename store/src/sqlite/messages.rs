@@ -210,6 +210,8 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
             cache_creation_input_tokens: written,
             cache_read_input_tokens: read,
             cache_creation_1h_input_tokens: tokens(14)?,
+            // They are in the cost.
+            web_search_requests: 0,
         },
         cost: row
             .get::<_, Option<i64>>(15)?

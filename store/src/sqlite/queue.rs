@@ -44,8 +44,16 @@ impl Queue {
         self.notice.as_ref()
     }
 
-    /// Queues `text`, durably, and returns the id that the message will have.
+    /// Queues `text`, durably, and returns the id that the message will have. An empty one says nothing, and is refused.
     pub fn send(&self, kind: MailKind, text: &str) -> Result<MessageId, StoreError> {
+        if text.trim().is_empty() {
+            return Err(StoreError {
+                action: "cannot write",
+                path: self.path.clone(),
+                reason: "the message is empty".to_owned(),
+                hint: None,
+            });
+        }
         let id = self.clock.message_id();
         self.send_as(&id, kind, text)?;
         Ok(id)

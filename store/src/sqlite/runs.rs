@@ -87,9 +87,10 @@ impl LocalFleet {
     /// Renews the claims of workers that are late, as on a machine that was busy or asleep, but still hold the lock of their
     /// session.
     fn beat_for_the_living(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut late = connection
-            .prepare("SELECT id, session FROM runs WHERE state = 'running' AND beat_at < ?")?;
-        let rows = late.query_map([self.dead_since()], |row| {
+        let mut late = connection.prepare(
+            "SELECT id, session FROM runs WHERE state = 'running' AND beat_at NOT BETWEEN ? AND ?",
+        )?;
+        let rows = late.query_map(self.living(), |row| {
             Ok((row.get(0)?, row.get::<_, String>(1)?))
         })?;
         let rows: Vec<(RunId, String)> = rows.collect::<Result<_, _>>()?;
@@ -102,8 +103,10 @@ impl LocalFleet {
         Ok(())
     }
 
-    fn dead_since(&self) -> i64 {
-        id::now().0.saturating_sub(milliseconds(self.timing.dead))
+    /// The times of a beat that was not missed. One that lies in the future is of a clock that was set back since.
+    fn living(&self) -> [i64; 2] {
+        let (now, dead) = (id::now().0, milliseconds(self.timing.dead));
+        [now.saturating_sub(dead), now.saturating_add(dead)]
     }
 }
 
@@ -160,20 +163,21 @@ impl Fleet for LocalFleet {
     async fn claim(&self, worker: &str) -> Result<Option<Run>, StoreError> {
         self.with("cannot take a run of", |connection| {
             self.beat_for_the_living(connection)?;
+            let [from, to] = self.living();
             connection
                 .query_row(
                     "UPDATE runs SET state = 'running', owner = ?1, attempt = attempt + 1, beat_at = ?2
                      WHERE id = (
                          SELECT id FROM runs r
-                         WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at < ?3)
+                         WHERE (state = 'queued' AND due_at <= ?2 OR state = 'running' AND owner <> ?1 AND beat_at NOT BETWEEN ?3 AND ?4)
                              AND NOT EXISTS (SELECT 1 FROM limits WHERE budget <= 0)
                              AND NOT EXISTS (
                                  SELECT 1 FROM runs other
                                  WHERE other.session = r.session AND other.id <> r.id
-                                     AND other.state = 'running' AND other.beat_at >= ?3)
+                                     AND other.state = 'running' AND other.beat_at BETWEEN ?3 AND ?4)
                          ORDER BY priority DESC, due_at, id LIMIT 1)
                      RETURNING id, session, folder, model, attempt, attempts, answer_within, command",
-                    params![worker, id::now().0, self.dead_since()],
+                    params![worker, id::now().0, from, to],
                     |row| {
                         Ok(Run {
                             id: row.get(0)?,
@@ -459,6 +463,26 @@ mod tests {
             fleet.claim("other").await.unwrap().map(|run| run.id),
             Some(id)
         );
+    }
+
+    /// A beat that lies in the future is of a clock that was set back: the worker may be gone.
+    #[tokio::test]
+    async fn a_run_is_taken_over_though_the_clock_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = fleet(folder.path());
+        let id = taken(&fleet, folder.path()).await;
+        let later = "UPDATE runs SET beat_at = beat_at + 86400000";
+        fleet
+            .with("", |connection| connection.execute(later, []))
+            .unwrap();
+        let session = SessionStore::open(&fleet.paths(&SessionId::from("A"))).unwrap();
+        assert_eq!(fleet.claim("other").await.unwrap(), None);
+        drop(session);
+        fleet
+            .with("", |connection| connection.execute(later, []))
+            .unwrap();
+        let run = fleet.claim("other").await.unwrap();
+        assert_eq!(run.map(|run| run.id), Some(id));
     }
 
     /// Nobody who dies between both leaves a message that nobody reads.

@@ -243,6 +243,9 @@ ALTER TABLE runs ADD COLUMN command TEXT;
 ALTER TABLE schedules ADD COLUMN title TEXT NOT NULL DEFAULT '';
 ALTER TABLE schedules ADD COLUMN command TEXT;
 ",
+        "
+ALTER TABLE limits ADD COLUMN admitted_at REAL NOT NULL DEFAULT 0;
+",
     ],
 };
 

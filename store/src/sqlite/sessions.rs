@@ -145,11 +145,24 @@ impl Sessions {
         self.only(name, &heads.iter().filter(named).collect::<Vec<_>>())
     }
 
-    /// Finds a session by its name, a UUID, or a prefix of its id.
+    /// Finds a session by its name, a UUID, or a prefix of its id; an error if there is none, or several.
     pub fn find(&self, wanted: &str) -> Result<Paths, StoreError> {
+        self.look_up(wanted)?.ok_or_else(|| self.unknown(wanted))
+    }
+
+    /// Returns the error for a session that is not there.
+    pub fn unknown(&self, wanted: &str) -> StoreError {
+        self.refused(
+            format!("no session is named `{wanted}`"),
+            "`ah sessions` lists them".to_owned(),
+        )
+    }
+
+    /// Finds a session likewise, if there is one; an error if there are several.
+    pub fn look_up(&self, wanted: &str) -> Result<Option<Paths>, StoreError> {
         let heads = self.heads(SessionHead::read_identity)?;
         if let Some(paths) = self.named_among(&heads, wanted)? {
-            return Ok(paths);
+            return Ok(Some(paths));
         }
         let same_bits = session_of(wanted);
         let prefix = wanted.to_ascii_uppercase();
@@ -164,13 +177,7 @@ impl Sessions {
             None => !wanted.is_empty() && head.id.as_str().starts_with(&prefix),
         };
         let found: Vec<_> = heads.iter().filter(is_meant).collect();
-        match self.only(wanted, &found)? {
-            Some(paths) => Ok(paths),
-            None => Err(self.refused(
-                format!("no session is named `{wanted}`"),
-                "`ah sessions` lists them".to_owned(),
-            )),
-        }
+        self.only(wanted, &found)
     }
 
     /// Lists all sessions, newest first. Unreadable ones are included, with the reason. Times are those of the real clock

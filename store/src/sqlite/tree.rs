@@ -239,6 +239,7 @@ impl Tree {
                 cache_creation_input_tokens,
                 cache_read_input_tokens,
                 cache_creation_1h_input_tokens: 0,
+                web_search_requests: 0,
             };
             Some(ApiCall {
                 broken: broken.get(&message_id).copied(),

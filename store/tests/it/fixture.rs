@@ -133,6 +133,7 @@ pub fn response() -> Response {
             cache_creation_input_tokens: 30,
             cache_read_input_tokens: 40,
             cache_creation_1h_input_tokens: 5,
+            web_search_requests: 0,
         },
         cost: Some(Cost(123_456_789_012)),
         model: "model-1".to_owned(),

@@ -131,6 +131,7 @@ fn response() -> impl Strategy<Value = Response> {
                     cache_creation_input_tokens: written,
                     cache_read_input_tokens: read,
                     cache_creation_1h_input_tokens: written_1h,
+                    web_search_requests: 0,
                 },
                 cost: cost.map(|cost| Cost(u128::try_from(cost).unwrap())),
                 model,

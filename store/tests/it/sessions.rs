@@ -292,6 +292,10 @@ async fn a_collection_leaves_what_is_queued() {
         drop(SessionStore::open(paths).unwrap());
     }
     let queue = Queue::open(&queued).unwrap();
+    // Nothing is no message.
+    queue
+        .send(ah_conversation::MailKind::FollowUp, " \n")
+        .unwrap_err();
     queue
         .send(ah_conversation::MailKind::FollowUp, "go")
         .unwrap();

@@ -36,6 +36,8 @@ pub struct Drawn {
     waiting: Vec<Line>,
     /// Widths of the rows drawn below the final ones.
     standing: Vec<usize>,
+    /// Width of the terminal for which they were laid out.
+    width: usize,
     has_changed: bool,
     /// Whether the rest is marked, for another part of the program to draw it.
     is_apart: bool,
@@ -48,6 +50,7 @@ impl Drawn {
             palette,
             waiting: Vec::new(),
             standing: Vec::new(),
+            width: size.width,
             has_changed: false,
             is_apart: false,
         }
@@ -69,22 +72,37 @@ impl Drawn {
         self.has_changed
     }
 
+    /// Returns whether rows stand that were laid out for a terminal of another width than this.
+    pub fn is_out_of_shape(&self, size: Size) -> bool {
+        !self.standing.is_empty() && self.width != size.width
+    }
+
+    /// Returns whether rows stand that may still change.
+    pub fn stands(&self) -> bool {
+        !self.standing.is_empty()
+    }
+
     /// Returns the output that brings the terminal up to date; empty if it is.
     pub fn frame(&mut self, size: Size) -> String {
-        if !self.has_changed {
+        if !self.has_changed && !self.is_out_of_shape(size) {
             return String::new();
         }
         self.has_changed = false;
         let mut frame = self.settle(size);
         let tail = self.markdown.tail();
         let most = MOST_ROWS.min(size.height.saturating_sub(1));
-        let rows = &tail[tail.len().saturating_sub(most)..];
+        // A longer row would be drawn in one line and be counted as several.
+        let rows: Vec<_> = tail[tail.len().saturating_sub(most)..]
+            .iter()
+            .map(|row| row.cut(size.width))
+            .collect();
         let painted = rows
             .iter()
             .map(|row| row.paint(self.palette))
             .collect::<Vec<_>>()
             .join("\n");
         self.standing = rows.iter().map(Line::width).collect();
+        self.width = size.width;
         if self.is_apart {
             frame.push_str(&format!("{REST}{painted}{REST_END}"));
             return frame;
@@ -191,6 +209,32 @@ a second row and
 --
 ←␛[J• item
 "#);
+    }
+
+    #[test]
+    fn a_terminal_of_another_width_has_the_rest_laid_out_again() {
+        for is_apart in [false, true] {
+            let mut drawn = Drawn::new(SIZE, Palette::Plain).apart(is_apart);
+            drawn.feed("Some words that need two");
+            drawn.frame(SIZE);
+            assert_eq!(drawn.frame(SIZE), "");
+            let narrow = Size { width: 10, ..SIZE };
+            assert!(drawn.is_out_of_shape(narrow));
+            let frame = shown(&drawn.frame(narrow));
+            assert!(frame.contains("Some words\nthat need\ntwo"), "{frame}");
+            assert_eq!(drawn.frame(narrow), "");
+        }
+    }
+
+    #[test]
+    fn a_row_of_the_rest_is_never_wider_than_the_terminal() {
+        let mut drawn = Drawn::new(SIZE, Palette::Plain);
+        drawn.feed("```\na line of code that is longer\n");
+        drawn.frame(SIZE);
+        assert!(drawn.standing.iter().all(|width| *width <= SIZE.width));
+        drawn.feed("and");
+        let frame = shown(&drawn.frame(SIZE));
+        assert!(!frame.contains("[2A"), "{frame}");
     }
 
     #[test]

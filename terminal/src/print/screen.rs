@@ -21,6 +21,8 @@ use crate::glyphs::Fitted;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The same for an answer that is drawn: about 30 frames a second.
 const DRAWN_PAUSE: Duration = Duration::from_millis(33);
+/// Time after which the size of the terminal is looked at while a part of an answer stands that may still change.
+const LOOK: Duration = Duration::from_millis(250);
 /// Number of collected bytes that are written without waiting.
 const FULL: usize = 16 * 1024;
 /// Duration of a spinner frame.
@@ -376,14 +378,16 @@ impl Shared {
         let mut state = self.lock();
         while !state.is_over {
             let now = Instant::now();
-            if state.answer_due().is_some_and(|due| due <= now) {
+            if state.answer_due().is_some_and(|due| due <= now) || state.is_out_of_shape() {
                 state.take_frame();
                 state.write_waiting(&self.outlet, now);
             }
             if state.spinner_due(now).is_some_and(|due| due <= now) {
                 state.draw_spinner(now, width);
             }
-            let due = [state.answer_due(), state.spinner_due(now)]
+            let look = state.drawn.as_ref().is_some_and(Drawn::stands);
+            let look = look.then(|| now + LOOK);
+            let due = [state.answer_due(), state.spinner_due(now), look]
                 .into_iter()
                 .flatten()
                 .min();
@@ -419,6 +423,12 @@ impl State {
             let frame = drawn.frame(size);
             self.waiting.extend_from_slice(frame.as_bytes());
         }
+    }
+
+    /// Returns whether the terminal has got another width since the last frame.
+    fn is_out_of_shape(&self) -> bool {
+        let drawn = self.drawn.as_ref();
+        drawn.is_some_and(|drawn| drawn.is_out_of_shape((self.size)()))
     }
 
     fn write_waiting(&mut self, outlet: &Outlet, now: Instant) {

@@ -442,6 +442,7 @@ impl Text {
             cache_creation_input_tokens: *cache_creation_input_tokens,
             cache_read_input_tokens: *cache_read_input_tokens,
             cache_creation_1h_input_tokens: 0,
+            web_search_requests: 0,
         };
         state.usage += usage;
         state.context = usage.total();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ah_conversation::{LiveOutput, SkipDelay, neutralise};
+use ah_conversation::{LiveOutput, SkipDelay, ToolUseId, neutralise};
 
 /// Bytes of an output that are looked at for its last lines.
 const LOOKED_AT: usize = 8 * 1024;
@@ -10,6 +10,8 @@ const LOOKED_AT: usize = 8 * 1024;
 /// A running tool.
 #[derive(Debug, Clone)]
 pub struct RunningTool {
+    /// Id of its call: calls of the same tool may run at once.
+    pub call: ToolUseId,
     /// Its name.
     pub name: String,
     /// Short form of its input, or its progress.
@@ -20,8 +22,9 @@ pub struct RunningTool {
 
 impl RunningTool {
     /// Returns a tool with the name and the key argument that a model has given.
-    pub fn new(name: &str, key: &str, output: &LiveOutput) -> Self {
+    pub fn new(call: ToolUseId, name: &str, key: &str, output: &LiveOutput) -> Self {
         Self {
+            call,
             name: neutralise(name).into_owned(),
             key: neutralise(key).into_owned(),
             output: output.clone(),

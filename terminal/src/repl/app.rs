@@ -1,7 +1,8 @@
 //! The whole state of the terminal, as a value. Each part has a file of its own and knows nothing of the others;
 //! `update` and `view` bring them together.
 
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
 
@@ -20,10 +21,29 @@ use super::picker::Picker;
 use super::question::Questions;
 use super::status::StatusLine;
 
+/// Time without a key after which the next one is meant for the question that is shown.
+const QUIET: Duration = Duration::from_millis(700);
+
+/// What was typed during a run and can be sent only after it: a command, whose text is looked up then, or a message that
+/// names files, whose contents are read then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// As it was typed.
+    pub typed: String,
+    /// The same with the pastes in place of their tokens.
+    pub text: String,
+}
+
 /// State of the terminal.
 pub struct App {
-    /// Text that is being typed.
+    /// Text that is typed for the conversation.
     pub editor: Editor,
+    /// Text that filters the open list.
+    pub filter: Editor,
+    /// Text that answers the open question.
+    pub reply: Editor,
+    /// Time of the last key.
+    pub typed_at: Option<Instant>,
     /// Lines typed before.
     pub history: History,
     /// Completions of the word at the cursor.
@@ -48,6 +68,8 @@ pub struct App {
     pub background: BackgroundTasks,
     /// Queued messages.
     pub queued: Vec<Queued>,
+    /// What is sent after the current task, in turn.
+    pub held: VecDeque<Held>,
     /// The open session.
     pub session: Option<Opened>,
     /// Time at which the first session was opened.
@@ -60,8 +82,9 @@ pub struct App {
     pub is_apart: bool,
     /// Message about the last input, shown until the next key.
     pub hint: Option<String>,
-    /// Whether the run goes on when the terminal is left.
-    pub leaves_run: bool,
+    /// Whether another process runs the session: it goes on when the terminal is left, and does nothing but what can be
+    /// asked of it.
+    pub is_remote: bool,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
     /// Whether the last key has shown an output.
@@ -75,6 +98,9 @@ impl App {
     pub fn new(keys: EditorMode, history: History, size: (usize, usize), colours: bool) -> Self {
         Self {
             editor: Editor::new(keys),
+            filter: Editor::new(keys),
+            reply: Editor::new(keys),
+            typed_at: None,
             history,
             suggestions: Suggestions::default(),
             pastes: Pastes::default(),
@@ -87,17 +113,92 @@ impl App {
             work: None,
             background: BackgroundTasks::default(),
             queued: Vec::new(),
+            held: VecDeque::new(),
             session: None,
             begun: None,
             size,
             colours,
             is_apart: true,
             hint: None,
-            leaves_run: false,
+            is_remote: false,
             is_leaving: false,
             has_shown_output: false,
             has_prefix: false,
         }
+    }
+
+    /// Returns the text that keys go to.
+    pub fn typed(&self) -> &Editor {
+        match (&self.picker, self.questions.is_answering()) {
+            (Some(_), _) => &self.filter,
+            (None, true) => &self.reply,
+            (None, false) => &self.editor,
+        }
+    }
+
+    /// Returns the text that keys go to, to be changed.
+    pub fn typed_mut(&mut self) -> &mut Editor {
+        match (&self.picker, self.questions.is_answering()) {
+            (Some(_), _) => &mut self.filter,
+            (None, true) => &mut self.reply,
+            (None, false) => &mut self.editor,
+        }
+    }
+
+    /// Returns a typed text as it is meant: with the pastes in place of their tokens. Otherwise a hint says what is missing.
+    pub fn unfolded(&mut self, typed: &str) -> Option<String> {
+        match self.pastes.unfold(typed) {
+            Ok(text) => Some(text),
+            Err(token) => {
+                self.hint = Some(format!("the text of {token} is gone: paste it again"));
+                None
+            }
+        }
+    }
+
+    /// Forgets the pastes that stand in no text any more.
+    pub fn forget_pastes(&mut self) {
+        let typed = [self.editor.text(), self.reply.text()];
+        let typed: Vec<_> = typed.into_iter().chain(self.history.draft()).collect();
+        self.pastes.keep(&typed);
+    }
+
+    /// Lets keys go to an open question if nothing else is being typed: a key that was meant for something else must
+    /// not answer it.
+    pub fn settle(&mut self, now: Instant) {
+        let since = self
+            .typed_at
+            .map(|typed| now.saturating_duration_since(typed));
+        if self.editor.is_empty()
+            && self.picker.is_none()
+            && since.is_none_or(|since| since >= QUIET)
+        {
+            self.questions.listen();
+        }
+    }
+
+    /// Puts text before what is typed for the conversation.
+    pub fn give_back(&mut self, text: &str) {
+        let typed = self.editor.take();
+        let separator = if typed.is_empty() { "" } else { "\n\n" };
+        self.editor.insert(format!("{text}{separator}{typed}"));
+    }
+
+    /// Puts what is held back into the editor; returns whether there was any.
+    pub fn give_held_back(&mut self) -> bool {
+        let texts: Vec<_> = self.held.drain(..).map(|held| held.text).collect();
+        if !texts.is_empty() {
+            self.give_back(&texts.join("\n\n"));
+        }
+        !texts.is_empty()
+    }
+
+    /// Says that something cannot be asked of another process.
+    pub fn refuse_remote(&mut self, what: &str) -> Vec<Effect> {
+        self.hint = Some(format!(
+            "{what} while attached: `ah -r` opens the session itself once its run is over"
+        ));
+        Vec::new()
     }
 
     /// Returns the effect that refreshes the user's status line, if one is configured.

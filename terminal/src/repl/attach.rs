@@ -71,7 +71,12 @@ impl Pictures {
 
     /// Returns whether the token of a picture is in `typed`.
     pub fn has_any(&self, typed: &str) -> bool {
-        (1..=self.0.len()).any(|number| typed.contains(&token(number)))
+        self.tokens().any(|token| typed.contains(&token))
+    }
+
+    /// Returns the tokens of the pictures.
+    pub fn tokens(&self) -> impl Iterator<Item = String> {
+        (1..=self.0.len()).map(token)
     }
 
     /// Removes all pictures.

@@ -95,6 +95,11 @@ impl BackgroundTasks {
 }
 
 impl BackgroundTask {
+    /// Returns whether it has not ended.
+    pub fn runs(&self) -> bool {
+        self.ended.is_none()
+    }
+
     /// Returns whether it runs, and how long: `running · 1m05s`.
     pub fn state(&self, now: Instant) -> String {
         let (state, took) = match self.ended {

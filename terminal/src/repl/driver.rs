@@ -121,12 +121,11 @@ impl Driver {
                 }
                 (drawn, is_due, self.is_typed) = (Some(now), false, false);
             }
-            let wait = match (is_due, &self.app.work) {
+            let changes = self.app.work.is_some() || !self.app.questions.is_empty();
+            let wait = match (is_due, changes && !self.is_suspended) {
                 (true, _) => Some(next.saturating_duration_since(now)),
-                (false, Some(_)) if !self.is_suspended => {
-                    Some(Duration::from_millis(view::FRAME_MS))
-                }
-                (false, _) => None,
+                (false, true) => Some(Duration::from_millis(view::FRAME_MS)),
+                (false, false) => None,
             };
             let first = match wait {
                 Some(wait) => happened.recv_timeout(wait),
@@ -134,10 +133,7 @@ impl Driver {
             };
             let first = match first {
                 Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => {
-                    is_due = true;
-                    continue;
-                }
+                Err(RecvTimeoutError::Timeout) => Input::Tick,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             is_due = true;
@@ -166,12 +162,12 @@ impl Driver {
     /// Opens the user's editor with the typed text.
     fn open_editor(&mut self) {
         let _ = self.painter.clear();
-        let text = self.app.editor.text().to_owned();
+        let text = self.app.typed().text().to_owned();
         let written = self
             .terminal
             .lend(|| external_editor::edit(&self.settings.editor, &text));
         match written {
-            Ok(Ok(text)) => self.app.editor.set(&text),
+            Ok(Ok(text)) => self.app.typed_mut().set(&text),
             Ok(Err(error)) => self.app.hint = Some(error),
             Err(error) => self.app.hint = Some(error.to_string()),
         }
@@ -215,7 +211,7 @@ impl Driver {
         };
         let now = Instant::now();
         let begun = self.app.begun.unwrap_or(now);
-        let vi_mode = self.app.editor.vi_mode();
+        let vi_mode = self.app.typed().vi_mode();
         if let Some(input) = status::input(session, begun, vi_mode, now) {
             status.send_replace(input);
         }

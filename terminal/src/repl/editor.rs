@@ -4,6 +4,7 @@
 //! driven by hand: an edit mode reads the keys, the engine changes the buffer, and the remaining events (history,
 //! lists, submit) are left to [`update`](super::update).
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossterm::event::Event;
@@ -19,22 +20,22 @@ use ah_config::settings::conversation::EditorMode;
 pub struct Editor {
     engine: Reedline,
     mode: Shared,
+    keys: EditorMode,
 }
 
 impl Editor {
     /// Returns an empty editor.
     pub fn new(keys: EditorMode) -> Self {
-        let mode: Box<dyn EditMode> = match keys {
-            EditorMode::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
-            EditorMode::Vi => Box::new(Vi::new(
-                own(default_vi_insert_keybindings()),
-                own(default_vi_normal_keybindings()),
-                own(default_vi_visual_keybindings()),
-            )),
-        };
-        let mode = Shared(Arc::new(Mutex::new(mode)));
+        let mode = Shared(Arc::new(Mutex::new(edit_mode(keys))));
         let engine = Reedline::create().with_edit_mode(Box::new(mode.clone()));
-        Self { engine, mode }
+        Self { engine, mode, keys }
+    }
+
+    /// Empties it for another text, in vi's first mode. The engine stays: where one is dropped, it takes the terminal out
+    /// of raw mode.
+    pub fn renew(&mut self) {
+        self.take();
+        *self.mode.lock() = edit_mode(self.keys);
     }
 
     /// Returns the typed text.
@@ -106,12 +107,17 @@ impl Editor {
 
     /// Replaces the text from byte `from` to the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
-        let typed = self.text();
-        let cursor = self.cursor();
-        let count = typed
-            .get(from..cursor)
-            .map_or(0, |word| word.chars().count());
-        let mut commands = vec![EditCommand::Backspace; count];
+        self.replace(from..self.cursor(), text);
+    }
+
+    /// Replaces these bytes, and leaves the cursor behind what takes their place.
+    pub fn replace(&mut self, range: Range<usize>, text: &str) {
+        let at = |position, select| EditCommand::MoveToPosition { position, select };
+        let mut commands = vec![at(range.start, false)];
+        if !range.is_empty() {
+            commands.push(at(range.end, true));
+        }
+        // It takes the place of what is selected.
         commands.push(EditCommand::InsertString(text.to_owned()));
         self.edit(&commands);
     }
@@ -131,6 +137,17 @@ impl Editor {
     /// Returns whether the cursor is in the last line.
     pub fn is_at_last_line(&self) -> bool {
         !self.text()[self.cursor()..].contains('\n')
+    }
+}
+
+fn edit_mode(keys: EditorMode) -> Box<dyn EditMode> {
+    match keys {
+        EditorMode::Emacs => Box::new(Emacs::new(own(default_emacs_keybindings()))),
+        EditorMode::Vi => Box::new(Vi::new(
+            own(default_vi_insert_keybindings()),
+            own(default_vi_normal_keybindings()),
+            own(default_vi_visual_keybindings()),
+        )),
     }
 }
 
@@ -182,5 +199,25 @@ mod tests {
         editor.complete(5, "@src/ünï.rs");
         assert_eq!(editor.text(), "read @src/ünï.rs now");
         assert_eq!(&editor.text()[..editor.cursor()], "read @src/ünï.rs");
+    }
+
+    /// A sign that people see may consist of several characters.
+    #[test]
+    fn completing_leaves_the_text_before_the_word_whatever_the_signs_are() {
+        for keys in [EditorMode::Emacs, EditorMode::Vi] {
+            for word in ["@हिन्दी", "@한글", "@🇩🇪no", "@e\u{301}tude", "@", ""]
+            {
+                let mut editor = Editor::new(keys);
+                editor.set(&format!("see the foo {word}"));
+                editor.complete(12, "@file ");
+                assert_eq!(editor.text(), "see the foo @file ", "{word}");
+                assert_eq!(editor.cursor(), editor.text().len());
+                editor.edit(&[EditCommand::Undo]);
+                assert_eq!(editor.text(), format!("see the foo {word}"));
+                editor.edit(&[EditCommand::Redo]);
+                editor.insert("x");
+                assert_eq!(editor.text(), "see the foo @file x", "{word}");
+            }
+        }
     }
 }

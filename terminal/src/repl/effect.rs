@@ -45,7 +45,11 @@ impl Effect {
             Self::Print(_) | Self::Output(_) => true,
             Self::Task(task) => !matches!(
                 task,
-                Task::List(_) | Task::Send(..) | Task::End(_) | Task::Complete(..)
+                Task::List(_)
+                    | Task::Send(..)
+                    | Task::End(_)
+                    | Task::Complete(..)
+                    | Task::Interrupt
             ),
             Self::ScrollAway
             | Self::OpenEditor

@@ -222,8 +222,7 @@ impl Frontend for ReplFrontend {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
             SessionUpdate::Progress { call, progress, .. } => {
-                let name = ah_conversation::neutralise(&call.name).into_owned();
-                self.send(Input::Progress(name, progress.clone()));
+                self.send(Input::Progress(call.id.clone(), progress.clone()));
             }
             SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
                 self.send(Input::Retry(retry.delay, retry.skip.clone()));
@@ -237,7 +236,11 @@ impl Frontend for ReplFrontend {
                 }
                 if let SessionUpdate::Call(call, output) = update {
                     let key = self.text.key_value(call);
-                    self.send(Input::Running(RunningTool::new(&call.name, &key, output)));
+                    let tool = RunningTool::new(call.id.clone(), &call.name, &key, output);
+                    self.send(Input::Running(tool));
+                }
+                if let SessionUpdate::Result(result) = update {
+                    self.send(Input::Ran(result.tool_use_id.clone()));
                 }
                 if let SessionUpdate::Stored(message) = update {
                     self.link.lock().count([message]);

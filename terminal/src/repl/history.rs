@@ -94,6 +94,11 @@ impl History {
         }
     }
 
+    /// Returns the text that was typed before a line was shown, while one is.
+    pub fn draft(&self) -> Option<&str> {
+        self.at.as_ref().map(|(_, draft)| draft.as_str())
+    }
+
     /// Ends moving through the history: the line was edited.
     pub fn settle(&mut self) {
         self.at = None;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ah_conversation::{
     EventKind, MailKind, MessageId, Model, PermissionMode, Progress, ServerPrompt, SkipDelay, Task,
-    TaskUpdate,
+    TaskUpdate, ToolUseId,
 };
 use crossterm::event::Event;
 
@@ -38,8 +38,10 @@ pub enum Input {
     Running(RunningTool),
     /// A failed request is tried again after this delay, unless it is skipped.
     Retry(Duration, SkipDelay),
-    /// Progress of a tool, by its name.
-    Progress(String, Progress),
+    /// Progress of a tool, by the id of its call.
+    Progress(ToolUseId, Progress),
+    /// A tool has ended, likewise.
+    Ran(ToolUseId),
     /// Report of a task beside the conversation.
     Background(Box<(Task, TaskUpdate)>),
     /// Files of the project.
@@ -74,6 +76,8 @@ pub enum Input {
     Status(String),
     /// A task is done.
     Done,
+    /// Nothing has happened but that time has passed.
+    Tick,
     /// The program has to end, with this exit code.
     Stop(u8),
 }

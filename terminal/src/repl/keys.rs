@@ -50,7 +50,7 @@ pub fn own(event: &KeyEvent) -> Option<Own> {
     }
 }
 
-/// Returns what a key chooses while a question waits; with text typed already, letters and numbers belong to it.
+/// Returns what a key chooses while a question waits; with text typed already, a blank belongs to it.
 pub fn choosing(event: &KeyEvent, has_text: bool) -> Option<Choosing> {
     if event.kind == KeyEventKind::Release {
         return None;
@@ -64,10 +64,6 @@ pub fn choosing(event: &KeyEvent, has_text: bool) -> Option<Choosing> {
             Some(Choosing::Down)
         }
         (KeyModifiers::NONE, KeyCode::Char(' ')) if !has_text => Some(Choosing::Toggle),
-        (KeyModifiers::NONE, KeyCode::Char(digit)) if !has_text => {
-            let number = digit.to_digit(10).filter(|number| *number > 0)?;
-            Some(Choosing::Number(usize::try_from(number).ok()?))
-        }
         _ => None,
     }
 }

@@ -37,13 +37,31 @@ pub fn wrap(text: &str, columns: usize, first: &str, further: &str) -> (Vec<Stri
     (rows, at)
 }
 
-/// Returns a line cut to `columns`, with an ellipsis if something is missing.
+/// Returns a line cut to `columns`, with an ellipsis if something is missing. Colours take no room and stay.
 pub fn fit(line: &str, columns: usize) -> String {
-    if width(line) > columns {
-        format!("{}…", cut(line, columns.saturating_sub(1)))
-    } else {
-        line.to_owned()
+    if width(line) <= columns {
+        return line.to_owned();
     }
+    let mut fitted = String::new();
+    let mut room = Some(columns.saturating_sub(1));
+    let mut rest = line;
+    while !rest.is_empty() {
+        let begin = rest.find('\x1b').unwrap_or(rest.len());
+        let (text, sequence) = rest.split_at(begin);
+        if let Some(left) = room {
+            let kept = cut(text, left);
+            fitted.push_str(kept);
+            room = (kept.len() == text.len()).then(|| left - width(kept));
+            if room.is_none() {
+                fitted.push('…');
+            }
+        }
+        let is_end = |c: char| c.is_ascii_alphabetic();
+        let end = sequence.find(is_end).map_or(sequence.len(), |end| end + 1);
+        fitted.push_str(&sequence[..end]);
+        rest = &sequence[end..];
+    }
+    fitted
 }
 
 #[cfg(test)]
@@ -64,6 +82,24 @@ mod tests {
             let (wrapped, column) = wrap(text, 10, "> ", "  ");
             assert_eq!(wrapped, rows, "{text:?}");
             assert_eq!(column, end, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_without_its_colours() {
+        for (line, columns, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("日本語", 4, "日…"),
+            (
+                "\x1b[1mbold\x1b[0m and \x1b[2mdim\x1b[0m",
+                6,
+                "\x1b[1mbold\x1b[0m …\x1b[2m\x1b[0m",
+            ),
+            ("\x1b[1mbold\x1b[0m", 4, "\x1b[1mbold\x1b[0m"),
+            ("ab", 1, "…"),
+        ] {
+            assert_eq!(fit(line, columns), expected, "{line:?}");
         }
     }
 }

@@ -8,8 +8,10 @@ use super::editor::Editor;
 use super::effect::{Effect, Task, Wish};
 use super::{picker, slash};
 
-/// Number of completions shown.
+/// Number of completions shown at once.
 const SHOWN: usize = 8;
+/// Largest number of completions.
+const MOST: usize = 200;
 /// Largest number of files listed.
 const FILES: usize = 50_000;
 
@@ -22,6 +24,15 @@ pub struct Menu {
     pub items: Vec<(String, String)>,
     /// Index of the marked one.
     pub at: usize,
+}
+
+impl Menu {
+    /// Returns the completions around the marked one, and whether each is that.
+    pub fn window(&self) -> impl Iterator<Item = (&(String, String), bool)> {
+        let first = (self.at + 1).saturating_sub(SHOWN);
+        let shown = self.items.iter().enumerate().skip(first).take(SHOWN);
+        shown.map(|(at, item)| (item, at == self.at))
+    }
 }
 
 /// The sources of completions, and the open menu.
@@ -98,18 +109,26 @@ impl Suggestions {
         let new = items
             .into_iter()
             .filter(|(text, _)| *text != before[from..]);
-        let items: Vec<_> = new.take(SHOWN).collect();
+        let items: Vec<_> = new.take(MOST).collect();
         self.menu = (!items.is_empty()).then_some(Menu { from, items, at: 0 });
     }
 
+    /// Returns the commands that begin so. One that is called so comes first: who has typed a name whole means that one.
     fn commands(&self, name: &str) -> Vec<(String, String)> {
         let own = slash::COMMANDS
             .iter()
             .map(|command| (command.name.to_owned(), command.about.to_owned()));
-        own.chain(self.known().cloned())
-            .filter(|(known, _)| known.starts_with(name))
+        let others = slash::ALIASES.iter().map(|(alias, of)| {
+            let about = format!("the same as /{of}");
+            ((*alias).to_owned(), about)
+        });
+        let others = others.filter(|(alias, _)| alias == name);
+        let all = own.chain(others).chain(self.known().cloned());
+        let mut items: Vec<_> = all.filter(|(known, _)| known.starts_with(name)).collect();
+        items.sort_by_key(|(known, _)| known != name);
+        let items = items.into_iter().take(MOST);
+        items
             .map(|(known, about)| (format!("/{known}"), about))
-            .take(SHOWN)
             .collect()
     }
 
@@ -151,7 +170,7 @@ fn paths(files: &[String], typed: &str) -> Vec<(String, String)> {
         typed => picker::best(typed, files),
     };
     best.into_iter()
-        .take(SHOWN)
+        .take(MOST)
         .map(|at| (format!("@{}", files[at]), String::new()))
         .collect()
 }

@@ -29,11 +29,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// Returns the number of rows above the cursor on a terminal of this width that wraps its lines again.
+    /// Returns the number of rows above the cursor on a terminal of this width that wraps its lines again. Each was drawn in
+    /// one line.
     fn above(&self, columns: usize) -> usize {
         let (row, column) = self.cursor;
         let columns = columns.max(1);
-        let taken = |row: &String| width(row).div_ceil(columns).max(1);
+        let taken = |row: &String| width(row).min(self.columns).div_ceil(columns).max(1);
         let above: usize = self.rows.iter().take(row).map(taken).sum();
         above + column / columns
     }
@@ -66,6 +67,7 @@ impl<W: Write> Painter<W> {
         if finished.is_empty() && *live == self.drawn {
             return Ok(());
         }
+        debug_assert!(live.rows.iter().all(|row| width(row) <= live.columns));
         let mut frame = String::from(BEGIN);
         self.go_to_top(&mut frame, live.columns);
         let is_resized = !self.drawn.rows.is_empty() && live.columns != self.drawn.columns;
@@ -253,6 +255,13 @@ mod tests {
                 "{cursor:?} of {columns}"
             );
         }
+    }
+
+    #[test]
+    fn a_row_that_is_wider_than_its_terminal_was_drawn_in_one_line() {
+        let wide = live(&["a row of more than 20 columns", "> "], (1, 2));
+        assert_eq!(wide.above(20), 1);
+        assert_eq!(wide.above(10), 2);
     }
 
     #[test]

@@ -48,8 +48,6 @@ impl AsRef<str> for Entry {
 pub struct Picker {
     /// Its subject.
     pub subject: Subject,
-    /// Typed text that the list was opened over.
-    pub typed_before: String,
     entries: Vec<Entry>,
     /// Indices of the entries that match.
     left: Vec<usize>,
@@ -67,7 +65,6 @@ impl Picker {
         let left = (0..entries.len()).collect();
         Self {
             subject,
-            typed_before: String::new(),
             entries,
             left,
             at: 0,

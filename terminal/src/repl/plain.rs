@@ -11,13 +11,17 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::app::App;
 use super::effect::{Effect, Task};
 use super::input::{Ending, Input};
-use super::picker::SHOWN;
+use super::picker::{Entry, Picker, Subject};
 use super::question::QuestionUpdate;
+use super::update::command::chosen;
 use super::update::prompt::prompt;
 use super::update::submit::{is_exit, submit_line};
 use super::update::update;
 use crate::glyphs;
 use ah_conversation::neutralise;
+
+/// Largest number of entries of a list that are printed.
+const LISTED: usize = 50;
 
 /// Style of the prompts and commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Plain {
     pub tasks: UnboundedSender<Task>,
     /// Receiver of the answers to the open question.
     pub answers: Option<Sender<String>>,
+    /// What was chosen from a list.
+    pub chosen: Option<(Subject, String)>,
     /// Whether a task is not done yet.
     pub is_busy: bool,
     /// Whether the announced answer is requested again.
@@ -81,6 +87,12 @@ impl Plain {
                     if !effects.into_iter().all(|effect| self.perform(effect)) {
                         return false;
                     }
+                    if let Some(picker) = self.app.picker.take() {
+                        self.chosen = offer(picker);
+                    }
+                    if !self.is_busy && !self.choose() {
+                        return false;
+                    }
                 }
             }
         }
@@ -113,7 +125,10 @@ impl Plain {
 
     fn take(&mut self, input: Input) -> bool {
         match input {
-            Input::Done => self.is_busy = false,
+            Input::Done => {
+                self.is_busy = false;
+                return self.choose();
+            }
             Input::Written(text) | Input::Output(text) => {
                 self.is_announced = false;
                 print_answer(&text);
@@ -133,12 +148,7 @@ impl Plain {
                 self.answer();
             }
             Input::Question(QuestionUpdate::Closed(_)) => self.answers = None,
-            Input::Pick(picker) => {
-                for (entry, _) in picker.window(SHOWN) {
-                    let label = entry.label.replace('\n', "\n      ");
-                    print(&format!("  {}\n", neutralise(&label)));
-                }
-            }
+            Input::Pick(picker) => self.chosen = offer(picker),
             Input::Ended(Ending::Failed(message, hint)) if self.style == PlainStyle::Loop => {
                 note(&format!("Error: {}\n", neutralise(&message)));
                 if let Some(hint) = hint {
@@ -153,6 +163,15 @@ impl Plain {
             }
         }
         true
+    }
+
+    /// Carries out what was chosen from a list, now that the task that listed it is done.
+    fn choose(&mut self) -> bool {
+        let Some((subject, value)) = self.chosen.take() else {
+            return true;
+        };
+        let effects = chosen(&mut self.app, subject, &value, Instant::now());
+        effects.into_iter().all(|effect| self.perform(effect))
     }
 
     /// Prints the speaker before each answer in a plain loop.
@@ -202,6 +221,40 @@ impl Plain {
     }
 }
 
+/// Prints a list with numbers, and returns the choice.
+fn offer(picker: Picker) -> Option<(Subject, String)> {
+    let subject = picker.subject;
+    let entries = picker.into_entries();
+    print(&list(&entries));
+    if entries.is_empty() {
+        return None;
+    }
+    print("A number, or Enter for none: ");
+    let entry = number(&read()?, &entries)?;
+    Some((subject, entry.value.clone()))
+}
+
+/// Returns the entries with their numbers, which are accepted also for those that are left out.
+fn list(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for (at, entry) in entries.iter().take(LISTED).enumerate() {
+        let label = neutralise(&entry.label).replace('\n', "\n      ");
+        text.push_str(&format!("{:>4}  {label}\n", at + 1));
+    }
+    match entries.len().saturating_sub(LISTED) {
+        0 if entries.is_empty() => text.push_str("  nothing to choose\n"),
+        0 => {}
+        more => text.push_str(&format!("      and {more} more\n")),
+    }
+    text
+}
+
+/// Returns the entry of a typed number.
+fn number<'a>(line: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
+    let number: usize = line.trim().parse().ok()?;
+    entries.get(number.checked_sub(1)?)
+}
+
 /// Returns the next line; `None` at the end of the input.
 fn read() -> Option<String> {
     let mut line = String::new();
@@ -227,4 +280,38 @@ fn print(text: &str) {
 
 fn note(text: &str) {
     let _ = glyphs::err().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_numbered_and_a_number_chooses() {
+        let entry = |n: usize| Entry {
+            label: format!("one\n{n}"),
+            value: n.to_string(),
+        };
+        let entries: Vec<_> = (1..=52).map(entry).collect();
+        let text = list(&entries);
+        assert!(
+            text.starts_with("   1  one\n      1\n   2  one\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("  50  one\n      50\n      and 2 more\n"),
+            "{text}"
+        );
+        for (line, expected) in [
+            ("1\n", Some("1")),
+            (" 52 ", Some("52")),
+            ("0", None),
+            ("53", None),
+            ("", None),
+            ("no", None),
+        ] {
+            let chosen = number(line, &entries).map(|entry| entry.value.as_str());
+            assert_eq!(chosen, expected, "{line:?}");
+        }
+    }
 }

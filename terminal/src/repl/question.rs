@@ -1,7 +1,8 @@
 //! Questions of a run, shown above the typed text. The asking side is in `asker.rs`.
 //!
-//! The user may be in the middle of a sentence when a question comes. The typed text then stays, and the question waits
-//! for Tab; if nothing is typed, the next line is the answer.
+//! The user may be in the middle of a sentence when a question comes. An answer is therefore typed into an editor of its
+//! own, and what was typed for the conversation can never become one: with a text, the question waits for Tab; without,
+//! until no key was pressed for a moment.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -59,11 +60,7 @@ impl Panel {
     }
 
     /// Replaces what is asked. Returns the lines that belong into the scrollback now.
-    fn ask(&mut self, sheet: Sheet, complaint: Option<String>, page: Page) -> String {
-        if complaint.is_some() {
-            (self.complaint, self.said) = (complaint, None);
-            return String::new();
-        }
+    fn ask(&mut self, sheet: Sheet, page: Page) -> String {
         let mut printed = self.finish(page);
         self.sheet = sheet;
         self.complaint = None;
@@ -104,11 +101,11 @@ impl Panel {
         if !typed.trim().is_empty() {
             return typed;
         }
-        let key = |at: &usize| self.sheet.answers[*at].key.clone();
-        if !self.picked.is_empty() {
-            return self.picked.iter().map(key).collect::<Vec<_>>().join(",");
+        match (self.picked.as_slice(), self.marked) {
+            ([], None) => String::new(),
+            ([], Some(marked)) => self.sheet.line_of(&[marked]),
+            (picked, _) => self.sheet.line_of(picked),
         }
-        self.marked.as_ref().map(key).unwrap_or_default()
     }
 }
 
@@ -135,8 +132,6 @@ pub enum Choosing {
     Down,
     /// Chooses the marked answer as one of several.
     Toggle,
-    /// Answers with this number.
-    Number(usize),
     /// Shows the next part of what is folded.
     Page,
 }
@@ -145,10 +140,10 @@ pub enum Choosing {
 #[derive(Default)]
 pub struct Questions {
     panels: VecDeque<Panel>,
-    /// Whether the typed text is the answer.
+    /// Whether keys go to the answer.
     is_answering: bool,
-    /// Typed text that waits while an answer is typed, or the other way round.
-    aside: String,
+    /// Whether the user has turned from the first question to the conversation.
+    is_put_off: bool,
 }
 
 impl Questions {
@@ -164,16 +159,26 @@ impl Questions {
         self.panels.is_empty()
     }
 
-    /// Returns whether the typed text is the answer.
+    /// Returns whether keys go to the answer.
     pub fn is_answering(&self) -> bool {
         self.is_answering
     }
 
-    /// Applies a change. Returns the lines that belong into the scrollback now.
+    /// Returns whether the user has turned from the question to the conversation.
+    pub fn is_put_off(&self) -> bool {
+        self.is_put_off
+    }
+
+    /// Lets keys go to the answer from now on, unless the user has turned away: nothing else is being typed.
+    pub fn listen(&mut self) {
+        self.is_answering |= !self.panels.is_empty() && !self.is_put_off;
+    }
+
+    /// Applies a change. `reply` is the text of the answer. Returns the lines that belong into the scrollback now.
     pub fn update(
         &mut self,
         update: QuestionUpdate,
-        editor: &mut Editor,
+        reply: &mut Editor,
         page: Page,
     ) -> Option<String> {
         match update {
@@ -189,52 +194,46 @@ impl Questions {
                     is_printed: false,
                     lines,
                 });
-                if self.panels.len() == 1 {
-                    self.is_answering = editor.is_empty();
+                None
+            }
+            QuestionUpdate::Asked(id, _, Some(complaint)) => {
+                let at = self.panels.iter().position(|panel| panel.id == id)?;
+                let panel = &mut self.panels[at];
+                panel.complaint = Some(complaint);
+                if let Some(said) = panel.said.take().filter(|_| at == 0) {
+                    // It can be mended, or shortened.
+                    let typed = reply.take();
+                    reply.insert(said + &typed);
                 }
                 None
             }
-            QuestionUpdate::Asked(id, sheet, complaint) => {
+            QuestionUpdate::Asked(id, sheet, None) => {
                 let panel = self.panels.iter_mut().find(|panel| panel.id == id)?;
-                let printed = panel.ask(*sheet, complaint, page);
+                let printed = panel.ask(*sheet, page);
                 Some(printed).filter(|printed| !printed.is_empty())
             }
-            QuestionUpdate::Closed(id) => self.close(id, editor, page),
+            QuestionUpdate::Closed(id) => self.close(id, reply, page),
         }
     }
 
-    fn close(&mut self, id: u64, editor: &mut Editor, page: Page) -> Option<String> {
+    fn close(&mut self, id: u64, reply: &mut Editor, page: Page) -> Option<String> {
         let at = self.panels.iter().position(|panel| panel.id == id)?;
         let mut panel = self.panels.remove(at)?;
         if at > 0 {
             return None;
         }
-        if self.is_answering {
-            editor.take();
-            editor.insert(std::mem::take(&mut self.aside));
-        }
-        self.answer_if_idle(editor);
+        reply.renew();
+        (self.is_answering, self.is_put_off) = (false, false);
         Some(panel.finish(page))
     }
 
-    /// Takes what is typed next as the answer if a question is open and nothing is typed yet.
-    fn answer_if_idle(&mut self, editor: &Editor) {
-        self.is_answering = !self.panels.is_empty() && editor.is_empty();
-    }
-
-    /// Takes what is typed next as the answer if a question is open: the typed text was submitted.
-    pub fn resume(&mut self) {
-        self.is_answering = !self.panels.is_empty();
-    }
-
-    /// Switches between the typed text and the answer; returns whether a question is open.
-    pub fn switch(&mut self, editor: &mut Editor) -> bool {
+    /// Switches between the conversation and the answer; returns whether a question is open.
+    pub fn switch(&mut self) -> bool {
         if self.panels.is_empty() {
             return false;
         }
+        self.is_put_off = self.is_answering;
         self.is_answering = !self.is_answering;
-        let typed = editor.take();
-        editor.insert(std::mem::replace(&mut self.aside, typed));
         true
     }
 
@@ -259,20 +258,18 @@ impl Questions {
                 }
                 panel.picked.sort_unstable();
             }
-            // Several numbers are typed with commas.
-            Choosing::Number(_) if panel.sheet.is_multiple => return false,
-            Choosing::Number(number) => panel.send(number.to_string()),
             Choosing::Page => panel.page += 1,
         }
         true
     }
 
-    /// Sends the typed text or the marked answer.
-    pub fn answer(&mut self, editor: &mut Editor) {
+    /// Sends what was typed in `reply`, or the marked answer.
+    pub fn answer(&mut self, typed: String, reply: &mut Editor) {
         if let Some(panel) = self.panels.front_mut()
             && panel.said.is_none()
         {
-            let line = panel.line(editor.take());
+            reply.take();
+            let line = panel.line(typed);
             panel.send(line);
         }
     }

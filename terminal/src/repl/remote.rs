@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ah_agent::Frontend as _;
 use ah_config::{Config, Error};
 use ah_conversation::{
-    Choice, ContentBlock, Event, EventKind, LiveOutput, MailKind, Message, MessageId, Model,
-    Origin, ToolSpec,
+    Choice, ContentBlock, Event, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
+    MessageId, Model, Origin, ToolSpec, neutralise,
 };
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -25,6 +25,7 @@ use super::input::{self, Ending, Input, Queued};
 use super::notify::Notifier;
 use super::terminal::{self, Terminal};
 use super::{Display, begin, intro, link, open_history};
+use crate::exit;
 use crate::print::divert;
 use crate::print::question::{Form, Said, answer, choice_sheet, confirm};
 use crate::print::text::View;
@@ -114,6 +115,8 @@ pub struct Remote {
     pub id: String,
     /// Its model.
     pub model: Model,
+    /// The name of its folder, if that is another one than this.
+    pub place: Option<String>,
     /// The tools that the program knows, for the key arguments of calls.
     pub tools: Arc<[ToolSpec]>,
 }
@@ -150,7 +153,7 @@ pub async fn attach(
     let keys = mode.map(|mode| mode.value).unwrap_or_default();
     let mut app = App::new(keys, history, Terminal::size(), link.colours);
     app.notifier = Notifier::new(config);
-    app.leaves_run = true;
+    app.is_remote = true;
     let is_over = match display {
         Some(display) => begin(display, app, config, (inputs.clone(), happened), tasks)
             .map_err(|error| Error::failure(format!("cannot use the terminal: {error}")))?,
@@ -158,7 +161,7 @@ pub async fn attach(
     };
     let id = remote.id.clone();
     let frontend = link.frontend(View {
-        interface: ah_conversation::Interface::Native,
+        interface: Interface::Native,
         model: remote.model.clone(),
         tools: remote.tools.clone(),
         cwd: config.environment.cwd().to_owned(),
@@ -189,8 +192,24 @@ pub async fn attach(
             let lost = Error::failure(format!("the session is gone: {reason}"));
             return Err(lost.hint(format!("all that was said is kept: `ah -r {id}`")));
         }
+        End::Watched(ended) => return Ok(watched(&ended, &id)),
     }
     Ok(0)
+}
+
+/// Tells how a run has ended that was only watched; returns its exit code.
+fn watched(ended: &RemoteEnd, id: &str) -> u8 {
+    let reason = if ended.is_stopped {
+        ExitReason::Interrupted
+    } else if ended.is_error {
+        let text = neutralise(&ended.text);
+        crate::report(&Error::failure(format!("the run failed: {text}")));
+        ExitReason::Error
+    } else {
+        ExitReason::EndTurn
+    };
+    crate::note(&format!("To come back: ah -r {id}"));
+    exit::code(Interface::Native, &reason, None)
 }
 
 /// Why the terminal shows the session no longer.
@@ -202,6 +221,8 @@ enum End {
     },
     /// The process is gone.
     Lost(String),
+    /// The run has ended that nobody did more than watch.
+    Watched(RemoteEnd),
 }
 
 /// Does the tasks of the terminal, and shows what comes.
@@ -246,7 +267,7 @@ impl<'a> RemoteWorker<'a> {
             may_bypass: false,
             context: 0,
             messages: remote.messages,
-            place: intro::short_place(config),
+            place: remote.place.unwrap_or_else(|| intro::short_place(config)),
             is_sandboxed: config.leaves_mode_open(),
             cost: 0.0,
             facts: None,
@@ -279,10 +300,15 @@ impl<'a> RemoteWorker<'a> {
                     Some(RemoteEvent::Lost(reason)) => return End::Lost(reason),
                     None => return End::Lost("its process has ended".to_owned()),
                     Some(event) => {
-                        let is_end = matches!(&event, RemoteEvent::State(state) if !state.is_running);
+                        let ended = match &event {
+                            RemoteEvent::State(state) if !state.is_running => {
+                                Some(state.ended.clone().unwrap_or_default())
+                            }
+                            _ => None,
+                        };
                         self.take(event, frontend, &mut replay);
-                        if is_end && self.is_watching_only {
-                            return End::Left { is_running: false };
+                        if let Some(ended) = ended.filter(|_| self.is_watching_only) {
+                            return End::Watched(ended);
                         }
                     }
                 },
@@ -319,8 +345,6 @@ impl<'a> RemoteWorker<'a> {
                 }
                 Err(reason) => crate::warn(&reason),
             },
-            // They stay queued; the next run reads them.
-            Task::Withdraw(..) => self.forget_queued(|_| true),
             Task::Interrupt => {
                 // There may be no run any more.
                 let _ = self.session.interrupt().await;
@@ -397,7 +421,8 @@ impl<'a> RemoteWorker<'a> {
         for block in &message.content {
             if let ContentBlock::ToolUse(call) = block {
                 let key = frontend.key_value(call);
-                let tool = RunningTool::new(&call.name, &key, &LiveOutput::default());
+                let tool =
+                    RunningTool::new(call.id.clone(), &call.name, &key, &LiveOutput::default());
                 self.tell(Input::Running(tool));
             }
         }

@@ -6,9 +6,26 @@ use ah_agent::skills::Skills;
 use ah_conversation::ModelUsage;
 use ah_conversation::{ContentBlock, Role, estimate_block, estimate_text};
 
+use std::path::{Path, PathBuf};
+
 use super::effect::About;
 use crate::print::count;
 use ah_conversation::neutralise;
+
+/// Returns the file that a session with this id is exported to: the wanted one, or one in `folder` that is not there yet.
+pub fn export_path(wanted: &str, id: &str, folder: &Path, home: Option<PathBuf>) -> PathBuf {
+    if let (Some(below), Some(home)) = (wanted.strip_prefix("~/"), home) {
+        return home.join(below);
+    }
+    if !wanted.is_empty() {
+        return folder.join(wanted);
+    }
+    let numbered = (2..).map(|number| format!("session-{id}-{number}.md"));
+    let names = std::iter::once(format!("session-{id}.md")).chain(numbered);
+    let mut paths = names.map(|name| folder.join(name));
+    let free = paths.find(|path| !path.exists());
+    free.unwrap_or_else(|| folder.join(id))
+}
 
 /// Returns a report as lines.
 pub fn text(
@@ -201,4 +218,23 @@ fn servers(session: &Session) -> Vec<String> {
         format!("{:<20} {}{error}", server.name, server.state.as_str())
     };
     status.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_takes_a_name_that_is_free_or_the_wanted_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let home = || Some(PathBuf::from("/home/me"));
+        let to = |wanted| export_path(wanted, "01", folder, home());
+        assert_eq!(to(""), folder.join("session-01.md"));
+        std::fs::write(to(""), "").unwrap();
+        assert_eq!(to(""), folder.join("session-01-2.md"));
+        assert_eq!(to("x.md"), folder.join("x.md"));
+        assert_eq!(to("~/x.md"), PathBuf::from("/home/me/x.md"));
+        assert_eq!(export_path("~/x", "01", folder, None), folder.join("~/x"));
+    }
 }

@@ -40,7 +40,7 @@ impl SessionFactory {
     ///
     /// If the session cannot be opened or the model cannot be used.
     pub async fn open(&self, plan: &SessionPlan, fork_at: Option<u32>) -> Result<Opened, Error> {
-        let asks = asks(&self.config);
+        let asks = asks(&self.config, true);
         let inputs = SessionInputs {
             skills: &self.skills,
             active: None,

@@ -193,7 +193,7 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 /// Other names of commands, as users of other agents type them.
-const ALIASES: &[(&str, &str)] = &[
+pub const ALIASES: &[(&str, &str)] = &[
     ("quit", "exit"),
     ("new", "clear"),
     ("reset", "clear"),

@@ -1,7 +1,8 @@
 //! The state transition of the terminal: from an input to the next state and the effects to carry out. It does no I/O.
 
-mod command;
+pub mod command;
 mod key;
+mod leaving;
 mod lists;
 mod palette;
 pub mod prompt;
@@ -18,7 +19,7 @@ use super::app::App;
 use super::attach::Attached;
 use super::background::BackgroundTasks;
 use super::effect::{Effect, Task};
-use super::input::{Ending, Input, Queued, Then};
+use super::input::{Ending, Input, Opened, Queued, Then};
 use super::notify::Notification;
 use super::question::{Page, QuestionUpdate};
 use super::status;
@@ -27,7 +28,21 @@ use ah_conversation::neutralise;
 /// Applies an input to the state and returns the effects to carry out.
 pub fn update(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     let is_stale = status::is_stale_after(&input);
+    let is_key = matches!(input, Input::Key(_));
+    let place = |app: &App| (app.editor.text().to_owned(), app.editor.cursor());
+    let before = (is_key || app.suggestions.menu.is_some()).then(|| place(app));
+    app.settle(now);
     let mut effects = apply(app, input, now);
+    app.settle(now);
+    if let Some((text, cursor)) = before {
+        let is_other = app.editor.text() != text;
+        let is_elsewhere = app.editor.cursor() != cursor && app.suggestions.menu.is_some();
+        if is_other && is_key || is_elsewhere {
+            effects.extend(key::suggest(app));
+        } else if is_other {
+            app.suggestions.close();
+        }
+    }
     if is_stale {
         effects.extend(app.refresh_status());
     }
@@ -51,12 +66,15 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 .collect();
         }
         Input::Event(kind) => event(app, &kind),
-        Input::Progress(name, progress) => {
-            if let Some(work) = &mut app.work
-                && let Some(tool) = work.tools.iter_mut().find(|tool| tool.name == name)
-            {
+        Input::Progress(call, progress) => {
+            let mut running = app.work.iter_mut().flat_map(|work| &mut work.tools);
+            if let Some(tool) = running.find(|tool| tool.call == call) {
                 tool.key = crate::print::text::measure(&progress);
             }
+        }
+        Input::Ran(call) => {
+            let running = app.work.iter_mut().map(|work| &mut work.tools);
+            running.for_each(|tools| tools.retain(|tool| tool.call != call));
         }
         Input::Retry(delay, skip) => {
             if let Some(work) = &mut app.work {
@@ -86,21 +104,13 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 session.model = model;
             }
         }
-        Input::Opened(opened) => {
-            let former = app.session.as_ref().map(|session| &session.session);
-            if former.is_some_and(|former| *former != opened.session) {
-                app.background = BackgroundTasks::default();
-            }
-            app.session = Some(*opened);
-            app.begun.get_or_insert(now);
-            app.notifier.typed_at.get_or_insert(now);
-        }
+        Input::Opened(session) => opened(app, *session, now),
         Input::Ended(ending) => return ended(app, ending, now),
-        Input::Mail if app.work.is_none() && app.queued.is_empty() => {
+        Input::Mail if app.work.is_none() && (app.queued.is_empty() || app.is_remote) => {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Mail | Input::Done => {}
+        Input::Mail | Input::Done | Input::Tick => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
@@ -115,6 +125,16 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
     Vec::new()
 }
 
+fn opened(app: &mut App, session: Opened, now: Instant) {
+    let former = app.session.as_ref().map(|former| &former.session);
+    if former.is_some_and(|former| *former != session.session) {
+        app.background = BackgroundTasks::default();
+    }
+    app.session = Some(session);
+    app.begun.get_or_insert(now);
+    app.notifier.typed_at.get_or_insert(now);
+}
+
 fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> {
     let is_asked = matches!(change, QuestionUpdate::Asked(_, _, None));
     let page = Page {
@@ -127,7 +147,7 @@ fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> 
     };
     let printed = app
         .questions
-        .update(change, &mut app.editor, page)
+        .update(change, &mut app.reply, page)
         .map(Effect::Print);
     let mut effects: Vec<_> = printed.into_iter().collect();
     if is_asked && let Some(panel) = app.questions.first() {
@@ -208,12 +228,6 @@ fn event(app: &mut App, kind: &EventKind) {
         }
         EventKind::TextDelta { .. } => "answering".clone_into(&mut work.label),
         EventKind::ToolCallStart { .. } => "working".clone_into(&mut work.label),
-        EventKind::ToolCallEnd { tool_name, .. } => {
-            let name = neutralise(tool_name);
-            if let Some(at) = work.tools.iter().position(|tool| tool.name == name) {
-                work.tools.remove(at);
-            }
-        }
         EventKind::CompactionTriggered { .. } => "compacting".clone_into(&mut work.label),
         EventKind::Retry { .. } => "waiting".clone_into(&mut work.label),
         EventKind::AgentEnd { stop_reason, .. } => {
@@ -230,7 +244,7 @@ fn event(app: &mut App, kind: &EventKind) {
 fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
     let since = app.work.take().map(|work| work.since);
     let notification = since
-        .filter(|_| app.queued.is_empty())
+        .filter(|_| app.queued.is_empty() && app.held.is_empty())
         .and_then(|since| app.notifier.done(since, &ending, now));
     let mut effects: Vec<_> = app.answer.finish().map(Effect::Print).into_iter().collect();
     let mut then = Then::GiveBack;
@@ -245,9 +259,15 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
         }
     }
     effects.push(Effect::Print("\n".to_owned()));
-    if !app.queued.is_empty() {
+    // In another process they stay queued, and are read in the next run.
+    if !app.queued.is_empty() && !app.is_remote {
         let queued = app.queued.clone();
         effects.push(Effect::Task(Task::Withdraw(queued, then)));
+    } else if then == Then::Prompt {
+        effects.extend(submit::release(app, now));
+    }
+    if then == Then::GiveBack {
+        app.give_held_back();
     }
     effects.extend(notify(notification));
     effects
@@ -267,15 +287,17 @@ fn withdrawn(app: &mut App, taken: Vec<Queued>, then: Then, now: Instant) -> Vec
         .retain(|queued| !taken.iter().any(|taken| taken.id == queued.id));
     let texts: Vec<_> = taken.into_iter().map(|taken| taken.text).collect();
     if texts.is_empty() {
-        return Vec::new();
+        // The agent has read them in the meantime.
+        return match then {
+            Then::Prompt if app.work.is_none() => submit::release(app, now),
+            Then::Prompt | Then::GiveBack => Vec::new(),
+        };
     }
     let text = texts.join("\n\n");
     match then {
         Then::Prompt => prompt::prompt(app, &text.clone(), text, now),
         Then::GiveBack => {
-            let typed = app.editor.take();
-            let separator = if typed.is_empty() { "" } else { "\n\n" };
-            app.editor.insert(format!("{text}{separator}{typed}"));
+            app.give_back(&text);
             Vec::new()
         }
     }

@@ -29,6 +29,8 @@ const ROOMY: usize = 12;
 const TAIL: usize = 6;
 /// Placeholder in the first prompt of a session.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
+/// The same while a question waits for a moment without keys.
+const MOMENT: &str = "(in a moment, or after Tab: your answer)";
 
 /// Returns the lines at the bottom.
 pub fn live(app: &App, now: Instant) -> Live {
@@ -51,24 +53,20 @@ pub fn live(app: &App, now: Instant) -> Live {
             .iter()
             .map(|queued| dim(app, &fit(&waiting(queued), columns))),
     );
+    above.extend(app.held.iter().map(|held| {
+        let row = later("afterwards", &held.typed);
+        dim(app, &fit(&row, columns))
+    }));
     let mut below = Vec::new();
     if let Some(picker) = &app.picker {
         below.extend(listed(app, picker, columns));
     } else if let Some(menu) = &app.suggestions.menu {
-        let wide = menu
-            .items
-            .iter()
-            .map(|(text, _)| width(text))
-            .max()
-            .unwrap_or(0);
-        below.extend(menu.items.iter().enumerate().map(|(at, (text, about))| {
+        let items = || menu.window();
+        let wide = items().map(|((text, _), _)| width(text)).max().unwrap_or(0);
+        below.extend(items().map(|((text, about), is_marked)| {
             let pad = " ".repeat(wide - width(text) + 2);
-            mark(
-                app,
-                format!("{text}{pad}{about}").trim_end(),
-                at == menu.at,
-                columns,
-            )
+            let text = format!("{text}{pad}{about}");
+            mark(app, text.trim_end(), is_marked, columns)
         }));
     }
     let most = app.size.1.saturating_sub(1).max(1);
@@ -96,10 +94,12 @@ pub fn live(app: &App, now: Instant) -> Live {
     let row = above.len() + row;
     above.append(&mut typed);
     above.append(&mut below);
+    // The terminal may have become narrower since a row was laid out, and a row that wraps would move all others.
+    let columns = app.size.0.max(1);
     Live {
-        rows: above,
-        cursor: (row, column),
-        columns: app.size.0,
+        rows: above.iter().map(|row| fit(row, columns)).collect(),
+        cursor: (row, column.min(columns - 1)),
+        columns,
     }
 }
 
@@ -121,7 +121,7 @@ fn asked(
         let complaint = fit(&neutralise(complaint), columns);
         foot.push(complaint);
     }
-    if !app.questions.is_answering() {
+    if !app.questions.is_answering() && !waits_for_quiet(app) {
         foot.push(fit(
             &format!("{}(Tab, then your answer)", panel.sheet.prompt),
             columns,
@@ -134,6 +134,12 @@ fn asked(
     let mut rows: Vec<String> = shown.rows.iter().map(|row| row.paint(palette)).collect();
     rows.append(&mut foot);
     (rows, typed)
+}
+
+/// Returns whether the open question takes the next keys once none was pressed for a moment.
+fn waits_for_quiet(app: &App) -> bool {
+    let is_put_off = app.questions.is_answering() || app.questions.is_put_off();
+    app.questions.first().is_some() && !is_put_off && app.editor.is_empty()
 }
 
 /// Returns the running tools, each with the last lines of its output.
@@ -184,7 +190,12 @@ fn waiting(queued: &Queued) -> String {
         MailKind::Steer => "next",
         MailKind::FollowUp => "afterwards",
     };
-    let mut lines = queued.text.lines();
+    later(when, &queued.text)
+}
+
+/// Returns the row of a text that is read later.
+fn later(when: &str, text: &str) -> String {
+    let mut lines = text.lines();
     let first = neutralise(lines.next().unwrap_or_default());
     let more = if lines.next().is_some() { " …" } else { "" };
     format!("  {when}: {first}{more}")
@@ -200,6 +211,7 @@ fn bottom(app: &App, columns: usize) -> Vec<String> {
     let own = match &app.session {
         Some(session) if !rows.is_empty() && !has_word => match session.mode {
             PermissionMode::Default => None,
+            _ if app.is_remote => None,
             other => Some(mode(other, session.is_sandboxed).to_owned()),
         },
         _ => Some(own_status(app)),
@@ -219,8 +231,12 @@ fn own_status(app: &App) -> String {
         return String::new();
     };
     let mut parts = Vec::new();
-    parts.extend(app.editor.vi_mode().map(str::to_owned));
-    parts.push(mode(session.mode, session.is_sandboxed).to_owned());
+    parts.extend(app.typed().vi_mode().map(str::to_owned));
+    // The mode of another process is not known.
+    parts.push(match app.is_remote {
+        true => "attached".to_owned(),
+        false => mode(session.mode, session.is_sandboxed).to_owned(),
+    });
     parts.extend(match app.background.running() {
         0 => None,
         1 => Some("1 task running".to_owned()),
@@ -270,8 +286,8 @@ fn open_line(open: &str, columns: usize, most: usize) -> Vec<String> {
 
 /// Returns the rows of the typed text, and the position of the cursor in them.
 fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
-    let text = app.editor.text();
-    let before = &text[..app.editor.cursor()];
+    let text = app.typed().text();
+    let before = &text[..app.typed().cursor()];
     let asked = app
         .questions
         .first()
@@ -285,21 +301,24 @@ fn typed(app: &App, columns: usize) -> (Vec<String>, (usize, usize)) {
     let (mut rows, _) = wrap(&neutralise(text), columns, prompt, FURTHER);
     let (upto, column) = wrap(&neutralise(before), columns, prompt, FURTHER);
     if let [row] = &mut rows[..]
-        && has_placeholder(app)
+        && let Some(placeholder) = placeholder(app)
     {
-        row.push_str(&dim(app, &fit(PLACEHOLDER, columns.saturating_sub(column))));
+        row.push_str(&dim(app, &fit(placeholder, columns.saturating_sub(column))));
     }
     (rows, (upto.len() - 1, column))
 }
 
-/// Returns whether the placeholder is shown. Without colours it could not be told from typed text.
-fn has_placeholder(app: &App) -> bool {
-    let is_fresh = app
-        .session
-        .as_ref()
-        .is_some_and(|session| session.messages == 0);
-    let is_idle = app.work.is_none() && app.questions.is_empty() && app.picker.is_none();
-    app.colours && is_fresh && is_idle && app.editor.is_empty()
+/// Returns what is shown where nothing is typed. Without colours it could not be told from typed text.
+fn placeholder(app: &App) -> Option<&'static str> {
+    if !app.colours || app.picker.is_some() || !app.editor.is_empty() {
+        return None;
+    }
+    let session = app.session.as_ref();
+    let is_fresh = session.is_some_and(|session| session.messages == 0);
+    match app.questions.is_empty() {
+        true => (is_fresh && app.work.is_none()).then_some(PLACEHOLDER),
+        false => waits_for_quiet(app).then_some(MOMENT),
+    }
 }
 
 /// Returns the rows of a list: the entries around the marked one, each of one row or two, and what its keys do.

@@ -349,7 +349,8 @@ impl SessionWorker {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
         let live = LiveOutput::default();
-        self.tell(Input::Running(RunningTool::new("!", command, &live)));
+        let running = RunningTool::new("!".into(), "!", command, &live);
+        self.tell(Input::Running(running));
         let ran = bang::run(command, live, &self.factory.config, &stop);
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
@@ -437,11 +438,8 @@ impl SessionWorker {
 
     async fn export(&self, path: &str) -> Result<(), Error> {
         let id = self.store.id().to_string();
-        let name = match path {
-            "" => format!("session-{id}.md"),
-            path => path.to_owned(),
-        };
-        let path = self.factory.config.environment.cwd().join(name);
+        let environment = &self.factory.config.environment;
+        let path = report::export_path(path, &id, environment.cwd(), environment.home());
         let page = self
             .store
             .read(move |tree| {

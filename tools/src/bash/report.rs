@@ -3,7 +3,7 @@
 use ah_conversation::{CommandLine, Content, Interface, Output};
 use ah_process::{CommandOutcome, Ending};
 use bstr::ByteSlice;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Maximum number of bytes of the output in the details.
 const MAX_DETAILS: usize = 30_000;
@@ -61,6 +61,18 @@ pub(super) fn report(outcome: CommandOutcome, line: &CommandLine, interface: Int
         details: Some(details),
         content: shown(output),
     }
+}
+
+/// Returns the words for the model that belong to details of this form: both streams, one behind the other.
+pub(super) fn words_of(details: &Value) -> Option<String> {
+    let stream = |name: &str| details.get(name).and_then(Value::as_str);
+    let streams = [Some(stream("stdout")?), stream("stderr")];
+    let texts = streams.into_iter().flatten().map(str::trim_end);
+    let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+    Some(match &*texts.join("\n") {
+        "" => "(no output)".to_owned(),
+        text => text.to_owned(),
+    })
 }
 
 /// Returns the output in the format of the official SDKs: without the last line end, and with the exit code of a

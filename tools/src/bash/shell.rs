@@ -3,6 +3,7 @@
 //! An error here would let a command escape a rule, so a line that `parser` does not understand has no known commands.
 
 mod effect;
+mod expansion;
 mod options;
 mod parser;
 mod places;
@@ -14,9 +15,14 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
+pub(super) use expansion::Files;
+use expansion::behind_links;
 use parser::{ParsedCommand, ParsedLine};
-use places::{Directories, further_names, named, pattern, reaches_processes};
-use word::Word;
+use places::{
+    Directories, file_of_address, further_names, is_address_pattern, named, pattern,
+    reaches_processes,
+};
+use word::{Spelling, Word};
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
 const WITH_SUBCOMMANDS: [&str; 18] = [
@@ -34,11 +40,12 @@ pub(super) struct Analysis {
     pub writes: Vec<PathBuf>,
 }
 
-/// Analyzes `line`; `resolve` returns the path of a file name.
-pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis {
+/// Analyzes `line`, which names some of the `files`.
+pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let parsed = parser::parse(line);
     let resolver = Resolver {
-        resolve,
+        files,
+        links: parsed.commands.iter().map(makers_of_links).sum(),
         directories: Directories::of(&parsed),
     };
     let redirected = |is_write: bool| -> Vec<PathBuf> {
@@ -56,12 +63,12 @@ pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis
     let are_files_known = names.all(|redirection| resolver.directories.knows(&redirection.file));
     let written = written_by_options(&parsed.commands);
     let has_writes = !writes.is_empty();
-    for name in written.iter().flatten() {
+    for name in &written {
         writes.extend(resolver.places(name));
     }
     let is_read_only = is_read_only(&parsed);
     let is_plain = !parsed.has_syntax;
-    let is_known = parsed.is_understood && are_files_known && written.is_some();
+    let is_known = parsed.is_understood && are_files_known;
     let commands = is_known.then(|| {
         let commands = parsed.commands.into_iter();
         let mut commands: Vec<_> = commands.map(|command| resolver.command(command)).collect();
@@ -89,14 +96,14 @@ pub(super) fn analyze(line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Analysis
     }
 }
 
-/// Returns the files that options of the commands write; `None` if one is known only at run time.
-fn written_by_options(commands: &[ParsedCommand]) -> Option<Vec<String>> {
+/// Returns the files that options of the commands write.
+fn written_by_options(commands: &[ParsedCommand]) -> Vec<String> {
     let mut files = Vec::new();
     for command in commands {
-        files.extend(options::written(command.invocation())?);
-        files.extend(written_by_options(&command.inner)?);
+        files.extend(options::read(command.invocation()).written);
+        files.extend(written_by_options(&command.inner));
     }
-    Some(files)
+    files
 }
 
 /// Whether nothing makes or writes files after a command that moves some: it may move a symbolic link to where the
@@ -152,9 +159,19 @@ fn raise_effect_of_moves(command: &mut SimpleCommand) {
     command.inner.iter_mut().for_each(raise_effect_of_moves);
 }
 
+/// Returns how many programs that may make symbolic links the command is or starts.
+fn makers_of_links(command: &ParsedCommand) -> usize {
+    match command.inner.as_slice() {
+        [] => usize::from(effect::may_make_links(command.invocation())),
+        inner => inner.iter().map(makers_of_links).sum(),
+    }
+}
+
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
-    resolve: &'a dyn Fn(&str) -> PathBuf,
+    files: &'a dyn Files,
+    /// Number of commands in the line that may make symbolic links.
+    links: usize,
     /// Working directories that the commands of the line may have.
     directories: Directories,
 }
@@ -162,8 +179,14 @@ struct Resolver<'a> {
 impl Resolver<'_> {
     fn command(&self, parsed: ParsedCommand) -> SimpleCommand {
         let text = source(&parsed.words);
-        let reach = source(&parsed.words[..parsed.reach]).len();
         let invocation = parsed.invocation();
+        let expands = self.expands_to_options(invocation);
+        let unknown_options = parsed.has_unknown_options || expands;
+        let reach = if expands {
+            text.len()
+        } else {
+            source(&parsed.words[..parsed.reach]).len()
+        };
         let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
         let directories = self.directories.with(folder_of(&words));
         let arguments = words.iter().skip(1).flatten();
@@ -173,14 +196,18 @@ impl Resolver<'_> {
             is_behind |= argument == "--";
             name
         });
-        let named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        let mut named: Vec<String> = names.flat_map(|name| directories.places(name)).collect();
+        let texts = words.iter().skip(1).flatten();
+        named.extend(texts.filter_map(|text| file_of_address(text)));
         // What is behind a link of a process is a place of its own.
         let names_process = { named.iter() }.any(|name| reaches_processes(Path::new(name)));
-        let mut operands: Vec<PathBuf> =
-            { named.iter() }.map(|name| (self.resolve)(name)).collect();
-        let files = self.possible_files(invocation, &directories);
+        let mut operands: Vec<PathBuf> = { named.iter() }
+            .map(|name| self.files.resolve(name))
+            .collect();
+        let mut files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
         let mut effect = if parsed.assignments > 0
+            || unknown_options
             || words.is_empty()
             || names_process
             || all().any(|path| reaches_processes(path))
@@ -198,9 +225,14 @@ impl Resolver<'_> {
         };
         if effect == Effect::Files {
             match effect::made_in_folder(invocation) {
-                Some(made) => operands.extend(made.iter().map(|name| (self.resolve)(name))),
+                Some(made) => operands.extend(made.iter().map(|name| self.files.resolve(name))),
                 None => effect = Effect::Any,
             }
+        }
+        if effect == Effect::None {
+            // Patterns may lead through links.
+            let seen = self.seen(invocation, &directories);
+            files.seen = [seen, files.patterns.clone()].concat();
         }
         let proposal = proposal(&parsed, &text);
         let may_start = parsed.inner.is_empty() && effect::may_start_arguments(invocation);
@@ -213,16 +245,29 @@ impl Resolver<'_> {
             files,
             effect,
             may_start,
+            unknown_options,
             reach,
             transparent: parsed.transparent,
             inner: inner.map(|inner| self.command(inner)).collect(),
         }
     }
 
+    /// Whether a pattern among the arguments of a program whose options are listed may stand for an option.
+    fn expands_to_options(&self, words: &[Word]) -> bool {
+        let is_end = |word: &&Word| word.text.as_deref() == Some("--");
+        let mut patterns = words.iter().take_while(|word| !is_end(word));
+        options::are_known_of(words)
+            && patterns.any(|word| {
+                let is_pattern = word.text.is_none() && word.spelling == Spelling::Pattern;
+                let folders = self.places(".");
+                is_pattern && expansion::may_be_option(&word.raw, &folders, self.files)
+            })
+    }
+
     /// Returns the paths that a name may mean.
     fn places(&self, name: &str) -> Vec<PathBuf> {
         let names = self.directories.places(name);
-        names.iter().map(|name| (self.resolve)(name)).collect()
+        names.iter().map(|name| self.files.resolve(name)).collect()
     }
 
     /// Returns the files that the command may touch besides its operands.
@@ -230,12 +275,15 @@ impl Resolver<'_> {
         let (shows, changes) = effect::touches(words);
         let mut found = PossibleFiles {
             patterns: Vec::new(),
+            seen: Vec::new(),
             shows,
             changes,
         };
-        if !shows && !changes {
+        if !shows && !changes && !effect::lists(words) {
             return found;
         }
+        // What the command itself makes comes after the shell has replaced its patterns.
+        let links = self.links > usize::from(effect::may_make_links(words));
         let mut names: Vec<String> = Vec::new();
         let (mut is_anything, mut is_behind) = (false, false);
         for word in words.iter().skip(1) {
@@ -243,36 +291,90 @@ impl Resolver<'_> {
                 (Some(text), _) => (text.as_str(), false),
                 (None, Some(pattern)) => (pattern, true),
                 (None, None) => {
-                    is_anything = true;
+                    is_anything |= shows || changes || word.raw.contains(['*', '?', '[']);
                     continue;
                 }
             };
+            if is_pattern {
+                for place in directories.places(text) {
+                    match behind_links(&place, self.files, links) {
+                        Some(paths) => found.patterns.extend(paths),
+                        None => is_anything = true,
+                    }
+                }
+            }
+            is_anything |= effect::is_of(words, "curl") && is_address_pattern(text);
             let own = named(text, is_behind);
             is_behind |= text == "--";
             is_anything |= own.is_some_and(|name| !directories.knows(name));
             names.extend(own.filter(|_| is_pattern).map(str::to_owned));
             names.extend(further_names(text).into_iter().map(str::to_owned));
+            names.extend(file_of_address(text));
             if effect::searches_folders(words) {
                 names.extend(own.map(|name| format!("{name}/**")));
             }
+        }
+        if effect::searches_folders(words) {
+            let below: Vec<_> = found.patterns.iter().map(|path| path.join("**")).collect();
+            found.patterns.extend(below);
         }
         if effect::searches_here(words) {
             names.push("**".to_owned());
         }
         let all = names.iter().flat_map(|name| directories.places(name));
-        found.patterns = all.map(|name| (self.resolve)(&name)).collect();
+        found
+            .patterns
+            .extend(all.map(|name| self.files.resolve(&name)));
         if is_anything {
             found.patterns.push("/**".into());
         }
         found
     }
 
+    /// Returns what a command that changes nothing looks at; `/**` if that is not known.
+    fn seen(&self, words: &[Word], directories: &Directories) -> Vec<PathBuf> {
+        let Some(has_folders) = effect::looks(words) else {
+            return Vec::new();
+        };
+        let searched = effect::searched(words);
+        let mut names: Vec<&str> = Vec::new();
+        let (mut is_behind, mut is_known, mut has_operand) = (false, true, false);
+        for (at, word) in words.iter().enumerate().skip(1) {
+            let text = word.text.as_deref().or_else(|| pattern(word));
+            let Some(text) = text.filter(|_| searched != Some(at)) else {
+                is_known &= searched == Some(at);
+                continue;
+            };
+            names.extend(named(text, is_behind));
+            let is_operand = is_behind || !text.starts_with('-');
+            has_operand |= is_operand;
+            names.extend(is_operand.then_some(text));
+            names.extend(further_names(text));
+            is_behind |= text == "--";
+        }
+        if !has_operand && !effect::is_going(words) {
+            names.push(".");
+        }
+        is_known &= names.iter().all(|name| directories.knows(name));
+        let all = names.iter().flat_map(|name| directories.places(name));
+        let whole = |name: String| {
+            if has_folders {
+                format!("{name}/**")
+            } else {
+                name
+            }
+        };
+        let mut seen: Vec<_> = all.map(|name| self.files.resolve(&whole(name))).collect();
+        seen.extend((!is_known).then(|| PathBuf::from("/**")));
+        seen
+    }
+
     /// Whether the command would remove the working directory itself.
     fn removes_here(&self, words: &[Option<String>]) -> bool {
-        let here = (self.resolve)(".");
+        let here = self.files.resolve(".");
         let removes = matches!(words.first(), Some(Some(program)) if program == "rm");
         let mut names = words.iter().skip(1).flatten();
-        removes && names.any(|name| here.starts_with((self.resolve)(name)))
+        removes && names.any(|name| here.starts_with(self.files.resolve(name)))
     }
 }
 

@@ -59,11 +59,40 @@ pub(super) fn from_lua(lua: &Lua, value: Value) -> Result<serde_json::Value, Str
     let options = de::Options::new()
         .recursion_limit(MAX_DEPTH)
         .sort_keys(true);
-    lua.from_value_with(value, options)
-        .map_err(|error| match error {
-            mlua::Error::DeserializeError(message) => message,
-            other => other.to_string(),
-        })
+    let read = lua.from_value_with(value.clone(), options);
+    let read = read.map_err(|error| match error {
+        mlua::Error::DeserializeError(message) => message,
+        other => other.to_string(),
+    })?;
+    // What is nested too deeply, or in itself, is refused by now.
+    match lost(&value)? {
+        Some(key) => Err(format!(
+            "a table has items and the key {key}: it is neither a list nor an object"
+        )),
+        None => Ok(read),
+    }
+}
+
+/// Returns a key that a table has beside its items, which would be lost.
+fn lost(value: &Value) -> Result<Option<String>, String> {
+    let Value::Table(table) = value else {
+        return Ok(None);
+    };
+    let items = table.raw_len();
+    for pair in table.pairs::<Value, Value>() {
+        let (key, value) = pair.map_err(|error| error.to_string())?;
+        let is_item = matches!(key, Value::Integer(at) if usize::try_from(at).is_ok_and(|at| (1..=items).contains(&at)));
+        if items > 0 && !is_item {
+            return key
+                .to_string()
+                .map(|key| Some(format!("`{key}`")))
+                .map_err(|error| error.to_string());
+        }
+        if let Some(key) = lost(&value)? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
 }
 
 /// The Lua value of a JSON value; what is `null` there is `nil` here.

@@ -227,7 +227,17 @@ pub(super) fn trace(error: &mlua::Error) -> String {
     match error {
         mlua::Error::SyntaxError { message, .. }
         | mlua::Error::RuntimeError(message)
-        | mlua::Error::MemoryError(message) => message.clone(),
+        | mlua::Error::MemoryError(message) => match message.strip_prefix("table: 0x") {
+            // The address of a table tells nobody anything, and its content is gone.
+            Some(rest) => {
+                let trace = rest.split_once('\n').map(|(_, trace)| trace);
+                let text = "the script raised a table, which has no text: raise a string, or give it `__tostring`";
+                format!("{text}\n{}", trace.unwrap_or_default())
+                    .trim_end()
+                    .to_owned()
+            }
+            None => message.clone(),
+        },
         other => other.to_string(),
     }
 }

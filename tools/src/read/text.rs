@@ -68,6 +68,16 @@ impl Lines {
     }
 }
 
+/// Returns the words for the model that belong to details of this form: the lines with their numbers.
+pub(super) fn words_of(details: &Value) -> Option<String> {
+    let file = details.get("file")?;
+    let content = file.get("content")?.as_str()?;
+    let first = file.get("startLine").and_then(Value::as_u64).unwrap_or(1);
+    let lines = content.lines().zip(first..);
+    let lines: Vec<_> = lines.map(|(line, at)| format!("{at}\t{line}")).collect();
+    Some(lines.join("\n"))
+}
+
 /// Returns a phrase, possibly empty, if a file that starts like this is not text; it continues "is a binary file".
 pub(super) fn why_binary(start: &[u8]) -> Option<&'static str> {
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {

@@ -132,5 +132,5 @@ pub fn explain(url: &Url, error: &reqwest::Error) -> String {
 }
 
 fn not_public(error: &str) -> String {
-    format!("{error}; the user can name it in the setting `webPrivateHosts`")
+    format!("{error}; the user can name it in the setting `web.privateHosts`")
 }

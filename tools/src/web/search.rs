@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Findings, Hit, Input, Interface, Output, Tool, ToolSpec, ToolUse,
-    WebSearch,
+    Access, Context, DisplayKey, Findings, Hit, Input, Interface, ModelUsage, Output, Tool,
+    ToolSpec, ToolUse, WebSearch,
 };
 use async_trait::async_trait;
 use reqwest::{RequestBuilder, Url};
@@ -151,9 +151,11 @@ fn report(call: &ToolUse, wanted: &WebSearch, found: &Findings, time: Duration) 
     if !found.words.is_empty() {
         results.push(found.words.as_str().into());
     }
-    Output::text(text).with_details(json!({
+    let mut details = json!({
         "query": wanted.query, "results": results, "durationSeconds": time.as_secs_f64(),
-    }))
+    });
+    ModelUsage::write_into(&mut details, found.spent.as_slice());
+    Output::text(text).with_details(details)
 }
 
 async fn ask(url: &Url, request: RequestBuilder) -> Result<Value, String> {
@@ -213,7 +215,7 @@ fn found(results: &Value, summary: &str, wanted: &WebSearch) -> Findings {
         .collect();
     Findings {
         hits,
-        words: String::new(),
+        ..Findings::default()
     }
 }
 

@@ -137,6 +137,40 @@ fn access_names_the_command_line() {
     }
 }
 
+/// The shell follows links where a pattern stands for them, so what they lead to counts.
+#[test]
+fn patterns_are_looked_up_in_the_file_system() {
+    let folder = Folder::new();
+    for name in ["plain", "many"] {
+        std::fs::create_dir(folder.path(name)).unwrap();
+    }
+    std::fs::write(folder.path("plain/a.rs"), "").unwrap();
+    for name in 0..1100 {
+        std::fs::write(folder.path("many").join(name.to_string()), "").unwrap();
+    }
+    std::os::unix::fs::symlink("/proc", folder.path("link")).unwrap();
+    let tool = bash(&folder);
+    for (line, harmless) in [
+        ("cat plain/*.rs", true),
+        ("cat p*/a.rs", true),
+        ("cat none*", true),
+        ("cat l*/1/environ", false),
+        ("cat [l]ink/1/environ", false),
+        ("cat ./*/1/environ", false),
+        ("ls l?nk/1/fd", false),
+        ("cat plain/../l*/1/environ", false),
+        ("cat p*/../link/1/environ", false),
+        ("cat many/*", false),
+        ("cat many/9*", true),
+    ] {
+        let accesses = tool.access(&json!({ "command": line }).into());
+        let [Access::Command(command), ..] = &accesses[..] else {
+            panic!("{accesses:?}");
+        };
+        assert_eq!(command.harmless, harmless, "{line}");
+    }
+}
+
 #[tokio::test]
 async fn a_dropped_call_ends_its_command() {
     let folder = Folder::new();

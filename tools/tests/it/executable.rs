@@ -98,7 +98,7 @@ async fn a_program_is_described_by_the_files_beside_it_or_by_its_help() {
         r#"{"type": "object", "description": "Of a schema"}"#,
     );
     folder.put("bin/broken.json", "{\n\"type\": }");
-    folder.put("bin/help.md", "---\ndescription: [\n---\n");
+    folder.put("bin/help.md", "---\ndescription:\n  - list\n---\n");
     folder.put("bin/notes.txt", "no program");
     let found = load(&folder, &[]).await;
     let show = |(tool, origin): &(Arc<dyn Tool>, ToolOrigin)| {
@@ -123,7 +123,7 @@ async fn a_program_is_described_by_the_files_beside_it_or_by_its_help() {
     slow (slow) "Runs `<folder>/bin/slow` with the arguments that it is given." None
     words (words) "The first words." Some("# Words\n\nThe first words.\nMore.")
     <folder>/bin/broken.json:2: expected value
-    <folder>/bin/help.md:2: expected string scalar
+    <folder>/bin/help.md:3: expected string scalar
     <folder>/bin/no name: `no name` cannot be the name of a tool: up to 64 letters, digits, `-` and `_` can
     "##);
 }

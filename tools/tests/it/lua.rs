@@ -133,4 +133,8 @@ fn a_thrown_error_is_an_error_result_with_its_traceback() {
         ");
     let table = "error(setmetatable({ code = 7 }, { __tostring = function(e) return \"code \" .. e.code end }))";
     assert!(answer(table).starts_with("error: code 7\nstack traceback:"));
+    let nameless = answer("error({ code = 7 })");
+    let expected = "error: the script raised a table, which has no text: raise a string, or give it `__tostring`\n\
+                    stack traceback:";
+    assert!(nameless.starts_with(expected), "{nameless}");
 }

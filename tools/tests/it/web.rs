@@ -282,7 +282,7 @@ async fn private_addresses_are_not_reached() {
         let output = fetch(&closed, &format!("http://{host}:{port}/")).await;
         let told = text(&output);
         assert!(told.contains("no public address"), "{host}: {told}");
-        assert!(told.contains("webPrivateHosts"), "{host}: {told}");
+        assert!(told.contains("web.privateHosts"), "{host}: {told}");
     }
     // An allowed host does not allow others.
     let open = WebFetch::new(web(), Interface::Native);

@@ -78,6 +78,8 @@ impl Task {
         };
         let found: Option<TaskResult> = serde_json::from_str(&text).ok();
         match found {
+            // It is tried again, with any options.
+            Some(found) if found.options != options && found.verdict == Verdict::Broken => Ok(None),
             Some(found) if found.options != options => Err(Error::usage(format!(
                 "the result of `{}` is of a run with other options: {}",
                 self.name,
@@ -232,11 +234,9 @@ impl Task {
     }
 
     fn finish(&self, command: &mut Command) -> Result<Output, Stop> {
-        let command = command.current_dir(self.workspace());
-        let ended = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .output();
+        command.current_dir(self.workspace());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = command.output();
         let ended = ended.map_err(|error| Stop::Broken(format!("cannot start it: {error}")))?;
         match is_interrupted(ended.status) {
             true => Err(Stop::Interrupted),

@@ -42,6 +42,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
     seat.sees("Continue? (y/n)\n");
     seat.says("y");
     seat.sees("/redo reverses this");
+    seat.sees_no_more("Esc interrupts");
     assert_eq!(text("old.txt").unwrap(), "one\ntwo\nthree\n");
     assert_eq!(text("new.txt"), None);
     seat.says("/redo");

@@ -216,6 +216,7 @@ fn who_is_away_is_told_that_the_agent_waits_or_has_finished() {
         rings(&seat),
         ["notify;ah;is waiting for you in project: bash: touch asked"]
     );
+    seat.sees("Allow?");
     seat.types("y\r");
     seat.sees("Done.");
     seat.sees_no_more("Esc interrupts");

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::host::Host;
 use crate::binary::World;
+use crate::extensions::put;
 
 /// The lines of one type or subtype.
 fn of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -395,4 +396,55 @@ fn what_is_missing_and_what_was_denied_is_told() {
     assert_eq!(denied["tool_name"], "Bash");
     assert!(denied["agent_id"].is_string(), "{denied}");
     assert_eq!(result["permission_denials"][0]["tool_name"], "Bash");
+}
+
+/// For the run of its prompt, a command brings its model and permissions along; its lines run only if they are allowed, and
+/// its words are counted from zero. What cannot be read is named.
+#[test]
+fn a_command_brings_along_its_model_and_permissions() {
+    let world = World::new();
+    for (path, text) in [
+        (
+            "~/.claude/commands/make.md",
+            "---\nargument-hint: [n]\nallowed-tools: Bash(touch:*)\nmodel: haiku\n---\n$0-$1 !`touch line` !`mkdir other`",
+        ),
+        (
+            "~/.claude/commands/broken.md",
+            "---\nmodel:\n  - list\n---\nx",
+        ),
+    ] {
+        put(&world, path, text);
+    }
+    let calls = |name: &str| uses("Bash", json!({"command": format!("touch {name}")}));
+    let server = Server::new([calls("first"), says("a"), calls("second"), says("b")]);
+    let mut host = Host::new(&world, &server, &[]);
+    host.prompt("/make one two");
+    assert_eq!(host.result()["permission_denials"], json!([]));
+    host.prompt("again");
+    assert_eq!(
+        host.result()["permission_denials"].as_array().map(Vec::len),
+        Some(1)
+    );
+    let there = |name: &str| world.file(name).exists();
+    assert_eq!(
+        ["first", "second", "line", "other"].map(there),
+        [true, false, true, false]
+    );
+    let requests = server.requests();
+    let models: Vec<_> = requests
+        .iter()
+        .map(|it| it.body["model"].as_str())
+        .collect();
+    assert!(
+        models[0].unwrap().contains("haiku") && models[2].unwrap().contains("sonnet"),
+        "{models:?}"
+    );
+    let sent = requests[0].body["messages"].to_string();
+    assert!(sent.contains("one-two"), "{sent}");
+    let told = of(&host.seen, "informational");
+    let told: Vec<_> = told.iter().map(|it| it["content"].to_string()).collect();
+    let told = told.join("\n");
+    for part in ["broken.md:", "`mkdir other` is not run"] {
+        assert_eq!(told.matches(part).count(), 1, "{part}: {told}");
+    }
 }

@@ -1,6 +1,6 @@
 //! Hooks of a host around a whole answer: after its calls, and in the place of its end.
 
-use ah_testkit::script::{fails, says, uses_all};
+use ah_testkit::script::{fails, says, uses, uses_all};
 use ah_testkit::server::Server;
 use serde_json::json;
 
@@ -48,4 +48,92 @@ fn a_hook_is_told_why_a_run_failed() {
     assert_eq!(asked["request"]["input"]["error"], "invalid_request");
     host.answer(&asked, &json!({}));
     assert_eq!(host.result()["is_error"], true);
+}
+
+/// Who does not answer has allowed nothing.
+#[test]
+fn a_prompt_waits_for_its_hook_and_is_blocked_without_an_answer() {
+    let world = World::new();
+    let server = Server::new([says("done")]);
+    let mut host = Host::new(&world, &server, &[]);
+    let hook = json!({"matcher": null, "hookCallbackIds": ["hook"], "timeout": 0.1});
+    host.ask(
+        "initialize",
+        &json!({"hooks": {"UserPromptSubmit": [hook]}}),
+    );
+    host.prompt("go");
+    let result = host.result();
+    let text = result["result"].as_str().unwrap();
+    assert!(
+        text.starts_with("UserPromptSubmit operation blocked by hook:")
+            && text.contains("timed out"),
+        "{result}"
+    );
+    assert!(server.requests().is_empty());
+}
+
+/// A deferred call does not run, and the host is told which it is.
+#[test]
+fn a_deferred_call_ends_the_run() {
+    let world = World::new();
+    let server = Server::new([uses("Bash", json!({"command": "touch made"})), says("done")]);
+    let mut host = Host::new(&world, &server, &["--allowedTools", "Bash"]);
+    host.ask("initialize", &hooks("PreToolUse"));
+    host.prompt("go");
+    let asked = host.until(|line| line["request"]["subtype"] == "hook_callback");
+    host.answer(
+        &asked,
+        &json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "defer"}}),
+    );
+    let result = host.result();
+    assert!(!world.file("made").exists());
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(
+        (
+            &result["stop_reason"],
+            &result["terminal_reason"],
+            &result["subtype"]
+        ),
+        (
+            &json!("tool_deferred"),
+            &json!("tool_deferred"),
+            &json!("success")
+        )
+    );
+    assert_eq!(
+        (
+            &result["deferred_tool_use"]["name"],
+            &result["deferred_tool_use"]["input"]
+        ),
+        (&json!("Bash"), &json!({"command": "touch made"}))
+    );
+}
+
+/// The model reads the words of a replaced result in the tool's own form, and the host gets the object.
+#[test]
+fn a_replaced_result_keeps_the_form_of_its_tool() {
+    let world = World::new();
+    let server = Server::new([uses("Bash", json!({"command": "echo one"})), says("done")]);
+    let mut host = Host::new(&world, &server, &["--allowedTools", "Bash"]);
+    host.ask("initialize", &hooks("PostToolUse"));
+    host.prompt("go");
+    let asked = host.until(|line| line["request"]["subtype"] == "hook_callback");
+    let other = json!({"stdout": "other", "stderr": "", "interrupted": false, "isImage": false});
+    let output = json!({"hookEventName": "PostToolUse", "updatedToolOutput": other});
+    host.answer(&asked, &json!({"hookSpecificOutput": output}));
+    let told = host.until(|line| line["type"] == "user");
+    assert_eq!(told["tool_use_result"]["stdout"], "other", "{told}");
+    assert_eq!(told["message"]["content"][0]["content"], "other", "{told}");
+}
+
+#[test]
+fn a_stop_hook_may_end_the_run() {
+    let world = World::new();
+    let server = Server::new([says("done")]);
+    let mut host = Host::new(&world, &server, &[]);
+    host.ask("initialize", &hooks("Stop"));
+    host.prompt("go");
+    let asked = host.until(|line| line["request"]["subtype"] == "hook_callback");
+    host.answer(&asked, &json!({"continue": false, "stopReason": "enough"}));
+    assert_eq!(host.result()["terminal_reason"], "stop_hook_prevented");
 }

@@ -156,9 +156,14 @@ impl Host {
         self.until(|line| line["type"] == "result")
     }
 
+    /// Closes the input.
+    pub fn close(&mut self) {
+        self.input = None;
+    }
+
     /// Closes the input and reads to the end.
     pub fn end(mut self) -> Over {
-        self.input = None;
+        self.close();
         while self.next().is_some() {}
         self.over()
     }

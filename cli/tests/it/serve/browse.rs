@@ -63,7 +63,7 @@ fn any_branch_is_read_and_gone_on_from() {
     );
     for what in ["/prompt", "/fork"] {
         let nowhere = client.post(&place(what), &json!({"prompt": "x", "at": "nothing"}));
-        assert_eq!(nowhere.status, 422, "{what}: {}", nowhere.body);
+        assert_eq!(nowhere.status, 404, "{what}: {}", nowhere.body);
     }
     for (what, status) in [
         ("/messages?at=nothing", 404),

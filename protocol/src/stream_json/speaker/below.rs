@@ -13,7 +13,7 @@ use crate::stream_json::message::{content, details, of_block, timestamp, tool_re
 impl Speaker {
     /// Sets whether the texts of subagents are sent, not only their tool calls.
     pub(crate) fn forward_words(&self, forwards: bool) {
-        self.lock().forwards_words = forwards;
+        self.lock().forwards_words = forwards || self.wanted.subagent_text;
     }
 
     /// Reports the status of a task.

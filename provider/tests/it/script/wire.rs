@@ -38,6 +38,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         retry: Policy {
             retries: 0,
             first_delay: Duration::ZERO,
+            ..Policy::default()
         },
         seed: 1,
     };

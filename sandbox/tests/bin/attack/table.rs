@@ -635,6 +635,9 @@ pub fn main() {
             again(rest);
         }
         ["tiers"] => tiers(),
+        ["commands", tier, workspace, home, ref lines @ ..] => {
+            commands(named(tier), workspace, home, lines);
+        }
         ["confined", tier, what, ref bait @ ..] => confined(named(tier), what, &owned(bait)),
         _ => panic!("what is {words:?}?"),
     }
@@ -739,6 +742,35 @@ const SETTINGS: [&str; 8] = [
     ".mcp.json",
     ".vscode",
 ];
+
+/// Runs shell commands one after the other in one sandbox of this tier, and prints what is moved aside after each. Their
+/// journal is beside the home.
+fn commands(tier: Tier, workspace: &str, home: &str, lines: &[&str]) {
+    let program = std::env::current_exe().unwrap();
+    let mut confinement = Confinement::new(workspace.into(), Some(home.into()));
+    confinement.tier = tier;
+    confinement.protect_names(SETTINGS, workspace.as_ref());
+    let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), program);
+    let sandbox = sandbox.with_journal(Path::new(home).with_file_name("journal"));
+    for line in lines {
+        let started = sandbox.spawn(Invocation {
+            program: "sh".as_ref(),
+            arguments: &["-c".into(), line.into()],
+            cwd: workspace.as_ref(),
+            environment: ah_sandbox::variables(std::env::vars(), &[], sandbox.proxy_port()),
+            streams: Streams::null().unwrap(),
+            terminal: Terminal::None,
+        });
+        let mut child = started.unwrap_or_else(|error| {
+            println!("{error}");
+            exit(78)
+        });
+        child.process.wait().unwrap();
+        for path in child.guard.quarantine() {
+            println!("{}", path.display());
+        }
+    }
+}
 
 /// Runs all attacks or all ordinary operations in a sandbox of this tier.
 fn confined(tier: Tier, what: &str, bait: &[String]) {

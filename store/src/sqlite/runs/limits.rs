@@ -10,6 +10,10 @@ use super::LocalFleet;
 use crate::fleet::{ALL, Admission, Limit, Limits};
 use crate::id;
 
+/// Milliseconds by which a time has to lie in the future to tell that the clock was set back. Another worker may have read
+/// the clock later, and written first.
+const SET_BACK: i64 = 60_000;
+
 #[async_trait]
 impl Limits for LocalFleet {
     async fn admit(&self, model: &str) -> Result<Admission, StoreError> {
@@ -19,11 +23,14 @@ impl Limits for LocalFleet {
             if connection.prepare(spent)?.exists([])? {
                 return Ok(Admission::Spent);
             }
+            // If the last one was admitted in the future, the clock was set back, and what it said then says nothing.
             let mut take = connection.prepare(
-                "UPDATE limits SET next_at = max(next_at, ?2) + 60000 / per_minute
+                "UPDATE limits SET admitted_at = ?2,
+                     next_at = iif(admitted_at > ?2 + ?3, ?2, max(next_at, ?2)) + 60000 / per_minute
                  WHERE model IN (?1, '*') AND per_minute IS NOT NULL RETURNING next_at - 60000 / per_minute - ?2",
             )?;
-            let waits = take.query_map(params![model, now], |row| row.get::<_, f64>(0))?;
+            let waits =
+                take.query_map(params![model, now, SET_BACK], |row| row.get::<_, f64>(0))?;
             let longest = waits.collect::<Result<Vec<_>, _>>()?;
             let longest = longest.into_iter().fold(0.0, f64::max);
             Ok(Admission::After(Duration::from_secs_f64(longest / 1000.0)))
@@ -75,5 +82,43 @@ impl Limits for LocalFleet {
             })?;
             rows.collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::Timing;
+
+    /// A clock that was a day ahead, and was set right, blocks nothing for a day.
+    #[tokio::test]
+    async fn a_clock_that_is_set_back_holds_up_no_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let fleet = LocalFleet::open(folder.path(), Timing::default()).unwrap();
+        let limit = Limit {
+            tenant: String::new(),
+            model: ALL.to_owned(),
+            per_minute: Some(1.0),
+            budget: None,
+        };
+        fleet.set_limit(&limit).await.unwrap();
+        fleet.admit("m").await.unwrap();
+        let shift = |days: i64| {
+            fleet
+                .with("cannot write", |connection| {
+                    let shift =
+                        "UPDATE limits SET next_at = next_at + ?1, admitted_at = admitted_at + ?1";
+                    connection.execute(shift, [days * 86_400_000])
+                })
+                .unwrap();
+        };
+        shift(1);
+        let admission = fleet.admit("m").await.unwrap();
+        assert_eq!(admission, Admission::After(Duration::ZERO));
+        // The next one waits its minute.
+        let Admission::After(wait) = fleet.admit("m").await.unwrap() else {
+            panic!("nothing is spent");
+        };
+        assert!((50..=60).contains(&wait.as_secs()), "{wait:?}");
     }
 }

@@ -86,6 +86,13 @@ impl Answer {
         }
     }
 
+    /// Returns whether this is its key or its word.
+    fn is_called(&self, typed: &str) -> bool {
+        let typed = typed.to_lowercase();
+        let is_it = |name: &str| !name.is_empty() && name.to_lowercase() == typed;
+        is_it(&self.key) || is_it(&self.word)
+    }
+
     /// Returns what is typed, with the place of a reason.
     pub fn typed(&self) -> String {
         match self.takes_reason {
@@ -105,32 +112,59 @@ pub enum Said {
 }
 
 impl Sheet {
-    /// Returns the meaning of a typed line; `None` if it is no answer.
+    /// Returns the meaning of a typed line; `None` if it is no answer. An answer stands alone, unless a reason may follow:
+    /// a sentence that begins like one grants nothing.
     pub fn read(&self, line: &str) -> Option<Said> {
         let line = line.trim();
+        let own = || (self.takes_words && !line.is_empty()).then(|| Said::Words(line.to_owned()));
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let lower = word.to_lowercase();
-        let is_it = |answer: &Answer| {
-            answer.key.to_lowercase() == lower
-                || !answer.word.is_empty() && answer.word.to_lowercase() == lower
+        // As people write: `no, not there`.
+        let word = word.trim_end_matches([',', '.', ';', ':', '!']);
+        let of = |text: &str| {
+            self.answers
+                .iter()
+                .position(|answer| answer.is_called(text))
         };
-        let own = || self.takes_words && !line.is_empty();
-        if let Some(numbers) = numbers(line) {
-            let is_count = numbers.len() == 1 || self.is_multiple;
-            let at = |number: &usize| {
-                let at = number.checked_sub(1)?;
-                (at < self.answers.len()).then_some(at)
-            };
-            let chosen: Option<Vec<_>> = numbers.iter().map(at).collect();
-            return Some(Said::Chosen(chosen.filter(|_| is_count)?, String::new()));
+        let named = match (self.takes_words, rest) {
+            (true, _) => self.of_label(line),
+            (false, "") => of(word),
+            (false, _) => of(word).filter(|at| self.answers[*at].takes_reason),
+        };
+        let reason = match self.takes_words {
+            true => String::new(),
+            false => rest.trim().to_owned(),
+        };
+        match (named, self.numbered(line)) {
+            (Some(at), _) => Some(Said::Chosen(vec![at], reason)),
+            (None, Some(chosen)) => Some(Said::Chosen(chosen, String::new())),
+            (None, None) => own(),
         }
-        let named = self.answers.iter().position(is_it);
-        match named
-            .filter(|at| !self.takes_words || rest.is_empty() || self.answers[*at].takes_reason)
-        {
-            Some(at) => Some(Said::Chosen(vec![at], rest.trim().to_owned())),
-            None => own().then(|| Said::Words(line.to_owned())),
-        }
+    }
+
+    /// Returns the answer that is called so where words are an answer too: a label may be a number, or several words.
+    fn of_label(&self, line: &str) -> Option<usize> {
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = flat(line).to_lowercase();
+        let is_it = |label: &str| !label.is_empty() && flat(label).to_lowercase() == line;
+        let mut answers = self.answers.iter();
+        answers.position(|answer| is_it(&answer.word) || is_it(&answer.label))
+    }
+
+    /// Returns the answers whose numbers a line consists of, if they all exist, and may be chosen together.
+    fn numbered(&self, line: &str) -> Option<Vec<usize>> {
+        let numbers = numbers(line)?;
+        let at = |number: usize| number.checked_sub(1).filter(|at| *at < self.answers.len());
+        let chosen: Vec<_> = numbers.into_iter().map(at).collect::<Option<_>>()?;
+        (chosen.len() == 1 || self.is_multiple).then_some(chosen)
+    }
+
+    /// Returns the line that means the answers with these indices, whatever their labels are.
+    pub fn line_of(&self, chosen: &[usize]) -> String {
+        let line = |at: &usize| match self.takes_words {
+            true => format!("#{}", at + 1),
+            false => self.answers[*at].key.clone(),
+        };
+        chosen.iter().map(line).collect::<Vec<_>>().join(",")
     }
 
     /// Returns which answers there are, for a user who has typed something else.
@@ -232,7 +266,8 @@ pub fn told(answer: &Answer) -> String {
 /// Returns the numbers of a line that consists of nothing else.
 fn numbers(line: &str) -> Option<Vec<usize>> {
     let words = line.split([',', ' ']).filter(|word| !word.is_empty());
-    let numbers: Option<Vec<usize>> = words.map(|word| word.parse().ok()).collect();
+    let number = |word: &str| word.strip_prefix('#').unwrap_or(word).parse().ok();
+    let numbers: Option<Vec<usize>> = words.map(number).collect();
     numbers.filter(|numbers| !numbers.is_empty())
 }
 

@@ -128,6 +128,7 @@ fn a_host_is_asked_about_until_there_is_an_answer() {
     for (typed, expected) in [
         ("y\n", HostPermission::Once),
         ("always\n", HostPermission::Project),
+        ("always that one?\nn\n", HostPermission::No),
         ("g\n", HostPermission::Always),
         ("n\n", HostPermission::No),
         ("", HostPermission::No),
@@ -137,6 +138,8 @@ fn a_host_is_asked_about_until_there_is_an_answer() {
     }
 }
 
+const REFUSED: &str = "deny The user does not want this call to happen. Ask what they want instead, or go on without it.";
+
 #[test]
 fn an_answer_allows_once_for_the_session_or_for_good() {
     for (typed, expected) in [
@@ -145,9 +148,17 @@ fn an_answer_allows_once_for_the_session_or_for_good() {
         ("s\n", "allow Session"),
         ("always\n", "allow LocalSettings"),
         ("global\n", "allow UserSettings"),
+        ("2\n", "allow Session"),
+        ("Yes.\n", "allow"),
+        // A sentence that begins like an answer grants nothing.
+        ("a safer way would be a PR\nn\n", REFUSED),
+        ("yes but use --dry-run first\nn\n", REFUSED),
+        ("s that really needed?\ng it\ny, but…\n1 more\nn\n", REFUSED),
+        ("always?\nn\n", REFUSED),
+        ("n\n", REFUSED),
         (
-            "n\n",
-            "deny The user does not want this call to happen. Ask what they want instead, or go on without it.",
+            "no, wrong branch\n",
+            "deny The user does not want this call to happen: wrong branch",
         ),
         (
             "n use make check\n",
@@ -218,13 +229,13 @@ fn choices() -> Interaction {
 
 #[test]
 fn choices_are_numbered() {
-    let (answer, shown) = asked(choices(), "3\n1\nonly the\u{1b} new ones\n");
+    let (answer, shown) = asked(choices(), "\n1\nonly the\u{1b} new ones\n");
     insta::assert_snapshot!(shown, @r"
 
     [Dates] Which library?␛[2K
       1  jiff (recommended): knows time zones
       2  chrono
-    A number, or your own words: `3` is not an answer. Type 1 or 2, or your own words.
+    A number, or your own words: Type 1 or 2, or your own words; or choose with the arrow keys and Enter.
     A number, or your own words: 
     Which tests?
       1  unit: quick
@@ -246,9 +257,13 @@ fn choices_are_numbered() {
 fn an_answer_is_a_number_several_or_words() {
     for (first, second, expected) in [
         ("2", "1,3", ["chrono", "unit, fuzz"]),
-        ("0\n3\n\n2", "1 2", ["chrono", "unit, binary"]),
-        ("neither 1 nor 2", "2,9\n2", ["neither 1 nor 2", "binary"]),
-        ("1 2\n1", "none", ["jiff (recommended)", "none"]),
+        ("\n\n2", "1 2", ["chrono", "unit, binary"]),
+        ("neither 1 nor 2", "2", ["neither 1 nor 2", "binary"]),
+        ("JIFF (recommended)", "none", ["jiff (recommended)", "none"]),
+        // Own words may begin with a number, or be one.
+        ("10", "2,9", ["10", "2,9"]),
+        ("5 sounds good", "0", ["5 sounds good", "0"]),
+        ("1 2", "#3", ["1 2", "fuzz"]),
     ] {
         let typed = format!("{first}\n{second}\n");
         let PermissionAnswer::Allow { input, .. } = asked(choices(), &typed).0 else {
@@ -260,6 +275,33 @@ fn an_answer_is_a_number_several_or_words() {
     }
     let left = asked(choices(), "1\n").0;
     assert!(matches!(left, PermissionAnswer::Deny { .. }), "{left:?}");
+}
+
+/// Labels that are numbers are chosen by what they say; who chooses with the arrow keys gets what was marked.
+#[test]
+fn a_label_comes_before_a_number() {
+    let option = |label: &str| ChoiceOption {
+        label: label.into(),
+        description: String::new(),
+    };
+    let sheet = choice_sheet(&Choice {
+        question: "How many?".into(),
+        header: String::new(),
+        options: ["2", "3", "10"].map(option).into(),
+        is_multiple: false,
+    });
+    let chosen = |at| Some(Said::Chosen(vec![at], String::new()));
+    for (line, expected) in [
+        ("2", chosen(0)),
+        ("3", chosen(1)),
+        ("10", chosen(2)),
+        ("1", chosen(0)),
+        (&sheet.line_of(&[1]), chosen(1)),
+        ("4", Some(Said::Words("4".to_owned()))),
+        ("", None),
+    ] {
+        assert_eq!(sheet.read(line), expected, "{line:?}");
+    }
 }
 
 #[test]
@@ -288,6 +330,7 @@ fn a_plan_is_shown_and_approved_or_not() {
     for (asking, typed, expected) in [
         (&plan, "y\n", "allow"),
         (&plan, "\nwhat\ne\n", "allow AcceptEdits"),
+        (&plan, "edits are fine\ny, later\nn\n", "deny "),
         (&plan, "n not the second\n", "deny not the second"),
         (&plan, "", "deny nobody answered"),
         (&Interaction::Plan(None), "yes\n", "allow"),

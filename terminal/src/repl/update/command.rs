@@ -10,10 +10,18 @@ use super::super::effect::{Effect, Task};
 use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
+use super::leaving::leave;
 use super::{prompt, tasks};
 
 /// Carries out a command.
 pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
+    let is_of_terminal = matches!(
+        call.command.action,
+        Action::Help | Action::Steer | Action::Exit | Action::Say(_)
+    );
+    if app.is_remote && !is_of_terminal {
+        return app.refuse_remote(&format!("no /{}", call.command.name));
+    }
     let is_possible_meanwhile = matches!(
         call.command.action,
         Action::Help | Action::Steer | Action::Exit | Action::Model | Action::Tasks | Action::Show
@@ -26,7 +34,10 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     let typed = app.editor.take();
-    app.history.keep(typed.trim());
+    if let Some(text) = app.unfolded(typed.trim()) {
+        app.history.keep(&text);
+    }
+    app.forget_pastes();
     let rest = call.rest.clone();
     match call.command.action {
         Action::Help => vec![Effect::Print(slash::help())],
@@ -64,7 +75,7 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             }
         },
         Action::Say(text) => vec![Effect::Print(text.to_owned())],
-        Action::Exit => vec![Effect::Quit],
+        Action::Exit => leave(app),
     }
 }
 
@@ -78,7 +89,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
     let value = value.to_owned();
     match subject {
         Subject::History => {
-            app.editor.set(&value);
+            app.typed_mut().set(&value);
             Vec::new()
         }
         Subject::Session | Subject::SessionAnywhere => {
@@ -96,7 +107,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
 fn found(app: &mut App, value: &str, now: Instant) -> Vec<Effect> {
     let Some(call) = slash::call(value) else {
         if value.starts_with(['@', '/']) {
-            app.editor.insert(format!("{value} "));
+            app.typed_mut().insert(format!("{value} "));
         } else if app.work.is_some() {
             app.hint = Some("sessions can be switched once the agent has finished".to_owned());
         } else {

@@ -12,7 +12,8 @@ use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
 use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
-use super::super::{attach, output};
+use super::super::{attach, output, paste};
+use super::leaving::leave;
 use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
 use super::{command, palette, tasks};
@@ -21,11 +22,7 @@ use super::{command, palette, tasks};
 pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     let event = match event {
         Event::Paste(text) => {
-            if let Some(source) = attach::source(&text) {
-                return vec![Effect::Task(Task::Attach(source))];
-            }
-            app.pastes.insert(&text, &mut app.editor);
-            return Vec::new();
+            return insert_paste(app, &text, now);
         }
         Event::FocusGained | Event::FocusLost => {
             app.notifier.is_focused = Some(event == Event::FocusGained);
@@ -35,6 +32,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Event::Key(key) => key,
     };
     app.notifier.typed_at = Some(now);
+    app.typed_at = Some(now);
     app.hint = None;
     if app.picker.is_some() {
         return choose(app, event, now);
@@ -51,7 +49,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     }
     let was_leaving = std::mem::take(&mut app.is_leaving);
     if app.questions.is_answering()
-        && let Some(key) = keys::choosing(&event, !app.editor.is_empty())
+        && let Some(key) = keys::choosing(&event, !app.reply.is_empty())
         && app.questions.choose(key)
     {
         return Vec::new();
@@ -59,17 +57,21 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     match keys::own(&event) {
         Some(Own::Interrupt) => return interrupt(app, was_leaving),
         Some(Own::Escape) if app.suggestions.close() => return Vec::new(),
-        Some(Own::Turn) if app.suggestions.accept(&mut app.editor) => return suggest(app),
-        Some(Own::Escape) if !app.editor.needs_esc() => return escape(app),
-        Some(Own::FollowUp) if app.work.is_some() => {
+        Some(Own::Turn) if app.suggestions.accept(&mut app.editor) => return Vec::new(),
+        Some(Own::Escape) if !app.typed().needs_esc() => return escape(app),
+        Some(Own::FollowUp) if app.work.is_some() && !app.questions.is_answering() => {
             return submit(app, MailKind::FollowUp, now);
         }
         Some(Own::FollowUp) => {
-            app.editor.edit(&[EditCommand::InsertNewline]);
+            app.typed_mut().edit(&[EditCommand::InsertNewline]);
             return Vec::new();
         }
-        Some(Own::Turn) if app.questions.switch(&mut app.editor) => return Vec::new(),
+        Some(Own::Turn) if app.questions.switch() => return Vec::new(),
+        Some(Own::Mode) if app.is_remote => return app.refuse_remote("the mode stays"),
         Some(Own::Mode) => return next_mode(app),
+        Some(Own::Output | Own::Paste) if app.is_remote => {
+            return app.refuse_remote("no outputs and no pictures");
+        }
         Some(Own::Output) if has_shown_output => {
             return vec![Effect::Task(Task::List(Subject::Output))];
         }
@@ -77,17 +79,33 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],
         Some(Own::Find) => return palette::open(app),
-        Some(Own::Undo) => app.editor.edit(&[EditCommand::Undo]),
+        Some(Own::Undo) => app.typed_mut().edit(&[EditCommand::Undo]),
         Some(Own::Escape | Own::Turn) | None => {}
     }
     let event = plain(event);
-    let before = app.editor.text().len();
-    let meaning = app.editor.read(Event::Key(event));
-    let mut effects = apply(app, meaning, now).unwrap_or_default();
-    if app.editor.text().len() != before {
-        effects.extend(suggest(app));
+    let meaning = app.typed_mut().read(Event::Key(event));
+    apply(app, meaning, now).unwrap_or_default()
+}
+
+/// Inserts a paste where keys go to; a picture into the text for the conversation.
+fn insert_paste(app: &mut App, text: &str, now: Instant) -> Vec<Effect> {
+    app.typed_at = Some(now);
+    let is_message = app.picker.is_none() && !app.questions.is_answering() && !app.is_remote;
+    if is_message && let Some(source) = attach::source(text) {
+        return vec![Effect::Task(Task::Attach(source))];
     }
-    effects
+    if let Some(picker) = &mut app.picker {
+        let words: Vec<_> = text.split_whitespace().collect();
+        app.filter.insert(words.join(" "));
+        picker.narrow(app.filter.text());
+        return Vec::new();
+    }
+    let editor = match app.questions.is_answering() {
+        true => &mut app.reply,
+        false => &mut app.editor,
+    };
+    app.pastes.insert(text, editor);
+    Vec::new()
 }
 
 /// Removes Shift from a key that means the same without it.
@@ -107,15 +125,15 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
     match event {
         ReedlineEvent::Edit(commands) => {
             app.history.settle();
-            app.editor.edit(&commands);
+            edit(app, &commands);
             none
         }
         ReedlineEvent::Enter | ReedlineEvent::Submit | ReedlineEvent::SubmitOrNewline => {
             Some(enter(app, now))
         }
-        ReedlineEvent::CtrlD if app.editor.is_empty() => Some(leave(app)),
+        ReedlineEvent::CtrlD if app.typed().is_empty() => Some(leave(app)),
         ReedlineEvent::CtrlD => {
-            app.editor.edit(&[EditCommand::Delete]);
+            edit(app, &[EditCommand::Delete]);
             none
         }
         ReedlineEvent::ClearScreen => Some(vec![Effect::ScrollAway]),
@@ -150,6 +168,28 @@ fn apply(app: &mut App, event: ReedlineEvent, now: Instant) -> Option<Vec<Effect
         }
         ReedlineEvent::Repaint | ReedlineEvent::Esc => none,
         _ => None,
+    }
+}
+
+/// Applies edit commands. One that would erase a part of the token of a paste or a picture erases all of it.
+fn edit(app: &mut App, commands: &[EditCommand]) {
+    let is_before = match commands {
+        [EditCommand::Backspace | EditCommand::BackspaceWord | EditCommand::CutWordLeft] => {
+            Some(true)
+        }
+        [EditCommand::Delete | EditCommand::DeleteWord | EditCommand::CutWordRight] => Some(false),
+        _ => None,
+    };
+    let typed = app.typed();
+    let pastes = app.pastes.tokens().map(|(token, _)| token);
+    let place = is_before.and_then(|is_before| {
+        pastes
+            .chain(app.pictures.tokens())
+            .find_map(|token| paste::at_cursor(typed.text(), typed.cursor(), is_before, &token))
+    });
+    match place {
+        Some(place) => app.typed_mut().replace(place, ""),
+        None => app.typed_mut().edit(commands),
     }
 }
 
@@ -232,7 +272,7 @@ fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
         (KeyModifiers::CONTROL, KeyCode::Char('b'))
             if matches!(picker.subject, Subject::Session | Subject::SessionAnywhere) =>
         {
-            picker.turn_branch(app.editor.text());
+            picker.turn_branch(app.filter.text());
         }
         (KeyModifiers::CONTROL, KeyCode::Char('x')) if picker.subject == Subject::Task => {
             let chosen = picker.chosen().map(|entry| entry.value.clone());
@@ -250,9 +290,9 @@ fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
             return command::chosen(app, subject, &chosen.value, now);
         }
         _ => {
-            if let ReedlineEvent::Edit(commands) = app.editor.read(Event::Key(event)) {
-                app.editor.edit(&commands);
-                picker.narrow(app.editor.text());
+            if let ReedlineEvent::Edit(commands) = app.filter.read(Event::Key(event)) {
+                app.filter.edit(&commands);
+                picker.narrow(app.filter.text());
             }
         }
     }
@@ -260,38 +300,39 @@ fn choose(app: &mut App, event: KeyEvent, now: Instant) -> Vec<Effect> {
 }
 
 fn moved(app: &mut App, command: EditCommand) -> Option<Vec<Effect>> {
-    app.editor.edit(&[command]);
+    app.typed_mut().edit(&[command]);
     Some(Vec::new())
 }
 
 fn up(app: &mut App) -> Vec<Effect> {
-    if app.editor.is_at_first_line() {
+    if app.typed().is_at_first_line() {
         return earlier(app);
     }
-    app.editor
+    app.typed_mut()
         .edit(&[EditCommand::MoveLineUp { select: false }]);
     Vec::new()
 }
 
 fn down(app: &mut App) -> Vec<Effect> {
-    if app.editor.is_at_last_line() {
+    if app.typed().is_at_last_line() {
         return later(app);
     }
-    app.editor
+    app.typed_mut()
         .edit(&[EditCommand::MoveLineDown { select: false }]);
     Vec::new()
 }
 
 fn earlier(app: &mut App) -> Vec<Effect> {
-    if let Some(line) = app.history.earlier(app.editor.text()) {
-        app.editor.set(&line);
+    let typed = app.typed().text().to_owned();
+    if let Some(line) = app.history.earlier(&typed) {
+        app.typed_mut().set(&line);
     }
     Vec::new()
 }
 
 fn later(app: &mut App) -> Vec<Effect> {
     if let Some(line) = app.history.later() {
-        app.editor.set(&line);
+        app.typed_mut().set(&line);
     }
     Vec::new()
 }
@@ -308,7 +349,7 @@ fn interrupt(app: &mut App, was_leaving: bool) -> Vec<Effect> {
     }
     if app.work.is_none() && !app.editor.is_empty() {
         app.editor.take();
-        app.pastes.clear();
+        app.forget_pastes();
         app.pictures.clear();
         return Vec::new();
     }
@@ -325,21 +366,20 @@ fn stop(app: &mut App) -> Vec<Effect> {
 
 /// Applies Esc: takes back queued messages, else stops the current task.
 fn escape(app: &mut App) -> Vec<Effect> {
+    if !app.queued.is_empty() && app.is_remote {
+        app.hint = Some("what was sent is not taken back; Ctrl-C interrupts".to_owned());
+        return Vec::new();
+    }
     if !app.queued.is_empty() {
+        app.give_held_back();
         let queued = app.queued.clone();
         return vec![Effect::Task(Task::Withdraw(queued, Then::GiveBack))];
+    }
+    if app.give_held_back() {
+        return Vec::new();
     }
     match &app.work {
         Some(work) if !work.is_stopping => stop(app),
         _ => Vec::new(),
     }
-}
-
-fn leave(app: &App) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    if app.work.is_some() && !app.leaves_run {
-        effects.push(Effect::Task(Task::Interrupt));
-    }
-    effects.push(Effect::Quit);
-    effects
 }

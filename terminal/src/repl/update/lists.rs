@@ -1,24 +1,20 @@
-//! Lists to choose from: opened over the typed text, and closed.
+//! Lists to choose from: opened above the typed text, and closed.
 
 use super::super::app::App;
 use super::super::picker::{Entry, Picker, Subject};
 
-/// Opens a list to choose from. The typed text is put aside.
+/// Opens a list to choose from. What is typed from now on filters it; the other texts wait.
 pub fn pick(app: &mut App, mut picker: Picker) {
-    if let Some(former) = app.picker.take() {
-        // Another list of the same kind, which the typed text filters too.
-        picker.narrow(app.editor.text());
-        picker.typed_before = former.typed_before;
-        app.picker = Some(picker);
-        return;
+    // In the place of another list of its kind, which the typed text filters too.
+    if app.picker.is_none() {
+        app.suggestions.close();
+        let typed = app.typed().text().to_owned();
+        app.filter.renew();
+        if picker.subject == Subject::History {
+            app.filter.insert(typed);
+        }
     }
-    let typed = app.editor.take();
-    if picker.subject == Subject::History {
-        app.editor.insert(typed.clone());
-        picker.narrow(&typed);
-    }
-    app.suggestions.close();
-    picker.typed_before = typed;
+    picker.narrow(app.filter.text());
     app.picker = Some(picker);
 }
 
@@ -27,13 +23,11 @@ pub fn add(app: &mut App, subject: Subject, entries: Vec<Entry>, replaces: bool)
     if let Some(picker) = &mut app.picker
         && picker.subject == subject
     {
-        picker.add(entries, replaces, app.editor.text());
+        picker.add(entries, replaces, app.filter.text());
     }
 }
 
-/// Closes the list and restores the typed text.
+/// Closes the list.
 pub fn close_picker(app: &mut App) {
-    if let Some(picker) = app.picker.take() {
-        app.editor.set(&picker.typed_before);
-    }
+    app.picker = None;
 }

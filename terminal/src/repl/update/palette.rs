@@ -17,7 +17,10 @@ pub fn open(app: &mut App) -> Vec<Effect> {
     });
     let picker = Picker::new(Subject::All, entries.collect());
     pick(app, picker);
-    let mut effects = vec![Effect::Task(Task::List(Subject::All))];
+    let mut effects = Vec::new();
+    if !app.is_remote {
+        effects.push(Effect::Task(Task::List(Subject::All)));
+    }
     match app.suggestions.files.take() {
         Some(files) => {
             add_files(app, &files);

@@ -6,21 +6,25 @@ use ah_conversation::MailKind;
 use reedline::EditCommand;
 
 use super::super::activity::Activity;
-use super::super::app::App;
+use super::super::app::{App, Held};
 use super::super::effect::{Effect, Task};
 use super::super::{bang, slash};
 use super::command;
+use super::leaving::leave;
 use super::prompt::{self, echo};
 use ah_conversation::neutralise;
 
 /// Applies Enter: a line that ends with a backslash continues, everything else is submitted.
 pub fn enter(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.questions.is_answering() {
-        if is_exit(app.editor.text()) {
-            let stops = (!app.leaves_run).then_some(Effect::Task(Task::Interrupt));
-            return stops.into_iter().chain([Effect::Quit]).collect();
+        if is_exit(app.reply.text()) {
+            return leave(app);
         }
-        app.questions.answer(&mut app.editor);
+        let typed = app.reply.text().to_owned();
+        if let Some(line) = app.unfolded(&typed) {
+            app.questions.answer(line, &mut app.reply);
+            app.forget_pastes();
+        }
         return Vec::new();
     }
     if app.editor.is_empty()
@@ -69,8 +73,13 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
     if typed.is_empty() {
         return Vec::new();
     }
+    let Some(text) = app.unfolded(&typed) else {
+        return Vec::new();
+    };
     if let Some(call) = slash::call(&typed) {
-        return command::perform(app, &call, now);
+        let rest = app.unfolded(&call.rest).unwrap_or_default();
+        let rest = rest.trim().to_owned();
+        return command::perform(app, &slash::Call { rest, ..call }, now);
     }
     let refusal = {
         let named = app.suggestions.known().map(|(name, _)| name.as_str());
@@ -85,27 +94,75 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         let refusal = format!("{refusal} To send it as it is, begin with a space.\n\n");
         return echoed.into_iter().chain([Effect::Print(refusal)]).collect();
     }
-    if app.work.is_none()
-        && let Some((command, is_told)) = bang::read(&typed)
-    {
+    if app.is_remote && bang::read(&typed).is_some() {
+        return app.refuse_remote("no commands of your own");
+    }
+    let is_bang = typed.starts_with('!') && bang::read(&text).is_some();
+    if app.work.is_some() && !app.is_remote && (is_bang || needs_expansion(app, &typed, kind)) {
         app.editor.take();
-        app.history.keep(&typed);
-        app.work = Some(Activity::begin("running", now));
-        let shown = Effect::Print(format!("{}\n", neutralise(&typed)));
-        return vec![shown, Effect::Task(Task::Shell(command, is_told))];
+        app.forget_pastes();
+        app.history.keep(&text);
+        app.held.push_back(Held { typed, text });
+        app.hint = Some("sent once the agent has finished; Esc takes it back".to_owned());
+        return Vec::new();
+    }
+    if is_bang {
+        app.editor.take();
+        app.forget_pastes();
+        app.history.keep(&text);
+        return begin(app, &typed, text, now);
     }
     if app.work.is_some() && app.pictures.has_any(&typed) {
         app.hint = Some("pictures can be sent once the agent has finished".to_owned());
         return Vec::new();
     }
     let images = app.pictures.take(&typed);
-    let text = app.pastes.unfold(&typed);
+    // Without the blank before it, it would be a command when it is taken up again.
+    let is_escaped = typed.starts_with('/') && !app.editor.text().starts_with('/');
+    let blank = if is_escaped { " " } else { "" };
     app.editor.take();
-    app.questions.resume();
-    app.history.keep(&text);
+    app.forget_pastes();
+    app.history.keep(&format!("{blank}{text}"));
     match app.work {
         Some(_) => vec![Effect::Task(Task::Send(kind, text))],
         None if images.is_empty() => prompt::prompt(app, &typed, text, now),
         None => prompt::run(app, &typed, Task::Show(text, images), now),
+    }
+}
+
+/// Returns whether a message to a run would reach it as it was typed, though it stands for something else: a command of the
+/// user's, or files in what is sent afterwards.
+fn needs_expansion(app: &App, typed: &str, kind: MailKind) -> bool {
+    let mut words = typed.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let is_command = app.editor.text().starts_with('/')
+        && first.strip_prefix('/').is_some_and(|name| {
+            let is_called = |known: &str| {
+                known == name || known.rsplit_once(':').is_some_and(|(_, last)| last == name)
+            };
+            name.starts_with("skill:") || app.suggestions.known().any(|(known, _)| is_called(known))
+        });
+    let names_file = |word: &str| word.starts_with('@') && word.len() > 1;
+    let has_files = names_file(first) || words.any(names_file);
+    is_command || kind == MailKind::FollowUp && has_files
+}
+
+/// Sends what was held first, now that nothing runs.
+pub fn release(app: &mut App, now: Instant) -> Vec<Effect> {
+    match app.held.pop_front() {
+        Some(Held { typed, text }) => begin(app, &typed, text, now),
+        None => Vec::new(),
+    }
+}
+
+/// Runs a text: as a command of the user's, or as a prompt.
+fn begin(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Effect> {
+    match bang::read(&text).filter(|_| typed.starts_with('!')) {
+        Some((command, is_told)) => {
+            app.work = Some(Activity::begin("running", now));
+            let shown = Effect::Print(format!("{}\n", neutralise(typed)));
+            vec![shown, Effect::Task(Task::Shell(command, is_told))]
+        }
+        None => prompt::prompt(app, typed, text, now),
     }
 }

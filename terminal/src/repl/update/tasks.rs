@@ -35,9 +35,17 @@ pub fn look(app: &mut App, wanted: &str, now: Instant) -> Vec<Effect> {
 
 /// Stops a task beside the conversation.
 pub fn end(app: &mut App, wanted: &str) -> Vec<Effect> {
+    if wanted.is_empty() {
+        app.hint = Some("/tasks stop takes the number of a task; /tasks lists them".to_owned());
+        return Vec::new();
+    }
     let Some(task) = app.background.find(wanted) else {
         return no_task(app, wanted);
     };
+    if !task.runs() {
+        app.hint = Some(format!("task #{} has ended already", task.number));
+        return Vec::new();
+    }
     app.hint = Some(format!("stopping task #{}", task.number));
     vec![Effect::Task(Task::End(task.id.clone()))]
 }

@@ -1,13 +1,16 @@
 //! Keys and events, state by state. A case is a list of steps and its outcome: the effects of the last step, and the
 //! state after it.
 
-use ah_conversation::{MailKind, Model, PermissionMode};
+use ah_conversation::{LiveOutput, MailKind, Model, PermissionMode, Progress};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
+use super::super::activity::RunningTool;
 use super::super::history::History;
 use super::super::input::Opened;
 use super::super::picker::{Entry, Picker, Subject};
 use super::*;
+use std::time::Duration;
+
 use crate::print::question;
 use ah_config::settings::conversation::EditorMode;
 
@@ -37,6 +40,8 @@ fn idle() -> App {
         cost: 0.0,
         facts: None,
     });
+    let named = ["do", "newest"].map(|name| (name.to_owned(), String::new()));
+    app.suggestions.named = named.into();
     app.suggestions.files = Some(vec!["src/main.rs".to_owned(), "src/more.rs".to_owned()]);
     app
 }
@@ -50,10 +55,14 @@ fn queued(words: &str, kind: MailKind) -> Queued {
 }
 
 /// Applies a step: an input by its name and argument, a key by its name, or `'` and typed text.
-fn take(app: &mut App, step: &str) -> Vec<Effect> {
-    let now = Instant::now();
+fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
     let (word, about) = step.split_once(' ').unwrap_or((step, ""));
     let input = match word {
+        "remote" => {
+            app.is_remote = true;
+            return Vec::new();
+        }
+        "mail" => Input::Mail,
         "work" => {
             app.work = Some(Activity::begin("working", now));
             return Vec::new();
@@ -66,6 +75,7 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
         })),
         "back" => Input::Withdrawn(vec![queued(about, MailKind::Steer)], Then::GiveBack),
         "unread" => Input::Withdrawn(vec![queued(about, MailKind::Steer)], Then::Prompt),
+        "none" => Input::Withdrawn(Vec::new(), Then::Prompt),
         "gone" => Input::Withdrawn(Vec::new(), Then::GiveBack),
         "asks" => {
             let (lines, _) = std::sync::mpsc::channel();
@@ -73,6 +83,12 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
             let sheet = question::confirmation("May it?", "", "Allow? ");
             Input::Question(QuestionUpdate::Asked(1, Box::new(sheet), None))
         }
+        "refused" => {
+            let complaint = Some(format!("not {about}"));
+            let sheet = question::confirmation("May it?", "", "Allow? ");
+            Input::Question(QuestionUpdate::Asked(1, Box::new(sheet), complaint))
+        }
+        "tick" => Input::Tick,
         "answered" => Input::Question(QuestionUpdate::Closed(1)),
         "well" => Input::Ended(Ending::Well),
         "stopped" => Input::Ended(Ending::Interrupted),
@@ -88,16 +104,15 @@ fn take(app: &mut App, step: &str) -> Vec<Effect> {
         "paste" => Input::Key(Event::Paste(about.to_owned())),
         "shown" => Input::Written(about.replace('|', "\n")),
         typed if typed.starts_with('\'') => {
-            let press = |c: char| key(app, KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+            let press = |c| {
+                let key = KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE);
+                update(app, Input::Key(Event::Key(key)), now)
+            };
             return step[1..].chars().flat_map(press).collect();
         }
         name => Input::Key(Event::Key(named(name))),
     };
     update(app, input, now)
-}
-
-fn key(app: &mut App, key: KeyEvent) -> Vec<Effect> {
-    update(app, Input::Key(Event::Key(key)), Instant::now())
 }
 
 /// Returns a key by its usual name.
@@ -142,7 +157,8 @@ fn done(effects: &[Effect]) -> String {
 
 /// Formats the state: the text with its cursor, and the differences from the idle state.
 fn known(app: &App) -> String {
-    let (before, after) = app.editor.text().split_at(app.editor.cursor());
+    let typed = app.typed();
+    let (before, after) = typed.text().split_at(typed.cursor());
     let mut words = vec![format!("{before}_{after}").replace('\n', "⏎")];
     if let Some(work) = &app.work {
         let word = if work.is_stopping {
@@ -154,6 +170,9 @@ fn known(app: &App) -> String {
     }
     for queued in &app.queued {
         words.push(format!("waits:{}", queued.text));
+    }
+    for held in &app.held {
+        words.push(format!("held:{}", held.typed));
     }
     let flags = [
         (app.is_leaving, "leaving"),
@@ -173,13 +192,16 @@ fn known(app: &App) -> String {
     words.join(" ")
 }
 
-/// Fails unless these steps, separated by bars, have the expected outcome.
+/// Fails unless these steps, separated by bars, have the expected outcome. A second passes before each, but for those
+/// with a plus sign.
 #[track_caller]
 fn check(steps: &str, expected: &str) {
     let mut app = idle();
     let mut effects = Vec::new();
+    let mut now = Instant::now();
     for step in steps.split(" | ").filter(|step| !step.is_empty()) {
-        effects = take(&mut app, step);
+        now += Duration::from_secs(u64::from(!step.starts_with('+')));
+        effects = take(&mut app, step.trim_start_matches('+'), now);
     }
     let (done, known) = (done(&effects), known(&app));
     let found = match done.is_empty() {
@@ -217,9 +239,18 @@ fn enter_submits_the_typed_text() {
             "'!!ls | Enter",
             r#"_ working  →  print "!!ls", Shell("ls", false)"#,
         ),
-        ("work | '!ls | Enter", r#"_ working  →  steer "!ls""#),
         ("'!  | Enter", r#"_ working  →  print "> !", run "!""#),
         ("'/exit | Esc | Enter", "_  →  quit"),
+        (
+            "work | '/exit | Esc | Enter",
+            "_ working  →  interrupt, quit",
+        ),
+        ("work | '/quit | Enter", "_ working  →  interrupt, quit"),
+        ("work | 'exit | Enter", "_ working  →  interrupt, quit"),
+        (
+            "work | asks | '/exit | Enter",
+            "/exit_ working asked answering  →  interrupt, quit",
+        ),
         (
             "'/compact | Esc | Enter",
             r#"_ working  →  print "> /compact", Compact("")"#,
@@ -335,7 +366,11 @@ fn a_question_waits_while_text_is_typed() {
         ("work | 'half | asks", "half_ working asked"),
         (
             "work | 'half | asks | Enter",
-            r#"_ working asked answering  →  steer "half""#,
+            r#"_ working asked  →  steer "half""#,
+        ),
+        (
+            "work | 'half | asks | Enter | tick",
+            "_ working asked answering",
         ),
         ("work | 'half | asks | Tab", "_ working asked answering"),
         (
@@ -363,9 +398,10 @@ fn a_question_waits_while_text_is_typed() {
             "work | asks | Ctrl-C | answered",
             r#"_ stopping leaving  →  print "May it?""#,
         ),
-        // A number answers at once, an arrow marks for Enter.
+        // A number is typed as a letter is, an arrow marks for Enter.
+        ("work | asks | '2", "2_ working asked answering"),
         (
-            "work | asks | '2 | answered",
+            "work | asks | '2 | Enter | answered",
             r#"_ working  →  print "May it?\n→ no""#,
         ),
         (
@@ -378,6 +414,100 @@ fn a_question_waits_while_text_is_typed() {
         ),
         // Nothing is suggested in an answer.
         ("work | asks | '/", "/_ working asked answering"),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn of_calls_that_run_at_once_the_one_that_ends_goes() {
+    let now = Instant::now();
+    let mut app = idle();
+    take(&mut app, "work", now);
+    for (call, key) in [("1", "slow"), ("2", "quick"), ("3", "other")] {
+        let tool = RunningTool::new(call.into(), "bash", key, &LiveOutput::default());
+        update(&mut app, Input::Running(tool), now);
+    }
+    update(&mut app, Input::Ran("2".into()), now);
+    let progress = Progress {
+        done: 1.0,
+        total: Some(4.0),
+        message: None,
+    };
+    update(&mut app, Input::Progress("3".into(), progress), now);
+    let keys = app.work.iter().flat_map(|work| &work.tools);
+    let keys: Vec<_> = keys.map(|tool| tool.key.as_str()).collect();
+    assert_eq!(keys[0], "slow");
+    assert!(keys[1].contains('4'), "{keys:?}");
+    assert_eq!(keys.len(), 2);
+}
+
+/// What is typed for the conversation, or for a list, never becomes the answer.
+#[test]
+fn only_what_is_typed_at_a_question_answers_it() {
+    for (steps, expected) in [
+        // The question comes as somebody types.
+        ("work | 'a | +Backspace | +asks", "_ working asked"),
+        ("work | 'a | +Backspace | +asks | +'2", "2_ working asked"),
+        (
+            "work | 'a | +Backspace | +asks | +'2 | ' tests | Enter",
+            r#"_ working asked  →  steer "2 tests""#,
+        ),
+        (
+            "work | 'a | +Backspace | +asks | tick",
+            "_ working asked answering",
+        ),
+        (
+            "work | 'a | +Backspace | +asks | 'y",
+            "y_ working asked answering",
+        ),
+        ("work | asks | '2 tests", "2 tests_ working asked answering"),
+        // The question comes while a list hides the typed text.
+        (
+            "work | 'yes and more | Ctrl-P | asks | tick",
+            "_ working asked choosing",
+        ),
+        (
+            "work | 'yes and more | Ctrl-P | asks | Esc",
+            "yes and more_ working asked",
+        ),
+        (
+            "work | 'yes and more | Ctrl-P | asks | Esc | Enter",
+            r#"_ working asked  →  steer "yes and more""#,
+        ),
+        ("work | Ctrl-P | asks | 'yes | Esc", "_ working asked"),
+        (
+            "work | Ctrl-P | asks | 'yes | Esc | tick",
+            "_ working asked answering",
+        ),
+        // A queued message that is taken back is for the conversation.
+        (
+            "work | sent a small thing | asks | back a small thing",
+            "_ working asked answering",
+        ),
+        (
+            "work | sent a small thing | asks | back a small thing | Tab",
+            "a small thing_ working asked",
+        ),
+        (
+            "work | asks | 'no | sent a | back a | Enter | answered",
+            r#"a_ working  →  print "May it?\n→ no""#,
+        ),
+        // A list that is open when the run fails filters by what is typed only.
+        ("work | sent a | Ctrl-P | back a", "_ working choosing"),
+        ("work | sent a | Ctrl-P | back a | Esc", "a_ working"),
+        // Who turns away comes back by Tab.
+        ("work | asks | Tab | tick", "_ working asked"),
+        ("work | asks | Tab | 'y", "y_ working asked"),
+        // What was no answer can be mended.
+        (
+            "work | asks | 'y but how | Enter | refused",
+            "y but how_ working asked answering",
+        ),
+        (
+            "work | asks | 'half | Alt+Enter",
+            "half⏎_ working asked answering",
+        ),
     ] {
         check(steps, expected);
     }
@@ -403,6 +533,11 @@ fn lists_leave_the_typed_text_alone() {
             r#"half_ working  →  Resume("TWO")"#,
         ),
         ("pick one two | 'none | Enter", "none_ choosing"),
+        ("'half | pick one two | paste no\nne", "no ne_ choosing"),
+        (
+            "'half | pick one two | paste tw\n | Enter",
+            r#"half_ working  →  Resume("TWO")"#,
+        ),
         ("Ctrl-R", "_ choosing"),
         ("'fir | Ctrl-R | Enter", "first_"),
         ("'/co", "/co_ suggesting"),
@@ -410,10 +545,126 @@ fn lists_leave_the_typed_text_alone() {
         ("'/co | Down | Tab", "/cost _"),
         ("'see @mor | Tab", "see @src/more.rs _"),
         ("'see @mor | Enter", "see @src/more.rs _"),
+        // The menu is about the word at the cursor.
+        (
+            "'see @mor | Ctrl-A | Enter",
+            r#"_ working  →  print "> see @mor", run "see @mor""#,
+        ),
+        ("'see @mor | Ctrl-A | Tab", "_see @mor"),
+        ("'see @mor | Ctrl-B", "see @mo_r suggesting"),
+        ("'see @mor | Ctrl-B | Tab", "see @src/more.rs _r"),
+        ("'see @mor | back words", "words⏎⏎see @mor_ suggesting"),
+        ("'/co | paste st", "/cost_ suggesting"),
+        // A name that is typed whole comes first.
+        ("'/do | Enter", r#"_ working  →  print "> /do", run "/do""#),
+        ("'/do | Tab", "/do _"),
+        ("'/do | Down | Tab", "/doctor _"),
+        ("'/new | Tab", "/new _"),
+        // There are more than are shown.
+        ("'/ | Up | Tab", "/newest _"),
         (
             "'see @nothing | Enter",
             r#"_ working  →  print "> see @nothing", run "see @nothing""#,
         ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+/// A run would read them as they were typed.
+#[test]
+fn what_is_to_be_expanded_waits_for_the_end_of_the_run() {
+    for (steps, expected) in [
+        ("work | '/do | Enter", "_ working held:/do hinting"),
+        (
+            "work | '/do it | Alt+Enter",
+            "_ working held:/do it hinting",
+        ),
+        ("work | '!ls | Enter", "_ working held:!ls hinting"),
+        (
+            "work | 'see @a.yaml | Alt+Enter",
+            "_ working held:see @a.yaml hinting",
+        ),
+        (
+            "work | 'see @a.yaml | Enter",
+            r#"_ working  →  steer "see @a.yaml""#,
+        ),
+        // A blank before it makes it words.
+        ("work | ' /do | Enter", r#"_ working  →  steer "/do""#),
+        (
+            "work | 'a@b | Alt+Enter",
+            r#"_ working  →  follow up "a@b""#,
+        ),
+        (
+            "work | '/do it | Enter | well",
+            r#"_ working hinting  →  print "", print "> /do it", run "/do it""#,
+        ),
+        (
+            "work | '!ls | Enter | '/do | Enter | well",
+            r#"_ working held:/do hinting  →  print "", print "!ls", Shell("ls", true)"#,
+        ),
+        (
+            "work | '!ls | Enter | '/do | Enter | well | well",
+            r#"_ working hinting  →  print "", print "> /do", run "/do""#,
+        ),
+        // Messages that the agent did not read come before.
+        (
+            "work | sent a | '/do | Enter | well",
+            r#"_ waits:a held:/do hinting  →  print "", withdraw ["a"] to Prompt"#,
+        ),
+        (
+            "work | sent a | '/do | Enter | well | unread a",
+            r#"_ working held:/do hinting  →  print "> a", run "a""#,
+        ),
+        (
+            "work | later a | '/do | Enter | well | heard a | none",
+            r#"_ working hinting  →  print "> /do", run "/do""#,
+        ),
+        // What is not sent goes back to the editor.
+        ("work | '/do | Enter | Esc", "/do_ working suggesting"),
+        (
+            "work | '/do | Enter | stopped",
+            r#"/do_ hinting  →  print "interrupted", print """#,
+        ),
+        (
+            "work | sent a | '/do | Enter | Esc | back a",
+            "a⏎⏎/do_ working",
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+/// What cannot be asked of the other process is refused before anything changes.
+#[test]
+fn attached_nothing_is_shown_that_is_not_so() {
+    for (steps, expected) in [
+        ("remote | work | sent a | Esc", "_ working waits:a hinting"),
+        ("remote | work | Esc", "_ stopping  →  interrupt"),
+        (
+            "remote | work | sent a | Ctrl-C",
+            "_ stopping waits:a leaving  →  interrupt",
+        ),
+        // It is read in the next run.
+        ("remote | work | sent a | well", r#"_ waits:a  →  print """#),
+        (
+            "remote | work | sent a | well | mail",
+            "_ working waits:a  →  TakeMail",
+        ),
+        ("remote | Shift+Tab", "_ hinting"),
+        ("remote | paste /tmp/shot.png", "/tmp/shot.png_"),
+        ("remote | Ctrl-V", "_ hinting"),
+        ("remote | Ctrl-O", "_ hinting"),
+        ("remote | '!ls | Enter", "!ls_ hinting"),
+        ("remote | '/model | Esc | Enter", "/model_ hinting"),
+        ("remote | '/undo | Esc | Enter", "/undo_ hinting"),
+        (
+            "remote | work | '/steer x | Enter",
+            r#"_ working  →  steer "x""#,
+        ),
+        ("remote | '/exit | Esc | Enter", "_  →  quit"),
+        ("remote | work | '/exit | Esc | Enter", "_ working  →  quit"),
+        ("remote | Ctrl-P", "_ choosing"),
     ] {
         check(steps, expected);
     }
@@ -428,6 +679,9 @@ fn up_and_down_move_through_lines_and_then_the_history() {
         ("Up | Up | Up", "first_"),
         ("Up | Up | Up | Up", "first_"),
         ("Down", "_"),
+        // What was sent as words is no command when it comes again.
+        ("' /do | Enter | well | Up", " /do_"),
+        ("'/tasks stop | Enter", "_ hinting"),
         ("'a | Ctrl-J | 'b | Up | 'c", "ac_⏎b"),
         (
             "work | Up | Enter",
@@ -475,6 +729,43 @@ fn pastes_are_inserted_or_folded() {
         (
             &format!("paste {many} | Enter"),
             format!("_ working  →  print \"> [pasted #1, 9 lines]\", run {many:?}"),
+        ),
+        // Wherever the text goes.
+        (
+            &format!("work | '/steer look | paste {many} | Enter"),
+            format!("_ working  →  steer {:?}", format!("look{many}").trim()),
+        ),
+        (
+            &format!("'/rename  | paste {many} | Enter"),
+            format!(
+                "_  →  print \"> /rename [pasted #1, 9 lines]\", Rename({:?})",
+                many.trim()
+            ),
+        ),
+        (
+            &format!("'!cat <<X | paste {many} | Enter"),
+            format!(
+                "_ working  →  print \"!cat <<X[pasted #1, 9 lines]\", Shell({:?}, true)",
+                format!("cat <<X{many}").trim()
+            ),
+        ),
+        (
+            &format!("work | asks | 'n | paste {many} | Enter | answered"),
+            format!(
+                "_ working  →  print {:?}",
+                format!("May it?\n→ n{}", "line ".repeat(9).trim())
+            ),
+        ),
+        // A token goes as a whole.
+        (&format!("'a | paste {many} | Backspace"), "a_".to_owned()),
+        (&format!("'a | paste {many} | Ctrl-W"), "a_".to_owned()),
+        (
+            &format!("'a | paste {many} | Ctrl-A | Ctrl-F | Ctrl-D"),
+            "a_".to_owned(),
+        ),
+        (
+            &format!("paste {many} | Enter | well | Ctrl-_ | Enter"),
+            "[pasted #1, 9 lines]_ hinting".to_owned(),
         ),
         // A cleared paste frees its number.
         (

@@ -129,8 +129,9 @@ fn app(sheet: &Sheet, size: (usize, usize)) -> App {
         QuestionUpdate::Opened(1, lines),
         QuestionUpdate::Asked(1, Box::new(sheet.clone()), None),
     ] {
-        app.questions.update(change, &mut app.editor, page);
+        app.questions.update(change, &mut app.reply, page);
     }
+    app.settle(Instant::now());
     app
 }
 
@@ -204,5 +205,27 @@ fn a_page_of_what_is_folded_follows_the_other() {
     }
     for n in 1..=30 {
         assert!(all.contains(&format!("harmless line {n}\n")), "{n}:\n{all}");
+    }
+}
+
+/// The rest of an answer was laid out for the terminal as it was.
+#[test]
+fn no_row_is_wider_than_the_terminal() {
+    let mut app = App::new(EditorMode::Emacs, History::default(), (80, 24), true);
+    app.answer.rest = vec!["\x1b[1mword\x1b[0m ".repeat(16), "x".repeat(79)];
+    app.answer.open = "日本語 ".repeat(20);
+    app.work = Some(Activity::begin("working", Instant::now()));
+    app.status.said = Some("y".repeat(100));
+    app.hint = Some("z".repeat(100));
+    for columns in [80, 40, 10, 5, 1] {
+        app.size.0 = columns;
+        let live = live(&app, Instant::now());
+        let wide: Vec<_> = live
+            .rows
+            .iter()
+            .filter(|row| width(row) > columns)
+            .collect();
+        assert!(wide.is_empty(), "{columns}: {wide:?}");
+        assert!(live.cursor.1 < columns);
     }
 }

@@ -189,6 +189,80 @@ pub(super) fn touches(words: &[Word]) -> (bool, bool) {
     }
 }
 
+/// Whether the command lists files that patterns stand for.
+pub(super) fn lists(words: &[Word]) -> bool {
+    program(words).is_some_and(|name| LISTERS.contains(&name))
+}
+
+/// Whether the command may make symbolic links, or move some.
+pub(super) fn may_make_links(words: &[Word]) -> bool {
+    const OTHERS: [&str; 3] = ["sort", "uniq", "tee"];
+    const OF_GIT: [&str; 13] = [
+        "cherry-pick",
+        "clone",
+        "merge",
+        "pull",
+        "read-tree",
+        "rebase",
+        "reset",
+        "revert",
+        "stash",
+        "submodule",
+        "switch",
+        "worktree",
+        "init",
+    ];
+    match program(words) {
+        None => !words.is_empty(),
+        Some("git") => has_any(words, &OF_GIT) || has_any(words, &CHANGING),
+        Some(name) => ![
+            &WITHOUT_FILES[..],
+            &READERS,
+            &LISTERS,
+            &CHANGERS,
+            &BUILDERS,
+            &OTHERS,
+        ]
+        .iter()
+        .any(|known| known.contains(&name)),
+    }
+}
+
+/// Whether a command that changes nothing looks at files, and then whether at all that is in the folders that it names;
+/// `None` if its arguments are no files.
+pub(super) fn looks(words: &[Word]) -> Option<bool> {
+    match program(words)? {
+        "cd" | "find" => Some(true),
+        "test" | "[" => None,
+        name if WITHOUT_FILES.contains(&name) => None,
+        name => Some(LISTERS.contains(&name) || searches_folders(words)),
+    }
+}
+
+/// Whether the command goes to another folder.
+pub(super) fn is_going(words: &[Word]) -> bool {
+    program(words) == Some("cd")
+}
+
+/// Returns the position of the argument that a search looks for, unless an option may hold it instead.
+pub(super) fn searched(words: &[Word]) -> Option<usize> {
+    let is_search = matches!(program(words), Some("grep" | "egrep" | "fgrep" | "rg"));
+    let may_hold = |word: &Word| {
+        let text = word.text.as_deref().unwrap_or(&word.raw);
+        let is_group = text.starts_with('-') && !text.starts_with("--");
+        let is_long = |name: &str| text.starts_with(name);
+        text == "--"
+            || ["--reg", "--fil", "--type-list"].into_iter().any(is_long)
+            || (is_group && text.contains(['e', 'f']))
+    };
+    if !is_search || words.iter().skip(1).any(may_hold) {
+        return None;
+    }
+    { words.iter().skip(1) }
+        .position(|word| !word.raw.starts_with('-'))
+        .map(|at| at + 1)
+}
+
 /// Whether the command may start a program that an argument names, in a way that is not parsed.
 pub(super) fn may_start_arguments(words: &[Word]) -> bool {
     let Some(name) = program(words) else {
@@ -244,6 +318,11 @@ pub(super) fn searches_here(words: &[Word]) -> bool {
         .skip(1)
         .filter(|word| !word.raw.starts_with('-'));
     searches && searches_folders(words) && operands.count() <= 2
+}
+
+/// Whether the command starts this program.
+pub(super) fn is_of(words: &[Word], name: &str) -> bool {
+    program(words) == Some(name)
 }
 
 /// Returns the name of the program, without its folder.

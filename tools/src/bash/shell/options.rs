@@ -1,199 +1,335 @@
-//! Options that name a file to write: a rule for the program does not cover the file.
+//! Options that name a file to write or a program to start: a rule for the program does not cover those.
+//!
+//! Known options are listed, the harmless ones too. Any other may do anything.
+
+mod git;
+mod known;
+mod programs;
+
+use known::{Kind, Known};
 
 use super::tar;
-use super::word::Word;
+use super::word::{Influence, Word};
 
-/// Options of one program, or of one of its subcommands.
-struct Options {
-    program: &'static str,
-    /// The first word after the program's own options; empty for all.
-    subcommand: &'static str,
-    /// Long options, without the hyphens. Any unambiguous beginning counts, so every beginning does.
-    long: &'static [&'static str],
-    /// Short options.
-    short: &'static str,
-    /// Short options without a value, which may precede those in one word.
-    flags: &'static str,
-    /// Whether the long options begin with one hyphen.
-    has_words: bool,
+/// What the options and operands of a command name.
+#[derive(Default)]
+pub(super) struct Options {
+    /// Files to write.
+    pub written: Vec<String>,
+    /// Command lines to run.
+    pub started: Vec<String>,
+    /// The last word that is, or may become, an option which is not known.
+    pub unknown: Option<usize>,
+    /// Words that are no options.
+    operands: Vec<usize>,
+    /// Letters of the short options, and names of the long ones.
+    seen: Vec<String>,
 }
 
-const KNOWN: [Options; 9] = [
-    Options {
-        program: "git",
-        subcommand: "",
-        long: &["output"],
-        short: "",
-        flags: "",
-        has_words: false,
-    },
-    Options {
-        program: "git",
-        subcommand: "archive",
-        long: &["output"],
-        short: "o",
-        flags: "",
-        has_words: false,
-    },
-    Options {
-        program: "git",
-        subcommand: "format-patch",
-        long: &["output-directory"],
-        short: "o",
-        flags: "",
-        has_words: false,
-    },
-    Options {
-        program: "sort",
-        subcommand: "",
-        long: &["output"],
-        short: "o",
-        flags: "bdfghiMnRrVcCmsuz",
-        has_words: false,
-    },
-    Options {
-        program: "find",
-        subcommand: "",
-        long: &["fprint", "fprint0", "fprintf", "fls"],
-        short: "",
-        flags: "",
-        has_words: true,
-    },
-    Options {
-        program: "tree",
-        subcommand: "",
-        long: &[],
-        short: "o",
-        flags: "adfLpsugDinrtxNQCF",
-        has_words: false,
-    },
-    Options {
-        program: "less",
-        subcommand: "",
-        long: &["log-file", "LOG-FILE"],
-        short: "oO",
-        flags: "aABcCdeEfFgGiIJKLmMnNqQrRsSuUwWX",
-        has_words: false,
-    },
-    Options {
-        program: "curl",
-        subcommand: "",
-        long: &[
-            "output",
-            "dump-header",
-            "cookie-jar",
-            "trace",
-            "trace-ascii",
-            "stderr",
-            "etag-save",
-            "hsts",
-            "alt-svc",
-        ],
-        short: "oDc",
-        flags: "sSfLkvIiGgNnaqJORpjlBZ#012346",
-        has_words: false,
-    },
-    Options {
-        program: "wget",
-        subcommand: "",
-        long: &["output-document", "output-file"],
-        short: "Oo",
-        flags: "qncvbdSxprkKmHLE",
-        has_words: false,
-    },
-];
-
-/// Returns the names of the files that options and operands of the command write; `None` if one is known only at run
-/// time.
-pub(super) fn written(words: &[Word]) -> Option<Vec<String>> {
-    let Some((program, arguments)) = words.split_first() else {
-        return Some(Vec::new());
-    };
-    let name = program.text.as_deref().unwrap_or_default();
-    let name = name.rsplit('/').next().unwrap_or_default();
-    let mut files = Vec::new();
-    for options in KNOWN
-        .iter()
-        .filter(|options| options.is_of(name, arguments))
-    {
-        let mut rest = arguments.iter();
-        while let Some(word) = rest.next() {
-            let Some(text) = word.text.as_deref() else {
-                // It may be an option only if it begins like one, and such an option only by its name.
-                let raw = word.raw.trim_start_matches(['"', '\'']);
-                let is_known = raw.split_once('=').is_some_and(|(name, _)| {
-                    let is_name = name.chars().all(|c| c == '-' || c.is_ascii_alphanumeric());
-                    is_name && matches!(options.value(&format!("{name}=")), Value::None)
-                });
-                if raw.starts_with('-') && !is_known {
-                    return None;
-                }
-                continue;
-            };
-            match options.value(text) {
-                Value::None => {}
-                Value::Here(file) => files.push(file.to_owned()),
-                Value::Next => files.push(rest.next()?.text.clone()?),
+/// Returns what the options and operands of the command name.
+pub(super) fn read(words: &[Word]) -> Options {
+    let mut options = Options::default();
+    let program = words.first().and_then(|word| word.text.as_deref());
+    let name = program.and_then(|program| program.rsplit('/').next());
+    match name.unwrap_or_default() {
+        "git" => options.read_git(words),
+        "find" => options.read_find(words),
+        "tar" | "bsdtar" | "gtar" => options.read_tar(words),
+        name => {
+            if let Some(known) = programs::known(name) {
+                options.read_words(words, 1, name, &known);
+                options.read_operands(words, name);
             }
         }
     }
-    if name == "uniq" {
-        let operands = arguments.iter().filter(|word| !word.raw.starts_with('-'));
-        for word in operands.skip(1) {
-            files.push(word.text.clone()?);
-        }
-    }
-    if matches!(name, "tar" | "bsdtar" | "gtar") {
-        files.extend(tar::read(arguments)?.written);
-    }
-    Some(files)
+    let is_file = |name: &String| !matches!(&**name, "/dev/null" | "/dev/stdout" | "/dev/stderr");
+    options.written.retain(is_file);
+    options
 }
 
-/// Where an option's value is.
-enum Value<'a> {
-    /// It is no such option.
-    None,
-    /// In the same word.
-    Here(&'a str),
-    /// In the next word.
-    Next,
+/// Whether the options of the program are listed.
+pub(super) fn are_known_of(words: &[Word]) -> bool {
+    let program = words.first().and_then(|word| word.text.as_deref());
+    let name = program.and_then(|program| program.rsplit('/').next());
+    name.is_some_and(|name| {
+        matches!(name, "git" | "find" | "tar" | "bsdtar" | "gtar")
+            || programs::known(name).is_some()
+    })
+}
+
+/// Whether the value of an option has no effect of its own.
+fn is_harmless_value(program: &str, value: &str) -> bool {
+    match program {
+        // A format, or the file of one, may name files to write.
+        "curl" => !value.contains("%output") && !value.starts_with('@'),
+        // Behind a dollar sign, more options follow.
+        _ => !value.contains('$'),
+    }
 }
 
 impl Options {
-    fn is_of(&self, program: &str, arguments: &[Word]) -> bool {
-        let has_subcommand = || {
-            let mut texts = arguments.iter().filter_map(|word| word.text.as_deref());
-            self.subcommand.is_empty() || texts.any(|text| text == self.subcommand)
-        };
-        self.program == program && has_subcommand()
+    fn refuse(&mut self, at: usize) {
+        self.unknown = self.unknown.max(Some(at));
     }
 
-    fn value<'a>(&self, argument: &'a str) -> Value<'a> {
-        let is_long =
-            |name: &str| !name.is_empty() && self.long.iter().any(|long| long.starts_with(name));
-        if let Some(long) = argument.strip_prefix("--") {
-            return match long.split_once('=') {
-                Some((name, value)) if is_long(name) => Value::Here(value),
-                None if is_long(long) => Value::Next,
-                Some(_) | None => Value::None,
+    /// Reads the words from `at` on.
+    fn read_words(&mut self, words: &[Word], mut at: usize, program: &str, known: &Known) {
+        while let Some(word) = words.get(at) {
+            let index = at;
+            at += 1;
+            let Some(text) = word.text.as_deref() else {
+                if may_be_unknown(word, known) {
+                    self.refuse(index);
+                }
+                self.operands.push(index);
+                continue;
             };
-        }
-        let Some(short) = argument.strip_prefix('-') else {
-            return Value::None;
-        };
-        if self.has_words {
-            return if self.long.contains(&short) {
-                Value::Next
-            } else {
-                Value::None
+            if text == "--" {
+                self.operands.extend(at..words.len());
+                return;
+            }
+            let group = text.strip_prefix('-').filter(|group| !group.is_empty());
+            let taken = match (text.strip_prefix("--"), group) {
+                (Some(long), _) => {
+                    let (name, value) = match long.split_once('=') {
+                        Some((name, value)) => (name, Some(value)),
+                        None => (long, None),
+                    };
+                    self.seen.push(name.to_owned());
+                    let is_negation = name.starts_with("no-") && value.is_none();
+                    let kind = match known.kind_of_name(name) {
+                        Kind::Unknown if is_negation => Kind::Optional,
+                        kind => kind,
+                    };
+                    self.take(kind, value, program, words.get(at))
+                }
+                (None, Some(group)) => self.read_group(group, program, known, words.get(at)),
+                (None, None) => {
+                    self.operands.push(index);
+                    Some(0)
+                }
             };
-        }
-        // In a group, what follows the option's letter is its value.
-        let group = short.trim_start_matches(|c| self.flags.contains(c) && !self.short.contains(c));
-        match group.strip_prefix(|c| self.short.contains(c)) {
-            Some("") => Value::Next,
-            Some(value) => Value::Here(value),
-            None => Value::None,
+            match taken {
+                Some(count) => at += count,
+                None => self.refuse(index),
+            }
         }
     }
+
+    /// Reads a group of short options. Returns how many further words belong to it; `None` if one is not known.
+    fn read_group(
+        &mut self,
+        group: &str,
+        program: &str,
+        known: &Known,
+        next: Option<&Word>,
+    ) -> Option<usize> {
+        for (at, letter) in group.char_indices() {
+            self.seen.push(letter.to_string());
+            let kind = known.kind_of_letter(letter);
+            if kind == Kind::Flag {
+                continue;
+            }
+            let joined = &group[at + letter.len_utf8()..];
+            if program == "tree"
+                && (!joined.is_empty() || group.contains(['H', 'I', 'L', 'P', 'T']))
+            {
+                // The file is not the next word.
+                return None;
+            }
+            let joined = Some(joined).filter(|joined| !joined.is_empty());
+            return self.take(kind, joined, program, next);
+        }
+        Some(0)
+    }
+
+    /// Takes an option with the value in its own word, if any. Returns how many further words belong to it; `None` if it
+    /// is not known, or its value.
+    fn take(
+        &mut self,
+        kind: Kind,
+        joined: Option<&str>,
+        program: &str,
+        next: Option<&Word>,
+    ) -> Option<usize> {
+        if kind == Kind::Unknown {
+            return None;
+        }
+        let count = usize::from(joined.is_none() && !matches!(kind, Kind::Flag | Kind::Optional));
+        if matches!(kind, Kind::Flag | Kind::Optional | Kind::Value) {
+            return Some(count);
+        }
+        let value = match joined {
+            Some(value) => value.to_owned(),
+            None => next?.text.clone()?,
+        };
+        match kind {
+            Kind::Written if program == "less" && value.contains('$') => return None,
+            // In names of files, curl replaces what its patterns stand for.
+            Kind::Written if program == "curl" && value.contains('#') => return None,
+            Kind::Written if value == "-" && matches!(program, "curl" | "wget") => {}
+            Kind::Written => self.written.push(value),
+            Kind::Started => self.started.push(value),
+            _ if !is_harmless_value(program, &value) => return None,
+            _ => {}
+        }
+        Some(count)
+    }
+
+    /// Judges the operands, some of which name files to write or commands.
+    fn read_operands(&mut self, words: &[Word], program: &str) {
+        let has = |name: &str| self.seen.iter().any(|seen| seen == name);
+        let names_files = has("O") || has("remote-name") || has("remote-name-all");
+        for (count, at) in self.operands.clone().into_iter().enumerate() {
+            let word = &words[at];
+            let text = word.text.as_deref();
+            match program {
+                // The second operand is the file to write, and the first may stand for two.
+                "uniq" => match text {
+                    Some(text) if count > 0 => self.written.push(text.to_owned()),
+                    None if count > 0 || !word.raw.starts_with('"') => self.refuse(at),
+                    _ => {}
+                },
+                // Keys that it presses at the beginning.
+                "less"
+                    if word
+                        .raw
+                        .trim_start_matches(['"', '\'', '\\'])
+                        .starts_with('+') =>
+                {
+                    let keys = text.map_or("!", |text| text.trim_start_matches('+'));
+                    let is_number = keys.bytes().all(|byte| byte.is_ascii_digit());
+                    let is_search = { keys.strip_prefix('/') }
+                        .is_some_and(|text| text.chars().all(char::is_alphanumeric));
+                    if !is_number && !is_search && !matches!(keys, "F" | "G" | "g") {
+                        self.refuse(at);
+                    }
+                }
+                // The file has the name at the end of the address.
+                "curl" if names_files => {
+                    let address = text.and_then(|text| text.split(['?', '#']).next());
+                    let name = address.and_then(|address| address.rsplit('/').next());
+                    match name.filter(|name| !name.contains(['{', '['])) {
+                        Some(name) if !name.is_empty() => self.written.push(name.to_owned()),
+                        _ => self.refuse(at),
+                    }
+                }
+                _ => {}
+            }
+        }
+        if program == "curl" && names_files && self.seen.iter().any(|seen| seen == "url") {
+            self.refuse(words.len() - 1);
+        }
+    }
+
+    fn read_git(&mut self, words: &[Word]) {
+        let mut at = 1;
+        while text(words, at).starts_with('-') {
+            if git::GLOBAL_VALUES.contains(&text(words, at)) {
+                at += 2;
+                continue;
+            }
+            let mut alone = Self::default();
+            alone.read_words(&words[at..=at], 0, "git", &git::global());
+            if alone.unknown.is_some() {
+                self.refuse(at);
+            }
+            at += 1;
+        }
+        let Some(word) = words.get(at) else {
+            return;
+        };
+        let Some(subcommand) = word.text.as_deref() else {
+            self.refuse(at);
+            return;
+        };
+        if git::STARTING.contains(&subcommand) {
+            self.refuse(at);
+        }
+        let rest = &words[at + 1..];
+        let is_foreach = |word: &Word| word.text.as_deref() == Some("foreach");
+        // What follows is another command.
+        let end = match subcommand {
+            "bisect" if text(rest, 0) == "run" => 0,
+            "bisect" if matches!(text(rest, 0), "view" | "visualize") && rest.len() > 1 => {
+                self.refuse(words.len() - 1);
+                0
+            }
+            _ if subcommand.starts_with("submodule") => {
+                rest.iter().position(is_foreach).unwrap_or(rest.len())
+            }
+            _ => rest.len(),
+        };
+        let known = git::known(subcommand);
+        self.read_words(&words[..at + 1 + end], at + 1, "git", &known);
+    }
+
+    fn read_find(&mut self, words: &[Word]) {
+        let is_in = |names: &str, text: &str| names.split_whitespace().any(|name| name == text);
+        let mut at = 1;
+        while let Some(word) = words.get(at) {
+            let index = at;
+            at += 1;
+            let Some(text) = word.text.as_deref() else {
+                if word.may_become_option() {
+                    self.refuse(index);
+                }
+                continue;
+            };
+            if matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
+                let is_end = |word: &Word| matches!(word.text.as_deref(), Some(";" | "+"));
+                let length = words[at..].iter().position(is_end);
+                at = length.map_or(words.len(), |length| at + length + 1);
+            } else if is_in(programs::FIND_WRITES, text) {
+                match words.get(at).and_then(|word| word.text.clone()) {
+                    Some(name) => self.written.push(name),
+                    None => self.refuse(index),
+                }
+                at += 1;
+            } else if is_in(programs::FIND_VALUES, text) || text.starts_with("-newer") {
+                at += 1;
+            } else if text.starts_with('-')
+                && !is_in(programs::FIND_FLAGS, text)
+                && !text.starts_with("-O")
+            {
+                self.refuse(index);
+            }
+        }
+    }
+
+    fn read_tar(&mut self, words: &[Word]) {
+        let tar = tar::read(&words[1..]);
+        self.written = tar.written;
+        self.started = tar.started;
+        if let Some(at) = tar.unknown {
+            self.refuse(at + 1);
+        }
+    }
+}
+
+fn text(words: &[Word], at: usize) -> &str {
+    let word = words.get(at).and_then(|word| word.text.as_deref());
+    word.unwrap_or_default()
+}
+
+/// Whether a word that is known only at run time may be an option which is not known.
+fn may_be_unknown(word: &Word, known: &Known) -> bool {
+    let raw = word.raw.trim_start_matches(['"', '\'']);
+    let is_literal = |c: char| c == '-' || c.is_ascii_alphanumeric();
+    let Some(group) = raw.strip_prefix('-') else {
+        return word.may_become_option();
+    };
+    if word.influence == Influence::OfWords {
+        return true;
+    }
+    if let Some(long) = group.strip_prefix('-') {
+        let name = long.split_once('=').map(|(name, _)| name);
+        let kind = name.filter(|name| name.chars().all(is_literal));
+        let kind = kind.map_or(Kind::Unknown, |name| known.kind_of_name(name));
+        return !matches!(kind, Kind::Optional | Kind::Value);
+    }
+    let literal = group.chars().take_while(|c| c.is_ascii_alphanumeric());
+    let mut kinds = literal.map(|letter| known.kind_of_letter(letter));
+    let kind = kinds.find(|kind| *kind != Kind::Flag);
+    !matches!(kind, Some(Kind::Value | Kind::Optional))
 }

@@ -8,7 +8,8 @@
 
 mod lexer;
 
-use super::word::Word;
+use super::options;
+use super::word::{Influence, Word, may_be_option};
 use super::wrapper::{self, Start};
 
 /// Maximum nesting depth of commands: in substitutions, compound commands and `bash -c`.
@@ -37,6 +38,8 @@ pub(super) struct ParsedLine {
     pub redirections: Vec<Redirection>,
     /// Changes of the working directory.
     pub moves: Vec<Move>,
+    /// Variables that the line sets to something which may become an option.
+    pub variables: Vec<String>,
     /// Whether there is more than words and the separators `;`, `&&`, `||`, `|` and line end. Substitutions within
     /// words do not count: [`Word::spelling`] shows them.
     pub has_syntax: bool,
@@ -72,6 +75,8 @@ pub(super) struct ParsedCommand {
     pub reach: usize,
     /// Whether it is a wrapper without an effect of its own.
     pub transparent: bool,
+    /// Whether some of its options are not known.
+    pub has_unknown_options: bool,
 }
 
 impl ParsedCommand {
@@ -103,6 +108,16 @@ fn movement(words: &[Word]) -> Option<Move> {
         Some(Some(name)) if second.is_none() && !name.starts_with('-') => Move::To(name.to_owned()),
         Some(_) => Move::Unknown,
     })
+}
+
+/// Returns the variables that the command sets to what it reads or prints.
+fn names_read(words: &[Word]) -> Vec<String> {
+    let mut texts = words.iter().filter_map(|word| word.text.clone());
+    let sets = ["read", "mapfile", "readarray", "getopts", "printf"];
+    match texts.next() {
+        Some(program) if sets.contains(&program.as_str()) => texts.collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Parses a command line, which may span several lines of text.
@@ -244,6 +259,10 @@ impl<'a, 'p> Parser<'a, 'p> {
     fn names_of_loop(&mut self) -> Option<()> {
         self.skip_blanks();
         let name = self.word()?.text?;
+        let is_risky = |word: &Word| match &word.text {
+            Some(text) => may_be_option(text),
+            None => word.influence != Influence::None,
+        };
         // An upper-case name, such as PATH, may mean something to a program.
         let is_plain = name
             .bytes()
@@ -258,7 +277,9 @@ impl<'a, 'p> Parser<'a, 'p> {
                 '\n' | ';' => return Some(()),
                 '&' | '|' | '<' | '>' | '(' | ')' => return None,
                 _ => {
-                    self.word()?;
+                    if is_risky(&self.word()?) {
+                        self.parsed.variables.push(name.clone());
+                    }
                 }
             }
         }
@@ -277,6 +298,11 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Returns the command of these words, with what it starts in turn.
     fn started(&mut self, words: Vec<Word>) -> Option<ParsedCommand> {
+        if words.iter().any(Word::steers_programs) {
+            return None;
+        }
+        let set = words.iter().filter_map(Word::sets_option);
+        self.parsed.variables.extend(set.map(str::to_owned));
         for line in words.iter().filter_map(Word::assigned_line) {
             let commands = self.line(line?)?;
             self.parsed.commands.extend(commands);
@@ -288,6 +314,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             words,
             inner: Vec::new(),
             transparent: false,
+            has_unknown_options: false,
         };
         if command.words.len() == assignments {
             command.reach = assignments;
@@ -296,6 +323,12 @@ impl<'a, 'p> Parser<'a, 'p> {
         // A program whose name is known only at run time may be any.
         command.words[assignments].text.as_ref()?;
         self.parsed.moves.extend(movement(command.invocation()));
+        let set = names_read(command.invocation());
+        self.parsed.variables.extend(set);
+        if let Some(at) = options::read(command.invocation()).unknown {
+            command.has_unknown_options = true;
+            command.reach = command.words.len().min(assignments + at + 1);
+        }
         for start in wrapper::starts(command.invocation())? {
             match start {
                 Start::Words {
@@ -322,8 +355,12 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Returns the commands of a line within this one.
     fn line(&mut self, line: &str) -> Option<Vec<ParsedCommand>> {
-        let mut parsed = ParsedLine::default();
+        let mut parsed = ParsedLine {
+            variables: self.parsed.variables.clone(),
+            ..ParsedLine::default()
+        };
         Parser::new(line, self.depth + 1, &mut parsed).lines()?;
+        self.parsed.variables = parsed.variables;
         self.parsed.redirections.append(&mut parsed.redirections);
         self.parsed.moves.append(&mut parsed.moves);
         Some(parsed.commands)
@@ -393,6 +430,9 @@ impl<'a, 'p> Parser<'a, 'p> {
             "<&" | ">&" if is_descriptor(&word.raw) => {}
             _ => {
                 let file = word.text?;
+                if is_connection(&file) {
+                    return None;
+                }
                 if file != "/dev/null" && !is_terminal(&file) {
                     self.parsed.redirections.push(Redirection {
                         file,
@@ -454,6 +494,15 @@ fn is_ambiguous(c: char) -> bool {
 fn is_descriptor(word: &str) -> bool {
     let number = word.strip_suffix('-').unwrap_or(word);
     !word.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether shells open a connection instead of a file with this name.
+fn is_connection(name: &str) -> bool {
+    let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
+    name.starts_with('/')
+        && parts.next() == Some("dev")
+        && matches!(parts.next(), Some("tcp" | "udp" | "sctp"))
+        && parts.next().is_some()
 }
 
 fn is_terminal(name: &str) -> bool {

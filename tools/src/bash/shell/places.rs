@@ -154,6 +154,46 @@ pub(super) fn further_names(argument: &str) -> Vec<&str> {
     names
 }
 
+/// Returns the file that a `file:` address in an argument names, as programs read it: without its host, query and
+/// fragment, and with `%` signs decoded.
+pub(super) fn file_of_address(argument: &str) -> Option<String> {
+    let at = argument.to_ascii_lowercase().find("file:")?;
+    let address = &argument[at + "file:".len()..];
+    let path = match address.strip_prefix("//") {
+        Some(behind) => &behind[behind.find('/')?..],
+        None => address,
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut decoded = Vec::new();
+    let mut rest = path.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        let digits = behind
+            .get(..2)
+            .and_then(|digits| str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        (rest, _) = match code.filter(|_| *byte == b'%') {
+            Some(code) => (&behind[2..], decoded.push(code)),
+            None => (behind, decoded.push(*byte)),
+        };
+    }
+    let decoded = String::from_utf8_lossy(&decoded).into_owned();
+    (!decoded.is_empty()).then_some(decoded)
+}
+
+/// Whether an argument may be an address in which the program itself replaces `{…}` and `[…]`, and that may so become
+/// one of a file.
+pub(super) fn is_address_pattern(argument: &str) -> bool {
+    const WILD: [char; 4] = ['{', '}', '[', ']'];
+    let Some((scheme, behind)) = argument.split_once(':') else {
+        return false;
+    };
+    let scheme = scheme.rsplit('=').next().unwrap_or_default();
+    let is_scheme =
+        |c: char| c.is_ascii_alphanumeric() || c == ',' || c == '-' || WILD.contains(&c);
+    let is_file = scheme.to_ascii_lowercase().ends_with("file");
+    scheme.chars().all(is_scheme) && (scheme.contains(WILD) || (is_file && behind.contains(WILD)))
+}
+
 /// Returns the shell pattern that a word is, or `None` if it may expand to anything.
 pub(super) fn pattern(word: &Word) -> Option<&str> {
     let is_plain = word.spelling == Spelling::Pattern && !word.raw.contains(['\'', '"', '\\']);

@@ -1,6 +1,8 @@
 //! Lines that try to escape a rule, and lines that rules must allow.
 
+mod bypasses;
 mod read_only;
+mod seen;
 mod verdicts;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use ah_conversation::{
 };
 use proptest::prelude::*;
 
-use super::analyze;
+use super::{Files, analyze};
 
 /// Lines that run `rm`, or might, in some shell. None is allowed without a question if `rm` is denied and everything
 /// else is allowed, or if `git`, `echo`, `timeout`, `env`, `xargs`, `find`, `bash` and the like are allowed.
@@ -327,8 +329,8 @@ const ATTACKS: &[&str] = &[
     "echo @(a|b) $(rm x)",
 ];
 
-fn decide(permissions: &Permissions, line: &str, resolve: &dyn Fn(&str) -> PathBuf) -> Decision {
-    let analysis = analyze(line, resolve);
+fn decide(permissions: &Permissions, line: &str, files: &dyn Files) -> Decision {
+    let analysis = analyze(line, files);
     let call = ToolUse {
         id: "t".into(),
         name: "bash".into(),
@@ -338,6 +340,10 @@ fn decide(permissions: &Permissions, line: &str, resolve: &dyn Fn(&str) -> PathB
     accesses.extend(analysis.reads.into_iter().map(Access::Read));
     accesses.extend(analysis.writes.into_iter().map(Access::Write));
     permissions.decide(&call, &accesses)
+}
+
+fn as_is(name: &str) -> PathBuf {
+    PathBuf::from(name)
 }
 
 /// Resolves a name in `/w`, without regard to `..`.
@@ -608,7 +614,7 @@ fn accept_edits_allows_file_commands() {
 #[test]
 fn proposals_are_the_command_or_its_subcommand() {
     let check = |line: &str, expected: &str| {
-        let analysis = analyze(line, &|name| PathBuf::from(name));
+        let analysis = analyze(line, &as_is);
         let commands = analysis.line.commands.unwrap_or_default();
         let proposals: Vec<_> = commands
             .iter()
@@ -636,7 +642,7 @@ fn finds_the_program(line: &str) -> bool {
                 || is_there(&command.inner)
         })
     }
-    let analysis = analyze(line, &|name| PathBuf::from(name));
+    let analysis = analyze(line, &as_is);
     analysis
         .line
         .commands
@@ -654,7 +660,7 @@ proptest! {
         joint in prop::sample::select(vec!["; ", " && ", " || ", " | ", "\n", " & "]),
     ) {
         // The text before may put the separator into quotes, a comment or a here-document, or escape it.
-        let is_closed = analyze(&before, &|name| PathBuf::from(name)).line.commands.is_some()
+        let is_closed = analyze(&before, &as_is).line.commands.is_some()
             && !before.contains(['#', '<']) && !before.ends_with('\\');
         prop_assume!(is_closed);
         let line = format!("{before}{joint}rm {after}");
@@ -663,12 +669,12 @@ proptest! {
 
     #[test]
     fn any_line_has_a_verdict(line in "\\PC{0,60}") {
-        analyze(&line, &|name| PathBuf::from(name));
+        analyze(&line, &as_is);
     }
 
     #[test]
     fn any_shell_like_line_has_a_verdict(line in "[a-z '\"$(){}<>&;|\\\\#`=\n\t*?!~0-9-]{0,60}") {
-        analyze(&line, &|name| PathBuf::from(name));
+        analyze(&line, &as_is);
         for denied in with_denied() {
             decide(&denied, &line, &in_w);
         }

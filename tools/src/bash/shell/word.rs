@@ -1,11 +1,20 @@
 //! A word of a command line.
 
 /// Variables whose value a program runs: as a command line, or as a prompt in which the shell replaces commands.
-const RUN: [&str; 27] = [
+const RUN: [&str; 49] = [
+    "AWS_PAGER",
+    "BAT_PAGER",
+    "BORG_RSH",
     "BROWSER",
+    "CVSEDITOR",
     "CVS_RSH",
+    "DELTA_PAGER",
     "EDITOR",
     "FCEDIT",
+    "FZF_DEFAULT_COMMAND",
+    "GH_BROWSER",
+    "GH_EDITOR",
+    "GH_PAGER",
     "GIT_ASKPASS",
     "GIT_EDITOR",
     "GIT_EXTERNAL_DIFF",
@@ -14,6 +23,9 @@ const RUN: [&str; 27] = [
     "GIT_SEQUENCE_EDITOR",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "HGEDITOR",
+    "HGMERGE",
+    "KUBE_EDITOR",
     "LESSCLOSE",
     "LESSOPEN",
     "MANPAGER",
@@ -23,13 +35,158 @@ const RUN: [&str; 27] = [
     "PS1",
     "PS2",
     "PS4",
+    "PSQL_EDITOR",
+    "PSQL_PAGER",
+    "RSYNC_CONNECT_PROG",
     "RSYNC_RSH",
+    "RUSTC_WORKSPACE_WRAPPER",
     "RUSTC_WRAPPER",
+    "SELECTED_EDITOR",
     "SSH_ASKPASS",
     "SUDO_ASKPASS",
+    "SUDO_EDITOR",
+    "SVN_EDITOR",
+    "SVN_SSH",
+    "SYSTEMD_EDITOR",
     "SYSTEMD_PAGER",
     "VISUAL",
+    "WGET_ASKPASS",
 ];
+
+/// Variables by which programs take settings, options, libraries or scripts that may start any program. A last `*`
+/// stands for any ending.
+const STEERING: [&str; 56] = [
+    "ACKRC",
+    "BASHOPTS",
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "CURL_HOME",
+    "DYLD_*",
+    "ENV",
+    "FPATH",
+    "FZF_DEFAULT_OPTS*",
+    "GCONV_PATH",
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_CONFIG*",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "GIT_TRACE*",
+    "GNUMAKEFLAGS",
+    "GOFLAGS",
+    "GRADLE_OPTS",
+    "HGRCPATH",
+    "INPUTRC",
+    "JAVA_OPTS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LD_*",
+    "LESS",
+    "LESSKEY*",
+    "MAKEFILES",
+    "MAKEFLAGS",
+    "MANOPT",
+    "MAVEN_OPTS",
+    "MFLAGS",
+    "NODE_OPTIONS",
+    "NPM_CONFIG_EDITOR",
+    "NPM_CONFIG_GIT",
+    "NPM_CONFIG_NODE_OPTIONS",
+    "NPM_CONFIG_SCRIPT_SHELL",
+    "NPM_CONFIG_SHELL",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
+    "PERL5DB",
+    "PERL5OPT",
+    "PERL5SHELL",
+    "PYTHONBREAKPOINT",
+    "PYTHONSTARTUP",
+    "RIPGREP_CONFIG_PATH",
+    "RUBYOPT",
+    "RUSTFLAGS",
+    "SHELL",
+    "SHELLOPTS",
+    "SYSTEM_WGETRC",
+    "TAR_OPTIONS",
+    "WGETRC",
+    "ZDOTDIR",
+    "ZIPOPT",
+    "_JAVA_OPTIONS",
+];
+
+/// Words that are harmless in the value of such a variable. A last `*` stands for any ending.
+const HARMLESS_VALUES: [(&str, &[&str]); 15] = [
+    (
+        "ENV",
+        &[
+            "ci",
+            "dev",
+            "development",
+            "local",
+            "prod",
+            "production",
+            "staging",
+            "test",
+            "testing",
+        ],
+    ),
+    (
+        "GIT_ALLOW_PROTOCOL",
+        &["file", "git", "http", "https", "ssh"],
+    ),
+    ("GIT_CONFIG_GLOBAL", &["/dev/null"]),
+    ("GIT_CONFIG_NOSYSTEM", &["0", "1", "false", "true"]),
+    ("GIT_CONFIG_SYSTEM", &["/dev/null"]),
+    ("GIT_TRACE*", &["0", "1", "2", "false", "true"]),
+    (
+        "GOFLAGS",
+        &[
+            "-buildvcs=*",
+            "-count=*",
+            "-mod=*",
+            "-p=*",
+            "-race",
+            "-short",
+            "-tags=*",
+            "-trimpath",
+            "-v",
+        ],
+    ),
+    ("GRADLE_OPTS", JAVA),
+    ("JAVA_OPTS", JAVA),
+    ("JAVA_TOOL_OPTIONS", JAVA),
+    (
+        "LESS",
+        &["-F", "-FRSX", "-FRX", "-R", "-S", "-X", "FRSX", "FRX", "R"],
+    ),
+    (
+        "MAKEFLAGS",
+        &["--no-print-directory", "--silent", "-j*", "-k", "-s"],
+    ),
+    ("MAVEN_OPTS", JAVA),
+    (
+        "NODE_OPTIONS",
+        &[
+            "--dns-result-order=*",
+            "--enable-source-maps",
+            "--experimental-vm-modules",
+            "--max-old-space-size=*",
+            "--max_old_space_size=*",
+            "--no-deprecation",
+            "--no-warnings",
+            "--openssl-legacy-provider",
+            "--stack-size=*",
+            "--trace-deprecation",
+            "--trace-warnings",
+            "--unhandled-rejections=*",
+        ],
+    ),
+    (
+        "RUSTFLAGS",
+        &["-A*", "-D*", "-W*", "-Ctarget-cpu=*", "warnings"],
+    ),
+];
+const JAVA: &[&str] = &["-D*", "-Xms*", "-Xmx*", "-Xss*"];
 
 /// A word.
 #[derive(Debug, Clone)]
@@ -40,6 +197,8 @@ pub(super) struct Word {
     pub text: Option<String>,
     /// Constructs that the word is written with.
     pub spelling: Spelling,
+    /// How far the line itself decides what the expansions in the word stand for.
+    pub influence: Influence,
 }
 
 /// Constructs that a word is written with, in ascending order of how much a shell may make of them.
@@ -53,6 +212,19 @@ pub(super) enum Spelling {
     Complex,
 }
 
+/// How far a line decides what an expansion stands for, so that it may become an option: by a command whose output is
+/// inserted, or by a variable that the line sets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Influence {
+    /// Not at all.
+    #[default]
+    None,
+    /// It decides a part of the text.
+    OfText,
+    /// It also decides how many words there are.
+    OfWords,
+}
+
 impl Word {
     /// An unknown number of unknown arguments.
     pub fn unknown_arguments() -> Self {
@@ -60,6 +232,7 @@ impl Word {
             raw: String::new(),
             text: None,
             spelling: Spelling::Pattern,
+            influence: Influence::OfWords,
         }
     }
 
@@ -86,11 +259,130 @@ impl Word {
         is_name.then_some(name)
     }
 
+    /// Whether the word, which is known only at run time, may become an option that is not written in it.
+    pub fn may_become_option(&self) -> bool {
+        let raw = self.raw.trim_start_matches(['"', '\'']);
+        match self.influence {
+            Influence::None => raw.starts_with('-'),
+            Influence::OfText => raw.is_empty() || raw.starts_with(['-', '$', '`']),
+            // An expansion without quotes may become several words.
+            Influence::OfWords => true,
+        }
+    }
+
+    /// Returns the name of the variable that it sets to a value which may become an option.
+    pub fn sets_option(&self) -> Option<&str> {
+        let name = self.variable()?;
+        let value = self.text.as_deref().and_then(|text| text.split_once('='));
+        let is_risky = match value {
+            Some((_, value)) => may_be_option(value),
+            None => self.influence != Influence::None,
+        };
+        (is_risky || self.raw.contains("+=")).then_some(name)
+    }
+
+    /// Whether it sets a variable by which programs take what may start any other.
+    pub fn steers_programs(&self) -> bool {
+        let Some(name) = self.variable() else {
+            return false;
+        };
+        let upper = name.to_ascii_uppercase();
+        // npm takes its variables in any case.
+        let name = if upper.starts_with("NPM_CONFIG_") {
+            upper.as_str()
+        } else {
+            name
+        };
+        if !STEERING.iter().any(|pattern| is_like(pattern, name)) {
+            return false;
+        }
+        let mut harmless = HARMLESS_VALUES.iter();
+        let harmless = harmless.find(|(pattern, _)| is_like(pattern, name));
+        let value = self.text.as_deref().and_then(|text| text.split_once('='));
+        let (Some((_, value)), Some((_, words)), false) =
+            (value, harmless, self.raw.contains("+="))
+        else {
+            return true;
+        };
+        let is_harmless = |word: &str| words.iter().any(|known| is_like(known, word));
+        !value.split([' ', ':']).all(is_harmless)
+    }
+
     /// Returns the command line that it puts into a variable whose value programs run, if it does; the line is `None`
     /// if it is known only at run time.
     pub fn assigned_line(&self) -> Option<Option<&str>> {
         self.variable().filter(|name| RUN.contains(name))?;
         let value = self.text.as_deref().and_then(|text| text.split_once('='));
         Some(value.map(|(_, line)| line))
+    }
+}
+
+/// Whether a value, or a part of it that becomes a word of its own, begins like an option.
+pub(super) fn may_be_option(value: &str) -> bool {
+    let mut before = None;
+    value.chars().any(|c| {
+        let is_start = c == '-' && !before.is_some_and(char::is_alphanumeric);
+        before = Some(c);
+        is_start
+    })
+}
+
+/// Whether a command prints no line that could become an option: `git rev-parse HEAD`, `date +%F`, `pwd`.
+pub(super) fn prints_no_option(command: &str) -> bool {
+    const OPTIONS: [&str; 19] = [
+        "--abbrev-ref",
+        "--abbrev=0",
+        "--all",
+        "--always",
+        "--cached",
+        "--dirty",
+        "--exact-match",
+        "--first-parent",
+        "--fork-point",
+        "--max-count=1",
+        "--max-parents=0",
+        "--quiet",
+        "--short",
+        "--show-current",
+        "--show-toplevel",
+        "--tags",
+        "--verify",
+        "-1",
+        "-q",
+    ];
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let is_plain = |word: &&str| {
+        let is_name = |c: char| c.is_alphanumeric() || "/._~^@{}".contains(c) || c == '-';
+        OPTIONS.contains(word) || (!word.starts_with('-') && word.chars().all(is_name))
+    };
+    match words.as_slice() {
+        ["pwd"] => true,
+        ["date", format] => {
+            let format = format.trim_matches(['"', '\'']);
+            format.starts_with("+%")
+                && format
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || "+%:_.-".contains(c))
+        }
+        ["git", "branch", "--show-current"] => true,
+        ["git", "log", rest @ ..] => {
+            const HASHES: [&str; 4] = ["--format=%H", "--format=%h", "--pretty=%H", "--pretty=%h"];
+            let is_known = |word: &&str| is_plain(word) || HASHES.contains(word);
+            rest.iter().any(|word| HASHES.contains(word)) && rest.iter().all(is_known)
+        }
+        [
+            "git",
+            "describe" | "merge-base" | "rev-list" | "rev-parse" | "symbolic-ref",
+            rest @ ..,
+        ] => rest.iter().all(is_plain),
+        _ => false,
+    }
+}
+
+/// Whether `text` is `pattern`, in which a last `*` stands for any ending.
+fn is_like(pattern: &str, text: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => text.starts_with(start),
+        None => text == pattern,
     }
 }

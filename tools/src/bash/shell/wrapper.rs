@@ -1,6 +1,6 @@
 //! Programs that start the program which their arguments name: it must not escape the rules.
 
-use super::tar;
+use super::options;
 use super::word::Word;
 
 /// Something that a command starts.
@@ -102,6 +102,8 @@ const NOT_UNDERSTOOD: [&str; 83] = [
     "hyperfine",
     "watchexec",
 ];
+/// Folders in which only the system's programs are.
+const SYSTEM_FOLDERS: [&str; 5] = ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "mksh"];
 /// Shells with another grammar.
 const OTHER_SHELLS: [&str; 4] = ["zsh", "fish", "nu", "pwsh"];
@@ -271,10 +273,24 @@ pub(super) fn starts(words: &[Word]) -> Option<Vec<Start>> {
         // Looks the program up, and does not start it.
         "command" if is_question(words) => Some(Vec::new()),
         _ => match grammar(name) {
-            Some(grammar) => started(words, &grammar, name == "xargs"),
+            Some(grammar) => {
+                let transparent = grammar.transparent && is_of_system(program);
+                let grammar = Grammar {
+                    transparent,
+                    ..grammar
+                };
+                started(words, &grammar, name == "xargs")
+            }
             None => lines(name, words),
         },
     }
+}
+
+/// Whether a program is the one that its name suggests, not a file of the project with the same name.
+fn is_of_system(program: &str) -> bool {
+    program
+        .rsplit_once('/')
+        .is_none_or(|(folder, _)| SYSTEM_FOLDERS.contains(&folder))
 }
 
 fn is_question(words: &[Word]) -> bool {
@@ -415,49 +431,12 @@ fn is_file(script: &str) -> bool {
 
 /// Returns the command lines in options of a program; `None` if one is known only at run time.
 fn lines(program: &str, words: &[Word]) -> Option<Vec<Start>> {
-    let options: &[&str] = match program {
-        "git" => &[
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "--open-files-in-pager",
-            "--extcmd",
-        ],
-        "tar" | "bsdtar" | "gtar" => &["--to-command", "--checkpoint-action"],
-        "sort" => &["--compress-program"],
-        "rg" => &["--pre", "--hostname-bin"],
-        _ => return Some(Vec::new()),
-    };
     let mut lines = match program {
         "git" if configures_git(words) => return None,
         "git" => run_by_git(words)?,
-        "tar" | "bsdtar" | "gtar" => {
-            let started = tar::read(&words[1..])?.started;
-            started.into_iter().map(Start::Line).collect()
-        }
         _ => Vec::new(),
     };
-    let has = |wanted: &str| { words.iter() }.any(|word| word.text.as_deref() == Some(wanted));
-    let mut rest = words.iter().skip(1);
-    while let Some(word) = rest.next() {
-        let Some(text) = word.text.as_deref() else {
-            continue;
-        };
-        let (name, value) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (text, None),
-        };
-        // Any unambiguous beginning of a long option counts.
-        let is_option = name.len() > 3 && options.iter().any(|option| option.starts_with(name));
-        if is_option || (program == "git" && name == "-x" && has("rebase")) {
-            let line = match value {
-                Some(value) => value.to_owned(),
-                None => rest.next()?.text.clone()?,
-            };
-            let line = line.strip_prefix("exec=").unwrap_or(&line);
-            lines.push(Start::Line(line.to_owned()));
-        }
-    }
+    lines.extend(options::read(words).started.into_iter().map(Start::Line));
     Some(lines)
 }
 
@@ -502,22 +481,25 @@ fn configures_git(words: &[Word]) -> bool {
 /// Returns the program that `git bisect run` or `git submodule foreach` starts.
 fn run_by_git(words: &[Word]) -> Option<Vec<Start>> {
     let texts: Vec<_> = words.iter().map(|word| word.text.as_deref()).collect();
-    let behind = |pair: [&str; 2]| {
-        let at = texts.windows(2).position(|texts| texts == pair.map(Some))?;
-        Some(at + 2)
-    };
-    if let Some(from) = behind(["bisect", "run"]) {
+    let bisect = [Some("bisect"), Some("run")];
+    if let Some(at) = texts.windows(2).position(|pair| pair == bisect) {
         return Some(vec![Start::Words {
-            from,
-            words: words[from..].to_vec(),
+            from: at + 2,
+            words: words[at + 2..].to_vec(),
             transparent: false,
         }]);
     }
-    let from = match behind(["submodule", "foreach"]) {
-        None => return Some(Vec::new()),
-        Some(from) if texts.get(from) == Some(&Some("--recursive")) => from + 1,
-        Some(from) => from,
+    let is_submodule = |text: &Option<&str>| text.is_some_and(|text| text.starts_with("submodule"));
+    let is_option = |text: &&Option<&str>| text.is_some_and(|text| text.starts_with('-'));
+    let Some(at) = texts.iter().position(is_submodule) else {
+        return Some(Vec::new());
     };
+    let mut from = at + 1 + texts[at + 1..].iter().take_while(is_option).count();
+    if texts.get(from) != Some(&Some("foreach")) {
+        return Some(Vec::new());
+    }
+    from += 1;
+    from += texts[from..].iter().take_while(is_option).count();
     let line: Option<Vec<&str>> = texts[from..].iter().copied().collect();
     Some(vec![Start::Line(line?.join(" "))])
 }

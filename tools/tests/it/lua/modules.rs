@@ -31,6 +31,11 @@ fn json_and_codec() {
             "error: recursive table detected",
         ),
         (
+            "return json.encode({ a = { 1, 2, x = 3 } })",
+            "error: a table has items and the key `x`: it is neither a list nor an object",
+        ),
+        ("return json.encode({ 1, nil, 3 })", "[1,null,3]"),
+        (
             "return codec.encode_base64('a\\255') .. codec.encode_hex('a\\255')",
             "Yf8=61ff",
         ),

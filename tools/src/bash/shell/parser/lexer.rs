@@ -1,6 +1,6 @@
 //! Words of a command line. Commands in their substitutions are parsed too.
 
-use super::super::word::{Spelling, Word};
+use super::super::word::{Influence, Spelling, Word, prints_no_option};
 use super::Parser;
 
 /// Unquoted characters, besides letters and digits, that mean themselves in every shell.
@@ -11,6 +11,7 @@ struct PartialWord {
     /// Its value; `None` if it is known only at run time.
     text: Option<String>,
     spelling: Spelling,
+    influence: Influence,
 }
 
 impl PartialWord {
@@ -39,6 +40,7 @@ impl Parser<'_, '_> {
         let mut word = PartialWord {
             text: Some(String::new()),
             spelling: Spelling::Literal,
+            influence: Influence::None,
         };
         while let Some(c) = self.peek() {
             let is_first = start.len() == self.rest.len();
@@ -76,19 +78,13 @@ impl Parser<'_, '_> {
                     self.rest = &self.rest[1 + escaped.len_utf8()..];
                 }
                 '$' | '`' => {
-                    self.expansion()?;
+                    if self.decides_expansion()? {
+                        word.influence = Influence::OfWords;
+                    }
                     word.push_unknown(Spelling::Complex);
                 }
                 '*' | '?' | '[' | ']' | '{' | '}' => self.pattern(c, is_first, &mut word),
-                '~' if is_first => {
-                    let is_own_home = self.rest[1..].starts_with('/') || self.is_last_of_word(1);
-                    if is_own_home {
-                        word.push_char(c, Spelling::Pattern);
-                    } else {
-                        word.push_unknown(Spelling::Pattern);
-                    }
-                    self.rest = &self.rest[1..];
-                }
+                '~' if is_first => self.home(&mut word),
                 // In zsh, `=name` is the path of a program.
                 '=' if is_first => {
                     word.push_unknown(Spelling::Literal);
@@ -110,6 +106,7 @@ impl Parser<'_, '_> {
             raw: raw.to_owned(),
             text: word.text,
             spelling: word.spelling,
+            influence: word.influence,
         })
     }
 
@@ -134,6 +131,17 @@ impl Parser<'_, '_> {
         self.rest = &self.rest[1..];
     }
 
+    /// Takes `~` at the beginning of a word: the user's home, or another's.
+    fn home(&mut self, word: &mut PartialWord) {
+        let is_own_home = self.rest[1..].starts_with('/') || self.is_last_of_word(1);
+        if is_own_home {
+            word.push_char('~', Spelling::Pattern);
+        } else {
+            word.push_unknown(Spelling::Pattern);
+        }
+        self.rest = &self.rest[1..];
+    }
+
     /// Whether the word ends before the byte at `at`.
     fn is_last_of_word(&self, at: usize) -> bool {
         let next = self.rest[at..].chars().next();
@@ -150,7 +158,9 @@ impl Parser<'_, '_> {
                     return Some(());
                 }
                 '$' | '`' => {
-                    self.expansion()?;
+                    if self.decides_expansion()? {
+                        word.influence = word.influence.max(Influence::OfText);
+                    }
                     word.push_unknown(Spelling::Complex);
                 }
                 '\\' => {
@@ -171,6 +181,30 @@ impl Parser<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Takes an expansion, and returns whether the line itself decides what it stands for.
+    fn decides_expansion(&mut self) -> Option<bool> {
+        let start = self.rest;
+        self.expansion()?;
+        let source = &start[..start.len() - self.rest.len()];
+        let command = { source.strip_prefix("$(") }
+            .and_then(|command| command.strip_suffix(')'))
+            .or_else(|| source.strip_prefix('`')?.strip_suffix('`'));
+        Some(match command {
+            Some(command) => !prints_no_option(command),
+            None => {
+                let name = source.trim_matches(['$', '{', '}']);
+                let is_argument =
+                    name.starts_with(|c: char| c.is_ascii_digit() || "@*".contains(c));
+                is_argument
+                    || self
+                        .parsed
+                        .variables
+                        .iter()
+                        .any(|variable| variable == name)
+            }
+        })
     }
 
     /// Takes an expansion of a variable, or a command substitution.

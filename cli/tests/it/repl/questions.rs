@@ -1,0 +1,92 @@
+//! Who answers a question, and with what.
+
+use ah_testkit::script::{says, uses};
+use ah_testkit::server::Server;
+use serde_json::json;
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+const ASKING: [&str; 6] = [
+    "-m",
+    "sonnet",
+    "--no-sandbox",
+    "--permission-mode",
+    "default",
+    "--allowed-tools=bash(until:*) bash(do:*) bash(done:*) bash(test:*) bash(sleep:*)",
+];
+
+/// A text behind a list, and a sentence that begins like an answer, grant nothing.
+#[test]
+fn only_an_answer_that_is_meant_is_one() {
+    let world = World::new();
+    let server = Server::new([
+        uses(
+            "bash",
+            json!({"command": "until test -e go; do sleep 0.01; done"}),
+        ),
+        uses("bash", json!({"command": "touch asked"})),
+        says("Done."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ASKING));
+    seat.says("begin");
+    seat.sees("until test -e go");
+    seat.types("yes and more");
+    seat.sees("> yes and more");
+    seat.types("\x10exp");
+    seat.sees("❯ /export");
+    world.write("go", "");
+    seat.sees("bash: touch asked");
+    seat.types("\x1b");
+    seat.sees("Allow? (Tab, then your answer)");
+    seat.sees("> yes and more");
+    seat.types("\t");
+    seat.says("a safer way would be a PR");
+    seat.sees("is not an answer");
+    seat.sees("Allow? a safer way would be a PR");
+    assert!(!world.file("asked").exists());
+    seat.types("\x15");
+    seat.says("no, not now");
+    seat.sees("Done.");
+    seat.sees("> yes and more");
+    assert!(!world.file("asked").exists());
+    let last = server.requests().last().unwrap().body.to_string();
+    assert!(last.contains("this call to happen: not now"), "{last}");
+    seat.types("\x03\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// The conversation asks on standard output, so it does not matter where standard error goes.
+#[test]
+fn a_question_is_asked_also_if_standard_error_is_a_file() {
+    let world = World::new();
+    let server = Server::new([
+        uses("bash", json!({"command": "touch asked"})),
+        says("Done."),
+    ]);
+    let ah = world.asking(&server, ASKING);
+    let mut seat = Seat::take(ah.through("sh", ["-c", "exec \"$@\" 2>log", "sh"]));
+    seat.says("begin");
+    seat.sees("Allow?");
+    seat.says("y");
+    seat.sees("Done.");
+    assert!(world.file("asked").exists());
+    seat.sees_no_more("Esc interrupts");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// `/exit` during a run ends it, and the program.
+#[test]
+fn a_run_is_left_by_a_word() {
+    let world = World::new();
+    let server = Server::new([
+        uses("bash", json!({"command": "sleep 600"})),
+        says("Never."),
+    ]);
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    seat.says("begin");
+    seat.sees("sleep 600");
+    seat.says("exit");
+    assert_eq!(seat.leaves(), 0);
+}
