@@ -81,7 +81,11 @@ fn an_eleventh_is_refused() {
         uses_all((0..11).map(|_| ("Agent", call.clone()))),
         hangs("Ten are at work"),
     ]);
-    let mut running = host(&world, &server, []).with_silent_stdin().start();
+    // They never end, so they are not waited for.
+    let mut running = host(&world, &server, [])
+        .env("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", "1")
+        .with_silent_stdin()
+        .start();
     running.say(&initialize(&json!({})));
     running.say(PROMPT);
     server.wait_until(|seen| seen.len() == 2);

@@ -32,8 +32,12 @@ fn fail_at(side: &str, commit: u32) -> bool {
     let talk = Talk::with_tools();
     let fault = format!("{side}:{commit}:error");
     let first = talk.ah("go").env("AH_FAULT", &fault).run().expect(1);
-    let database = talk.world.database();
-    let words = format!("error: cannot write `{}`: ", database.display());
+    // Of a session that could not begin, nothing is left.
+    let words = match talk.world.databases().as_slice() {
+        [] => format!("error: cannot write `{}/", talk.world.file(".ah").display()),
+        [database] => format!("error: cannot write `{}`: ", database.display()),
+        more => panic!("{fault}: {more:?}"),
+    };
     assert!(first.stderr.contains(&words), "{fault}: {first:#?}");
     // A process killed at the same place sends no more requests, so neither may this one.
     let asked = killed.server.requests().len();

@@ -203,10 +203,13 @@ fn a_conversation_is_ascii_where_the_locale_has_nothing_else() {
     seat.sees("? lists commands");
     seat.says("go");
     seat.sees("+ three");
+    seat.sees("Allow?");
     seat.says("y");
     seat.sees("touch 59");
+    seat.sees("Allow?");
     seat.says("y");
     seat.sees("Which?");
+    seat.sees("own words:");
     seat.types("\x1b[B \r");
     seat.sees("done, naïve");
     seat.sees_no_more("Esc interrupts");

@@ -170,8 +170,10 @@ fn a_server_asks_the_person_in_the_conversation() {
     seat.types("\x15");
     seat.says("book a seat");
     seat.sees("Which seat?");
+    seat.sees("Answer?");
     seat.types("y\r");
     seat.sees("aisle");
+    seat.sees("A number");
     seat.types("2\r");
     seat.sees("It is booked.");
     let answered = world.text("answered");
