@@ -100,6 +100,8 @@ pub fn finish_journal(folder: &Path) -> Vec<PathBuf> {
         if let Some(found) = finish(written, lives) {
             moved.extend(found);
         } else if is_recent(&file) {
+            // Closing does not end the lock while a process that was just started has a copy of the file.
+            let _ = file.unlock();
             continue;
         }
         // A living process will look once more.

@@ -230,9 +230,7 @@ impl Resolver<'_> {
             }
         }
         if effect == Effect::None {
-            // Patterns may lead through links.
-            let seen = self.seen(invocation, &directories);
-            files.seen = [seen, files.patterns.clone()].concat();
+            files.seen = self.seen(invocation, &directories);
         }
         let proposal = proposal(&parsed, &text);
         let may_start = parsed.inner.is_empty() && effect::may_start_arguments(invocation);
@@ -282,8 +280,6 @@ impl Resolver<'_> {
         if !shows && !changes && !effect::lists(words) {
             return found;
         }
-        // What the command itself makes comes after the shell has replaced its patterns.
-        let links = self.links > usize::from(effect::may_make_links(words));
         let mut names: Vec<String> = Vec::new();
         let (mut is_anything, mut is_behind) = (false, false);
         for word in words.iter().skip(1) {
@@ -296,12 +292,9 @@ impl Resolver<'_> {
                 }
             };
             if is_pattern {
-                for place in directories.places(text) {
-                    match behind_links(&place, self.files, links) {
-                        Some(paths) => found.patterns.extend(paths),
-                        None => is_anything = true,
-                    }
-                }
+                let led = self.behind_links(words, text, directories);
+                is_anything |= led.is_none();
+                found.patterns.extend(led.into_iter().flatten());
             }
             is_anything |= effect::is_of(words, "curl") && is_address_pattern(text);
             let own = named(text, is_behind);
@@ -331,13 +324,29 @@ impl Resolver<'_> {
         found
     }
 
+    /// Returns where symbolic links lead among the paths that a pattern may stand for; `None` if it may be anything.
+    fn behind_links(
+        &self,
+        words: &[Word],
+        pattern: &str,
+        directories: &Directories,
+    ) -> Option<Vec<PathBuf>> {
+        // What the command itself makes comes after the shell has replaced its patterns.
+        let links = self.links > usize::from(effect::may_make_links(words));
+        let places = directories.places(pattern);
+        let led: Option<Vec<_>> = { places.iter() }
+            .map(|place| behind_links(place, self.files, links))
+            .collect();
+        led.map(|led| led.concat())
+    }
+
     /// Returns what a command that changes nothing looks at; `/**` if that is not known.
     fn seen(&self, words: &[Word], directories: &Directories) -> Vec<PathBuf> {
         let Some(has_folders) = effect::looks(words) else {
             return Vec::new();
         };
         let searched = effect::searched(words);
-        let mut names: Vec<&str> = Vec::new();
+        let (mut names, mut led) = (Vec::new(), Vec::new());
         let (mut is_behind, mut is_known, mut has_operand) = (false, true, false);
         for (at, word) in words.iter().enumerate().skip(1) {
             let text = word.text.as_deref().or_else(|| pattern(word));
@@ -345,6 +354,11 @@ impl Resolver<'_> {
                 is_known &= searched == Some(at);
                 continue;
             };
+            if word.text.is_none() {
+                let paths = self.behind_links(words, text, directories);
+                is_known &= paths.is_some();
+                led.extend(paths.into_iter().flatten());
+            }
             names.extend(named(text, is_behind));
             let is_operand = is_behind || !text.starts_with('-');
             has_operand |= is_operand;
@@ -357,14 +371,12 @@ impl Resolver<'_> {
         }
         is_known &= names.iter().all(|name| directories.knows(name));
         let all = names.iter().flat_map(|name| directories.places(name));
-        let whole = |name: String| {
-            if has_folders {
-                format!("{name}/**")
-            } else {
-                name
-            }
+        let whole = |path: PathBuf| match has_folders {
+            true => path.join("**"),
+            false => path,
         };
-        let mut seen: Vec<_> = all.map(|name| self.files.resolve(&whole(name))).collect();
+        let all = all.map(|name| self.files.resolve(&name));
+        let mut seen: Vec<_> = all.chain(led).map(whole).collect();
         seen.extend((!is_known).then(|| PathBuf::from("/**")));
         seen
     }

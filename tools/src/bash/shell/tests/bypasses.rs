@@ -575,6 +575,18 @@ impl Files for World {
 }
 
 #[test]
+fn what_is_looked_at_behind_links_is_seen() {
+    for (line, expected) in [
+        ("cat sub/u*/etc/x", "/etc/x"),
+        ("ls sub/u*", "/**"),
+        ("ls t*", "/w/s/**"),
+    ] {
+        let commands = analyze(line, &World).line.commands.unwrap();
+        assert!(commands[0].files.seen.contains(&expected.into()), "{line}");
+    }
+}
+
+#[test]
 fn patterns_are_followed_through_links_to_processes() {
     let plain = permissions(PermissionMode::Default, &[], &[]);
     for (line, runs) in [

@@ -14,7 +14,7 @@ fn files_that_are_looked_at_are_named() {
         ("ls /etc/*", "/etc/*/**"),
         (
             "find / -maxdepth 1",
-            "//**|1/**|axdepth/**|depth/**|xdepth/**",
+            "/**|1/**|axdepth/**|depth/**|xdepth/**",
         ),
         ("echo /etc", ""),
         ("printf %s /etc", ""),
