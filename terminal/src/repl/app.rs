@@ -177,6 +177,13 @@ impl App {
         }
     }
 
+    /// Keeps what is typed for the conversation in the history.
+    pub fn keep_draft(&mut self) {
+        let typed = self.editor.text().trim();
+        let draft = self.pastes.unfold(typed);
+        self.history.keep(draft.as_deref().unwrap_or(typed));
+    }
+
     /// Puts text before what is typed for the conversation.
     pub fn give_back(&mut self, text: &str) {
         let typed = self.editor.take();

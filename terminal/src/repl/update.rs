@@ -110,7 +110,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Mail | Input::Done | Input::Tick => {}
+        Input::Line(_) | Input::Mail | Input::Done | Input::Tick => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
