@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
+use ah_conversation::neutralise;
 
 use super::activity::Activity;
 use super::answer::Answer;
@@ -198,6 +199,16 @@ impl App {
             self.give_back(&texts.join("\n\n"));
         }
         !texts.is_empty()
+    }
+
+    /// Returns a line that stands out.
+    pub fn warning(&self, text: &str) -> String {
+        let text = neutralise(text);
+        if self.colours {
+            format!("\x1b[1;33m{text}\x1b[0m\n")
+        } else {
+            format!("{text}\n")
+        }
     }
 
     /// Says that something cannot be asked of another process.

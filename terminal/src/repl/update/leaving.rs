@@ -2,7 +2,6 @@
 
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
-use super::warning;
 
 /// Leaves the terminal. The current task is stopped, since nobody could see it any more, unless it goes on elsewhere. What
 /// was read of an answer stays on the screen, and what was typed can be called up the next time.
@@ -14,7 +13,7 @@ pub fn leave(app: &mut App) -> Vec<Effect> {
         effects.extend(app.answer.finish().map(Effect::Print));
         effects.extend((!rows.is_empty()).then(|| Effect::Print(rows.join("\n") + "\n")));
         if !app.is_remote {
-            effects.push(Effect::Print(warning(app, "interrupted")));
+            effects.push(Effect::Print(app.warning("interrupted")));
             effects.push(Effect::Task(Task::Interrupt));
         }
         effects.push(Effect::Print("\n".to_owned()));
