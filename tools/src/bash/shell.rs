@@ -22,7 +22,7 @@ use places::{
     Directories, file_of_address, further_names, is_address_pattern, named, pattern,
     reaches_processes,
 };
-use word::{Spelling, Word};
+use word::Word;
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
 const WITH_SUBCOMMANDS: [&str; 18] = [
@@ -256,9 +256,12 @@ impl Resolver<'_> {
         let mut patterns = words.iter().take_while(|word| !is_end(word));
         options::are_known_of(words)
             && patterns.any(|word| {
-                let is_pattern = word.text.is_none() && word.spelling == Spelling::Pattern;
                 let folders = self.places(".");
-                is_pattern && expansion::may_be_option(&word.raw, &folders, self.files)
+                // Of a pattern with quotes or expansions, it is not looked up what it stands for.
+                word.text.is_none()
+                    && word.begins_wild
+                    && (pattern(word).is_none()
+                        || expansion::may_be_option(&word.raw, &folders, self.files))
             })
     }
 

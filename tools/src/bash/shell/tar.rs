@@ -263,6 +263,8 @@ mod tests {
             text: Some(text.to_owned()),
             spelling: Spelling::Literal,
             influence: Influence::None,
+            may_begin_option: text.starts_with('-'),
+            begins_wild: false,
         }
     }
 }

@@ -4,6 +4,7 @@ mod bypasses;
 mod read_only;
 mod seen;
 mod verdicts;
+mod words;
 
 use std::path::{Path, PathBuf};
 
