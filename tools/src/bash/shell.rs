@@ -46,6 +46,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let resolver = Resolver {
         files,
         links: parsed.commands.iter().map(makers_of_links).sum(),
+        makers: makers_of_files(&parsed),
         directories: Directories::of(&parsed),
     };
     let redirected = |is_write: bool| -> Vec<PathBuf> {
@@ -167,11 +168,29 @@ fn makers_of_links(command: &ParsedCommand) -> usize {
     }
 }
 
+/// Returns how many commands and redirections of the line may make files.
+fn makers_of_files(parsed: &ParsedLine) -> usize {
+    fn of_command(command: &ParsedCommand) -> usize {
+        match command.inner.as_slice() {
+            [] => usize::from(effect::may_make_files(command.invocation())),
+            inner => {
+                let written = options::read(command.invocation()).written;
+                written.len() + inner.iter().map(of_command).sum::<usize>()
+            }
+        }
+    }
+    let redirections = parsed.redirections.iter();
+    let redirections = redirections.filter(|redirection| redirection.is_write);
+    redirections.count() + parsed.commands.iter().map(of_command).sum::<usize>()
+}
+
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
     files: &'a dyn Files,
     /// Number of commands in the line that may make symbolic links.
     links: usize,
+    /// Number of commands and redirections in the line that may make files.
+    makers: usize,
     /// Working directories that the commands of the line may have.
     directories: Directories,
 }
@@ -254,13 +273,16 @@ impl Resolver<'_> {
     fn expands_to_options(&self, words: &[Word]) -> bool {
         let is_end = |word: &&Word| word.text.as_deref() == Some("--");
         let mut patterns = words.iter().take_while(|word| !is_end(word));
+        // What is made before may be named like an option.
+        let are_known = self.makers <= usize::from(effect::may_make_files(words));
         options::are_known_of(words)
             && patterns.any(|word| {
                 let folders = self.places(".");
                 // Of a pattern with quotes or expansions, it is not looked up what it stands for.
                 word.text.is_none()
                     && word.begins_wild
-                    && (pattern(word).is_none()
+                    && (!are_known
+                        || pattern(word).is_none()
                         || expansion::may_be_option(&word.raw, &folders, self.files))
             })
     }

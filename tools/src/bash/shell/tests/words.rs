@@ -160,3 +160,42 @@ fn a_missing_value_is_no_value() {
         assert!(runs(line), "{line}");
     }
 }
+
+#[test]
+fn files_that_are_made_before_may_be_named_like_options() {
+    for line in [
+        "tar tf a.tar; touch ./-opw; sort *",
+        "touch ./-opw; sort *",
+        "echo x > ./-opw; sort *",
+        "tar xf evil.tar; sort *",
+        "git pull && sort *",
+        "git checkout x && git log *",
+        "git pull && sort ?o*",
+        "git pull && sort */x",
+        "bash -c 'git pull' && sort *",
+        "for i in 1 2; do sort *; git pull; done",
+        "git z; sort *",
+        "sort -o ./-opw a; sort *",
+    ] {
+        let rules = [
+            "Bash(bash:*)",
+            "Bash(touch:*)",
+            "Bash(git:*)",
+            "Bash(sort:*)",
+            "Bash(tar:*)",
+        ];
+        let permissions = permissions(PermissionMode::AcceptEdits, &rules, &[]);
+        assert_ne!(decide(&permissions, line, &in_w), Decision::Allow, "{line}");
+    }
+    for line in [
+        "git pull && sort src/*",
+        "git pull && sort ./*",
+        "git pull && git log -- *",
+        "git status && git add *",
+        "git checkout *",
+        "sort * | uniq -c",
+        "git pull && cat *",
+    ] {
+        assert!(runs(line), "{line}");
+    }
+}
