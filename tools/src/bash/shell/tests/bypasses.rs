@@ -348,6 +348,8 @@ const OPTIONS: &[(&str, &[&str])] = &[
         "tar",
         &[
             "tar cf pw x",
+            "tar xf a",
+            "tar xzf a --transform s,a,.git/hooks/a,",
             "tar xf a -C d",
             "tar -xf a --to-command='touch pw'",
             "tar xPf a",
@@ -501,7 +503,7 @@ fn a_rule_for_a_program_covers_harmless_options() {
         "wget -r -np -l 2 --header 'A: b' http://h",
         "wget --no-check-certificate -S --spider http://h",
         "tar tzf a.tgz",
-        "tar -xzvf a.tgz --strip-components=1",
+        "tar -xOzvf a.tgz --strip-components=1",
         "tar czf - --exclude=x y",
         "tar --create --gzip --verbose . --exclude-vcs",
         "rg -n -g '*.rs' -t rust -A3 -C 2 foo src",
