@@ -5,6 +5,7 @@
 mod git;
 mod known;
 mod programs;
+mod transfers;
 
 use known::{Kind, Known};
 
@@ -258,8 +259,10 @@ impl Options {
                 _ => {}
             }
         }
-        if program == "curl" && names_files && self.seen.iter().any(|seen| seen == "url") {
-            self.refuse(words.len() - 1);
+        match program {
+            "curl" => self.read_uploads(words, names_files),
+            "wget" => self.read_downloads(words),
+            _ => {}
         }
     }
 
