@@ -17,7 +17,7 @@ use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
 pub(super) use expansion::Files;
 use expansion::behind_links;
-use parser::{ParsedCommand, ParsedLine};
+use parser::{Move, ParsedCommand, ParsedLine};
 use places::{
     Directories, file_of_address, further_names, is_address_pattern, named, pattern,
     reaches_processes,
@@ -42,10 +42,13 @@ pub(super) struct Analysis {
 
 /// Analyzes `line`, which names some of the `files`.
 pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
-    let parsed = parser::parse(line);
+    let mut parsed = parser::parse(line);
+    let links = parsed.commands.iter().map(makers_of_links).sum();
+    let stays = |step: &Move| matches!(step, Move::To(name) if stays_here(name, files, links));
+    parsed.moves.retain(|step| !stays(step));
     let resolver = Resolver {
         files,
-        links: parsed.commands.iter().map(makers_of_links).sum(),
+        links,
         makers: makers_of_files(&parsed),
         directories: Directories::of(&parsed),
     };
@@ -81,7 +84,8 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
         }
         if !commands.iter().all(changes_nothing) {
             // A program with a relative path, or that inspects its working directory, differs in another directory.
-            commands.iter_mut().for_each(raise_effect_of_moves);
+            let moves = commands.iter_mut();
+            moves.for_each(|command| raise_effect_of_moves(command, files, links));
         }
         commands
     });
@@ -151,13 +155,27 @@ fn changes_nothing(command: &SimpleCommand) -> bool {
     command.effect == Effect::None && command.inner.iter().all(changes_nothing)
 }
 
-fn raise_effect_of_moves(command: &mut SimpleCommand) {
+fn raise_effect_of_moves(command: &mut SimpleCommand, files: &dyn Files, links: usize) {
+    let stays = match command.words.as_slice() {
+        [Some(program), Some(name)] => program == "cd" && stays_here(name, files, links),
+        _ => false,
+    };
     if let Some(Some(program)) = command.words.first()
         && parser::is_move(program)
+        && !stays
     {
         command.effect = Effect::Any;
     }
-    command.inner.iter_mut().for_each(raise_effect_of_moves);
+    let inner = command.inner.iter_mut();
+    inner.for_each(|command| raise_effect_of_moves(command, files, links));
+}
+
+/// Whether `cd` to this folder stays in the one in which the line starts. `links` says how many commands of the line
+/// may make links.
+fn stays_here(name: &str, files: &dyn Files, links: usize) -> bool {
+    let here = files.resolve(".");
+    let is_there = || Path::new(name) == here || (links == 0 && files.resolve(name) == here);
+    name == "." || (name.starts_with('/') && is_there())
 }
 
 /// Returns how many programs that may make symbolic links the command is or starts.

@@ -554,7 +554,7 @@ fn a_rule_for_a_program_covers_harmless_options() {
     }
 }
 
-/// Files in `/w`: the folder `s` with the file `key`, the links `tx` to it and `link` to `/proc`, and plain files; and
+/// Files in `/w`: the folder `s` with the file `key`, the links `tx` to it, `self` to `/w` and `link` to `/proc`, and plain files; and
 /// `/dev/fd`, which leads to a process.
 struct World;
 
@@ -570,6 +570,7 @@ impl World {
             }
             real = match real.to_str().unwrap() {
                 "/w/tx" => "/w/s".into(),
+                "/w/self" => "/w".into(),
                 "/w/link" => "/proc".into(),
                 "/w/sub/up" => "/".into(),
                 "/dev/fd" => "/proc/1/fd".into(),
@@ -653,6 +654,23 @@ fn patterns_are_followed_through_links_to_processes() {
         let line_runs = decide(&plain, line, &World) == Decision::Allow;
         assert_eq!(line_runs, runs, "{line}");
         assert!(runs || !analyze(line, &World).line.harmless, "{line}");
+    }
+}
+
+/// A link to the working directory may lead elsewhere when the line comes to it.
+#[test]
+fn a_link_to_the_working_directory_is_another_folder_where_links_are_made() {
+    let allow = ["Bash(git:*)", "Bash(ln:*)"];
+    let permissions = permissions(PermissionMode::Default, &allow, &[]);
+    for (line, runs) in [
+        ("cd /w/self && git status", true),
+        ("cd /w && git status", true),
+        ("ln -s a b; cd /w && git status", true),
+        ("ln -sfn /evil self; cd /w/self && git status", false),
+        ("cd self && git status", false),
+    ] {
+        let line_runs = decide(&permissions, line, &World) == Decision::Allow;
+        assert_eq!(line_runs, runs, "{line}");
     }
 }
 
