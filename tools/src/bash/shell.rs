@@ -17,12 +17,12 @@ use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 
 pub(super) use expansion::Files;
 use expansion::behind_links;
-use parser::{ParsedCommand, ParsedLine};
+use parser::{Move, ParsedCommand, ParsedLine};
 use places::{
     Directories, file_of_address, further_names, is_address_pattern, named, pattern,
     reaches_processes,
 };
-use word::{Spelling, Word};
+use word::Word;
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.
 const WITH_SUBCOMMANDS: [&str; 18] = [
@@ -42,10 +42,14 @@ pub(super) struct Analysis {
 
 /// Analyzes `line`, which names some of the `files`.
 pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
-    let parsed = parser::parse(line);
+    let mut parsed = parser::parse(line);
+    let links = parsed.commands.iter().map(makers_of_links).sum();
+    let stays = |step: &Move| matches!(step, Move::To(name) if stays_here(name, files, links));
+    parsed.moves.retain(|step| !stays(step));
     let resolver = Resolver {
         files,
-        links: parsed.commands.iter().map(makers_of_links).sum(),
+        links,
+        makers: makers_of_files(&parsed),
         directories: Directories::of(&parsed),
     };
     let redirected = |is_write: bool| -> Vec<PathBuf> {
@@ -80,7 +84,8 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
         }
         if !commands.iter().all(changes_nothing) {
             // A program with a relative path, or that inspects its working directory, differs in another directory.
-            commands.iter_mut().for_each(raise_effect_of_moves);
+            let moves = commands.iter_mut();
+            moves.for_each(|command| raise_effect_of_moves(command, files, links));
         }
         commands
     });
@@ -150,13 +155,27 @@ fn changes_nothing(command: &SimpleCommand) -> bool {
     command.effect == Effect::None && command.inner.iter().all(changes_nothing)
 }
 
-fn raise_effect_of_moves(command: &mut SimpleCommand) {
+fn raise_effect_of_moves(command: &mut SimpleCommand, files: &dyn Files, links: usize) {
+    let stays = match command.words.as_slice() {
+        [Some(program), Some(name)] => program == "cd" && stays_here(name, files, links),
+        _ => false,
+    };
     if let Some(Some(program)) = command.words.first()
         && parser::is_move(program)
+        && !stays
     {
         command.effect = Effect::Any;
     }
-    command.inner.iter_mut().for_each(raise_effect_of_moves);
+    let inner = command.inner.iter_mut();
+    inner.for_each(|command| raise_effect_of_moves(command, files, links));
+}
+
+/// Whether `cd` to this folder stays in the one in which the line starts. `links` says how many commands of the line
+/// may make links.
+fn stays_here(name: &str, files: &dyn Files, links: usize) -> bool {
+    let here = files.resolve(".");
+    let is_there = || Path::new(name) == here || (links == 0 && files.resolve(name) == here);
+    name == "." || (name.starts_with('/') && is_there())
 }
 
 /// Returns how many programs that may make symbolic links the command is or starts.
@@ -167,11 +186,29 @@ fn makers_of_links(command: &ParsedCommand) -> usize {
     }
 }
 
+/// Returns how many commands and redirections of the line may make files.
+fn makers_of_files(parsed: &ParsedLine) -> usize {
+    fn of_command(command: &ParsedCommand) -> usize {
+        match command.inner.as_slice() {
+            [] => usize::from(effect::may_make_files(command.invocation())),
+            inner => {
+                let written = options::read(command.invocation()).written;
+                written.len() + inner.iter().map(of_command).sum::<usize>()
+            }
+        }
+    }
+    let redirections = parsed.redirections.iter();
+    let redirections = redirections.filter(|redirection| redirection.is_write);
+    redirections.count() + parsed.commands.iter().map(of_command).sum::<usize>()
+}
+
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
     files: &'a dyn Files,
     /// Number of commands in the line that may make symbolic links.
     links: usize,
+    /// Number of commands and redirections in the line that may make files.
+    makers: usize,
     /// Working directories that the commands of the line may have.
     directories: Directories,
 }
@@ -254,11 +291,17 @@ impl Resolver<'_> {
     fn expands_to_options(&self, words: &[Word]) -> bool {
         let is_end = |word: &&Word| word.text.as_deref() == Some("--");
         let mut patterns = words.iter().take_while(|word| !is_end(word));
+        // What is made before may be named like an option.
+        let are_known = self.makers <= usize::from(effect::may_make_files(words));
         options::are_known_of(words)
             && patterns.any(|word| {
-                let is_pattern = word.text.is_none() && word.spelling == Spelling::Pattern;
                 let folders = self.places(".");
-                is_pattern && expansion::may_be_option(&word.raw, &folders, self.files)
+                // Of a pattern with quotes or expansions, it is not looked up what it stands for.
+                word.text.is_none()
+                    && word.begins_wild
+                    && (!are_known
+                        || pattern(word).is_none()
+                        || expansion::may_be_option(&word.raw, &folders, self.files))
             })
     }
 

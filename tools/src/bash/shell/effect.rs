@@ -4,6 +4,7 @@
 //! wrong no costs little. Therefore programs and their options are listed, and only words whose meaning no shell
 //! disputes are judged.
 
+use super::options;
 use super::word::{Spelling, Word};
 
 /// Whether the command changes nothing.
@@ -226,6 +227,40 @@ pub(super) fn may_make_links(words: &[Word]) -> bool {
         .iter()
         .any(|known| known.contains(&name)),
     }
+}
+
+/// Whether the command may make files with names of any kind. Builders run code of the project, which may anyway.
+pub(super) fn may_make_files(words: &[Word]) -> bool {
+    const OF_GIT: [&str; 22] = [
+        "add",
+        "blame",
+        "branch",
+        "cat-file",
+        "commit",
+        "config",
+        "describe",
+        "diff",
+        "fetch",
+        "grep",
+        "log",
+        "ls-files",
+        "ls-tree",
+        "merge-base",
+        "push",
+        "reflog",
+        "remote",
+        "rev-list",
+        "rev-parse",
+        "show",
+        "status",
+        "tag",
+    ];
+    let makes = match program(words) {
+        Some("mkdir" | "touch" | "tee") => true,
+        Some("git") => may_make_links(words) || !has_any(words, &OF_GIT),
+        _ => may_make_links(words),
+    };
+    makes || !options::read(words).written.is_empty()
 }
 
 /// Whether a command that changes nothing looks at files, and then whether at all that is in the folders that it names;

@@ -5,11 +5,12 @@
 mod git;
 mod known;
 mod programs;
+mod transfers;
 
 use known::{Kind, Known};
 
 use super::tar;
-use super::word::{Influence, Word};
+use super::word::Word;
 
 /// What the options and operands of a command name.
 #[derive(Default)]
@@ -24,6 +25,8 @@ pub(super) struct Options {
     operands: Vec<usize>,
     /// Letters of the short options, and names of the long ones.
     seen: Vec<String>,
+    /// Whether a value may be missing at run time, so that another word is the value, and the next one is none.
+    is_shifted: bool,
 }
 
 /// Returns what the options and operands of the command name.
@@ -81,11 +84,13 @@ impl Options {
                 if may_be_unknown(word, known) {
                     self.refuse(index);
                 }
+                // Its value may be nothing, and the next word the value.
+                self.is_shifted |= word.may_become_option();
                 self.operands.push(index);
                 continue;
             };
             if text == "--" {
-                self.operands.extend(at..words.len());
+                self.end(words, index, known);
                 return;
             }
             let group = text.strip_prefix('-').filter(|group| !group.is_empty());
@@ -110,10 +115,47 @@ impl Options {
                 }
             };
             match taken {
+                Some(1) if self.may_be_no_value(words, at, known) => {}
                 Some(count) => at += count,
                 None => self.refuse(index),
             }
         }
+    }
+
+    /// Takes the words behind `--` at `index`: if it may be the value of the option before it, they may be options.
+    fn end(&mut self, words: &[Word], index: usize, known: &Known) {
+        let rest = index + 1..words.len();
+        let before = index.checked_sub(1).map(|at| words[at].raw.as_str());
+        let is_long = |raw: &str| raw.starts_with("--") && !raw.contains('=');
+        let is_doubtful = |raw: &str| {
+            is_long(raw) || (known.has_doubtful_values && raw.starts_with(['-', '"', '\'', '\\']))
+        };
+        if self.is_shifted || before.is_some_and(is_doubtful) {
+            let mut hyphens = rest.clone().filter(|at| words[*at].may_begin_option);
+            if let Some(at) = hyphens.next_back() {
+                self.refuse(at);
+            }
+        }
+        self.operands.extend(rest);
+    }
+
+    /// Whether the word at `at`, behind an option with a value, may be an option itself.
+    fn may_be_no_value(&mut self, words: &[Word], at: usize, known: &Known) -> bool {
+        let Some(word) = words.get(at) else {
+            return false;
+        };
+        let is_option = match word.text.as_deref() {
+            Some(text) => text.starts_with('-') && text != "-",
+            None => word.may_become_option(),
+        };
+        let is_doubtful = self.is_shifted || known.has_doubtful_values;
+        self.is_shifted |= word.may_be_nothing();
+        if is_option && is_doubtful && word.text.as_deref() == Some("--") {
+            // More options may follow it.
+            self.refuse(at);
+            return false;
+        }
+        is_option && is_doubtful
     }
 
     /// Reads a group of short options. Returns how many further words belong to it; `None` if one is not known.
@@ -217,8 +259,10 @@ impl Options {
                 _ => {}
             }
         }
-        if program == "curl" && names_files && self.seen.iter().any(|seen| seen == "url") {
-            self.refuse(words.len() - 1);
+        match program {
+            "curl" => self.read_uploads(words, names_files),
+            "wget" => self.read_downloads(words),
+            _ => {}
         }
     }
 
@@ -226,6 +270,10 @@ impl Options {
         let mut at = 1;
         while text(words, at).starts_with('-') {
             if git::GLOBAL_VALUES.contains(&text(words, at)) {
+                let value = words.get(at + 1);
+                if value.is_some_and(Word::may_be_nothing) && may_be_subcommand(words, at + 3) {
+                    self.refuse(at + 3);
+                }
                 at += 2;
                 continue;
             }
@@ -287,6 +335,12 @@ impl Options {
                 }
                 at += 1;
             } else if is_in(programs::FIND_VALUES, text) || text.starts_with("-newer") {
+                let may_be_other = |word: &Word| {
+                    word.text.is_none() && (word.may_become_option() || word.may_be_nothing())
+                };
+                if words.get(at).is_some_and(may_be_other) {
+                    self.refuse(at);
+                }
                 at += 1;
             } else if text.starts_with('-')
                 && !is_in(programs::FIND_FLAGS, text)
@@ -312,6 +366,20 @@ fn text(words: &[Word], at: usize) -> &str {
     word.unwrap_or_default()
 }
 
+/// Whether git may take the word for the subcommand, or for an option before it.
+fn may_be_subcommand(words: &[Word], at: usize) -> bool {
+    let Some(word) = words.get(at) else {
+        return false;
+    };
+    let mut alone = Options::default();
+    alone.read_words(&words[at..=at], 0, "git", &git::global());
+    let is_other = word.text.as_deref().is_some_and(|text| {
+        let is_setting = text.starts_with("-c") || text.starts_with("--config-env");
+        text.starts_with('-') && !git::GLOBAL_VALUES.contains(&text) && !is_setting
+    });
+    !is_other || alone.unknown.is_none()
+}
+
 /// Whether a word that is known only at run time may be an option which is not known.
 fn may_be_unknown(word: &Word, known: &Known) -> bool {
     let raw = word.raw.trim_start_matches(['"', '\'']);
@@ -319,7 +387,7 @@ fn may_be_unknown(word: &Word, known: &Known) -> bool {
     let Some(group) = raw.strip_prefix('-') else {
         return word.may_become_option();
     };
-    if word.influence == Influence::OfWords {
+    if word.may_be_several() {
         return true;
     }
     if let Some(long) = group.strip_prefix('-') {

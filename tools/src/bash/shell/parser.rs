@@ -9,7 +9,7 @@
 mod lexer;
 
 use super::options;
-use super::word::{Influence, Word, may_be_option};
+use super::word::{Influence, SEPARATORS, Word, may_be_option};
 use super::wrapper::{self, Start};
 
 /// Maximum nesting depth of commands: in substitutions, compound commands and `bash -c`.
@@ -122,7 +122,20 @@ fn names_read(words: &[Word]) -> Vec<String> {
 
 /// Parses a command line, which may span several lines of text.
 pub(super) fn parse(line: &str) -> ParsedLine {
-    let mut parsed = ParsedLine::default();
+    let parsed = parse_with(line, Vec::new());
+    if parsed.variables.is_empty() {
+        return parsed;
+    }
+    // In a loop, a variable may be set behind the command that uses it.
+    parse_with(line, parsed.variables)
+}
+
+/// Parses a command line that sets these variables to something which may become an option.
+fn parse_with(line: &str, variables: Vec<String>) -> ParsedLine {
+    let mut parsed = ParsedLine {
+        variables,
+        ..ParsedLine::default()
+    };
     parsed.is_understood = Parser::new(line, 0, &mut parsed).lines().is_some();
     parsed
 }
@@ -260,7 +273,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         self.skip_blanks();
         let name = self.word()?.text?;
         let is_risky = |word: &Word| match &word.text {
-            Some(text) => may_be_option(text),
+            Some(text) => may_be_option(text) || text.ends_with(SEPARATORS),
             None => word.influence != Influence::None,
         };
         // An upper-case name, such as PATH, may mean something to a program.
@@ -324,6 +337,9 @@ impl<'a, 'p> Parser<'a, 'p> {
         command.words[assignments].text.as_ref()?;
         self.parsed.moves.extend(movement(command.invocation()));
         let set = names_read(command.invocation());
+        if set.iter().any(|name| name == "IFS") {
+            return None;
+        }
         self.parsed.variables.extend(set);
         if let Some(at) = options::read(command.invocation()).unknown {
             command.has_unknown_options = true;

@@ -20,8 +20,8 @@ const LONG: &str = "\
     preserve-permissions quote-chars quoting-style read-full-records record-size recursion same-order same-owner \
     same-permissions seek selinux show-defaults show-omitted-dirs show-stored-names show-transformed-names \
     skip-old-files sort sparse sparse-version starting-file strip-components tape-length test-label to-stdout totals \
-    touch transform uncompress ungzip unlink-first unquote update utc verbatim-files-from verbose verify version \
-    warning wildcards wildcards-match-slash xattrs xattrs-exclude xattrs-include xform xz zstd";
+    touch uncompress ungzip unlink-first unquote update utc verbatim-files-from verbose verify version \
+    warning wildcards wildcards-match-slash xattrs xattrs-exclude xattrs-include xz zstd";
 /// Long options whose value is a program to start.
 const PROGRAMS: [&str; 7] = [
     "checkpoint-action",
@@ -57,6 +57,8 @@ pub(super) fn read(arguments: &[Word]) -> Tar {
         is_local: false,
         creates: false,
         extracts: false,
+        is_shown: false,
+        renames: false,
         tar: Tar::default(),
     };
     while let Some(word) = arguments.get(reader.at) {
@@ -89,6 +91,10 @@ struct Reader<'a> {
     is_local: bool,
     creates: bool,
     extracts: bool,
+    /// Whether files are extracted to the standard output.
+    is_shown: bool,
+    /// Whether files get other names.
+    renames: bool,
     tar: Tar,
 }
 
@@ -117,6 +123,12 @@ impl Reader<'_> {
         ]);
         self.extracts |= is_any(&["extract", "get"]);
         self.is_local |= name == "force-local";
+        self.is_shown |= name == "to-stdout";
+        if is_any(&["transform", "xform"]) && !LONG.split_whitespace().any(is) {
+            self.renames = true;
+            value.or_else(|| self.next())?;
+            return Some(());
+        }
         let is_harmless = LONG.split_whitespace().any(|known| known == name);
         if is_harmless || name.is_empty() || (name.starts_with("no-") && value.is_none()) {
             return Some(());
@@ -154,6 +166,7 @@ impl Reader<'_> {
         for (at, letter) in letters.char_indices() {
             self.creates |= "cruA".contains(letter);
             self.extracts |= letter == 'x';
+            self.is_shown |= letter == 'O';
             if FLAGS.contains(letter) {
                 continue;
             }
@@ -194,7 +207,14 @@ impl Reader<'_> {
             self.archives.retain(|name| name != "-");
             self.tar.written.append(&mut self.archives);
         }
-        if self.extracts {
+        if self.renames && !self.creates {
+            // Names may become those of any file.
+            self.tar.unknown = self.arguments.len().checked_sub(1);
+        }
+        if self.extracts && !self.is_shown {
+            if self.folders.is_empty() {
+                self.folders.push(".".to_owned());
+            }
             self.tar.written.append(&mut self.folders);
         }
         self.tar
@@ -218,8 +238,8 @@ mod tests {
             ("rf a x", &["a"], &[]),
             ("cIf p a x", &["a"], &["p"]),
             ("-cIp -f a x", &["a"], &["p"]),
-            ("-xf a -I p", &[], &["p"]),
-            ("xf a --use-comp=p", &[], &["p"]),
+            ("-xf a -I p", &["."], &["p"]),
+            ("xf a --use-comp=p", &["."], &["p"]),
             ("-cF p -f a", &["a"], &["p"]),
             ("cgf s a x", &["s", "a"], &[]),
             ("cf - x", &[], &[]),
@@ -228,8 +248,15 @@ mod tests {
             ("-C d -czf a x", &["a"], &[]),
             ("xf a --directory=d", &["d"], &[]),
             ("xf a --one-top-level=d", &["d"], &[]),
-            ("xf a --checkpoint=9 --checkpoint-action=dot", &[], &[]),
-            ("xf a --checkpoint-action=exec=p", &[], &["p"]),
+            ("xf a --checkpoint=9 --checkpoint-action=dot", &["."], &[]),
+            ("xf a --checkpoint-action=exec=p", &["."], &["p"]),
+            ("xzf a", &["."], &[]),
+            ("-x -f a", &["."], &[]),
+            ("--extract --file=a", &["."], &[]),
+            ("--ex --one-top-level -f a", &["."], &[]),
+            ("xOf a", &[], &[]),
+            ("xf a --to-stdout -C d", &[], &[]),
+            ("cf a x --transform s,x,y,", &["a"], &[]),
         ] {
             let words: Vec<_> = line.split(' ').map(word).collect();
             let mut tar = read(&words);
@@ -249,6 +276,11 @@ mod tests {
             "-xf a --absolute-names",
             "xf a -s/x/y/",
             "cf a --remove-files x",
+            "xf a --transform s,a,b,",
+            "xf a --transform=s,a,b,",
+            "xf a --xform s,a,b,",
+            "xf a --xfo=s,a,b,",
+            "-x -f a --tr=s,a,b,",
             "xf h:a",
             "xf a --x=y",
         ] {
@@ -263,6 +295,8 @@ mod tests {
             text: Some(text.to_owned()),
             spelling: Spelling::Literal,
             influence: Influence::None,
+            may_begin_option: text.starts_with('-'),
+            begins_wild: false,
         }
     }
 }

@@ -4,6 +4,7 @@ mod bypasses;
 mod read_only;
 mod seen;
 mod verdicts;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -479,6 +480,17 @@ fn redirections_need_their_own_permission() {
         ("cd /etc && git log > passwd", false, false),
         ("cd sub && git status", false, false),
         ("cd sub && ls", true, true),
+        ("cd . && git status", true, true),
+        ("cd /w && git status", true, true),
+        ("cd /w/ && git log > out", false, true),
+        ("cd /w && mkdir a", false, true),
+        ("cd /w && cd sub && git status", false, false),
+        ("cd sub && cd . && git status", false, false),
+        ("cd /w/sub && git status", false, false),
+        ("cd /w sub && git status", false, false),
+        ("cd \"$X\" && git status", false, false),
+        ("cd -P /w && git status", false, false),
+        ("pushd . && git status", false, false),
         ("mkdir a && touch a/b", false, true),
         ("cp a b", false, true),
         ("cp -t /etc a", false, false),

@@ -188,6 +188,18 @@ const HARMLESS_VALUES: [(&str, &[&str]); 15] = [
 ];
 const JAVA: &[&str] = &["-D*", "-Xms*", "-Xmx*", "-Xss*"];
 
+/// Characters at which a line may have the shell split the values of variables into words.
+pub(super) const SEPARATORS: [char; 8] = [' ', '\t', '\n', ',', ':', ';', '|', '#'];
+
+/// Whether the shell, or the line, gives the variable a value that may become an option, or end one word and begin
+/// another.
+pub(super) fn is_of_line(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "IFS", "MAPFILE", "OPTARG", "PS1", "PS2", "PS3", "PS4", "REPLY", "_",
+    ];
+    NAMES.contains(&name) || name.starts_with("BASH_")
+}
+
 /// A word.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
@@ -199,6 +211,10 @@ pub(super) struct Word {
     pub spelling: Spelling,
     /// How far the line itself decides what the expansions in the word stand for.
     pub influence: Influence,
+    /// Whether it, or a word that braces make of it, may begin with a hyphen, or with an expansion that the line decides.
+    pub may_begin_option: bool,
+    /// Whether it, or a word that braces make of it, may begin with a wildcard.
+    pub begins_wild: bool,
 }
 
 /// Constructs that a word is written with, in ascending order of how much a shell may make of them.
@@ -233,6 +249,8 @@ impl Word {
             text: None,
             spelling: Spelling::Pattern,
             influence: Influence::OfWords,
+            may_begin_option: true,
+            begins_wild: false,
         }
     }
 
@@ -259,15 +277,22 @@ impl Word {
         is_name.then_some(name)
     }
 
-    /// Whether the word, which is known only at run time, may become an option that is not written in it.
+    /// Whether the word, which is known only at run time, may become an option.
     pub fn may_become_option(&self) -> bool {
-        let raw = self.raw.trim_start_matches(['"', '\'']);
-        match self.influence {
-            Influence::None => raw.starts_with('-'),
-            Influence::OfText => raw.is_empty() || raw.starts_with(['-', '$', '`']),
-            // An expansion without quotes may become several words.
-            Influence::OfWords => true,
-        }
+        // An expansion without quotes may become several words.
+        self.may_begin_option || self.influence == Influence::OfWords
+    }
+
+    /// Whether the line may turn it into several words, one of which is an option.
+    pub fn may_be_several(&self) -> bool {
+        self.influence == Influence::OfWords
+    }
+
+    /// Whether it may be no argument at all, as nothing is left of an expansion, or any number of them by braces.
+    pub fn may_be_nothing(&self) -> bool {
+        let quoted = { self.raw.strip_prefix('"') }.and_then(|raw| raw.strip_suffix('"'));
+        let is_one = quoted.is_some_and(|raw| !raw.contains('"') && !raw.contains("$@"));
+        self.text.is_none() && self.raw.contains(['$', '`', '{']) && !is_one
     }
 
     /// Returns the name of the variable that it sets to a value which may become an option.
@@ -275,8 +300,12 @@ impl Word {
         let name = self.variable()?;
         let value = self.text.as_deref().and_then(|text| text.split_once('='));
         let is_risky = match value {
-            Some((_, value)) => may_be_option(value),
-            None => self.influence != Influence::None,
+            // What follows the variable in a word may become a word of its own.
+            Some((_, value)) => may_be_option(value) || value.ends_with(SEPARATORS),
+            None => {
+                let end = self.raw.trim_end_matches(['"', '\'']);
+                self.influence != Influence::None || end.ends_with(SEPARATORS)
+            }
         };
         (is_risky || self.raw.contains("+=")).then_some(name)
     }
@@ -286,6 +315,10 @@ impl Word {
         let Some(name) = self.variable() else {
             return false;
         };
+        if name == "IFS" {
+            let value = self.text.as_deref().and_then(|text| text.split_once('='));
+            return !value.is_some_and(|(_, value)| value.trim_matches(SEPARATORS).is_empty());
+        }
         let upper = name.to_ascii_uppercase();
         // npm takes its variables in any case.
         let name = if upper.starts_with("NPM_CONFIG_") {

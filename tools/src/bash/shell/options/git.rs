@@ -129,8 +129,8 @@ const SHORT: [(&[&str], &str, &str, &str); 42] = [
             "range-diff",
         ],
         "0123456789EFPRabcdgiImpqrstuvwWz",
-        "GILOSUln",
-        "BCDMX",
+        "GILOSln",
+        "BCDMUX",
     ),
     (&["shortlog"], "acensE", "", "w"),
     (&["stash"], "0123456789aSkpquz", "", "mnU"),
@@ -181,8 +181,8 @@ const SHORT: [(&[&str], &str, &str, &str); 42] = [
     (
         &["format-patch"],
         "0123456789DNWabckmnpqrsuwz",
-        "GIOSUlv",
-        "BCMX",
+        "GIOSlv",
+        "BCMUX",
     ),
     (&["am"], "3ciqksu", "Cp", "S"),
     (&["apply"], "3NRqvz", "Cp", ""),
@@ -235,6 +235,8 @@ pub(super) fn known(subcommand: &str) -> Known {
         long_values: LONG_VALUES,
         long_writes: "output",
         long_starts: STARTS,
+        // Messages may begin like options, and these subcommands have no option that does harm.
+        has_doubtful_values: !matches!(subcommand, "commit" | "tag" | "merge" | "notes"),
         ..Known::NONE
     };
     match subcommand {

@@ -25,6 +25,8 @@ pub(super) struct Known {
     pub long_writes: &'static str,
     /// Long options with a command line to run; so does every beginning of these.
     pub long_starts: &'static str,
+    /// Whether not every call has the options with a value in the next word, so that it may be an option, too.
+    pub has_doubtful_values: bool,
 }
 
 impl Known {
@@ -41,6 +43,7 @@ impl Known {
         long_guarded: "",
         long_writes: "",
         long_starts: "",
+        has_doubtful_values: false,
     };
 
     /// Returns what a short option does.

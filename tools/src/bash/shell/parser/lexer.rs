@@ -1,6 +1,6 @@
 //! Words of a command line. Commands in their substitutions are parsed too.
 
-use super::super::word::{Influence, Spelling, Word, prints_no_option};
+use super::super::word::{Influence, Spelling, Word, is_of_line, prints_no_option};
 use super::Parser;
 
 /// Unquoted characters, besides letters and digits, that mean themselves in every shell.
@@ -12,10 +12,30 @@ struct PartialWord {
     text: Option<String>,
     spelling: Spelling,
     influence: Influence,
+    /// Whether what comes next may be the beginning of an argument.
+    is_start: bool,
+    /// Whether what came before each open brace may be nothing.
+    braces: Vec<bool>,
+    may_begin_option: bool,
+    begins_wild: bool,
 }
 
 impl PartialWord {
+    fn new() -> Self {
+        Self {
+            text: Some(String::new()),
+            spelling: Spelling::Literal,
+            influence: Influence::None,
+            is_start: true,
+            braces: Vec::new(),
+            may_begin_option: false,
+            begins_wild: false,
+        }
+    }
+
     fn push(&mut self, more: &str, spelling: Spelling) {
+        self.may_begin_option |= self.is_start && more.starts_with('-');
+        self.is_start &= more.is_empty();
         if let Some(text) = &mut self.text {
             text.push_str(more);
         }
@@ -26,10 +46,45 @@ impl PartialWord {
         self.push(more.encode_utf8(&mut [0; 4]), spelling);
     }
 
-    /// Appends something that is known only at run time.
+    /// Appends something that is known only at run time, and is not nothing.
     fn push_unknown(&mut self, spelling: Spelling) {
         self.text = None;
         self.spelling = self.spelling.max(spelling);
+        self.is_start = false;
+    }
+
+    /// Appends an expansion, which may be nothing, so that an argument may also begin behind it.
+    fn push_expansion(&mut self, influence: Influence) {
+        let is_start = self.is_start;
+        self.may_begin_option |= is_start && influence != Influence::None;
+        self.influence = self.influence.max(influence);
+        self.push_unknown(Spelling::Complex);
+        self.is_start = is_start;
+    }
+
+    /// Appends an unquoted character of a pattern, or a brace. An argument may begin behind a brace as before it.
+    fn push_wild(&mut self, c: char, spelling: Spelling) {
+        let is_start = match c {
+            '{' => {
+                self.braces.push(self.is_start);
+                self.is_start
+            }
+            '}' => self.braces.pop().unwrap_or_default(),
+            _ => {
+                self.begins_wild |= self.is_start;
+                false
+            }
+        };
+        self.push_unknown(spelling);
+        self.is_start = is_start;
+    }
+
+    /// Appends an unquoted character that means itself, but for a comma or dots between braces.
+    fn push_bare(&mut self, c: char, spelling: Spelling) {
+        self.push_char(c, spelling);
+        if matches!(c, ',' | '.') {
+            self.is_start = self.braces.last().copied().unwrap_or_default();
+        }
     }
 }
 
@@ -37,11 +92,7 @@ impl Parser<'_, '_> {
     /// Takes the next word; `None` if it is empty or not understood.
     pub(super) fn word(&mut self) -> Option<Word> {
         let start = self.rest;
-        let mut word = PartialWord {
-            text: Some(String::new()),
-            spelling: Spelling::Literal,
-            influence: Influence::None,
-        };
+        let mut word = PartialWord::new();
         while let Some(c) = self.peek() {
             let is_first = start.len() == self.rest.len();
             match c {
@@ -78,10 +129,12 @@ impl Parser<'_, '_> {
                     self.rest = &self.rest[1 + escaped.len_utf8()..];
                 }
                 '$' | '`' => {
-                    if self.decides_expansion()? {
-                        word.influence = Influence::OfWords;
-                    }
-                    word.push_unknown(Spelling::Complex);
+                    let decides = self.decides_expansion()?;
+                    word.push_expansion(if decides {
+                        Influence::OfWords
+                    } else {
+                        Influence::None
+                    });
                 }
                 '*' | '?' | '[' | ']' | '{' | '}' => self.pattern(c, is_first, &mut word),
                 '~' if is_first => self.home(&mut word),
@@ -96,7 +149,7 @@ impl Parser<'_, '_> {
                         _ if c.is_alphanumeric() || PLAIN.contains(c) => Spelling::Literal,
                         _ => Spelling::Complex,
                     };
-                    word.push_char(c, spelling);
+                    word.push_bare(c, spelling);
                     self.rest = &self.rest[c.len_utf8()..];
                 }
             }
@@ -107,6 +160,8 @@ impl Parser<'_, '_> {
             text: word.text,
             spelling: word.spelling,
             influence: word.influence,
+            may_begin_option: word.may_begin_option,
+            begins_wild: word.begins_wild,
         })
     }
 
@@ -126,7 +181,7 @@ impl Parser<'_, '_> {
         if is_alone && c != '*' && c != '?' {
             word.push_char(c, spelling);
         } else {
-            word.push_unknown(spelling);
+            word.push_wild(c, spelling);
         }
         self.rest = &self.rest[1..];
     }
@@ -158,10 +213,12 @@ impl Parser<'_, '_> {
                     return Some(());
                 }
                 '$' | '`' => {
-                    if self.decides_expansion()? {
-                        word.influence = word.influence.max(Influence::OfText);
-                    }
-                    word.push_unknown(Spelling::Complex);
+                    let decides = self.decides_expansion()?;
+                    word.push_expansion(if decides {
+                        Influence::OfText
+                    } else {
+                        Influence::None
+                    });
                 }
                 '\\' => {
                     let escaped = self.rest[1..].chars().next()?;
@@ -198,6 +255,7 @@ impl Parser<'_, '_> {
                 let is_argument =
                     name.starts_with(|c: char| c.is_ascii_digit() || "@*".contains(c));
                 is_argument
+                    || is_of_line(name)
                     || self
                         .parsed
                         .variables

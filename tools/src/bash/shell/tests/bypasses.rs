@@ -307,6 +307,16 @@ const OPTIONS: &[(&str, &[&str])] = &[
     (
         "curl",
         &[
+            "curl -s -T a.txt file:///w/pw",
+            "curl -sTa.txt FILE:///w/.git/hooks/%70re-commit",
+            "curl --upload-file a.txt file://localhost/w/pw",
+            "curl -a -T a.txt --url file:///w/pw",
+            "curl -T a.txt --url=file:///w/pw",
+            "curl --proto-default file -T a.txt /w/pw",
+            "curl -T a.txt 'f{i}le:///w/pw'",
+            "curl -T a.txt 'file:///w/p[w]'",
+            "curl -T a.txt $U",
+            "curl -T a.txt --url \"$U\"",
             "curl -o pw http://h",
             "curl -sSLo pw http://h",
             "curl -Dpw http://h",
@@ -331,6 +341,22 @@ const OPTIONS: &[(&str, &[&str])] = &[
     (
         "wget",
         &[
+            "wget http://h/.envrc",
+            "wget -N http://h/pw",
+            "wget $U",
+            "wget http://h/%2eenvrc",
+            "wget -x -nH http://h/.git/config",
+            "wget -r -nH http://h",
+            "wget -m http://h",
+            "wget -p http://h",
+            "wget -i urls",
+            "wget --input-file=urls",
+            "wget --delete-after http://h/pw",
+            "wget --spider --no-spider http://h/pw",
+            "wget --spider=no http://h/pw",
+            "wget --spider -r http://h/pw",
+            "wget --accept -O- http://h/pw",
+            "wget --referer --spider http://h/pw",
             "wget -O pw http://h",
             "wget -4qO pw http://h",
             "wget -qO- -o pw http://h",
@@ -348,6 +374,8 @@ const OPTIONS: &[(&str, &[&str])] = &[
         "tar",
         &[
             "tar cf pw x",
+            "tar xf a",
+            "tar xzf a --transform s,a,.git/hooks/a,",
             "tar xf a -C d",
             "tar -xf a --to-command='touch pw'",
             "tar xPf a",
@@ -495,13 +523,16 @@ fn a_rule_for_a_program_covers_harmless_options() {
         "curl -sI --retry 3 http://h",
         "curl --json '{}' --compressed http://h",
         "curl -F file=@x http://h",
+        "curl -T a.txt http://h/a",
+        "curl -T a.txt \"https://h/$X\"",
         "curl -so - http://h",
-        "wget -q -nv -nc --tries=3 -T 5 http://h",
+        "wget -q -nv -nc --tries=3 -T 5 -O - http://h",
+        "wget --spider -q http://h/a",
         "wget -qO- http://h",
-        "wget -r -np -l 2 --header 'A: b' http://h",
+        "wget -np -l 2 -qO- --header 'A: b' http://h",
         "wget --no-check-certificate -S --spider http://h",
         "tar tzf a.tgz",
-        "tar -xzvf a.tgz --strip-components=1",
+        "tar -xOzvf a.tgz --strip-components=1",
         "tar czf - --exclude=x y",
         "tar --create --gzip --verbose . --exclude-vcs",
         "rg -n -g '*.rs' -t rust -A3 -C 2 foo src",
@@ -523,7 +554,7 @@ fn a_rule_for_a_program_covers_harmless_options() {
     }
 }
 
-/// Files in `/w`: the folder `s` with the file `key`, the links `tx` to it and `link` to `/proc`, and plain files; and
+/// Files in `/w`: the folder `s` with the file `key`, the links `tx` to it, `self` to `/w` and `link` to `/proc`, and plain files; and
 /// `/dev/fd`, which leads to a process.
 struct World;
 
@@ -539,6 +570,7 @@ impl World {
             }
             real = match real.to_str().unwrap() {
                 "/w/tx" => "/w/s".into(),
+                "/w/self" => "/w".into(),
                 "/w/link" => "/proc".into(),
                 "/w/sub/up" => "/".into(),
                 "/dev/fd" => "/proc/1/fd".into(),
@@ -622,6 +654,23 @@ fn patterns_are_followed_through_links_to_processes() {
         let line_runs = decide(&plain, line, &World) == Decision::Allow;
         assert_eq!(line_runs, runs, "{line}");
         assert!(runs || !analyze(line, &World).line.harmless, "{line}");
+    }
+}
+
+/// A link to the working directory may lead elsewhere when the line comes to it.
+#[test]
+fn a_link_to_the_working_directory_is_another_folder_where_links_are_made() {
+    let allow = ["Bash(git:*)", "Bash(ln:*)"];
+    let permissions = permissions(PermissionMode::Default, &allow, &[]);
+    for (line, runs) in [
+        ("cd /w/self && git status", true),
+        ("cd /w && git status", true),
+        ("ln -s a b; cd /w && git status", true),
+        ("ln -sfn /evil self; cd /w/self && git status", false),
+        ("cd self && git status", false),
+    ] {
+        let line_runs = decide(&permissions, line, &World) == Decision::Allow;
+        assert_eq!(line_runs, runs, "{line}");
     }
 }
 
