@@ -24,7 +24,8 @@ pub(super) fn is_read_only(words: &[Word]) -> bool {
             | "sha512sum" | "od" | "hexdump" | "paste" | "join" | "nproc" | "df",
         ) => true,
         Some("exit" | "return") => are_literal(arguments, is_number),
-        Some("set") => are_literal(arguments, is_harmless_for_set),
+        // Without arguments, it shows all variables.
+        Some("set") => !arguments.is_empty() && are_literal(arguments, is_harmless_for_set),
         Some("type") => are_literal(arguments, |argument| !argument.starts_with('-')),
         Some("test" | "[") => evaluates_nothing(arguments),
         Some("printf") => {

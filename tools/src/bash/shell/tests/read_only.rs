@@ -74,6 +74,8 @@ const HARMLESS: &[&str] = &[
 ];
 
 const MAY_CHANGE: &[&str] = &[
+    "set",
+    "set; ls",
     "set -x; ls",
     "set -o allexport",
     "set -- a",
