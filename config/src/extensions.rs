@@ -12,7 +12,7 @@ use crate::found_file;
 use crate::layers::Sources;
 use crate::origin::Origin;
 use crate::places::LayerFolder;
-use crate::plugin::ROOT;
+use crate::plugin::Plugin;
 pub use agent_servers::{granted_agent_servers, open_agent_servers};
 pub use agents::agents;
 use ah_agent::commands::{SlashCommand, SlashCommands};
@@ -47,13 +47,9 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
         match Skill::parse(&file.text, &file.location, file.layer) {
             Ok(skill) => {
                 let root = config.plugin_of(&Origin::File(file.location.clone()));
-                let body = match root {
-                    Some(root) => skill.body.replace(ROOT, &root.to_string_lossy()),
-                    None => skill.body,
-                };
                 skills.add(Skill {
                     name: file.named(&skill.name),
-                    body,
+                    body: Plugin::placed(skill.body, root),
                     ..skill
                 });
             }

@@ -1,10 +1,12 @@
 //! A plugin of the configuration.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ah_conversation::Layer;
 
+/// Environment variable with the plugin's folder.
+const VARIABLE: &str = "CLAUDE_PLUGIN_ROOT";
 /// Placeholder for the plugin's folder in its files.
 pub(crate) const ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 
@@ -23,4 +25,20 @@ pub struct Plugin {
     pub has_usual_folders: bool,
     /// Files and folders besides the usual ones, by kind: `commands`, `skills`, `agents`.
     pub more: BTreeMap<&'static str, Vec<PathBuf>>,
+}
+
+impl Plugin {
+    /// Returns a text of the plugin in the folder `root` with that folder in place of its placeholder. What is of no plugin
+    /// stays as it is.
+    pub fn placed(text: String, root: Option<&Path>) -> String {
+        match root {
+            Some(root) => text.replace(ROOT, &root.to_string_lossy()),
+            None => text,
+        }
+    }
+
+    /// Returns the environment variable that tells programs of the plugin in the folder `root` where it is.
+    pub fn variable(root: &Path) -> (String, String) {
+        (VARIABLE.to_owned(), root.to_string_lossy().into_owned())
+    }
 }

@@ -15,13 +15,11 @@ use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, Layer, split_
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
-use ah_config::{Config, Error, Origin, Sourced, extensions, untrusted};
+use ah_config::{Config, Error, Origin, Plugin, Sourced, extensions, untrusted};
 
 use crate::confinement::SandboxProbe;
 pub(crate) use ruled::Ruled;
 
-/// Stands for the folder of a plugin in the texts of its commands.
-const PLUGIN_ROOT: &str = "${CLAUDE_PLUGIN_ROOT}";
 /// Timeout of a template's command.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Maximum number of bytes of its output, or of a file, in the prompt.
@@ -168,11 +166,6 @@ async fn with_command(
             .collect();
     }
     let root = config.plugin_of(&Origin::File(command.location.clone()));
-    let root = root.map(|root| root.to_string_lossy().into_owned());
-    let placed = |text: String| match &root {
-        Some(root) => text.replace(PLUGIN_ROOT, root),
-        None => text,
-    };
     let rules = expanded.allowed_tools.iter();
     let rules = rules.filter_map(|(rule, _)| rule.parse().ok());
     let filling = Filling {
@@ -186,18 +179,18 @@ async fn with_command(
             _ => Ruled::of(config).for_lines(config, rules, probe),
         },
         probe,
-        root: root.clone(),
+        root,
     };
     let mut files = String::new();
     for piece in pieces(&command.body, arguments, numbering(config)) {
         match piece {
-            Piece::Text(text) => expanded.text.push_str(&placed(text)),
+            Piece::Text(text) => expanded.text.push_str(&Plugin::placed(text, root)),
             Piece::Shell(line) => {
                 let output = filling.run(&line, &mut expanded.warnings).await;
                 expanded.text.push_str(&output);
             }
             Piece::File(path) => {
-                let path = placed(path);
+                let path = Plugin::placed(path, root);
                 expanded.text.push('@');
                 expanded.text.push_str(&path);
                 if let Some(content) = filling.file(&path, &mut expanded.warnings) {
@@ -230,7 +223,7 @@ struct Filling<'a> {
     ruled: Ruled,
     probe: &'a SandboxProbe,
     /// The folder of the plugin that the command is from.
-    root: Option<String>,
+    root: Option<&'a Path>,
 }
 
 impl Filling<'_> {
@@ -256,8 +249,7 @@ impl Filling<'_> {
             None => shell.environment,
         };
         variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
-        let root = self.root.iter();
-        variables.extend(root.map(|root| ("CLAUDE_PLUGIN_ROOT".to_owned(), root.clone())));
+        variables.extend(self.root.map(Plugin::variable));
         // The folder, and a spooled output in it, is deleted afterwards.
         let folder = tempfile::tempdir();
         let spool = folder.as_ref().map(|folder| folder.path().join("output"));

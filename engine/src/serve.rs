@@ -206,10 +206,12 @@ impl SessionOpener {
             false => expanded.text.replace(SESSION_ID, &lock(&self.session_id)),
         };
         let (applied, mut notices) = expanded.applied_to(config);
-        // What is wrong with files was told when the session began.
-        let (_, known) = extensions::commands(config);
-        let own = expanded.warnings.iter();
-        notices.extend(own.filter(|warning| !known.contains(warning)).cloned());
+        if !expanded.warnings.is_empty() {
+            // What is wrong with files was told when the session began.
+            let (_, known) = extensions::commands(config);
+            let own = expanded.warnings.iter();
+            notices.extend(own.filter(|warning| !known.contains(warning)).cloned());
+        }
         let own = applied.allow.iter().skip(config.allow.len());
         ExpandedPrompt {
             text: match lock(&self.first_words).take() {

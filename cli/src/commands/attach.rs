@@ -210,9 +210,12 @@ async fn shown(found: Found, options: &Options, config: &Config) -> Result<u8, E
         false => Display::Drawn,
     };
     let display = is_terminal.then_some(display);
+    if is_terminal {
+        return attach(display, remote, config).await;
+    }
     let before = ends(&files)?.len();
     let code = attach(display, remote, config).await?;
-    if is_terminal || code == 0 {
+    if code == 0 {
         return Ok(code);
     }
     // The code of the run itself, as of one that a limit has stopped; one that could not begin has no end there.

@@ -14,7 +14,7 @@ use ah_protocol::{RowHead, Transcribed};
 use ah_store::SessionStore;
 use ah_tools::Shell;
 
-use ah_config::{Config, Error, Origin};
+use ah_config::{Config, Error, Origin, Plugin};
 
 use super::post_hook::PostHook;
 use crate::confinement::SandboxStatus;
@@ -177,14 +177,10 @@ impl Maker {
                 return None;
             }
         };
-        let root = plugin.map(|root| root.to_string_lossy().into_owned());
         // No shell replaces them where there are arguments.
         let placed = |word: &String| {
             let word = word.replace("${CLAUDE_PROJECT_DIR}", &self.project);
-            match &root {
-                Some(root) => word.replace("${CLAUDE_PLUGIN_ROOT}", root),
-                None => word,
-            }
+            Plugin::placed(word, plugin)
         };
         let arguments = command.arguments.as_ref();
         Some(Arc::new(CommandHook {
@@ -201,7 +197,7 @@ impl Maker {
             environment: variables
                 .iter()
                 .cloned()
-                .chain(root.map(|root| ("CLAUDE_PLUGIN_ROOT".to_owned(), root)))
+                .chain(plugin.map(Plugin::variable))
                 .collect(),
             sandbox,
         }))

@@ -78,21 +78,15 @@ pub fn readable(store: &SessionStore, skills: &Skills, config: &Config) -> Optio
     let folders = skills.iter().map(|skill| skill.base());
     let all = own.into_iter().chain(config.unpacked.as_deref());
     let real = |path: &Path| {
-        let parent = || {
-            Some(
-                fs::canonicalize(path.parent()?)
-                    .ok()?
-                    .join(path.file_name()?),
-            )
-        };
         // The outputs come later.
-        fs::canonicalize(path).ok().or_else(parent)
+        let around = || {
+            let folder = fs::canonicalize(path.parent()?).ok()?;
+            Some(folder.join(path.file_name()?))
+        };
+        let real = fs::canonicalize(path).ok().or_else(around);
+        real.unwrap_or_else(|| path.to_owned())
     };
-    let all = all.chain(plugins).chain(folders);
-    Some(
-        all.map(|path| real(path).unwrap_or_else(|| path.to_owned()))
-            .collect(),
-    )
+    Some(all.chain(plugins).chain(folders).map(real).collect())
 }
 
 /// Returns a one-line notice about restrictions that the user should know.

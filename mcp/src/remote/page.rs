@@ -13,13 +13,24 @@ use serde_json::Value;
 use crate::remote::name::clean_line;
 
 /// A page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Page<T> {
     pub(crate) entries: Vec<T>,
     /// Malformed entries, one line each: name and reason.
     pub(crate) left_out: Vec<String>,
     /// Where the next page begins.
     pub(crate) next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// Returns a page that is as the protocol says.
+    fn whole(entries: Vec<T>, next: Option<String>) -> Self {
+        Self {
+            entries,
+            left_out: Vec::new(),
+            next,
+        }
+    }
 }
 
 /// Requests a page of tools.
@@ -29,11 +40,7 @@ pub(crate) async fn tools(
 ) -> Result<Page<Tool>, ServiceError> {
     let params = PaginatedRequestParams::default().with_cursor(from);
     match peer.list_tools(Some(params.clone())).await {
-        Ok(page) => Ok(Page {
-            entries: page.tools,
-            left_out: Vec::new(),
-            next: page.next_cursor,
-        }),
+        Ok(page) => Ok(Page::whole(page.tools, page.next_cursor)),
         Err(error) => {
             let request = ListToolsRequest::with_param(params);
             again(peer, request.into(), "tools", error).await
@@ -48,11 +55,7 @@ pub(crate) async fn prompts(
 ) -> Result<Page<Prompt>, ServiceError> {
     let params = PaginatedRequestParams::default().with_cursor(from);
     match peer.list_prompts(Some(params.clone())).await {
-        Ok(page) => Ok(Page {
-            entries: page.prompts,
-            left_out: Vec::new(),
-            next: page.next_cursor,
-        }),
+        Ok(page) => Ok(Page::whole(page.prompts, page.next_cursor)),
         Err(error) => {
             let request = ListPromptsRequest::with_param(params);
             again(peer, request.into(), "prompts", error).await
@@ -67,11 +70,7 @@ pub(crate) async fn resources(
 ) -> Result<Page<Resource>, ServiceError> {
     let params = PaginatedRequestParams::default().with_cursor(from);
     match peer.list_resources(Some(params.clone())).await {
-        Ok(page) => Ok(Page {
-            entries: page.resources,
-            left_out: Vec::new(),
-            next: page.next_cursor,
-        }),
+        Ok(page) => Ok(Page::whole(page.resources, page.next_cursor)),
         Err(error) => {
             let request = ListResourcesRequest::with_param(params);
             again(peer, request.into(), "resources", error).await
@@ -101,11 +100,8 @@ fn read<T: DeserializeOwned>(mut page: Value, key: &str) -> Option<Page<T>> {
     let Value::Array(listed) = page.get_mut(key)?.take() else {
         return None;
     };
-    let mut read = Page {
-        entries: Vec::new(),
-        left_out: Vec::new(),
-        next: page["nextCursor"].as_str().map(str::to_owned),
-    };
+    let next = page["nextCursor"].as_str().map(str::to_owned);
+    let mut read = Page::whole(Vec::new(), next);
     for (at, entry) in listed.into_iter().enumerate() {
         let name = match entry["name"].as_str() {
             Some(name) => clean_line(name, 100),

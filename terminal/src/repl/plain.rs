@@ -117,8 +117,10 @@ impl Plain {
     fn go_on(&mut self) -> bool {
         loop {
             if matches!(self.awaited, Awaited::Nothing) && !self.is_busy {
-                if self.chosen.is_some() {
-                    if !self.choose() {
+                // The task that listed it is done now.
+                if let Some((subject, value)) = self.chosen.take() {
+                    let effects = chosen(&mut self.app, subject, &value, Instant::now());
+                    if !self.carry_out(effects) {
                         return false;
                     }
                     continue;
@@ -135,8 +137,7 @@ impl Plain {
                 Awaited::Prompt => true,
                 Awaited::Answer | Awaited::Choice(..) => !io::stdin().is_terminal(),
             };
-            let earlier = self.typed.pop_front_if(|_| takes_earlier);
-            let line = match earlier {
+            let line = match self.typed.pop_front_if(|_| takes_earlier) {
                 Some(line) => line,
                 None if self.is_over && takes_earlier => None,
                 None => return true,
@@ -170,7 +171,7 @@ impl Plain {
             PlainStyle::Own => {
                 self.app.editor.set(typed);
                 let effects = submit_line(&mut self.app, Instant::now());
-                if !effects.into_iter().all(|effect| self.perform(effect)) {
+                if !self.carry_out(effects) {
                     return false;
                 }
                 self.tell_hint();
@@ -247,21 +248,12 @@ impl Plain {
             }
             input => {
                 let effects = update(&mut self.app, input, Instant::now());
-                let goes_on = effects.into_iter().all(|effect| self.perform(effect));
+                let goes_on = self.carry_out(effects);
                 self.tell_hint();
                 return goes_on;
             }
         }
         true
-    }
-
-    /// Carries out what was chosen from a list, now that the task that listed it is done.
-    fn choose(&mut self) -> bool {
-        let Some((subject, value)) = self.chosen.take() else {
-            return true;
-        };
-        let effects = chosen(&mut self.app, subject, &value, Instant::now());
-        effects.into_iter().all(|effect| self.perform(effect))
     }
 
     /// Prints the speaker before each answer in a plain loop.
@@ -315,6 +307,11 @@ impl Plain {
                 self.awaited = Awaited::Choice(subject, entries);
             }
         }
+    }
+
+    /// Carries out effects; returns `false` if the program ends.
+    fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
+        effects.into_iter().all(|effect| self.perform(effect))
     }
 
     fn perform(&mut self, effect: Effect) -> bool {

@@ -73,8 +73,9 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             }
         }
         Input::Ran(call) => {
-            let running = app.work.iter_mut().map(|work| &mut work.tools);
-            running.for_each(|tools| tools.retain(|tool| tool.call != call));
+            if let Some(work) = &mut app.work {
+                work.tools.retain(|tool| tool.call != call);
+            }
         }
         Input::Retry(delay, skip) => {
             if let Some(work) = &mut app.work {

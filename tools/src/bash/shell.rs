@@ -295,13 +295,12 @@ impl Resolver<'_> {
         let are_known = self.makers <= usize::from(effect::may_make_files(words));
         options::are_known_of(words)
             && patterns.any(|word| {
-                let folders = self.places(".");
                 // Of a pattern with quotes or expansions, it is not looked up what it stands for.
                 word.text.is_none()
                     && word.begins_wild
                     && (!are_known
                         || pattern(word).is_none()
-                        || expansion::may_be_option(&word.raw, &folders, self.files))
+                        || expansion::may_be_option(&word.raw, &self.places("."), self.files))
             })
     }
 
