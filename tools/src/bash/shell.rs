@@ -2,6 +2,7 @@
 //!
 //! An error here would let a command escape a rule, so a line that `parser` does not understand has no known commands.
 
+mod builtins;
 mod effect;
 mod expansion;
 mod options;
@@ -250,7 +251,7 @@ impl Resolver<'_> {
             || all().any(|path| reaches_processes(path))
         {
             Effect::Any
-        } else if effect::is_read_only(invocation) {
+        } else if effect::is_read_only(invocation) || builtins::is_harmless(invocation) {
             Effect::None
         } else if !self.directories.has_moved
             && effect::is_file_work(invocation)
