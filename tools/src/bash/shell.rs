@@ -244,23 +244,12 @@ impl Resolver<'_> {
             .collect();
         let mut files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
-        let mut effect = if parsed.assignments > 0
-            || unknown_options
-            || words.is_empty()
-            || names_process
-            || all().any(|path| reaches_processes(path))
-        {
-            Effect::Any
-        } else if effect::is_read_only(invocation) || builtins::is_harmless(invocation) {
-            Effect::None
-        } else if !self.directories.has_moved
-            && effect::is_file_work(invocation)
-            && !self.removes_here(&words)
-        {
-            Effect::Files
-        } else {
-            Effect::Any
-        };
+        let mut effect =
+            if unknown_options || names_process || all().any(|path| reaches_processes(path)) {
+                Effect::Any
+            } else {
+                self.effect_of_words(&parsed)
+            };
         if effect == Effect::Files {
             match effect::made_in_folder(invocation) {
                 Some(made) => operands.extend(made.iter().map(|name| self.files.resolve(name))),
@@ -285,6 +274,26 @@ impl Resolver<'_> {
             reach,
             transparent: parsed.transparent,
             inner: inner.map(|inner| self.command(inner)).collect(),
+        }
+    }
+
+    /// Returns the effect of the command as far as its words tell it.
+    fn effect_of_words(&self, parsed: &ParsedCommand) -> Effect {
+        let invocation = parsed.invocation();
+        let assignments = &parsed.words[..parsed.assignments];
+        if !assignments.is_empty() && !builtins::splits_for_read(assignments, invocation) {
+            return Effect::Any;
+        }
+        let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
+        let may_work_on_files = !self.directories.has_moved && !self.removes_here(&words);
+        if invocation.is_empty() {
+            Effect::Any
+        } else if effect::is_read_only(invocation) || builtins::is_harmless(invocation) {
+            Effect::None
+        } else if may_work_on_files && effect::is_file_work(invocation) {
+            Effect::Files
+        } else {
+            Effect::Any
         }
     }
 

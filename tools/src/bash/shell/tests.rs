@@ -1,5 +1,6 @@
 //! Lines that try to escape a rule, and lines that rules must allow.
 
+mod builtins;
 mod bypasses;
 mod read_only;
 mod seen;

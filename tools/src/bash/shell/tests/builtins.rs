@@ -1,0 +1,84 @@
+//! Builtins and variables of the shell, beside commands that rules allow.
+
+use ah_conversation::{Decision, PermissionMode};
+
+use super::{decide, in_w, permissions};
+
+/// Whether the line runs unasked in mode `default` with these rules.
+fn runs(allow: &[&str], line: &str) -> bool {
+    let permissions = permissions(PermissionMode::Default, allow, &[]);
+    decide(&permissions, line, &in_w) == Decision::Allow
+}
+
+#[test]
+fn settings_and_ends_of_the_shell_need_no_rule() {
+    for line in [
+        "set -e; make",
+        "set -euo pipefail; make",
+        "set -eu -o pipefail\nmake",
+        "set +e; make",
+        "set -x; make",
+        "make || exit 1",
+        "make || exit",
+        "make; return 0",
+        "cd . && make || exit 2",
+    ] {
+        assert!(runs(&["Bash(make:*)"], line), "{line}");
+        assert!(!runs(&[], line), "{line} without a rule");
+    }
+    for line in [
+        "set -a; make",
+        "set; make",
+        "set -o; make",
+        "set -o posix; make",
+        "set -eo; make",
+        "set -- a; make",
+        "set a; make",
+        "set -e$x; make",
+        "set \"$X\"; make",
+        "make || exit $X",
+        "make || exit x",
+        "make || exit 1 2",
+        "PS4='$(touch x)'; set -x; make",
+        "X=1 set -e; make",
+    ] {
+        assert!(!runs(&["Bash(make:*)"], line), "{line}");
+    }
+}
+
+#[test]
+fn questions_for_programs_and_lines_need_no_rule() {
+    for line in [
+        "command -v git",
+        "command -V git make",
+        "type git",
+        "type -a git",
+        "type -P git >/dev/null",
+        "make | while read -r line; do make; done",
+        "make | while IFS= read -r line; do make; done",
+        "make | while IFS=, read -r a b; do make; done",
+        "make | while read -r; do make; done",
+    ] {
+        assert!(runs(&["Bash(make:*)"], line), "{line}");
+    }
+    for line in [
+        "command git",
+        "command -p git",
+        "command -v",
+        "command -vp git",
+        "command -v $X",
+        "type",
+        "type -x git",
+        "type *",
+        "read -r PATH",
+        "read -r http_proxy",
+        "read -r 'x[$(touch y)]'",
+        "read -p x y",
+        "read -ru 3 y",
+        "IFS=x read -r y",
+        "PATH=. read -r y",
+        "IFS= make x",
+    ] {
+        assert!(!runs(&["Bash(make:*)"], line), "{line}");
+    }
+}
