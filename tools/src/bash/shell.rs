@@ -281,14 +281,18 @@ impl Resolver<'_> {
     fn effect_of_words(&self, parsed: &ParsedCommand) -> Effect {
         let invocation = parsed.invocation();
         let assignments = &parsed.words[..parsed.assignments];
+        if invocation.is_empty() && builtins::sets_own_variables(assignments) {
+            return Effect::None;
+        }
         if !assignments.is_empty() && !builtins::splits_for_read(assignments, invocation) {
             return Effect::Any;
         }
         let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
         let may_work_on_files = !self.directories.has_moved && !self.removes_here(&words);
-        if invocation.is_empty() {
-            Effect::Any
-        } else if effect::is_read_only(invocation) || builtins::is_harmless(invocation) {
+        let is_harmless = effect::is_read_only(invocation)
+            || builtins::is_harmless(invocation)
+            || builtins::shows_variables(invocation);
+        if is_harmless {
             Effect::None
         } else if may_work_on_files && effect::is_file_work(invocation) {
             Effect::Files

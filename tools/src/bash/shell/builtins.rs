@@ -1,4 +1,4 @@
-//! Builtins of the shell that change nothing but the shell which runs the line.
+//! Builtins of the shell, and plain assignments, that change nothing but the shell which runs the line.
 
 use std::env;
 
@@ -58,10 +58,68 @@ fn are_harmless_settings(options: &[&str]) -> bool {
     true
 }
 
+/// Whether the words are only assignments to variables of the line's own.
+pub(super) fn sets_own_variables(words: &[Word]) -> bool {
+    let is_own = |word: &Word| {
+        let name = word.raw.split_once('=').map(|(name, _)| name);
+        name.is_some_and(is_own_name)
+    };
+    !words.is_empty() && words.iter().all(is_own)
+}
+
 /// Whether the words before `read` only say how it splits what it reads.
 pub(super) fn splits_for_read(assignments: &[Word], invocation: &[Word]) -> bool {
     let is_read = invocation.first().and_then(|word| word.text.as_deref()) == Some("read");
     is_read && assignments.iter().all(|word| word.raw.starts_with("IFS="))
+}
+
+/// Whether the command shows its words, or nothing, and these are plain text and variables of the line's own.
+pub(super) fn shows_variables(words: &[Word]) -> bool {
+    const PROGRAMS: [&str; 8] = [
+        "true", "false", "echo", "pwd", "sleep", "seq", "basename", "dirname",
+    ];
+    let program = words.first().and_then(|word| word.text.as_deref());
+    program.is_some_and(|program| PROGRAMS.contains(&program)) && { words.iter() }
+        .all(|word| word.spelling != Spelling::Complex || is_plain(&word.raw))
+}
+
+/// Whether a word, as it is written, consists of plain text, the status of the last command, and variables.
+fn is_plain(raw: &str) -> bool {
+    let mut rest = raw;
+    let mut is_quoted = false;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '"' => is_quoted = !is_quoted,
+            '\'' if !is_quoted => match rest.split_once('\'') {
+                Some((text, behind)) if !text.ends_with('\\') => rest = behind,
+                _ => return false,
+            },
+            '$' => match behind_variable(rest) {
+                Some(behind) => rest = behind,
+                None => return false,
+            },
+            '`' | '\\' | '!' => return false,
+            _ if is_quoted || c.is_alphanumeric() || "_-./:,@%+=".contains(c) => {}
+            _ => return false,
+        }
+    }
+    !is_quoted
+}
+
+/// Returns what follows the variable behind a dollar sign, if it may be shown: the environment may hold secrets.
+fn behind_variable(rest: &str) -> Option<&str> {
+    if let Some(behind) = rest.strip_prefix('?') {
+        return Some(behind);
+    }
+    let (name, behind) = match rest.strip_prefix('{') {
+        Some(rest) => rest.split_once('}')?,
+        None => {
+            let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+            rest.split_at(rest.find(is_end).unwrap_or(rest.len()))
+        }
+    };
+    (matches!(name, "PWD" | "HOME" | "OLDPWD") || is_own_name(name)).then_some(behind)
 }
 
 /// Whether a variable with this name is known to no shell and no program.

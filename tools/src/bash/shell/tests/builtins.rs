@@ -82,3 +82,71 @@ fn questions_for_programs_and_lines_need_no_rule() {
         assert!(!runs(&["Bash(make:*)"], line), "{line}");
     }
 }
+
+#[test]
+fn variables_of_the_line_are_shown_without_a_rule() {
+    for line in [
+        "make; echo \"exit: $?\"",
+        "make; echo $?",
+        "echo \"== $x ==\"; make",
+        "for i in 1 2; do echo $i; make; done",
+        "for f in a b; do echo \"--- ${f}:\"; basename \"$f\"; make; done",
+        "make; echo \"$PWD/a\" 'it is $5'",
+    ] {
+        assert!(runs(&["Bash(make:*)"], line), "{line}");
+    }
+    for line in [
+        // The environment may hold secrets.
+        "make; echo $API_KEY",
+        "make; echo \"${GITHUB_TOKEN}\"",
+        "make; echo $http_proxy",
+        "make; echo $((1+1))",
+        "make; echo ${x:=y}",
+        "make; echo ${!x}",
+        "make; echo ${x@P}",
+        "make; echo $(touch y)",
+        "make; echo \"`touch y`\"",
+        "make; echo <(touch y)",
+        "make; echo a\\b",
+        "make; cat \"$x\"",
+        "make; printf \"$x\"",
+        "make; test -v \"$x\"",
+        "make; echo $x > y",
+        "make; $x",
+        "make; echo$x",
+    ] {
+        assert!(!runs(&["Bash(make:*)"], line), "{line}");
+    }
+}
+
+#[test]
+fn variables_of_the_line_are_set_without_a_rule() {
+    for line in [
+        "x=foo; make",
+        "X=foo; make \"$X\"",
+        "MSG=\"a b\"; make \"$MSG\"",
+        "x=\"$(make)\"; make $x",
+    ] {
+        assert!(runs(&["Bash(make:*)"], line), "{line}");
+        assert!(!runs(&[], line), "{line} without a rule");
+    }
+    for line in [
+        "PATH=.; make",
+        "IFS=,; make",
+        "HOME=.; make",
+        "CC=x; make",
+        "GIT_DIR=x; make",
+        "http_proxy=x; make",
+        "npm_config_x=y; make",
+        "x=1 make",
+        "x[1]=y; make",
+        "x+=y; make",
+        "x='a' PATH=.; make",
+        "x=$(touch y); make",
+        "export x=1; make",
+        "set -a; x=1; make",
+        "x=y; cat $x",
+    ] {
+        assert!(!runs(&["Bash(make:*)"], line), "{line}");
+    }
+}
