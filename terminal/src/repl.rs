@@ -228,17 +228,8 @@ fn begin(
         }
         Display::Plain(style) => {
             tokio::spawn(watch_interrupts(tasks.clone()));
-            let plain = Plain {
-                style,
-                app,
-                tasks,
-                answers: None,
-                chosen: None,
-                is_busy: false,
-                is_asked_again: false,
-                is_announced: false,
-            };
-            thread.spawn(move || plain.run(&happened))
+            let plain = Plain::new(style, app, tasks);
+            thread.spawn(move || plain.run(&happened, inputs))
         }
     }
 }

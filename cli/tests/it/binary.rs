@@ -292,8 +292,8 @@ impl Ah {
         self
     }
 
-    /// Makes a terminal its standard input and standard error; the text of [`Ah::stdin`] is typed there. What it
-    /// writes to standard error appears in the result together with the echo of the input.
+    /// Makes a terminal its standard input and standard error; each line of [`Ah::stdin`] is typed there once it asks
+    /// something. What it writes to standard error appears in the result together with the echo of the input.
     pub fn at_terminal(mut self) -> Self {
         self.is_at_terminal = true;
         self
@@ -346,10 +346,10 @@ impl Ah {
             false => Stream::of(io::empty()),
         };
         let command = command.stdout(writer).stderr(Stdio::piped());
-        let mut terminal = None;
+        let (mut terminal, mut typed) = (None, Vec::new());
         if self.is_at_terminal {
-            let (mut person, side) = open_terminal();
-            person.write_all(&self.stdin).unwrap();
+            typed = std::mem::take(&mut self.stdin);
+            let (person, side) = open_terminal();
             command.stdin(side.try_clone().unwrap()).stderr(side);
             terminal = Some(person);
         }
@@ -366,7 +366,21 @@ impl Ah {
         // The command holds our end of the pipe.
         drop(self.command);
         let err = match terminal {
-            Some(terminal) => Stream::of(terminal),
+            Some(mut terminal) => {
+                let shown = Stream::of(terminal.try_clone().unwrap());
+                let seen = shown.clone();
+                thread::spawn(move || {
+                    let mut before = 0;
+                    for line in typed.split_inclusive(|byte| *byte == b'\n') {
+                        let Some(shown) = seen.wait_for_question(before) else {
+                            return;
+                        };
+                        before = shown;
+                        terminal.write_all(line).unwrap();
+                    }
+                });
+                shown
+            }
             None => Stream::of(child.stderr.take().unwrap()),
         };
         let (sender, end) = mpsc::channel();
@@ -549,6 +563,17 @@ impl Stream {
             }
         });
         stream
+    }
+
+    /// Waits until the cursor stands behind a question, later than after `before` bytes; returns the number of bytes.
+    fn wait_for_question(&self, before: usize) -> Option<usize> {
+        let is_asking =
+            |state: &Received| state.bytes.len() > before && state.bytes.ends_with(b" ");
+        let state = self.0.0.lock().unwrap();
+        let (state, _) = { &self.0.1 }
+            .wait_timeout_while(state, HANG, |state| !is_asking(state) && !state.is_over)
+            .unwrap();
+        is_asking(&state).then(|| state.bytes.len())
     }
 
     fn so_far(&self) -> String {

@@ -57,7 +57,9 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
         seat.types(typed);
         seat.sees("with 👍🏽");
         screens.push(stable(&seat.screen()));
-        seat.types("\x03\x03");
+        seat.types("\x03");
+        seat.sees("interrupted");
+        seat.types("\x03\x03\x03");
         seat.leaves();
     }
     insta::assert_snapshot!(screens[0], @"

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ah_config::settings::conversation::EditorMode;
+use ah_conversation::neutralise;
 
 use super::activity::Activity;
 use super::answer::Answer;
@@ -177,6 +178,13 @@ impl App {
         }
     }
 
+    /// Keeps what is typed for the conversation in the history.
+    pub fn keep_draft(&mut self) {
+        let typed = self.editor.text().trim();
+        let draft = self.pastes.unfold(typed);
+        self.history.keep(draft.as_deref().unwrap_or(typed));
+    }
+
     /// Puts text before what is typed for the conversation.
     pub fn give_back(&mut self, text: &str) {
         let typed = self.editor.take();
@@ -191,6 +199,16 @@ impl App {
             self.give_back(&texts.join("\n\n"));
         }
         !texts.is_empty()
+    }
+
+    /// Returns a line that stands out.
+    pub fn warning(&self, text: &str) -> String {
+        let text = neutralise(text);
+        if self.colours {
+            format!("\x1b[1;33m{text}\x1b[0m\n")
+        } else {
+            format!("{text}\n")
+        }
     }
 
     /// Says that something cannot be asked of another process.

@@ -18,6 +18,8 @@ use super::question::QuestionUpdate;
 pub enum Input {
     /// A key, a paste, or a change of focus.
     Key(Event),
+    /// A line that was typed where nothing is drawn; `None` at the end of the input.
+    Line(Option<String>),
     /// New size of the terminal: columns and lines.
     Resized(usize, usize),
     /// The terminal was closed.

@@ -1,6 +1,7 @@
 //! The conversation line by line, for screen readers and for terminals that cannot move their cursor: nothing is
 //! redrawn, and no key has a meaning of its own. The profile `plain-repl` has the prompts of a plain loop.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
@@ -22,6 +23,7 @@ use ah_conversation::neutralise;
 
 /// Largest number of entries of a list that are printed.
 const LISTED: usize = 50;
+const CHOOSE: &str = "A number, or Enter for none: ";
 
 /// Style of the prompts and commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,63 +42,150 @@ pub struct Plain {
     pub app: App,
     /// Tasks for the session.
     pub tasks: UnboundedSender<Task>,
+    /// What the next typed line is.
+    awaited: Awaited,
+    /// Lines that were typed while none was awaited; `None` is the end of the input.
+    typed: VecDeque<Option<String>>,
+    /// Whether no more lines come.
+    is_over: bool,
     /// Receiver of the answers to the open question.
-    pub answers: Option<Sender<String>>,
+    answers: Option<Sender<String>>,
     /// What was chosen from a list.
-    pub chosen: Option<(Subject, String)>,
+    chosen: Option<(Subject, String)>,
     /// Whether a task is not done yet.
-    pub is_busy: bool,
+    is_busy: bool,
     /// Whether the announced answer is requested again.
-    pub is_asked_again: bool,
+    is_asked_again: bool,
     /// Whether an answer is announced and nothing of it was printed yet.
-    pub is_announced: bool,
+    is_announced: bool,
+}
+
+/// What a typed line is.
+enum Awaited {
+    /// Something that is wanted later.
+    Nothing,
+    /// What the user wants next.
+    Prompt,
+    /// An answer to the open question.
+    Answer,
+    /// The number of an entry.
+    Choice(Subject, Vec<Entry>),
 }
 
 impl Plain {
-    /// Reads and prints in turn until the user exits or the input ends.
-    pub fn run(mut self, happened: &Receiver<Input>) {
+    /// Returns the driver of a terminal in this state.
+    pub fn new(style: PlainStyle, app: App, tasks: UnboundedSender<Task>) -> Self {
+        Self {
+            style,
+            app,
+            tasks,
+            awaited: Awaited::Nothing,
+            typed: VecDeque::new(),
+            is_over: false,
+            answers: None,
+            chosen: None,
+            is_busy: false,
+            is_asked_again: false,
+            is_announced: false,
+        }
+    }
+
+    /// Reads and prints until the user exits or the input ends. `inputs` is the other end of `happened`.
+    pub fn run(mut self, happened: &Receiver<Input>, inputs: Sender<Input>) {
         // The first input is the session.
         if let Ok(opened) = happened.recv() {
             self.take(opened);
         }
-        while self.ask() && self.show(happened) {}
+        let reader = std::thread::Builder::new().name("input".to_owned());
+        if let Err(error) = reader.spawn(move || read_lines(&inputs)) {
+            note(&format!("error: cannot read the input: {error}\n"));
+            self.is_over = true;
+        }
+        while self.go_on() {
+            let Ok(input) = happened.recv() else {
+                break;
+            };
+            if !self.take(input) {
+                break;
+            }
+        }
         // If the session has ended, it says so itself.
         let _ = self.tasks.send(Task::Quit);
     }
 
-    /// Reads until there is a task; returns `false` if the user exits.
-    fn ask(&mut self) -> bool {
-        let prompt = match self.style {
-            PlainStyle::Own => "> ",
-            PlainStyle::Loop => "you> ",
-        };
-        while !self.is_busy {
-            print(prompt);
-            let Some(line) = read() else {
+    /// Asks what comes next if nothing runs, and uses lines that are there already; returns `false` if the user exits.
+    fn go_on(&mut self) -> bool {
+        loop {
+            if matches!(self.awaited, Awaited::Nothing) && !self.is_busy {
+                if self.chosen.is_some() {
+                    if !self.choose() {
+                        return false;
+                    }
+                    continue;
+                }
+                print(match self.style {
+                    PlainStyle::Own => "> ",
+                    PlainStyle::Loop => "you> ",
+                });
+                self.awaited = Awaited::Prompt;
+            }
+            // What a person has typed before a question is no answer to it.
+            let takes_earlier = match self.awaited {
+                Awaited::Nothing => false,
+                Awaited::Prompt => true,
+                Awaited::Answer | Awaited::Choice(..) => !io::stdin().is_terminal(),
+            };
+            let earlier = self.typed.pop_front_if(|_| takes_earlier);
+            let line = match earlier {
+                Some(line) => line,
+                None if self.is_over && takes_earlier => None,
+                None => return true,
+            };
+            if !self.accept(line) {
+                return false;
+            }
+        }
+    }
+
+    /// Uses a line for what it was awaited for, `None` being the end of the input; returns `false` if the user exits.
+    fn accept(&mut self, line: Option<String>) -> bool {
+        match (std::mem::replace(&mut self.awaited, Awaited::Nothing), line) {
+            (Awaited::Nothing, line) => self.typed.push_back(line),
+            (Awaited::Prompt, None) => {
                 print("\n");
                 return false;
-            };
-            let typed = line.trim();
-            match self.style {
-                PlainStyle::Loop if matches!(typed, "exit" | "quit") => return false,
-                PlainStyle::Loop if typed.is_empty() => {}
-                PlainStyle::Loop => self.begin(typed),
-                PlainStyle::Own => {
-                    self.app.editor.set(typed);
-                    let effects = submit_line(&mut self.app, Instant::now());
-                    if !effects.into_iter().all(|effect| self.perform(effect)) {
-                        return false;
-                    }
-                    if let Some(picker) = self.app.picker.take() {
-                        self.chosen = offer(picker);
-                    }
-                    if !self.is_busy && !self.choose() {
-                        return false;
-                    }
+            }
+            (Awaited::Prompt, Some(line)) => return self.submit(line.trim()),
+            (Awaited::Answer, line) => self.answer(line),
+            (Awaited::Choice(subject, entries), line) => self.pick(subject, entries, line),
+        }
+        true
+    }
+
+    fn submit(&mut self, typed: &str) -> bool {
+        match self.style {
+            PlainStyle::Loop if matches!(typed, "exit" | "quit") => return false,
+            PlainStyle::Loop if typed.is_empty() => {}
+            PlainStyle::Loop => self.begin(typed),
+            PlainStyle::Own => {
+                self.app.editor.set(typed);
+                let effects = submit_line(&mut self.app, Instant::now());
+                if !effects.into_iter().all(|effect| self.perform(effect)) {
+                    return false;
+                }
+                self.tell_hint();
+                if let Some(picker) = self.app.picker.take() {
+                    self.offer(picker);
                 }
             }
         }
         true
+    }
+
+    fn tell_hint(&mut self) {
+        if let Some(hint) = self.app.hint.take() {
+            print(&format!("{hint}\n"));
+        }
     }
 
     /// Runs a prompt without printing it: the terminal has echoed it.
@@ -110,24 +199,12 @@ impl Plain {
         }
     }
 
-    /// Handles inputs until the task has ended; returns `false` if the program ends.
-    fn show(&mut self, happened: &Receiver<Input>) -> bool {
-        while self.is_busy {
-            let Ok(input) = happened.recv() else {
-                return false;
-            };
-            if !self.take(input) {
-                return false;
-            }
-        }
-        true
-    }
-
     fn take(&mut self, input: Input) -> bool {
         match input {
-            Input::Done => {
-                self.is_busy = false;
-                return self.choose();
+            Input::Done => self.is_busy = false,
+            Input::Line(line) => {
+                self.is_over |= line.is_none() && !io::stdin().is_terminal();
+                return self.accept(line);
             }
             Input::Written(text) | Input::Output(text) => {
                 self.is_announced = false;
@@ -144,11 +221,22 @@ impl Plain {
             Input::Question(QuestionUpdate::Opened(_, lines)) => self.answers = Some(lines),
             Input::Question(QuestionUpdate::Asked(_, sheet, complaint)) => {
                 let text = complaint.map_or_else(|| sheet.text(), |complaint| complaint + "\n");
-                print(&format!("{text}{}", sheet.prompt));
-                self.answer();
+                // The user was about to type something else.
+                let before = match self.awaited {
+                    Awaited::Prompt => "\n",
+                    _ => "",
+                };
+                print(&format!("{before}{text}{}", sheet.prompt));
+                self.awaited = Awaited::Answer;
             }
-            Input::Question(QuestionUpdate::Closed(_)) => self.answers = None,
-            Input::Pick(picker) => self.chosen = offer(picker),
+            Input::Question(QuestionUpdate::Closed(_)) => {
+                self.answers = None;
+                if matches!(self.awaited, Awaited::Answer) {
+                    print("\n");
+                    self.awaited = Awaited::Nothing;
+                }
+            }
+            Input::Pick(picker) => self.offer(picker),
             Input::Ended(Ending::Failed(message, hint)) if self.style == PlainStyle::Loop => {
                 note(&format!("Error: {}\n", neutralise(&message)));
                 if let Some(hint) = hint {
@@ -159,7 +247,9 @@ impl Plain {
             }
             input => {
                 let effects = update(&mut self.app, input, Instant::now());
-                return effects.into_iter().all(|effect| self.perform(effect));
+                let goes_on = effects.into_iter().all(|effect| self.perform(effect));
+                self.tell_hint();
+                return goes_on;
             }
         }
         true
@@ -189,9 +279,8 @@ impl Plain {
         }
     }
 
-    /// Answers the question with the next line.
-    fn answer(&mut self) {
-        let line = read();
+    /// Answers the question with a line.
+    fn answer(&mut self, line: Option<String>) {
         let line = line.filter(|line| !is_exit(line));
         match (&self.answers, line) {
             (Some(lines), Some(line)) => {
@@ -200,6 +289,31 @@ impl Plain {
             // No answer can come any more.
             (_, None) => self.answers = None,
             (None, Some(_)) => {}
+        }
+    }
+
+    /// Prints a list with numbers, of which the user may type one.
+    fn offer(&mut self, picker: Picker) {
+        let subject = picker.subject;
+        let entries = picker.into_entries();
+        print(&list(&entries));
+        if !entries.is_empty() {
+            print(CHOOSE);
+            self.awaited = Awaited::Choice(subject, entries);
+        }
+    }
+
+    /// Notes the choice of a typed number; asks again if there is none of it.
+    fn pick(&mut self, subject: Subject, entries: Vec<Entry>, line: Option<String>) {
+        let line = line.unwrap_or_default();
+        match number(&line, &entries) {
+            Some(entry) => self.chosen = Some((subject, entry.value.clone())),
+            None if line.trim().is_empty() => {}
+            None => {
+                let typed = neutralise(line.trim());
+                print(&format!("there is no entry `{typed}`\n{CHOOSE}"));
+                self.awaited = Awaited::Choice(subject, entries);
+            }
         }
     }
 
@@ -219,19 +333,6 @@ impl Plain {
         }
         true
     }
-}
-
-/// Prints a list with numbers, and returns the choice.
-fn offer(picker: Picker) -> Option<(Subject, String)> {
-    let subject = picker.subject;
-    let entries = picker.into_entries();
-    print(&list(&entries));
-    if entries.is_empty() {
-        return None;
-    }
-    print("A number, or Enter for none: ");
-    let entry = number(&read()?, &entries)?;
-    Some((subject, entry.value.clone()))
 }
 
 /// Returns the entries with their numbers, which are accepted also for those that are left out.
@@ -260,6 +361,18 @@ fn read() -> Option<String> {
     let mut line = String::new();
     let count = io::stdin().lock().read_line(&mut line).ok()?;
     (count > 0).then_some(line)
+}
+
+/// Passes on lines as they are typed, so that it is known what was typed before a question.
+fn read_lines(inputs: &Sender<Input>) {
+    loop {
+        let line = read();
+        // At a terminal, Ctrl-D ends one line.
+        let is_over = line.is_none() && !io::stdin().is_terminal();
+        if inputs.send(Input::Line(line)).is_err() || is_over {
+            return;
+        }
+    }
 }
 
 /// Prints an answer, which a program gets as the model has written it.

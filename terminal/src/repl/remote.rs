@@ -248,6 +248,8 @@ struct Run {
     is_shown: bool,
     /// Whether it is known if there is one.
     is_known: bool,
+    /// Whether it was told that the run waits for an answer that nobody here can give.
+    is_told_to_wait: bool,
     /// Whether something of it has come, so that the next end is its own.
     has_begun: bool,
     /// Prompts that were typed here, and are on the screen already.
@@ -429,6 +431,13 @@ impl<'a> RemoteWorker<'a> {
     }
 
     fn state(&mut self, state: RemoteState, frontend: &ReplFrontend) {
+        if self.is_watching_only && !state.questions.is_empty() && !self.run.is_told_to_wait {
+            self.run.is_told_to_wait = true;
+            let session = &self.opened.session;
+            crate::note(&format!(
+                "the run waits for an answer: give it with `ah attach {session}` at a terminal"
+            ));
+        }
         let asked = state.questions.iter().filter(|_| !self.is_watching_only);
         for question in asked.collect::<Vec<_>>() {
             if !self.asked.contains_key(&question.id) {

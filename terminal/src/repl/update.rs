@@ -110,7 +110,7 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Mail | Input::Done | Input::Tick => {}
+        Input::Line(_) | Input::Mail | Input::Done | Input::Tick => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
@@ -250,9 +250,9 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
     let mut then = Then::GiveBack;
     match ending {
         Ending::Well => then = Then::Prompt,
-        Ending::Interrupted => effects.push(Effect::Print(warning(app, "interrupted"))),
+        Ending::Interrupted => effects.push(Effect::Print(app.warning("interrupted"))),
         Ending::Failed(message, hint) => {
-            effects.push(Effect::Print(warning(app, &format!("error: {message}"))));
+            effects.push(Effect::Print(app.warning(&format!("error: {message}"))));
             if let Some(hint) = hint {
                 effects.push(Effect::Print(format!("hint: {}\n", neutralise(&hint))));
             }
@@ -271,15 +271,6 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
     }
     effects.extend(notify(notification));
     effects
-}
-
-fn warning(app: &App, text: &str) -> String {
-    let text = neutralise(text);
-    if app.colours {
-        format!("\x1b[1;33m{text}\x1b[0m\n")
-    } else {
-        format!("{text}\n")
-    }
 }
 
 fn withdrawn(app: &mut App, taken: Vec<Queued>, then: Then, now: Instant) -> Vec<Effect> {

@@ -286,6 +286,11 @@ impl SessionWorker {
     }
 
     async fn compact(&mut self, wanted: &str) -> Result<(), Error> {
+        if self.session.transcript().last().is_none() {
+            crate::note("there is nothing to summarise yet");
+            self.tell(Input::Ended(Ending::Well));
+            return Ok(());
+        }
         let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
         let ending = self
             .run(async |session, stop| session.compact_all(wanted, stop).await.map(Some))

@@ -1,6 +1,6 @@
 //! Who answers a question, and with what.
 
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{Turn, says, uses};
 use ah_testkit::server::Server;
 use serde_json::json;
 
@@ -88,5 +88,72 @@ fn a_run_is_left_by_a_word() {
     seat.says("begin");
     seat.sees("sleep 600");
     seat.says("exit");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// Returns the arguments with more of them.
+fn asking<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&ASKING[..], more].concat()
+}
+
+/// A command that runs until the file `go` is there.
+fn waits() -> Turn {
+    // Its display has the sign for which a seat waits.
+    let command = "until test -e go; do sleep 0.01; done 2>&1";
+    uses("bash", json!({"command": command}))
+}
+
+/// Whoever types ahead has not seen the question.
+#[test]
+fn line_by_line_what_was_typed_before_a_question_is_the_next_prompt() {
+    let world = World::new();
+    let touch = uses("bash", json!({"command": "touch asked"}));
+    let server = Server::new([waits(), touch, says("Done."), says("Again.")]);
+    let mut seat = Seat::take(world.asking(&server, asking(&["--plain"])));
+    seat.says("begin");
+    server.wait_until(|seen| seen.len() == 1);
+    seat.says("yes");
+    world.write("go", "");
+    seat.sees("Allow?");
+    assert_eq!(server.requests().len(), 2);
+    assert!(!world.file("asked").exists());
+    seat.says("n");
+    seat.sees("Again.");
+    assert!(!world.file("asked").exists());
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn line_by_line_a_question_is_left_by_an_interrupt() {
+    let world = World::new();
+    let touch = uses("bash", json!({"command": "touch asked"}));
+    let server = Server::new([touch, says("Again.")]);
+    let mut seat = Seat::take(world.asking(&server, asking(&["--plain"])));
+    seat.says("begin");
+    seat.sees("Allow?");
+    seat.types("\x03");
+    seat.sees("interrupted");
+    seat.says("y");
+    seat.sees("Again.");
+    assert!(!world.file("asked").exists());
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+#[test]
+fn without_a_conversation_what_was_typed_before_a_question_is_no_answer() {
+    let world = World::new();
+    let touch = uses("bash", json!({"command": "touch asked"}));
+    let server = Server::new([waits(), touch, says("Done.")]);
+    let mut seat = Seat::take(world.asking(&server, asking(&["begin"])));
+    server.wait_until(|seen| seen.len() == 1);
+    seat.says("g");
+    world.write("go", "");
+    seat.sees("(what was typed before this question is not an answer)");
+    seat.sees("Allow?");
+    seat.says("n");
+    seat.sees("Done.");
+    assert!(!world.file("asked").exists());
     assert_eq!(seat.leaves(), 0);
 }

@@ -1,9 +1,10 @@
 //! Whoever shows a question and returns what was typed: line by line here, with arrow keys in the conversation.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use ah_conversation::PermissionAnswer;
 use ah_render::Palette;
+use rustix::termios::{QueueSelector, tcflush};
 
 use super::layout::{self, Window};
 use super::sheet::{Said, Sheet};
@@ -56,6 +57,12 @@ impl Lines<io::StdinLock<'static>, glyphs::Err> {
 
 impl<R: BufRead, W: Write> Form for Lines<R, W> {
     fn fill(&mut self, sheet: &Sheet, complaint: Option<&str>) -> io::Result<Option<String>> {
+        if self.size.is_some() && forget_typed() {
+            writeln!(
+                self.output,
+                "(what was typed before this question is not an answer)"
+            )?;
+        }
         match complaint {
             Some(complaint) => writeln!(self.output, "{complaint}")?,
             None => self.output.write_all(text(sheet, self.size).as_bytes())?,
@@ -66,6 +73,14 @@ impl<R: BufRead, W: Write> Form for Lines<R, W> {
         let has_line = self.input.read_line(&mut line)? > 0;
         Ok(has_line.then(|| line.trim().to_owned()))
     }
+}
+
+/// Drops the lines that a person has typed at the terminal before it asks; returns whether there was one.
+fn forget_typed() -> bool {
+    let stdin = io::stdin();
+    stdin.is_terminal()
+        && rustix::io::ioctl_fionread(&stdin).is_ok_and(|count| count > 0)
+        && tcflush(&stdin, QueueSelector::IFlush).is_ok()
 }
 
 /// Returns the question as text. If it is longer than the terminal, its beginning is repeated with the answers.

@@ -337,17 +337,19 @@ fn later(app: &mut App) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Applies Ctrl-C: stops the current task, else clears the typed text, else prepares to exit.
+/// Applies Ctrl-C: stops the current task, else clears the typed text, which the history keeps, else prepares to exit.
 fn interrupt(app: &mut App, was_leaving: bool) -> Vec<Effect> {
     if was_leaving {
         return leave(app);
     }
     let is_new = app.work.as_ref().is_some_and(|work| !work.is_stopping);
     if is_new {
-        app.is_leaving = true;
+        // Whoever has typed something does not want to leave.
+        app.is_leaving = app.editor.is_empty();
         return stop(app);
     }
     if app.work.is_none() && !app.editor.is_empty() {
+        app.keep_draft();
         app.editor.take();
         app.forget_pastes();
         app.pictures.clear();
@@ -364,13 +366,9 @@ fn stop(app: &mut App) -> Vec<Effect> {
     vec![Effect::Task(Task::Interrupt)]
 }
 
-/// Applies Esc: takes back queued messages, else stops the current task.
+/// Applies Esc: takes back queued messages, else stops the current task. What was sent to another process stays there.
 fn escape(app: &mut App) -> Vec<Effect> {
-    if !app.queued.is_empty() && app.is_remote {
-        app.hint = Some("what was sent is not taken back; Ctrl-C interrupts".to_owned());
-        return Vec::new();
-    }
-    if !app.queued.is_empty() {
+    if !app.queued.is_empty() && !app.is_remote {
         app.give_held_back();
         let queued = app.queued.clone();
         return vec![Effect::Task(Task::Withdraw(queued, Then::GiveBack))];

@@ -3,11 +3,20 @@
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
 
-/// Leaves the terminal. The current task is stopped, since nobody could see it any more, unless it goes on elsewhere.
-pub fn leave(app: &App) -> Vec<Effect> {
+/// Leaves the terminal. The current task is stopped, since nobody could see it any more, unless it goes on elsewhere. What
+/// was read of an answer stays on the screen, and what was typed can be called up the next time.
+pub fn leave(app: &mut App) -> Vec<Effect> {
+    app.keep_draft();
     let mut effects = Vec::new();
-    if app.work.is_some() && !app.is_remote {
-        effects.push(Effect::Task(Task::Interrupt));
+    if app.work.is_some() {
+        let rows = std::mem::take(&mut app.answer.rest);
+        effects.extend(app.answer.finish().map(Effect::Print));
+        effects.extend((!rows.is_empty()).then(|| Effect::Print(rows.join("\n") + "\n")));
+        if !app.is_remote {
+            effects.push(Effect::Print(app.warning("interrupted")));
+            effects.push(Effect::Task(Task::Interrupt));
+        }
+        effects.push(Effect::Print("\n".to_owned()));
     }
     effects.push(Effect::Quit);
     effects

@@ -243,13 +243,19 @@ fn enter_submits_the_typed_text() {
         ("'/exit | Esc | Enter", "_  →  quit"),
         (
             "work | '/exit | Esc | Enter",
-            "_ working  →  interrupt, quit",
+            r#"_ working  →  print "> /exit", print "interrupted", interrupt, print "", quit"#,
         ),
-        ("work | '/quit | Enter", "_ working  →  interrupt, quit"),
-        ("work | 'exit | Enter", "_ working  →  interrupt, quit"),
+        (
+            "work | '/quit | Enter",
+            r#"_ working  →  print "> /quit", print "interrupted", interrupt, print "", quit"#,
+        ),
+        (
+            "work | 'exit | Enter",
+            r#"_ working  →  print "> exit", print "interrupted", interrupt, print "", quit"#,
+        ),
         (
             "work | asks | '/exit | Enter",
-            "/exit_ working asked answering  →  interrupt, quit",
+            r#"/exit_ working asked answering  →  print "interrupted", interrupt, print "", quit"#,
         ),
         (
             "'/compact | Esc | Enter",
@@ -309,8 +315,11 @@ fn ctrl_c_stops_then_clears_then_leaves() {
         ("'a | Ctrl-C", "_"),
         ("'a | Ctrl-C | Ctrl-C | Ctrl-C", "_  →  quit"),
         ("work | Ctrl-C", "_ stopping leaving  →  interrupt"),
-        ("work | 'a | Ctrl-C", "a_ stopping leaving  →  interrupt"),
-        ("work | Ctrl-C | Ctrl-C", "_ stopping  →  interrupt, quit"),
+        ("work | 'a | Ctrl-C", "a_ stopping  →  interrupt"),
+        (
+            "work | Ctrl-C | Ctrl-C",
+            r#"_ stopping  →  print "interrupted", interrupt, print "", quit"#,
+        ),
         ("work | Esc | Ctrl-C", "_ stopping leaving"),
         (
             "work | Ctrl-C | stopped",
@@ -318,7 +327,10 @@ fn ctrl_c_stops_then_clears_then_leaves() {
         ),
         ("Ctrl-D", "_  →  quit"),
         ("'ab | Ctrl-A | Ctrl-D", "_b"),
-        ("work | Ctrl-D", "_ working  →  interrupt, quit"),
+        (
+            "work | Ctrl-D",
+            r#"_ working  →  print "interrupted", interrupt, print "", quit"#,
+        ),
     ] {
         check(steps, expected);
     }
@@ -639,7 +651,10 @@ fn what_is_to_be_expanded_waits_for_the_end_of_the_run() {
 #[test]
 fn attached_nothing_is_shown_that_is_not_so() {
     for (steps, expected) in [
-        ("remote | work | sent a | Esc", "_ working waits:a hinting"),
+        (
+            "remote | work | sent a | Esc",
+            "_ stopping waits:a  →  interrupt",
+        ),
         ("remote | work | Esc", "_ stopping  →  interrupt"),
         (
             "remote | work | sent a | Ctrl-C",
@@ -663,7 +678,10 @@ fn attached_nothing_is_shown_that_is_not_so() {
             r#"_ working  →  steer "x""#,
         ),
         ("remote | '/exit | Esc | Enter", "_  →  quit"),
-        ("remote | work | '/exit | Esc | Enter", "_ working  →  quit"),
+        (
+            "remote | work | '/exit | Esc | Enter",
+            r#"_ working  →  print "> /exit", print "", quit"#,
+        ),
         ("remote | Ctrl-P", "_ choosing"),
     ] {
         check(steps, expected);

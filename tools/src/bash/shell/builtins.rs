@@ -12,24 +12,19 @@ const OWN_NAMES: [&str; 24] = [
 /// Parts of names in small letters that mean something to programs.
 const FOREIGN: [&str; 5] = ["_config_", "module", "path", "proxy", "shell"];
 
-/// Whether the command is a builtin that only affects the shell: `set -e`, `exit 1`, `read -r line`, `type git`.
+/// Whether the command is a builtin that only affects the shell: `set -x`, `read -r line`, `type -P git`.
 pub(super) fn is_harmless(words: &[Word]) -> bool {
     let texts: Option<Vec<&str>> = words.iter().map(|word| word.text.as_deref()).collect();
     let is_literal = words.iter().all(|word| word.spelling == Spelling::Literal);
     let Some(texts) = texts.filter(|_| is_literal) else {
         return false;
     };
-    let is_number =
-        |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_name = |text: &&str| !text.is_empty() && !text.starts_with('-');
     match texts.as_slice() {
-        ["exit" | "return"] => true,
-        ["exit" | "return", status] => is_number(status),
         ["set", options @ ..] => !options.is_empty() && are_harmless_settings(options),
         ["type", "-a" | "-P" | "-p" | "-t", names @ ..] | ["command", "-V" | "-v", names @ ..] => {
             !names.is_empty() && names.iter().all(is_name)
         }
-        ["type", names @ ..] => !names.is_empty() && names.iter().all(is_name),
         ["read", names @ ..] => {
             let names = names.strip_prefix(&["-r"]).unwrap_or(names);
             names.iter().all(|name| is_own_name(name))

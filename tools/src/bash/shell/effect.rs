@@ -20,8 +20,13 @@ pub(super) fn is_read_only(words: &[Word]) -> bool {
             "true" | "false" | "echo" | "pwd" | "cd" | "sleep" | "ls" | "cat" | "head" | "tail"
             | "wc" | "nl" | "tac" | "grep" | "egrep" | "fgrep" | "cut" | "tr" | "seq" | "basename"
             | "dirname" | "realpath" | "readlink" | "stat" | "du" | "diff" | "cmp" | "comm"
-            | "which" | "whoami" | "uname" | "cksum" | "md5sum" | "sha256sum",
+            | "which" | "whoami" | "uname" | "cksum" | "md5sum" | "sha1sum" | "sha256sum"
+            | "sha512sum" | "od" | "hexdump" | "paste" | "join" | "nproc" | "df",
         ) => true,
+        Some("exit" | "return") => are_literal(arguments, is_number),
+        // Alone, it shows all variables, the environment too.
+        Some("set") => !arguments.is_empty() && are_literal(arguments, is_harmless_for_set),
+        Some("type") => are_literal(arguments, |argument| !argument.starts_with('-')),
         Some("test" | "[") => evaluates_nothing(arguments),
         Some("printf") => {
             let first = arguments.first().and_then(|word| word.text.as_deref());
@@ -403,6 +408,15 @@ fn is_flags(argument: &str, letters: &str) -> bool {
         .is_some_and(|flags| !flags.is_empty() && flags.chars().all(|flag| letters.contains(flag)))
 }
 
+fn is_number(argument: &str) -> bool {
+    argument.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The shell only stops at errors.
+fn is_harmless_for_set(argument: &str) -> bool {
+    is_flags(argument, "euo") || matches!(argument, "pipefail" | "errexit" | "nounset")
+}
+
 fn is_harmless_for_uniq(argument: &str) -> bool {
     is_operand(argument) || is_flags(argument, "cdDuifswz0123456789")
 }
@@ -436,7 +450,7 @@ fn is_harmless_for_file(argument: &str) -> bool {
 
 /// Other tests and actions run programs, and remove or write files.
 fn is_harmless_for_find(argument: &str) -> bool {
-    const KNOWN: [&str; 57] = [
+    const KNOWN: [&str; 60] = [
         "-H",
         "-L",
         "-P",
@@ -461,6 +475,7 @@ fn is_harmless_for_find(argument: &str) -> bool {
         "-inum",
         "-ipath",
         "-iregex",
+        "-iwholename",
         "-links",
         "-lname",
         "-ls",
@@ -492,8 +507,10 @@ fn is_harmless_for_find(argument: &str) -> bool {
         "-true",
         "-type",
         "-user",
+        "-wholename",
         "-writable",
         "-xdev",
+        "-xtype",
     ];
     // `-mtime -7`, `-size -10k`
     let is_number = argument

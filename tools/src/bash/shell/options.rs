@@ -131,11 +131,19 @@ impl Options {
     /// Takes the words behind `--` at `index`: if it may be the value of the option before it, they may be options.
     fn end(&mut self, words: &[Word], index: usize, known: &Known) {
         let rest = index + 1..words.len();
-        let before = index.checked_sub(1).map(|at| words[at].raw.as_str());
-        let is_long = |raw: &str| raw.starts_with("--") && !raw.contains('=');
-        let is_doubtful = |raw: &str| {
-            is_long(raw) || (known.has_doubtful_values && raw.starts_with(['-', '"', '\'', '\\']))
+        // Nothing can be the value of `--format=x` or `-1`.
+        let is_complete = |text: &str| match text.strip_prefix('-') {
+            Some(option) if option.starts_with('-') => option.contains('='),
+            Some(count) => !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()),
+            None => false,
         };
+        let is_doubtful = |word: &Word| {
+            let is_short =
+                known.has_doubtful_values && word.raw.starts_with(['-', '"', '\'', '\\']);
+            let may_want = is_short || word.raw.starts_with("--");
+            may_want && !word.text.as_deref().is_some_and(is_complete)
+        };
+        let before = index.checked_sub(1).map(|at| &words[at]);
         if self.is_shifted || before.is_some_and(is_doubtful) {
             let mut hyphens = rest.clone().filter(|at| words[*at].may_begin_option);
             if let Some(at) = hyphens.next_back() {

@@ -37,6 +37,12 @@ const HARMLESS: &[&str] = &[
     "find . -type f -mtime -7 -size +10k",
     "find src -maxdepth 2 '(' -name a -o -name b ')' -print0",
     "find . ! -name x",
+    "find . -wholename './a*' -xtype l",
+    "set -euo pipefail\nls",
+    "set -e; ls || exit 1",
+    "ls && exit",
+    "type git ls",
+    "od -c a; paste a b; join a b; sha1sum a; df -h; nproc",
     "wc -l src/lib.rs",
     "date",
     "date -u +%Y-%m-%d",
@@ -68,6 +74,12 @@ const HARMLESS: &[&str] = &[
 ];
 
 const MAY_CHANGE: &[&str] = &[
+    "set",
+    "set -x; ls",
+    "set -o allexport",
+    "set -- a",
+    "exit $status",
+    "type -P git",
     "",
     "   ",
     ";",

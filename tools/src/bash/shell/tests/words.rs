@@ -141,6 +141,7 @@ fn a_missing_value_is_no_value() {
         "git diff -L --output=pw",
         "git log --message -S --output=pw",
         "git log --message -- --output=pw",
+        "git log 'é' --grep -- --output=pw",
         "git log --message \"--output=$X\"",
         "git log --grep -- --output=pw",
         "git log -S -- --output=pw",
@@ -155,6 +156,8 @@ fn a_missing_value_is_no_value() {
         "git commit -m '- one'",
         "git log -S - -- a",
         "git diff --stat -- src",
+        "for f in $(git diff --name-only); do git log -1 --format=%ci -- \"$f\"; done",
+        "for f in $(git diff --name-only); do git log -1 -- \"$f\"; done",
         "rg -n -- --output src",
     ] {
         assert!(runs(line), "{line}");
