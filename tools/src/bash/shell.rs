@@ -8,6 +8,7 @@ mod options;
 mod parser;
 mod places;
 mod tar;
+mod variables;
 mod word;
 mod wrapper;
 
@@ -243,23 +244,12 @@ impl Resolver<'_> {
             .collect();
         let mut files = self.possible_files(invocation, &directories);
         let all = || operands.iter().chain(&files.patterns);
-        let mut effect = if parsed.assignments > 0
-            || unknown_options
-            || words.is_empty()
-            || names_process
-            || all().any(|path| reaches_processes(path))
-        {
-            Effect::Any
-        } else if effect::is_read_only(invocation) {
-            Effect::None
-        } else if !self.directories.has_moved
-            && effect::is_file_work(invocation)
-            && !self.removes_here(&words)
-        {
-            Effect::Files
-        } else {
-            Effect::Any
-        };
+        let mut effect =
+            if unknown_options || names_process || all().any(|path| reaches_processes(path)) {
+                Effect::Any
+            } else {
+                self.effect_of_words(&parsed)
+            };
         if effect == Effect::Files {
             match effect::made_in_folder(invocation) {
                 Some(made) => operands.extend(made.iter().map(|name| self.files.resolve(name))),
@@ -284,6 +274,30 @@ impl Resolver<'_> {
             reach,
             transparent: parsed.transparent,
             inner: inner.map(|inner| self.command(inner)).collect(),
+        }
+    }
+
+    /// Returns the effect of the command as far as its words tell it.
+    fn effect_of_words(&self, parsed: &ParsedCommand) -> Effect {
+        let invocation = parsed.invocation();
+        let assignments = &parsed.words[..parsed.assignments];
+        if invocation.is_empty() && variables::sets_own_variables(assignments) {
+            return Effect::None;
+        }
+        if !assignments.is_empty() && !variables::splits_for_read(assignments, invocation) {
+            return Effect::Any;
+        }
+        let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
+        let may_work_on_files = !self.directories.has_moved && !self.removes_here(&words);
+        let is_harmless = effect::is_read_only(invocation)
+            || variables::reads_own_variables(invocation)
+            || variables::shows_variables(invocation);
+        if is_harmless {
+            Effect::None
+        } else if may_work_on_files && effect::is_file_work(invocation) {
+            Effect::Files
+        } else {
+            Effect::Any
         }
     }
 

@@ -24,9 +24,23 @@ pub(super) fn is_read_only(words: &[Word]) -> bool {
             | "sha512sum" | "od" | "hexdump" | "paste" | "join" | "nproc" | "df",
         ) => true,
         Some("exit" | "return") => are_literal(arguments, is_number),
-        // Without arguments, it shows all variables.
-        Some("set") => !arguments.is_empty() && are_literal(arguments, is_harmless_for_set),
-        Some("type") => are_literal(arguments, |argument| !argument.starts_with('-')),
+        Some("set") => {
+            are_literal(arguments, |_| true)
+                && texts(arguments).is_some_and(|options| only_shows_or_stops(&options))
+        }
+        Some("type") => {
+            let names = match arguments.first().and_then(|word| word.text.as_deref()) {
+                Some("-a" | "-P" | "-p" | "-t") => &arguments[1..],
+                _ => arguments,
+            };
+            are_literal(names, is_operand)
+        }
+        Some("command") => {
+            let first = arguments.first().and_then(|word| word.text.as_deref());
+            matches!(first, Some("-V" | "-v"))
+                && arguments.len() > 1
+                && are_literal(&arguments[1..], is_operand)
+        }
         Some("test" | "[") => evaluates_nothing(arguments),
         Some("printf") => {
             let first = arguments.first().and_then(|word| word.text.as_deref());
@@ -412,9 +426,28 @@ fn is_number(argument: &str) -> bool {
     argument.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The shell only stops at errors.
-fn is_harmless_for_set(argument: &str) -> bool {
-    is_flags(argument, "euo") || matches!(argument, "pipefail" | "errexit" | "nounset")
+/// Whether the options of `set` only have the shell stop at errors, or show what it runs.
+fn only_shows_or_stops(options: &[&str]) -> bool {
+    // Without options, it shows all variables, the environment too.
+    if options.is_empty() {
+        return false;
+    }
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        let Some(letters) = option.strip_prefix(['-', '+']) else {
+            return false;
+        };
+        let plain = letters.strip_suffix('o').unwrap_or(letters);
+        if letters.is_empty() || !plain.chars().all(|letter| "eux".contains(letter)) {
+            return false;
+        }
+        let is_named = plain.len() < letters.len();
+        let names = ["pipefail", "errexit", "nounset", "xtrace"];
+        if is_named && !options.next().is_some_and(|name| names.contains(name)) {
+            return false;
+        }
+    }
+    true
 }
 
 fn is_harmless_for_uniq(argument: &str) -> bool {

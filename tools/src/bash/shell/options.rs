@@ -60,6 +60,12 @@ pub(super) fn are_known_of(words: &[Word]) -> bool {
     })
 }
 
+/// Whether a test or action of `find` surely has a value in the next word.
+pub(super) fn has_value_in_find(text: &str) -> bool {
+    let mut names = programs::FIND_VALUES.split_whitespace();
+    names.any(|name| name == text)
+}
+
 /// Whether the value of an option has no effect of its own.
 fn is_harmless_value(program: &str, value: &str) -> bool {
     match program {

@@ -3,6 +3,7 @@
 mod bypasses;
 mod read_only;
 mod seen;
+mod variables;
 mod verdicts;
 mod words;
 

@@ -188,8 +188,8 @@ const HARMLESS_VALUES: [(&str, &[&str]); 15] = [
 ];
 const JAVA: &[&str] = &["-D*", "-Xms*", "-Xmx*", "-Xss*"];
 
-/// Characters at which a line may have the shell split the values of variables into words.
-pub(super) const SEPARATORS: [char; 8] = [' ', '\t', '\n', ',', ':', ';', '|', '#'];
+/// Characters at which a line may have the shell split the values of variables into words, or that are an end for `find`.
+pub(super) const SEPARATORS: [char; 9] = [' ', '\t', '\n', ',', ':', ';', '|', '#', '+'];
 
 /// Whether the shell, or the line, gives the variable a value that may become an option, or end one word and begin
 /// another.
@@ -293,6 +293,12 @@ impl Word {
         let quoted = { self.raw.strip_prefix('"') }.and_then(|raw| raw.strip_suffix('"'));
         let is_one = quoted.is_some_and(|raw| !raw.contains('"') && !raw.contains("$@"));
         self.text.is_none() && self.raw.contains(['$', '`', '{']) && !is_one
+    }
+
+    /// Whether the line may turn it into what ends the words of another program: `;` or `+`.
+    pub fn may_become_end(&self) -> bool {
+        let has_brace = self.raw.replace("${", "").contains('{');
+        self.text.is_none() && (self.influence != Influence::None || has_brace || self.begins_wild)
     }
 
     /// Returns the name of the variable that it sets to a value which may become an option.

@@ -504,26 +504,40 @@ fn run_by_git(words: &[Word]) -> Option<Vec<Start>> {
     Some(vec![Start::Line(line?.join(" "))])
 }
 
+/// Whether a word that is known only at run time begins like a path.
+fn is_path(word: &Word) -> bool {
+    let raw = word.raw.trim_start_matches('"');
+    raw.starts_with(['.', '/'])
+        || ["$PWD/", "$PWD\"", "$HOME/", "$HOME\""]
+            .iter()
+            .any(|start| raw.starts_with(start))
+}
+
 /// Returns the programs of `-exec` and its like.
 fn actions_of_find(words: &[Word]) -> Option<Vec<Start>> {
     let mut starts = Vec::new();
     let mut at = 1;
+    let mut is_value = false;
     while let Some(word) = words.get(at) {
         at += 1;
+        let was_value = std::mem::take(&mut is_value);
         let Some(text) = word.text.as_deref() else {
-            // A pattern stands for file names; anything else may become an action.
-            if word.raw.contains(['$', '`', '{']) {
+            // It may become an action, or take one for its value.
+            let is_harmless = was_value || !word.raw.contains(['$', '`', '{']) || is_path(word);
+            if !is_harmless || word.may_become_option() || word.may_be_nothing() {
                 return None;
             }
             continue;
         };
+        is_value = !was_value && options::has_value_in_find(text);
         if !matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir") {
             continue;
         }
         let is_end = |word: &Word| matches!(word.text.as_deref(), Some(";" | "+"));
         let length = words[at..].iter().position(is_end)?;
         let mut inner = words[at..at + length].to_vec();
-        if inner.first()?.raw.contains("{}") {
+        // Behind another end, there may be another action.
+        if inner.first()?.raw.contains("{}") || inner.iter().any(Word::may_become_end) {
             return None;
         }
         // It stands for the names of the files that were found.

@@ -11,8 +11,8 @@ const LONG: &str = "\
     allow-overlap allow-unknown-type allow-unrelated-histories also-filter-submodules alternate-refs always \
     amend ancestry-path anchored and annotate annotate-stdin append apply assume-unchanged atomic attach author \
     author-date-order auto auto-gc auto-maintenance autosquash autostash bad bare base basic-regexp batch \
-    batch-all-objects batch-check before before-context binary bisect bool bool-or-int boundary branch branches \
-    break break-rewrites broken buffer build-options cache cached cacheinfo candidates cc check checkout cherry \
+    batch-all-objects batch-check batch-command before before-context binary bisect bool bool-or-int boundary branch \
+    branches break break-rewrites broken buffer build-options cache cached cacheinfo candidates cc check checkout cherry \
     cherry-mark cherry-pick children chmod cleanup clear-decorations clear-resolve-undo color color-by-age \
     color-lines color-moved color-moved-ws color-words column combined-all-paths commit committer \
     committer-date-is-author-date compact-summary cone config-for-completion config-sections-for-completion \
@@ -51,12 +51,12 @@ const LONG: &str = "\
     numbered numbered-files numstat object-format object-only objects objects-edge octopus omit-empty oneline \
     only only-input only-matching only-trailers only-untracked onto or origin orphan others ours \
     output-indicator-context output-indicator-new output-indicator-old overlay overwrite-ignore \
-    pack-kept-objects padding parents parse patch patch-format patch-with-raw patch-with-stat path-format \
+    pack-kept-objects padding parents parse patch patch-format patch-with-raw patch-with-stat path path-format \
     pathspec-file-nul pathspec-from-file patience peel-tag perl perl-regexp pickaxe-all pickaxe-regex points-at \
     porcelain post-rewrite prefetch preserve-merges pretty progress prune prune-tags push push-option python \
     quiet quit quoted-cr range-diff raw raw-mode really-refresh reapply-cherry-picks reason rebase rebase-merges \
     rebasing recommend-shallow recount recurse recurse-submodules recurse-submodules-default recursive \
-    reedit-message ref-format reference reference-if-able refetch reflog reflogs refmap refresh refs \
+    reedit-message ref ref-format reference reference-if-able refetch reflog reflogs refmap refresh refs \
     regexp-ignore-case reject reject-shallow relative relative-date remerge-diff remote-submodules remotes \
     remove remove-empty remove-section rename-empty rename-section renames renormalize replace replace-all repo \
     rerere-autoupdate reroll-count reschedule-failed-exec reset reset-author reset-author-date resolve-undo \
@@ -68,7 +68,7 @@ const LONG: &str = "\
     show-signature show-stash show-stats show-superproject-working-tree show-toplevel sign signature \
     signature-file signed signoff simplify-by-decoration simplify-merges since since-as-filter single-branch \
     single-worktree skip skip-checks skip-to skip-worktree soft sort source sparse sparse-checkout sparse-index \
-    split-index sq-quote squash src-prefix staged stale-fix standard-notes start-number stat stat-count \
+    split-index sq-quote squash src-prefix stage staged stale-fix standard-notes start-number stat stat-count \
     stat-graph-width stat-name-width stat-width status stdin stdin-paths stdout strategy strategy-option strict \
     stripspace subject-prefix submodule submodule-prefix suffix summary summary-limit symbolic \
     symbolic-full-name symref system tags tcl term-bad term-good term-new term-old test-untracked-cache text \

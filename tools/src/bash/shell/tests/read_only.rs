@@ -71,16 +71,17 @@ const HARMLESS: &[&str] = &[
     "which cargo",
     "du -sh .",
     "uname -a",
+    "set -x; ls",
+    "type -P git",
+    "command -v git",
 ];
 
 const MAY_CHANGE: &[&str] = &[
     "set",
     "set; ls",
-    "set -x; ls",
     "set -o allexport",
     "set -- a",
     "exit $status",
-    "type -P git",
     "",
     "   ",
     ";",

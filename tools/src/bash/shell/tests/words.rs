@@ -202,3 +202,36 @@ fn files_that_are_made_before_may_be_named_like_options() {
         assert!(runs(line), "{line}");
     }
 }
+
+#[test]
+fn words_of_find_become_no_actions() {
+    for line in [
+        "find . \"$(echo -delete)\"",
+        "find . -name $U -exec touch pw ';'",
+        "find . $X",
+        "find . -name \"$X\" -fprint \"$X\"",
+        "for x in -delete; do find . \"$x\"; done",
+        "x=-delete; find . \"$x\"",
+        "find . \"$A-exec\" touch pw ';'",
+        "find . -name \"$@\" -name -fprint pw",
+        "find . \"$ACTION\" touch pw ';'",
+        "find . -name -name \"$ACTION\" touch pw ';'",
+        "find . \"$PWDX\" touch pw ';'",
+        "for x in ';'; do find . -exec git add {} \"$x\" -exec touch pw ';'; done",
+        "for x in '+'; do find . -exec git add {} \"$x\" -exec touch pw ';'; done",
+        "find . -exec git add {} {a,';'} -exec touch pw ';'",
+        "find . -exec git add {} * -exec touch pw ';'",
+        "find . -exec git add {} \"$(echo ';')\" -exec touch pw ';'",
+    ] {
+        assert!(!runs(line), "{line}");
+    }
+    for line in [
+        "find . -name \"$X\"",
+        "find \"$PWD\" -name a",
+        "for ext in rs ts; do find . -name \"*.$ext\" | wc -l; done",
+        "find . -name \"$X\" -exec git add {} +",
+        "find . -exec git grep \"$X\" {} ';'",
+    ] {
+        assert!(runs(line), "{line}");
+    }
+}
