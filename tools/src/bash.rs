@@ -308,6 +308,10 @@ impl shell::Files for FilesOfLine<'_> {
         self.workspace.place(path)
     }
 
+    fn may_be_folder(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
     fn names_in(&self, folder: &Path, limit: usize) -> Option<Vec<String>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,

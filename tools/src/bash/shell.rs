@@ -360,7 +360,14 @@ impl Resolver<'_> {
             names.extend(further_names(text).into_iter().map(str::to_owned));
             names.extend(file_of_address(text));
             if effect::searches_folders(words) {
-                names.extend(own.map(|name| format!("{name}/**")));
+                // What the line makes before may be a folder.
+                let may_be_folder = |name: &&str| {
+                    let mut places = directories.places(name).into_iter();
+                    self.makers > 0
+                        || places.any(|name| self.files.may_be_folder(&self.files.resolve(&name)))
+                };
+                let folders = own.filter(may_be_folder);
+                names.extend(folders.map(|name| format!("{name}/**")));
             }
         }
         if effect::searches_folders(words) {
@@ -374,6 +381,10 @@ impl Resolver<'_> {
         found
             .patterns
             .extend(all.map(|name| self.files.resolve(&name)));
+        match self.links_below(words, directories) {
+            Some(led) => found.patterns.extend(led),
+            None => is_anything = true,
+        }
         if is_anything {
             found.patterns.push("/**".into());
         }
@@ -396,6 +407,24 @@ impl Resolver<'_> {
         led.map(|led| led.concat())
     }
 
+    /// Returns where symbolic links lead that the command follows in the folders which it names; `None` if they may lead
+    /// anywhere.
+    fn links_below(&self, words: &[Word], directories: &Directories) -> Option<Vec<PathBuf>> {
+        if !effect::follows_links(words) {
+            return Some(Vec::new());
+        }
+        let texts: Option<Vec<&str>> = words.iter().skip(1).map(|it| it.text.as_deref()).collect();
+        let texts = texts.filter(|_| self.links == 0)?;
+        let is_here =
+            effect::searches_here(words) || texts.iter().all(|text| text.starts_with('-'));
+        // An argument that is no folder has nothing below it.
+        let names = texts.iter().filter_map(|text| named(text, true));
+        let names = names.chain(is_here.then_some("."));
+        let folders = names.flat_map(|name| directories.places(name));
+        let folders = folders.map(|name| self.files.resolve(&name)).collect();
+        expansion::links_below(folders, self.files)
+    }
+
     /// Returns what a command that changes nothing looks at; `/**` if that is not known.
     fn seen(&self, words: &[Word], directories: &Directories) -> Vec<PathBuf> {
         let Some(has_folders) = effect::looks(words) else {
@@ -403,7 +432,9 @@ impl Resolver<'_> {
         };
         let searched = effect::searched(words);
         let (mut names, mut led) = (Vec::new(), Vec::new());
-        let (mut is_behind, mut is_known, mut has_operand) = (false, true, false);
+        let (mut is_behind, mut has_operand) = (false, false);
+        let below = self.links_below(words, directories);
+        let mut is_known = below.is_some();
         for (at, word) in words.iter().enumerate().skip(1) {
             let text = word.text.as_deref().or_else(|| pattern(word));
             let Some(text) = text.filter(|_| searched != Some(at)) else {
@@ -432,7 +463,11 @@ impl Resolver<'_> {
             false => path,
         };
         let all = all.map(|name| self.files.resolve(&name));
-        let mut seen: Vec<_> = all.chain(led).map(whole).collect();
+        let mut seen: Vec<_> = all
+            .chain(led)
+            .map(whole)
+            .chain(below.unwrap_or_default())
+            .collect();
         seen.extend((!is_known).then(|| PathBuf::from("/**")));
         seen
     }

@@ -4,6 +4,10 @@
 //! wrong no costs little. Therefore programs and their options are listed, and only words whose meaning no shell
 //! disputes are judged.
 
+mod links;
+
+pub(super) use links::{follows_links, may_make_links};
+
 use super::options;
 use super::word::{Spelling, Word};
 
@@ -214,40 +218,6 @@ pub(super) fn lists(words: &[Word]) -> bool {
     program(words).is_some_and(|name| LISTERS.contains(&name))
 }
 
-/// Whether the command may make symbolic links, or move some.
-pub(super) fn may_make_links(words: &[Word]) -> bool {
-    const OTHERS: [&str; 3] = ["sort", "uniq", "tee"];
-    const OF_GIT: [&str; 13] = [
-        "cherry-pick",
-        "clone",
-        "merge",
-        "pull",
-        "read-tree",
-        "rebase",
-        "reset",
-        "revert",
-        "stash",
-        "submodule",
-        "switch",
-        "worktree",
-        "init",
-    ];
-    match program(words) {
-        None => !words.is_empty(),
-        Some("git") => has_any(words, &OF_GIT) || has_any(words, &CHANGING),
-        Some(name) => ![
-            &WITHOUT_FILES[..],
-            &READERS,
-            &LISTERS,
-            &CHANGERS,
-            &BUILDERS,
-            &OTHERS,
-        ]
-        .iter()
-        .any(|known| known.contains(&name)),
-    }
-}
-
 /// Whether the command may make files with names of any kind. Builders run code of the project, which may anyway.
 pub(super) fn may_make_files(words: &[Word]) -> bool {
     const OF_GIT: [&str; 22] = [
@@ -354,24 +324,39 @@ pub(super) fn searches_folders(words: &[Word]) -> bool {
                     "--directories=recurse",
                 ])
         }
-        "diff" => has_flag(&['r']) || is_long(&["--recursive"]),
+        "diff" => links::is_recursive_diff(words),
         "cp" | "scp" => has_flag(&['r', 'R', 'a']) || is_long(&["--recursive", "--archive"]),
         "git" => has_any(words, &["grep"]),
         _ => false,
     }
 }
 
-/// Whether the command searches the working directory as no operand names another.
+/// Whether the command may search the working directory as no operand names another.
 pub(super) fn searches_here(words: &[Word]) -> bool {
-    let searches = matches!(
-        program(words),
-        Some("rg" | "ag" | "ack" | "ugrep" | "grep" | "egrep" | "fgrep" | "git")
-    );
-    let operands = words
-        .iter()
-        .skip(1)
-        .filter(|word| !word.raw.starts_with('-'));
-    searches && searches_folders(words) && operands.count() <= 2
+    const LONG: [&str; 5] = [
+        "--count",
+        "--hidden",
+        "--ignore-case",
+        "--line-number",
+        "--no-ignore",
+    ];
+    let (searches, without_value) = match program(words) {
+        Some("grep" | "egrep" | "fgrep") => (true, "EFGHILPRUachilnoqrsvwxz"),
+        Some("rg") => (true, "FHILPSUacilnopqsuvwxz"),
+        Some("ag" | "ack" | "ugrep" | "git") => (true, ""),
+        _ => (false, ""),
+    };
+    let texts = words.iter().skip(1).filter_map(|word| word.text.as_deref());
+    let (options, operands): (Vec<_>, Vec<_>) = texts.partition(|text| text.starts_with('-'));
+    let stands_alone = |option: &&str| LONG.contains(option) || is_flags(option, without_value);
+    let is_git = program(words) == Some("git");
+    // What is searched for, and perhaps the value of an option, come before the folder.
+    let others = if !is_git && options.iter().all(stands_alone) {
+        1
+    } else {
+        2
+    };
+    searches && searches_folders(words) && operands.len() <= others
 }
 
 /// Whether the command starts this program.

@@ -1,6 +1,7 @@
 //! What a shell pattern stands for in the file system: a name may lead through a symbolic link, which the text of the
 //! pattern does not show.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Limit for the paths that one pattern stands for, and for those on the way to them.
@@ -17,6 +18,9 @@ pub(crate) trait Files {
     /// Returns the path behind the symbolic links of an absolute one.
     fn behind_links(&self, path: &Path) -> PathBuf;
 
+    /// Whether the path may be that of a folder.
+    fn may_be_folder(&self, path: &Path) -> bool;
+
     /// Returns the names in a folder, at most about `limit`: none if it is no folder, `None` if they cannot be read.
     fn names_in(&self, folder: &Path, limit: usize) -> Option<Vec<String>>;
 }
@@ -29,6 +33,10 @@ impl<F: Fn(&str) -> PathBuf> Files for F {
 
     fn behind_links(&self, path: &Path) -> PathBuf {
         path.to_owned()
+    }
+
+    fn may_be_folder(&self, _: &Path) -> bool {
+        true
     }
 
     fn names_in(&self, _: &Path, _: usize) -> Option<Vec<String>> {
@@ -77,6 +85,29 @@ pub(super) fn behind_links(pattern: &str, files: &dyn Files, links: bool) -> Opt
     let real = paths.iter().map(|path| (path, files.behind_links(path)));
     let led = real.filter(|(path, real)| *path != real);
     Some(led.map(|(_, real)| real).collect())
+}
+
+/// Returns where the symbolic links below the folders lead, and what is below that; `None` if there is too much to
+/// look at.
+pub(super) fn links_below(folders: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<PathBuf>> {
+    let mut names_left = MAX_NAMES;
+    let mut seen: BTreeSet<PathBuf> = folders.iter().cloned().collect();
+    let (mut waiting, mut led) = (folders, Vec::new());
+    while let Some(folder) = waiting.pop() {
+        let names = files.names_in(&folder, names_left)?;
+        names_left = names_left.checked_sub(names.len())?;
+        for name in names {
+            let path = folder.join(name);
+            let real = files.behind_links(&path);
+            if real != path {
+                led.extend([real.clone(), real.join("**")]);
+            }
+            if seen.insert(real.clone()) {
+                waiting.push(real);
+            }
+        }
+    }
+    Some(led)
 }
 
 /// Whether the pattern may stand for a name in one of the folders that looks like an option.

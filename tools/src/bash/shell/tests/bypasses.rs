@@ -595,6 +595,12 @@ impl Files for World {
         Self::real(path)
     }
 
+    fn may_be_folder(&self, path: &Path) -> bool {
+        !["/w/a.rs", "/w/s/key", "/w/x"]
+            .iter()
+            .any(|file| path == Path::new(file))
+    }
+
     fn names_in(&self, folder: &Path, _: usize) -> Option<Vec<String>> {
         let names: &[&str] = match Self::real(folder).to_str().unwrap() {
             "/w" => &["a.rs", "b.rs", "link", "s", "sub", "tx"],
@@ -722,6 +728,20 @@ fn patterns_are_followed_through_links_to_files_of_rules() {
         ("Read(s/**)", "tar xf a.tar; cat d*/s/key", false),
         ("Read(s/**)", "python3 x.py; cat d*/s/key", false),
         ("Read(s/**)", "sh -c 'ln -s . d; cat d*/s/key'", false),
+        // In a folder that is searched, a link may lead anywhere.
+        ("Read(s/**)", "grep -R x sub", false),
+        ("Read(s/**)", "grep --deref x sub", false),
+        ("Read(s/**)", "diff -r a sub", false),
+        ("Read(s/**)", "rg --follow x sub", false),
+        ("Read(s/**)", "cp -rL sub other", false),
+        ("Read(s/**)", "zip -r a.zip sub", false),
+        ("Read(s/**)", "grep -r x sub", true),
+        ("Read(s/**)", "diff a sub/x", true),
+        ("Read(s/**)", "rg x sub", true),
+        ("Read(.env)", "rg x sub", false),
+        ("Read(.env)", "rg x a.rs", true),
+        ("Read(.env)", "mkdir a.rs; rg x a.rs", false),
+        ("Read(s/**)", "rg x s/key", false),
         ("Read(s/**)", "cat *.rs", true),
         ("Read(s/**)", "cat sub/*.rs", true),
         ("Read(s/**)", "cat sub/u*/x", true),

@@ -31,6 +31,9 @@ fn files_that_are_looked_at_are_named() {
         ("diff --from-file=/etc/a b", "/etc/a|b"),
         ("timeout 5 cat /etc/a", "/etc/a"),
         ("cat a=/etc/b", "/etc/b|a=/etc/b"),
+        ("find -L src", "src/**"),
+        ("ls -LR src", "R/**|src/**"),
+        ("grep -rn x src", "n/**|src/**"),
     ] {
         let analysis = analyze(line, &|name: &str| PathBuf::from(name));
         let commands = analysis.line.commands.expect(line);
