@@ -227,9 +227,12 @@ impl Hooks {
         let matching = self
             .hooks
             .iter()
-            .filter(|hook| hook.event() == event && hook.matcher().matches(kind))
-            .filter(|hook| moment.meets(hook.condition()));
+            .filter(|hook| hook.event() == event && hook.matcher().matches(kind));
         for hook in matching {
+            // What a changed call would touch is not known yet, so each condition might hold.
+            if verdict.input.is_none() && !moment.meets(hook.condition()) {
+                continue;
+            }
             let mut input = json!({
                 "session_id": self.session.session_id,
                 "transcript_path": self.session.transcript_path,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ah_agent::commands::{Numbering, Piece, SlashCommand, call, pieces};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, Layer, split_words};
+use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, Layer, Rule, split_words};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
 
@@ -68,6 +68,21 @@ impl Expanded {
         }
         (applied, warnings)
     }
+
+    /// Allows what the front matter of the file at `location` says. For a host, `*` allows nothing, as in settings.
+    fn allow(&mut self, rules: &[String], location: &Path, config: &Config) {
+        for rule in rules {
+            let is_wildcard = rule.parse::<Rule>().is_ok_and(|rule| rule.tool == "*");
+            if is_wildcard && config.interface == Interface::AgentSdk {
+                let location = location.display();
+                self.warnings.push(format!(
+                    "{location}: `{rule}` in `allowed-tools` allows nothing"
+                ));
+                continue;
+            }
+            self.allowed_tools.push((rule.clone(), location.to_owned()));
+        }
+    }
 }
 
 /// Expands the skill or command that `prompt` names (`/name`, `/skill:name`), or the skill `given` by an option. An
@@ -122,16 +137,15 @@ fn unknown(name: &str, skills: &Skills) -> Error {
 }
 
 fn with_skill(skill: &Arc<Skill>, arguments: &str, config: &Config) -> Expanded {
-    let counts = config.distrust(skill.layer, &skill.location).is_none();
-    let rules = skill.allowed_tools.iter().filter(|_| counts);
-    Expanded {
+    let mut expanded = Expanded {
         text: skill.prompt(arguments),
         skill: Some(skill.clone()),
-        allowed_tools: rules
-            .map(|rule| (rule.clone(), skill.location.clone()))
-            .collect(),
         ..Expanded::default()
+    };
+    if config.distrust(skill.layer, &skill.location).is_none() {
+        expanded.allow(&skill.allowed_tools, &skill.location, config);
     }
+    expanded
 }
 
 async fn with_command(
@@ -160,10 +174,7 @@ async fn with_command(
         let text = format!("{location}: `allowed-tools` is ignored: {why}");
         expanded.warnings.push(text);
     } else {
-        let rules = command.allowed_tools.iter();
-        expanded.allowed_tools = rules
-            .map(|rule| (rule.clone(), command.location.clone()))
-            .collect();
+        expanded.allow(&command.allowed_tools, &command.location, config);
     }
     let root = config.plugin_of(&Origin::File(command.location.clone()));
     let rules = expanded.allowed_tools.iter();

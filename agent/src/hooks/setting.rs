@@ -58,6 +58,18 @@ pub struct HookPost {
     pub variables: Vec<String>,
 }
 
+impl HookPost {
+    /// Returns scheme, host and port of the address, and its path: what may be shown, as names, passwords and queries
+    /// may be secrets. The path may be one, too, so only users see it.
+    pub fn address(&self) -> (String, &str) {
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find(['/', '\\']).unwrap_or(rest.len()));
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        (format!("{scheme}://{host}"), path)
+    }
+}
+
 /// Why one hook of a setting is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookFault {
@@ -188,7 +200,10 @@ impl HookSetting {
                 let words = words.chain(command.arguments.iter().flatten());
                 words.map(String::as_str).collect::<Vec<_>>().join(" ")
             }
-            HookAction::Post(post) => format!("POST {}", post.url),
+            HookAction::Post(post) => {
+                let (origin, path) = post.address();
+                format!("POST {origin}{path}")
+            }
         }
     }
 }
@@ -226,6 +241,16 @@ mod tests {
                 "Stop",
                 url("https://h.example/x"),
                 "POST https://h.example/x",
+            ),
+            (
+                "Stop",
+                url("https://name:p@ss@h.example:8443/x?key=1#2"),
+                "POST https://h.example:8443/x",
+            ),
+            (
+                "Stop",
+                url("http://a:b@h.example?x=/y@z"),
+                "POST http://h.example",
             ),
             (
                 "Stop",

@@ -131,8 +131,9 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
         return verdict;
     };
     verdict.context.extend(text(specific, "additionalContext"));
-    verdict.output = specific.get("updatedToolOutput").cloned();
-    verdict.server_output = specific.get("updatedMCPToolOutput").cloned();
+    let output = |key: &str| specific.get(key).filter(|it| !it.is_null()).cloned();
+    verdict.output = output("updatedToolOutput");
+    verdict.server_output = output("updatedMCPToolOutput");
     match event {
         HookEvent::PreToolUse => {
             let reason = text(specific, "permissionDecisionReason").unwrap_or_default();

@@ -119,6 +119,27 @@ fn a_command_names_its_model_and_what_it_may_do() {
     assert_eq!(ended.stdout, "Typed.\n");
 }
 
+/// A file may name commands to allow, but for a host, as in settings, no `*` that allows all of them.
+#[test]
+fn a_wildcard_of_a_command_allows_nothing_for_a_host() {
+    for (rule, runs) in [("Bash(touch:*)", true), ("*", false)] {
+        let world = World::new();
+        let text = format!("---\nallowed-tools: \"{rule}\"\n---\nMake it.");
+        put(&world, "~/.claude/commands/make.md", &text);
+        let model = world.scenario(
+            "made",
+            [
+                uses("Bash", json!({"command": "touch made"})),
+                says("Done."),
+            ],
+        );
+        let ended = world.ah(["-p", "-m", &model, "/make"]).run().expect(0);
+        assert_eq!(world.file("made").exists(), runs, "{rule}: {ended:#?}");
+        let warning = "make.md: `*` in `allowed-tools` allows nothing";
+        assert_eq!(ended.stderr.contains(warning), !runs, "{}", ended.stderr);
+    }
+}
+
 /// The shell lines of a command obey the user's rules: they do not run if denied or if they would need a question.
 #[test]
 fn the_lines_of_a_command_obey_the_rules() {

@@ -310,6 +310,40 @@ fn conditions_arguments_and_failures_of_hooks_count() {
     }
 }
 
+/// The condition of a hook is about the call as it will run, after what an earlier hook has made of it.
+#[test]
+fn a_condition_counts_for_a_call_that_an_earlier_hook_has_changed() {
+    let change =
+        r#"echo '{"hookSpecificOutput": {"updatedInput": {"command": "cp /dev/null made"}}}'"#;
+    let change = json!({"type": "command", "command": change});
+    let deny = json!({"type": "command", "command": "exit 2", "if": "Bash(cp *)"});
+    let world = World::new();
+    let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [change, deny]}]}});
+    run(&world, &hooks, "s");
+    assert!(!world.file("made").exists());
+}
+
+/// Neither the user nor the model sees a password in the address of a hook.
+#[test]
+fn a_failed_address_is_named_without_its_secrets() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap();
+    drop(listener);
+    let world = World::new();
+    let hook = before(&json!({
+        "type": "http", "url": format!("http://me:secret-1@{place}/secret-2?key=secret-3"), "onFailure": "block"
+    }));
+    let (stderr, _) = run(&world, &hook, "s");
+    let transcript = world.ah(["export", "--format", "jsonl"]).run().expect(0);
+    let said = stderr + &transcript.stdout;
+    assert!(!world.file("made").exists());
+    assert!(
+        said.contains(&format!("the hook `http://{place}` failed")),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "{said}");
+}
+
 /// The payload is posted, with the variables that are named, and the answer has the words of a command's output.
 #[test]
 fn an_address_is_asked() {

@@ -15,6 +15,8 @@ const OF_THE_BODY: [&str; 2] = ["content-length", "transfer-encoding"];
 /// An address that is asked at an event.
 pub struct PostHook {
     setting: HookSetting,
+    /// Scheme, host and port.
+    name: String,
     url: String,
     headers: Vec<(String, String)>,
     timeout: Duration,
@@ -33,26 +35,30 @@ impl PostHook {
             let is_named = post.variables.iter().any(|it| it == name);
             environment.get(name).filter(|_| is_named)
         };
-        let headers = post.headers.iter();
-        let headers =
-            headers.filter(|(name, _)| !OF_THE_BODY.contains(&&*name.trim().to_lowercase()));
+        let of_the_body = |name: &str| OF_THE_BODY.contains(&&*name.trim().to_lowercase());
+        let own = post.headers.iter().filter(|(name, _)| !of_the_body(name));
+        let mut headers: Vec<_> = own
+            .map(|(name, text)| (name.clone(), filled(text, value)))
+            .collect();
+        let is_kind = |(name, _): &(String, String)| name.eq_ignore_ascii_case("content-type");
+        if !headers.iter().any(is_kind) {
+            headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
         Self {
             setting: setting.clone(),
+            name: post.address().0,
             url: post.url.clone(),
-            headers: headers
-                .map(|(name, text)| (name.clone(), filled(text, value)))
-                .collect(),
+            headers,
             timeout,
             http: ah_http::Options::from_variables(|name| environment.get(name)),
         }
     }
 
     async fn post(&self, input: &Value) -> Result<HookReply, String> {
-        let client = ah_http::client(&self.http, &self.url).map_err(|error| error.to_string())?;
-        let mut request = client
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .body(input.to_string());
+        // The name in the place of the address: there may be a password in it.
+        let client = ah_http::client(&self.http, &self.url)
+            .map_err(|error| error.to_string().replace(&self.url, &self.name))?;
+        let mut request = client.post(&self.url).body(input.to_string());
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -64,7 +70,9 @@ impl PostHook {
             return Err(format!("it answers {}", answer.status()));
         }
         let mut body = Vec::new();
-        while let Some(piece) = { answer.chunk().await }.map_err(|error| error.to_string())? {
+        while let Some(piece) =
+            { answer.chunk().await }.map_err(|error| error.without_url().to_string())?
+        {
             body.extend_from_slice(&piece);
             if body.len() > MAX_ANSWER {
                 return Err(format!("its answer has more than {MAX_ANSWER} bytes"));
@@ -88,7 +96,7 @@ impl Hook for PostHook {
     }
 
     fn name(&self) -> &str {
-        &self.url
+        &self.name
     }
 
     fn condition(&self) -> Option<&Rule> {
