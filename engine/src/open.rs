@@ -115,7 +115,10 @@ async fn begin(
     };
     if let Some(location) = &location {
         warnings.extend(location.notice());
-        location.prepare(&store, plan, fork_at).await?;
+        if let Some(begun) = location.begun(&store, plan).await? {
+            made.0 = Some(begun);
+        }
+        location.prepare(&store, plan, config, fork_at).await?;
     }
     note_place(&store, config);
     if let Some(name) = recorded_as {

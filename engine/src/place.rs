@@ -135,15 +135,36 @@ impl SessionLocation {
         ))
     }
 
+    /// Returns the paths of the opened session if `plan` begins it: it had an id perhaps, but has no message yet.
+    ///
+    /// # Errors
+    ///
+    /// If another run has begun it in the meantime.
+    pub(crate) async fn begun(
+        &self,
+        session: &SessionStore,
+        plan: &SessionPlan,
+    ) -> Result<Option<Paths>, Error> {
+        let (SessionChoice::New, Some(uuid), false) = (&plan.choice, &plan.uuid, self.is_ephemeral)
+        else {
+            return Ok(None);
+        };
+        match session.read(Tree::current).await? {
+            None => Ok(Some(self.paths.clone())),
+            Some(_) => Err(in_use(uuid)),
+        }
+    }
+
     /// Names the session, and checks out the message that the run forks at.
     ///
     /// # Errors
     ///
-    /// If there is no such message, or the session cannot be written.
+    /// If there is no such message, another session has the UUID, or the session cannot be written.
     pub async fn prepare(
         &self,
         session: &SessionStore,
         plan: &SessionPlan,
+        config: &Config,
         fork_at: Option<u32>,
     ) -> Result<(), Error> {
         if let SessionChoice::Named(name) = &plan.choice {
@@ -159,6 +180,14 @@ impl SessionLocation {
             .map(|transcript| &transcript.uuid);
         if let Some(uuid) = plan.uuid.as_ref().or(known) {
             session.set_uuid(uuid.clone()).await?;
+        }
+        let is_listed = !self.is_ephemeral && !matches!(plan.choice, SessionChoice::File(_));
+        if let Some(uuid) = plan.uuid.as_ref().filter(|_| is_listed) {
+            // Another run may have begun with it in the meantime: of two, at least one finds the other.
+            match sessions(config).look_up(uuid) {
+                Ok(Some(paths)) if paths.database() == self.paths.database() => {}
+                _ => return Err(in_use(uuid)),
+            }
         }
         let at = plan.at.clone();
         if let Some(message) = session
@@ -277,11 +306,14 @@ fn unused(uuid: &str, sessions: &Sessions, config: &Config) -> Result<Option<Pat
         None => Transcript::find(uuid, config).is_some(),
     };
     if is_used {
-        // Hosts look for these words.
-        let message = format!("Session ID {uuid} is already in use.");
-        return Err(Error::failure(message));
+        return Err(in_use(uuid));
     }
     Ok(found)
+}
+
+/// Returns the error for a UUID that a conversation has; hosts look for these words.
+fn in_use(uuid: &str) -> Error {
+    Error::failure(format!("Session ID {uuid} is already in use."))
 }
 
 impl Transcript {

@@ -2,6 +2,8 @@
 
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
+use std::thread;
+
 use serde_json::Value;
 
 use crate::binary::World;
@@ -60,4 +62,20 @@ fn an_id_is_given_once() {
     }
     is_refused(&["--session-id", ONE], ONE);
     assert_eq!(run(&world, &["-r", ONE]).unwrap(), (ONE.to_owned(), 7));
+}
+
+/// Of runs that begin at once with one id, at most one has it, and nothing is left of the others.
+#[test]
+fn an_id_is_given_once_to_runs_that_begin_at_once() {
+    let world = World::new();
+    let runs = || run(&world, &["--session-id", ONE]);
+    let done = thread::scope(|scope| {
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(runs)).collect();
+        let done = all.into_iter().map(|run| run.join().unwrap());
+        done.filter(Result::is_ok).count()
+    });
+    assert!(done <= 1, "{done} runs have the id");
+    assert_eq!(world.databases().len(), done);
+    let again = run(&world, &["-r", ONE]).or_else(|_| runs());
+    assert_eq!(again.unwrap(), (ONE.to_owned(), 1 + 2 * done));
 }
