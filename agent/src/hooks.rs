@@ -171,6 +171,11 @@ impl Hooks {
         }
     }
 
+    /// Whether they are those of a subagent's session.
+    pub(crate) fn are_of_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+
     /// Returns those that are called about tool calls.
     pub(crate) fn of_calls(&self) -> Self {
         let hooks = self.hooks.iter();

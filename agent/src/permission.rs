@@ -60,8 +60,13 @@ impl Session {
         self.decide(prepared, verdict.decision, has_input).await
     }
 
-    /// Leaves a call to a later run: this one ends, and the caller is told of the call.
+    /// Leaves a call to a later run: this one ends, and the caller is told of the call. A subagent's caller is a model,
+    /// which could not take it up.
     fn deferred(&mut self, call: &ToolUse) -> PermittedCall {
+        if self.ports.hooks.are_of_agent() {
+            let text = "A hook has deferred this call, which is not possible in a subagent: it did not run.";
+            return self.denied(call, text);
+        }
         let text = "A hook has deferred this call: it did not run, and the run ends here.";
         self.deferred = Some(call.clone());
         PermittedCall {

@@ -1,6 +1,6 @@
 //! Assembly of a session: the only place that names concrete providers, stores and tools.
 
-mod agents;
+pub(crate) mod agents;
 mod hooks;
 mod isolation;
 pub mod mcp;

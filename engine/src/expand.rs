@@ -17,6 +17,7 @@ use ah_tools::Shell;
 
 use ah_config::{Config, Error, Origin, Plugin, Sourced, extensions, untrusted};
 
+use crate::assemble::agents::is_another_model;
 use crate::confinement::SandboxProbe;
 pub(crate) use ruled::Ruled;
 
@@ -51,6 +52,7 @@ impl Expanded {
         if let Some((model, location)) = &self.model
             && (config.model.origin != Origin::CommandLine
                 || config.interface == Interface::AgentSdk)
+            && is_another_model(model, config)
         {
             applied.to_mut().model = Sourced {
                 value: model.clone(),
@@ -249,11 +251,15 @@ impl Filling<'_> {
         }
         let environment = &self.config.environment;
         let shell = Shell::new(environment);
+        let words = split_words(self.arguments);
         let mut arguments = vec!["-c".into(), line.into()];
-        if numbering(self.config) == Numbering::FromOne {
-            arguments.push("ah".into());
+        match numbering(self.config) {
+            Numbering::FromOne => arguments.push("ah".into()),
+            // Otherwise `$0` would be the shell's own name.
+            Numbering::FromZero if words.is_empty() => arguments.push("".into()),
+            Numbering::FromZero => {}
         }
-        arguments.extend(split_words(self.arguments).into_iter().map(Into::into));
+        arguments.extend(words.into_iter().map(Into::into));
         let confined = self.probe.status().confined();
         let mut variables = match confined {
             Some(confined) => confined.variables.clone(),

@@ -7,8 +7,8 @@ use ah_conversation::split_words;
 pub enum Piece {
     /// Literal text.
     Text(String),
-    /// The output of this command line. Its placeholders are left for the shell to expand from its arguments, so that
-    /// foreign text cannot become part of the command.
+    /// The output of this command line. Its placeholders are left for the shell to expand from its arguments (`${0}` for
+    /// `$ARGUMENTS[0]`), so that foreign text cannot become part of the command.
     Shell(String),
     /// The contents of this file, by the path as written.
     File(String),
@@ -119,7 +119,8 @@ impl Expansion<'_> {
             .char_indices()
             .any(|(at, c)| c == '$' && self.given.place(&line[at..]).is_some());
         self.flush();
-        self.pieces.push(Piece::Shell(line.to_owned()));
+        let line = self.given.for_shell(line);
+        self.pieces.push(Piece::Shell(line));
         Some(end + 3)
     }
 
@@ -183,6 +184,29 @@ impl<'a> Given<'a> {
             words: split_words(arguments),
             numbering,
         }
+    }
+
+    /// Returns a command line in which the shell finds what `$ARGUMENTS[0]` and so on mean.
+    fn for_shell(&self, line: &str) -> String {
+        let (mut placed, mut rest) = (String::new(), line);
+        while let Some((before, after)) = rest.split_once("$ARGUMENTS") {
+            placed.push_str(before);
+            match in_brackets(after) {
+                Some((taken, number)) => {
+                    let number = match self.numbering {
+                        Numbering::FromOne => number.saturating_add(1),
+                        Numbering::FromZero => number,
+                    };
+                    placed.push_str(&format!("${{{number}}}"));
+                    rest = &after[taken..];
+                }
+                None => {
+                    placed.push_str("$ARGUMENTS");
+                    rest = after;
+                }
+            }
+        }
+        placed + rest
     }
 
     /// Parses an argument placeholder at the beginning of `rest`; returns its length and its value.

@@ -40,6 +40,11 @@ fn words_can_be_counted_from_zero() {
         assert_eq!(filled, expected, "{template} {arguments}");
     }
     assert_eq!(fill("$1 $ARGUMENTS[1]", "a b"), "a b");
+    // In a command line, the shell has the words.
+    let line = "!`see \"$ARGUMENTS[0]\" $ARGUMENTS[1] $ARGUMENTS`";
+    let zero = fill_from(Numbering::FromZero, line, "a b");
+    assert_eq!(zero, "<shell see \"${0}\" ${1} $ARGUMENTS>");
+    assert_eq!(fill(line, "a b"), "<shell see \"${1}\" ${2} $ARGUMENTS>");
 }
 
 #[test]

@@ -156,14 +156,22 @@ pub struct Main {
     pub config: Config,
 }
 
+/// Whether the name in a file means another model than that of the configuration: aliases of one vendor mean nothing to
+/// servers of others.
+pub(crate) fn is_another_model(name: &str, config: &Config) -> bool {
+    let own = &config.model.value;
+    let is_other_vendors = own.contains('/') || own.starts_with("script:");
+    let is_alias = { ALIASES.iter() }.any(|alias| alias.eq_ignore_ascii_case(name));
+    name != INHERIT && !(is_alias && is_other_vendors)
+}
+
 /// Applies the values of a definition that no option sets.
 fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
-    let is_other_vendors = |name: &str| name.contains('/') || name.starts_with("script:");
-    if let Some(model) = agent.model.clone().filter(|model| model != INHERIT)
+    if let Some(model) = agent.model.as_ref()
         && config.model.origin != Origin::CommandLine
-        && !(ALIASES.contains(&model.as_str()) && is_other_vendors(&config.model.value))
+        && is_another_model(model, config)
     {
-        config.model = Sourced::typed(model);
+        config.model = Sourced::typed(model.clone());
     }
     if let Some(value) = agent.permission_mode
         && config.permission_mode.origin != Origin::CommandLine

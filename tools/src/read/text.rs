@@ -73,8 +73,10 @@ pub(super) fn words_of(details: &Value) -> Option<String> {
     let file = details.get("file")?;
     let content = file.get("content")?.as_str()?;
     let first = file.get("startLine").and_then(Value::as_u64).unwrap_or(1);
-    let lines = content.lines().zip(first..);
-    let lines: Vec<_> = lines.map(|(line, at)| format!("{at}\t{line}")).collect();
+    // A hook may have set any number.
+    let numbers = (0..).map(|at| first.saturating_add(at));
+    let lines = numbers.zip(content.lines());
+    let lines: Vec<_> = lines.map(|(at, line)| format!("{at}\t{line}")).collect();
     Some(lines.join("\n"))
 }
 

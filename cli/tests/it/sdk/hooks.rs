@@ -2,12 +2,12 @@
 
 use ah_testkit::script::{fails, says, uses, uses_all};
 use ah_testkit::server::Server;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::host::Host;
 use crate::binary::World;
 
-fn hooks(event: &str) -> serde_json::Value {
+fn hooks(event: &str) -> Value {
     json!({"hooks": {event: [{"matcher": null, "hookCallbackIds": ["hook"]}]}})
 }
 
@@ -106,6 +106,39 @@ fn a_deferred_call_ends_the_run() {
             &result["deferred_tool_use"]["input"]
         ),
         (&json!("Bash"), &json!({"command": "touch made"}))
+    );
+}
+
+/// A subagent cannot leave a call to a later run: it is told that the call did not run, and goes on.
+#[test]
+fn a_subagent_cannot_defer_a_call() {
+    let world = World::new();
+    let task = json!({"description": "d", "prompt": "make it"});
+    let server = Server::new([
+        uses("Agent", task),
+        uses("Bash", json!({"command": "touch made"})),
+        says("not made"),
+        says("done"),
+    ]);
+    let mut host = Host::new(&world, &server, &["--allowedTools", "Bash,Agent"]);
+    host.ask("initialize", &hooks("PreToolUse"));
+    host.prompt("go");
+    let is_call = |line: &Value| line["request"]["subtype"] == "hook_callback";
+    let asked = host.until(is_call);
+    host.answer(&asked, &json!({}));
+    let asked = host.until(is_call);
+    host.answer(
+        &asked,
+        &json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "defer"}}),
+    );
+    let result = host.result();
+    assert!(!world.file("made").exists());
+    assert_eq!(result["result"], json!("done"));
+    assert_eq!(result.get("deferred_tool_use"), None);
+    let told = server.requests()[2].body.to_string();
+    assert!(
+        told.contains("which is not possible in a subagent"),
+        "{told}"
     );
 }
 
