@@ -117,7 +117,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         None => interface,
     };
     let mut without_meaning = foreign_options(&matches);
-    let options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
+    let mut options = Options::from_arg_matches(&matches).map_err(|error| explain(&error, None))?;
     check(&options)?;
     // A subcommand uses an existing session, whatever `-p` would do.
     let session = match sorted.subcommand {
@@ -143,6 +143,9 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     } else {
         mail(&sorted.words)?
     };
+    if let Action::Command(Subcommands::Attach { plain, .. }) = &action {
+        options.output.plain |= *plain;
+    }
     Ok(Invocation {
         action,
         interface,

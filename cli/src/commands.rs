@@ -124,7 +124,7 @@ pub fn perform(
         Subcommands::Gc { older_than, json } => sessions::collect(config, older_than, json),
         Subcommands::Acp { login } => acp::run(config, options, login),
         Subcommands::Serve(place) => serve::run(config, options, &place),
-        Subcommands::Attach { session } => attach::run(session.as_deref(), options, config),
+        Subcommands::Attach { session, .. } => attach::run(session.as_deref(), options, config),
         Subcommands::Fleet(command) => fleet::run(config, options, command),
         Subcommands::Login => login::run(config, &options.output),
         Subcommands::Logout => login::forget(config),

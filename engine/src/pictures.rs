@@ -1,5 +1,6 @@
 //! Pictures for the model: files named in a prompt, and files pasted or dropped into the conversation.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{Environment, Image};
@@ -99,14 +100,29 @@ pub(crate) fn named(
     Ok(images)
 }
 
-/// Returns the words behind an `@`, without the punctuation around them.
+/// Returns the words behind an `@`, without the punctuation around them. With quotes, as in `@"a b.txt"`, a name may have
+/// blanks.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split_whitespace().filter_map(|word| {
-        let word = word
-            .trim_start_matches(['(', '"', '\''])
-            .strip_prefix('@')?;
-        Some(word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'']))
-    })
+    let opens = ['(', '"', '\''];
+    let mut rest = text.trim_start();
+    let pieces = iter::from_fn(move || {
+        let quoted = rest.trim_start_matches(opens).strip_prefix("@\"");
+        let quoted = quoted.and_then(|quoted| quoted.split_once('"'));
+        let (word, behind) = match quoted.filter(|(name, _)| !name.contains('\n')) {
+            Some((name, behind)) => (Some(name), behind),
+            None => {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                let (word, behind) = rest.split_at(end);
+                let word = word.trim_start_matches(opens).strip_prefix('@');
+                let ends = ['.', ',', ';', ':', '!', '?', ')', '"', '\''];
+                (word.map(|word| word.trim_end_matches(ends)), behind)
+            }
+        };
+        let is_over = rest.is_empty();
+        rest = behind.trim_start();
+        (!is_over).then_some(word)
+    });
+    pieces.flatten()
 }
 
 /// Returns the paths of pictures named behind an `@`.
@@ -147,6 +163,9 @@ mod tests {
     #[test]
     fn pictures_are_named_behind_an_at() {
         let text = "see @a.png, (@b/c.JPG) and @d.txt, mail@e.png, @~/f.gif.";
+        let quoted = "a @\"b c.txt\", (@\"d e\") @\"f\ng\" @h \"@i\" @\"\" @";
+        let names: Vec<_> = words(quoted).filter(|name| !name.is_empty()).collect();
+        assert_eq!(names, ["b c.txt", "d e", "\"f", "h", "i"]);
         let found: Vec<_> = mentioned(text).map(|path| path.to_str().unwrap()).collect();
         assert_eq!(found, ["a.png", "b/c.JPG", "~/f.gif"]);
     }

@@ -239,6 +239,9 @@ pub enum Subcommands {
     Attach {
         /// The session; without it, the one that runs
         session: Option<String>,
+        /// No colours and no spinner
+        #[arg(long)]
+        plain: bool,
     },
     #[command(flatten)]
     #[expect(missing_docs, reason = "they say what they are")]

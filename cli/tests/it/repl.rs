@@ -457,6 +457,9 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.says("/export notes.md");
     seat.sees("written to");
     assert!(world.text("notes.md").contains("another way"));
+    seat.says("/export notes.html");
+    seat.sees("notes.html`");
+    assert!(world.text("notes.html").starts_with("<!"));
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     assert_eq!(world.databases().len(), 2);

@@ -29,7 +29,7 @@ pub(crate) fn explain(error: &ServiceError, fault: Option<&str>) -> String {
         },
         ServiceError::TransportClosed => match fault {
             Some(fault) => format!(
-                "the server's response cannot be read, so the connection was ended: {}",
+                "the server's response cannot be read, so the connection was ended: {}; {UNKNOWN}",
                 clean_line(fault, 500)
             ),
             None => lost(None),
@@ -90,10 +90,8 @@ fn of_http(error: &StreamableHttpError<reqwest::Error>) -> String {
         }
         StreamableHttpError::UnexpectedServerResponse(said) => {
             let line = said.trim().lines().next().unwrap_or_default();
-            format!(
-                "the server did not answer as the protocol says: {}",
-                clean_line(line, 500)
-            )
+            let is_refusal = line.starts_with("HTTP 4");
+            unclear(line, (!is_refusal).then_some(UNKNOWN))
         }
         StreamableHttpError::ResponseBodyTooLarge { max_size } => format!(
             "the call was carried out, but its result is too large: a response may have {} MiB at most",
@@ -101,15 +99,12 @@ fn of_http(error: &StreamableHttpError<reqwest::Error>) -> String {
         ),
         StreamableHttpError::UnexpectedContentType(kind) => {
             let kind = kind.as_deref().unwrap_or("none");
-            format!(
-                "the server did not answer as the protocol says: the response has the content type `{}`",
-                clean_line(kind, 100)
+            unclear(
+                &format!("the response has the content type `{kind}`"),
+                Some(UNKNOWN),
             )
         }
-        StreamableHttpError::Deserialize(error) => format!(
-            "the server did not answer as the protocol says: {}",
-            clean_line(&error.to_string(), 500)
-        ),
+        StreamableHttpError::Deserialize(error) => unclear(&error.to_string(), Some(UNKNOWN)),
         StreamableHttpError::Client(error) if error.is_connect() => {
             "the server cannot be reached; the call did not come to it".to_owned()
         }
@@ -117,6 +112,13 @@ fn of_http(error: &StreamableHttpError<reqwest::Error>) -> String {
         StreamableHttpError::Client(error) => lost(Some(&chain(error))),
         other => lost(Some(&other.to_string())),
     }
+}
+
+/// Returns the text for an answer that is none of the protocol, with what follows from it.
+fn unclear(what: &str, follows: Option<&str>) -> String {
+    let what = clean_line(what, 500);
+    let follows = follows.map(|text| format!("; {text}")).unwrap_or_default();
+    format!("the server did not answer as the protocol says: {what}{follows}")
 }
 
 /// Returns the text for a connection that was lost, with the cause if one is known.
@@ -203,7 +205,8 @@ mod tests {
             (
                 ServiceError::TransportClosed,
                 None,
-                "the server's response cannot be read, so the connection was ended: a fault",
+                "the server's response cannot be read, so the connection was ended: a fault; \
+                 it is unknown whether the call had any effect",
             ),
         ] {
             assert_eq!(explain(&error, Some("a fault")), expected);

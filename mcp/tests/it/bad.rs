@@ -165,7 +165,7 @@ async fn a_result_that_is_too_large_is_named() {
     let text = show(&world.call("mcp__s__big", json!({})).await);
     assert_eq!(
         text,
-        "failed: the server's response cannot be read, so the connection was ended: it sent a line longer than 32 MiB"
+        "failed: the server's response cannot be read, so the connection was ended: it sent a line longer than 32 MiB; it is unknown whether the call had any effect"
     );
 }
 

@@ -70,7 +70,7 @@ impl Suggestions {
             return vec![Effect::Task(Task::Complete(before.to_owned(), wish))];
         } else if let Some(path) = word.strip_prefix('@') {
             match &self.files {
-                Some(files) => paths(files, path),
+                Some(files) => paths(files, path.trim_start_matches('"')),
                 None => {
                     self.files = Some(Vec::new());
                     return vec![Effect::ListFiles];
@@ -171,8 +171,16 @@ fn paths(files: &[String], typed: &str) -> Vec<(String, String)> {
     };
     best.into_iter()
         .take(MOST)
-        .map(|at| (format!("@{}", files[at]), String::new()))
+        .map(|at| (mention(&files[at]), String::new()))
         .collect()
+}
+
+/// Returns the words that name a file in a prompt.
+pub fn mention(path: &str) -> String {
+    match path.contains(char::is_whitespace) {
+        true => format!("@\"{path}\""),
+        false => format!("@{path}"),
+    }
 }
 
 /// Returns the files and folders of the project that git does not ignore; folders end with a slash.

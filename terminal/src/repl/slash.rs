@@ -171,7 +171,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "export",
-        "write the session to a Markdown file: /export [FILE]",
+        "write the session to a file, by its ending Markdown, HTML or JSONL: /export [FILE]",
         Action::Export,
     ),
     command(

@@ -2,6 +2,7 @@
 //! done at once (`side_tasks.rs`).
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -445,16 +446,23 @@ impl SessionWorker {
         let id = self.store.id().to_string();
         let environment = &self.factory.config.environment;
         let path = report::export_path(path, &id, environment.cwd(), environment.home());
-        let page = self
+        let (name, messages) = self
             .store
             .read(move |tree| {
                 let current = tree.current()?;
                 let messages = current.map(|current| tree.branch(&current)).transpose()?;
                 let name = tree.name()?.unwrap_or_else(|| format!("Session {id}"));
-                Ok(document::markdown(&name, &messages.unwrap_or_default()))
+                Ok((name, messages.unwrap_or_default()))
             })
             .await?;
-        let page = self.factory.config.environment.redact(&page).into_owned();
+        let page = match path.extension().and_then(OsStr::to_str) {
+            Some("html" | "htm") => document::html(&name, &messages, environment),
+            Some("jsonl") => document::jsonl(&messages, environment),
+            _ => {
+                let page = document::markdown(&name, &messages);
+                environment.redact(&page).into_owned()
+            }
+        };
         let shown = path.display();
         let mut file = std::fs::File::create_new(&path)
             .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;

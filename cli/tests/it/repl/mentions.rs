@@ -16,13 +16,16 @@ fn files_are_completed_and_their_lines_are_sent() {
         ".ah/settings.json",
         r#"{"permissions": {"deny": ["Read(source/other.txt)"]}}"#,
     );
+    world.write("source/two words.md", "The words.\n");
     let server = Server::new(["I see.", "And now."].map(says));
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.types("explain @numb");
     seat.sees("source/numbers.txt");
     seat.types("\t");
     seat.sees("@source/numbers.txt");
-    seat.types("\x7f#5-7 and @source, not @source/other.txt or a@b\r");
+    seat.types("\x7f#5-7 and @source, not @source/other.txt or a@b, @twowo");
+    seat.sees("❯ @\"source/two words.md\"");
+    seat.types("\t\r");
     seat.sees("I see.");
     seat.sees_no_more("Esc interrupts");
     seat.types("\x04");
@@ -36,11 +39,12 @@ fn files_are_completed_and_their_lines_are_sent() {
         .position(|text| text.contains("<file"))
         .unwrap();
     assert_eq!(
-        texts[at..at + 3],
+        texts[at..at + 4],
         [
             "[ah] Named in the prompt:\n<file path=\"source/numbers.txt\" lines=\"5-7\">\nline 5\nline 6\nline 7\n</file>",
-            "[ah] Named in the prompt:\n<file path=\"source\">\nnumbers.txt\nother.txt\n</file>",
-            "explain @source/numbers.txt#5-7 and @source, not @source/other.txt or a@b",
+            "[ah] Named in the prompt:\n<file path=\"source\">\nnumbers.txt\nother.txt\ntwo words.md\n</file>",
+            "[ah] Named in the prompt:\n<file path=\"source/two words.md\">\nThe words.\n</file>",
+            "explain @source/numbers.txt#5-7 and @source, not @source/other.txt or a@b, @\"source/two words.md\"",
         ]
     );
     // Coming back, one sees what was typed.

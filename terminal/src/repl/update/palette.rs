@@ -2,6 +2,7 @@
 
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
+use super::super::menu::mention;
 use super::super::picker::{Entry, Picker, Subject};
 use super::super::slash::COMMANDS;
 use super::lists::{add, pick};
@@ -38,7 +39,7 @@ pub fn open(app: &mut App) -> Vec<Effect> {
 pub fn add_files(app: &mut App, files: &[String]) {
     let entries = files.iter().map(|path| Entry {
         label: format!("@{path}"),
-        value: format!("@{path}"),
+        value: mention(path),
     });
     add(app, Subject::All, entries.collect(), false);
 }
