@@ -31,6 +31,9 @@ impl CommandLine {
 pub struct SimpleCommand {
     /// Text as written, with quotes and assignments but without redirections, separated by single spaces.
     pub text: String,
+    /// Length in bytes of assignments at its beginning that do not change what the program does, such as
+    /// `RUST_BACKTRACE=1 `: a rule that allows the rest allows all of it.
+    pub settings: usize,
     /// The program and its arguments after expansion; `None` for a word known only at run time.
     pub words: Vec<Option<String>>,
     /// Files that the arguments may name.

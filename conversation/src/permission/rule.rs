@@ -212,15 +212,18 @@ impl Rule {
         let Some(content) = &self.content else {
             return Some(usize::MAX);
         };
-        let text = command.text.as_str();
-        match prefix(content) {
+        let covered = |text: &str| match prefix(content) {
             Some(start) => {
                 let rest = text.strip_prefix(start)?;
                 (rest.is_empty() || rest.starts_with(' ')).then_some(start.len())
             }
             None if wildcard_exact(content, text) => Some(usize::MAX),
             None => wildcard(content, text).then(|| fixed_length(content)),
-        }
+        };
+        covered(&command.text).or_else(|| {
+            let length = covered(&command.text[command.settings..])?;
+            Some(length.saturating_add(command.settings))
+        })
     }
 
     /// Whether the deny or ask rule matches the call.

@@ -259,12 +259,19 @@ impl Resolver<'_> {
         if effect == Effect::None {
             files.seen = self.seen(invocation, &directories);
         }
-        let proposal = proposal(&parsed, &text);
+        let assignments = &parsed.words[..parsed.assignments];
+        let (settings, ruled) =
+            match !invocation.is_empty() && variables::are_harmless_settings(assignments) {
+                true => (text.len() - source(invocation).len(), invocation),
+                false => (0, &parsed.words[..]),
+            };
+        let proposal = proposal(ruled, &text[settings..]);
         let may_start = parsed.inner.is_empty() && effect::may_start_arguments(invocation);
         let inner = parsed.inner.into_iter();
         SimpleCommand {
             proposal,
             text,
+            settings,
             words,
             operands,
             files,
@@ -284,7 +291,9 @@ impl Resolver<'_> {
         if invocation.is_empty() && variables::sets_own_variables(assignments) {
             return Effect::None;
         }
-        if !assignments.is_empty() && !variables::splits_for_read(assignments, invocation) {
+        if !variables::are_harmless_settings(assignments)
+            && !variables::splits_for_read(assignments, invocation)
+        {
             return Effect::Any;
         }
         let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
@@ -497,12 +506,12 @@ fn folder_of(words: &[Option<String>]) -> Option<&str> {
 }
 
 /// Returns the content of a rule that would allow the command, or its subcommand with any further words.
-fn proposal(parsed: &ParsedCommand, text: &str) -> String {
+fn proposal(words: &[Word], text: &str) -> String {
     let is_plain = |word: &str| {
         word.bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
     };
-    match parsed.words.as_slice() {
+    match words {
         [program, subcommand, ..]
             if WITH_SUBCOMMANDS.contains(&program.raw.as_str())
                 && program.is_bare()

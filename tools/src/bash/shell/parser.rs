@@ -9,6 +9,7 @@
 mod lexer;
 
 use super::options;
+use super::variables::are_harmless_settings;
 use super::word::{Influence, SEPARATORS, Word, may_be_option};
 use super::wrapper::{self, Start};
 
@@ -352,7 +353,8 @@ impl<'a, 'p> Parser<'a, 'p> {
                     words,
                     transparent,
                 } => {
-                    command.transparent = transparent && assignments == 0;
+                    let assigned = &command.words[..assignments];
+                    command.transparent = transparent && are_harmless_settings(assigned);
                     let inner = self.deeper(|parser| parser.started(words))?;
                     command.reach = command
                         .reach

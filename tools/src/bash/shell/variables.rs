@@ -12,6 +12,44 @@ const OWN_NAMES: [&str; 24] = [
 /// Parts of names in small letters that mean something to programs.
 const FOREIGN: [&str; 5] = ["_config_", "module", "path", "proxy", "shell"];
 
+/// Variables that programs know, and that only change what they show, or how.
+const OF_SHOWING: [&str; 21] = [
+    "CARGO_TERM_COLOR",
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "DEBUG",
+    "FORCE_COLOR",
+    "GIT_TERMINAL_PROMPT",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LINES",
+    "NODE_ENV",
+    "NO_COLOR",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+    "RUST_LOG",
+    "TERM",
+    "TZ",
+];
+
+/// Whether the words before a program are settings that do not change what it does: `RUST_BACKTRACE=1`. In some, a path
+/// would name a file to read.
+pub(super) fn are_harmless_settings(assignments: &[Word]) -> bool {
+    assignments.iter().all(|word| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-,:=@+".contains(c);
+        { word.text.as_deref() }
+            .and_then(|text| text.split_once('='))
+            .is_some_and(|(name, value)| {
+                OF_SHOWING.contains(&name) && value.chars().all(is_plain) && !value.contains("..")
+            })
+    })
+}
+
 /// Whether the command is a `read` into variables of the line's own.
 pub(super) fn reads_own_variables(words: &[Word]) -> bool {
     let texts: Option<Vec<&str>> = words.iter().map(|word| word.text.as_deref()).collect();

@@ -166,3 +166,40 @@ fn variables_of_the_line_become_no_options_and_no_programs() {
         assert!(!runs(&["Bash(git log:*)", "Bash(find:*)"], line), "{line}");
     }
 }
+
+#[test]
+fn settings_of_what_is_shown_need_no_rule_of_their_own() {
+    let rules = ["Bash(cargo test:*)", "Bash(npm test)", "Bash(timeout:*)"];
+    for line in [
+        "RUST_BACKTRACE=1 cargo test",
+        "RUST_BACKTRACE=full RUST_LOG=ah=debug,info cargo test -p a",
+        "CI=true NO_COLOR=1 npm test",
+        "LANG=C.UTF-8 TZ=UTC timeout 5 cargo test",
+        "NO_COLOR=1 ls",
+    ] {
+        assert!(runs(&rules, line), "{line}");
+    }
+    for line in [
+        "RUSTC_WRAPPER=x cargo test",
+        "RUST_BACKTRACE=1 cargo run",
+        "RUST_BACKTRACE=1 PATH=. cargo test",
+        "RUST_BACKTRACE=$(touch x) cargo test",
+        "RUST_BACKTRACE+=1 cargo test",
+        "TZ=/etc/secret cargo test",
+        "TZ=:/etc/secret cargo test",
+        "TERM=../x cargo test",
+        "CI=true npm test -- x",
+        "CI=true",
+        "CI=true rm x",
+    ] {
+        assert!(!runs(&rules, line), "{line}");
+    }
+    // A rule may also name them.
+    let denied = permissions(
+        PermissionMode::Default,
+        &["Bash(npm:*)"],
+        &["Bash(CI=1 npm*)"],
+    );
+    let decision = decide(&denied, "CI=1 npm test", &in_w);
+    assert!(matches!(decision, Decision::Deny(_)), "{decision:?}");
+}
