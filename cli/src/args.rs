@@ -13,6 +13,7 @@ mod parse_error;
 pub mod plugin;
 pub mod serve;
 pub mod session;
+pub mod shim;
 pub mod subcommands;
 mod words;
 pub mod work;

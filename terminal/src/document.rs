@@ -3,11 +3,28 @@
 
 mod html;
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use ah_agent::without_agent_id;
 use ah_conversation::{ContentBlock, Environment, Message, is_note};
 use serde_json::Value;
 
 use crate::message::role;
+
+/// Returns the messages in the form that the ending of the file stands for, else as Markdown. Secrets are replaced.
+pub fn for_file(
+    path: &Path,
+    name: &str,
+    messages: &[Message],
+    environment: &Environment,
+) -> String {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("html" | "htm") => html(name, messages, environment),
+        Some("jsonl") => jsonl(messages, environment),
+        _ => environment.redact(&markdown(name, messages)).into_owned(),
+    }
+}
 
 /// Returns the messages as a self-contained HTML page. Secrets are replaced.
 pub fn html(name: &str, messages: &[Message], environment: &Environment) -> String {

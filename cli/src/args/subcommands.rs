@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use super::options::{Hosts, SandboxTier, whole};
 use super::plugin::PluginAction;
 use super::serve::Place;
+use super::shim::Shimming;
 use super::work::{WorkAction, WorkOptions};
 
 /// Subcommands; each has a file of its name in `commands/`.
@@ -310,20 +311,6 @@ pub struct Importing {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its one field says it")]
     pub json: Json,
-}
-
-/// Options of `ah shim`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
-pub struct Shimming {
-    /// The virtual environment with the Python SDK
-    #[arg(long, value_name = "VENV", conflicts_with = "node")]
-    pub python: Option<PathBuf>,
-    /// The folder with `node_modules` in which the TypeScript SDK is
-    #[arg(long, value_name = "DIR")]
-    pub node: Option<PathBuf>,
-    /// Put the original back
-    #[arg(long)]
-    pub remove: bool,
 }
 
 /// Actions on sessions.

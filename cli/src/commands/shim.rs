@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use ah_config::{Config, Error};
 use ah_terminal::note;
 
-use crate::args::subcommands::Shimming;
+use crate::args::shim::Shimming;
 use crate::commands::output::print;
 use found::{Place, of_node, of_python};
 

@@ -2,7 +2,6 @@
 //! done at once (`side_tasks.rs`).
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -455,14 +454,7 @@ impl SessionWorker {
                 Ok((name, messages.unwrap_or_default()))
             })
             .await?;
-        let page = match path.extension().and_then(OsStr::to_str) {
-            Some("html" | "htm") => document::html(&name, &messages, environment),
-            Some("jsonl") => document::jsonl(&messages, environment),
-            _ => {
-                let page = document::markdown(&name, &messages);
-                environment.redact(&page).into_owned()
-            }
-        };
+        let page = document::for_file(&path, &name, &messages, environment);
         let shown = path.display();
         let mut file = std::fs::File::create_new(&path)
             .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;

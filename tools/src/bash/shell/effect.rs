@@ -5,11 +5,16 @@
 //! disputes are judged.
 
 mod links;
+mod programs;
 
 pub(super) use links::{follows_links, may_make_links};
 
 use super::options;
 use super::word::{Spelling, Word};
+use programs::{
+    BUILDERS, CHANGERS, CHANGING, LISTERS, READERS, SHOWING, STARTING, WITHOUT_FILES, has_any,
+    program,
+};
 
 /// Whether the command changes nothing.
 pub(super) fn is_read_only(words: &[Word]) -> bool {
@@ -111,86 +116,6 @@ pub(super) fn made_in_folder(words: &[Word]) -> Option<Vec<String>> {
     });
     made.collect()
 }
-
-/// Programs that use no files which their arguments name.
-const WITHOUT_FILES: [&str; 26] = [
-    "true", "false", "echo", "printf", "pwd", "cd", "pushd", "popd", "sleep", "seq", "basename",
-    "dirname", "date", "whoami", "uname", "which", "type", "kill", "wait", "export", "unset",
-    "set", "exit", "return", "tr", ":",
-];
-/// Programs that show or compare the content of files and change none.
-const READERS: [&str; 36] = [
-    "cat",
-    "head",
-    "tail",
-    "wc",
-    "nl",
-    "tac",
-    "grep",
-    "egrep",
-    "fgrep",
-    "zgrep",
-    "rg",
-    "ag",
-    "ack",
-    "cut",
-    "diff",
-    "cmp",
-    "comm",
-    "cksum",
-    "md5sum",
-    "sha1sum",
-    "sha256sum",
-    "sha512sum",
-    "file",
-    "od",
-    "xxd",
-    "hexdump",
-    "strings",
-    "base64",
-    "zcat",
-    "less",
-    "more",
-    "bat",
-    "jq",
-    "paste",
-    "join",
-    "column",
-];
-/// Programs that show names and attributes of files, not their content.
-const LISTERS: [&str; 9] = [
-    "ls", "du", "df", "stat", "readlink", "realpath", "test", "[", "tree",
-];
-/// Programs that change files and show none.
-const CHANGERS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "chmod", "chown", "find"];
-/// Programs whose arguments name targets, packages and tests rather than files.
-const BUILDERS: [&str; 12] = [
-    "cargo", "npm", "pnpm", "yarn", "bun", "go", "pip", "make", "just", "rustup", "apt", "brew",
-];
-/// Subcommands of git that show the content of files in the working directory or of a commit.
-const SHOWING: [&str; 9] = [
-    "grep",
-    "diff",
-    "show",
-    "blame",
-    "annotate",
-    "cat-file",
-    "hash-object",
-    "archive",
-    "apply",
-];
-/// Subcommands of git that change the files that they name.
-const CHANGING: [&str; 7] = ["checkout", "restore", "mv", "rm", "clean", "apply", "am"];
-/// Subcommands of git that start programs which their arguments name.
-const STARTING: [&str; 7] = [
-    "bisect",
-    "submodule",
-    "filter-branch",
-    "difftool",
-    "mergetool",
-    "for-each-repo",
-    "rebase",
-];
 
 /// Returns whether the command may show, and whether it may change, files that patterns and values known only at run
 /// time stand for.
@@ -362,17 +287,6 @@ pub(super) fn searches_here(words: &[Word]) -> bool {
 /// Whether the command starts this program.
 pub(super) fn is_of(words: &[Word], name: &str) -> bool {
     program(words) == Some(name)
-}
-
-/// Returns the name of the program, without its folder.
-fn program(words: &[Word]) -> Option<&str> {
-    words.first()?.text.as_deref()?.rsplit('/').next()
-}
-
-/// Whether one of these is an argument.
-fn has_any(words: &[Word], wanted: &[&str]) -> bool {
-    let mut texts = words.iter().skip(1).filter_map(|word| word.text.as_deref());
-    texts.any(|text| wanted.contains(&text))
 }
 
 /// Returns what the program receives, if that is known.

@@ -1,6 +1,8 @@
 //! Symbolic links: which commands make some, and which follow those that they find.
 
-use super::{BUILDERS, CHANGERS, CHANGING, LISTERS, READERS, WITHOUT_FILES, has_any, program};
+use super::programs::{
+    BUILDERS, CHANGERS, CHANGING, LISTERS, READERS, WITHOUT_FILES, has_any, program,
+};
 use crate::bash::shell::word::Word;
 
 /// Whether the command may make symbolic links, or move some.
