@@ -122,7 +122,7 @@ fn a_command_runs_though_what_was_ready_for_it_was_killed() {
 const FIND: &str = "\
     echo $$ $PPID \"$0\" \"$-\" $# \"$PWD\" $(umask) $(ulimit -n) $(hostname); \
     set | grep -v -E '^(_|OPTIND)='; trap; alias; \
-    ls -A /dev/shm /proc/self/fd; ls /proc | grep -c '^[0-9]'; cat /proc/self/oom_score_adj";
+    ls -A /dev/shm /proc/self/fd; cat /proc/self/oom_score_adj; set -- /proc/[0-9]*; echo $#";
 
 /// Changes all that a shell may change, and leaves processes.
 const DISTURB: &str = "\
