@@ -423,7 +423,9 @@ impl Resolver<'_> {
             return Some(Vec::new());
         }
         let texts: Option<Vec<&str>> = words.iter().skip(1).map(|it| it.text.as_deref()).collect();
-        let texts = texts.filter(|_| self.links == 0)?;
+        // What the command itself makes comes after.
+        let links = self.links > usize::from(effect::may_make_links(words));
+        let texts = texts.filter(|_| !links)?;
         let is_here =
             effect::searches_here(words) || texts.iter().all(|text| text.starts_with('-'));
         // An argument that is no folder has nothing below it.
