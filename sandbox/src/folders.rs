@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::listing::{is_closed, open_up};
+use crate::listing::{is_closed, is_out_of_reach, open_up};
 
 /// Largest number of folders that are looked at in a project as it is found. Those that appear later are all looked at:
 /// who makes many would otherwise choose what is not.
@@ -156,7 +156,10 @@ impl Folders {
                     let stamp = sight.stamp;
                     let changed = i128::from(stamp.0) * 1_000_000_000 + i128::from(stamp.1);
                     let mut is_settled = now - changed > TICK;
-                    if *manner == Manner::Again && sight.is_closed_to(user) {
+                    if *manner == Manner::Again
+                        && sight.is_closed_to(user)
+                        && is_out_of_reach(&path)
+                    {
                         // If it fails, it shows when the folder is read.
                         let _ = open_up(&path);
                         is_settled = false;

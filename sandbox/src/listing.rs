@@ -9,8 +9,9 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 #[cfg(target_os = "linux")]
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
@@ -24,7 +25,19 @@ pub(crate) fn is_closed(mode: u32) -> bool {
     mode & LISTED != LISTED
 }
 
-/// Lists a folder. If it is this user's and closed, it is opened up, and stays so.
+/// Returns whether this process cannot list the folder at this path, or find something in it. A privileged one can, whatever
+/// the mode is.
+pub(crate) fn is_out_of_reach(folder: &Path) -> bool {
+    accessat(
+        CWD,
+        folder,
+        Access::READ_OK | Access::EXEC_OK,
+        AtFlags::EACCESS,
+    )
+    .is_err()
+}
+
+/// Lists a folder. If it is this user's and out of reach, it is opened up, and stays so.
 pub(crate) fn entries(folder: &Path) -> io::Result<ReadDir> {
     open_closed(folder);
     fs::read_dir(folder)
@@ -32,7 +45,7 @@ pub(crate) fn entries(folder: &Path) -> io::Result<ReadDir> {
 
 /// Opens up the folder at this path if it is closed.
 pub(crate) fn open_closed(folder: &Path) {
-    if mode_of(folder).is_some_and(is_closed) {
+    if mode_of(folder).is_some_and(is_closed) && is_out_of_reach(folder) {
         // If it fails, it shows when the folder is read.
         let _ = open_up(folder);
     }
