@@ -52,6 +52,7 @@ pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;
 pub use structured::AnswerForm;
 pub use subagent::{
-    ALIASES, INHERIT, Isolation, MAX_RUNNING, OwnPlace, SubagentKinds, Subagents, without_agent_id,
+    INHERIT, Isolation, MAX_RUNNING, OwnPlace, SubagentKinds, Subagents, is_model_alias,
+    without_agent_id,
 };
 pub use toolbox::Toolbox;

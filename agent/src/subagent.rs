@@ -26,7 +26,7 @@ use crate::skills::Skills;
 use crate::team::{Team, TeamTool};
 use crate::tool_search::ToolSearchMode;
 use crate::{Controls, Ports, SessionSettings};
-pub use begin::{ALIASES, INHERIT};
+pub use begin::{INHERIT, is_model_alias};
 pub use isolation::{Isolation, OwnPlace};
 pub use registry::MAX_RUNNING;
 use registry::SubagentRegistry;

@@ -32,7 +32,7 @@ const MEMORY_LINES: usize = 200;
 /// File of a memory that is part of the prompt.
 const MEMORY_FILE: &str = "MEMORY.md";
 /// Model aliases of one vendor, which mean nothing to other providers.
-pub const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
+const ALIASES: [&str; 3] = ["sonnet", "opus", "haiku"];
 /// The vendor of these aliases.
 const OF_ALIASES: &str = "anthropic";
 /// Alias for the parent's model.
@@ -64,6 +64,11 @@ pub(super) struct Arguments {
 #[serde(rename_all = "lowercase")]
 pub(super) enum IsolationKind {
     Worktree,
+}
+
+/// Whether a model is named by an alias of one vendor, in any case.
+pub fn is_model_alias(name: &str) -> bool {
+    { ALIASES.iter() }.any(|alias| alias.eq_ignore_ascii_case(name))
 }
 
 impl Session {
@@ -269,8 +274,7 @@ impl Subagents {
     ) -> Result<Arc<dyn Provider>, String> {
         let own = &parent.ports.provider;
         let name = wanted.or(agent.model.as_deref()).unwrap_or(INHERIT);
-        let is_alias = { ALIASES.iter() }.any(|alias| alias.eq_ignore_ascii_case(name));
-        let names_nothing = is_alias && own.model().provider != OF_ALIASES;
+        let names_nothing = is_model_alias(name) && own.model().provider != OF_ALIASES;
         if name == INHERIT || names_nothing {
             return Ok(own.clone());
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ah_agent::agents::{Agent, Agents, MemoryScope};
 use ah_agent::skills::Skills;
-use ah_agent::{ALIASES, INHERIT, Isolation, SubagentKinds, Subagents};
+use ah_agent::{INHERIT, Isolation, SubagentKinds, Subagents, is_model_alias};
 use ah_config::overrides::SystemPromptSource;
 use ah_config::{Config, Error, Origin, Sourced, extensions};
 use ah_conversation::{Interface, PermissionMode, Servers};
@@ -161,8 +161,7 @@ pub struct Main {
 pub(crate) fn is_another_model(name: &str, config: &Config) -> bool {
     let own = &config.model.value;
     let is_other_vendors = own.contains('/') || own.starts_with("script:");
-    let is_alias = { ALIASES.iter() }.any(|alias| alias.eq_ignore_ascii_case(name));
-    name != INHERIT && !(is_alias && is_other_vendors)
+    name != INHERIT && !(is_model_alias(name) && is_other_vendors)
 }
 
 /// Applies the values of a definition that no option sets.

@@ -242,13 +242,14 @@ impl Resolver<'_> {
         let mut operands: Vec<PathBuf> = { named.iter() }
             .map(|name| self.files.resolve(name))
             .collect();
-        let mut files = self.possible_files(invocation, &directories);
+        let below = self.links_below(invocation, &directories);
+        let mut files = self.possible_files(invocation, &directories, below.as_deref());
         let all = || operands.iter().chain(&files.patterns);
         let mut effect =
             if unknown_options || names_process || all().any(|path| reaches_processes(path)) {
                 Effect::Any
             } else {
-                self.effect_of_words(&parsed)
+                self.effect_of_words(&parsed, &words)
             };
         if effect == Effect::Files {
             match effect::made_in_folder(invocation) {
@@ -257,7 +258,7 @@ impl Resolver<'_> {
             }
         }
         if effect == Effect::None {
-            files.seen = self.seen(invocation, &directories);
+            files.seen = self.seen(invocation, &directories, below);
         }
         let assignments = &parsed.words[..parsed.assignments];
         let (settings, ruled) =
@@ -285,7 +286,7 @@ impl Resolver<'_> {
     }
 
     /// Returns the effect of the command as far as its words tell it.
-    fn effect_of_words(&self, parsed: &ParsedCommand) -> Effect {
+    fn effect_of_words(&self, parsed: &ParsedCommand, words: &[Option<String>]) -> Effect {
         let invocation = parsed.invocation();
         let assignments = &parsed.words[..parsed.assignments];
         if invocation.is_empty() && variables::sets_own_variables(assignments) {
@@ -296,8 +297,7 @@ impl Resolver<'_> {
         {
             return Effect::Any;
         }
-        let words: Vec<Option<String>> = invocation.iter().map(|word| word.text.clone()).collect();
-        let may_work_on_files = !self.directories.has_moved && !self.removes_here(&words);
+        let may_work_on_files = !self.directories.has_moved && !self.removes_here(words);
         let is_harmless = effect::is_read_only(invocation)
             || variables::reads_own_variables(invocation)
             || variables::shows_variables(invocation);
@@ -333,8 +333,13 @@ impl Resolver<'_> {
         names.iter().map(|name| self.files.resolve(name)).collect()
     }
 
-    /// Returns the files that the command may touch besides its operands.
-    fn possible_files(&self, words: &[Word], directories: &Directories) -> PossibleFiles {
+    /// Returns the files that the command may touch besides its operands. `below` is what [`Self::links_below`] returns.
+    fn possible_files(
+        &self,
+        words: &[Word],
+        directories: &Directories,
+        below: Option<&[PathBuf]>,
+    ) -> PossibleFiles {
         let (shows, changes) = effect::touches(words);
         let mut found = PossibleFiles {
             patterns: Vec::new(),
@@ -390,11 +395,8 @@ impl Resolver<'_> {
         found
             .patterns
             .extend(all.map(|name| self.files.resolve(&name)));
-        match self.links_below(words, directories) {
-            Some(led) => found.patterns.extend(led),
-            None => is_anything = true,
-        }
-        if is_anything {
+        found.patterns.extend(below.into_iter().flatten().cloned());
+        if is_anything || below.is_none() {
             found.patterns.push("/**".into());
         }
         found
@@ -436,15 +438,20 @@ impl Resolver<'_> {
         expansion::links_below(folders, self.files)
     }
 
-    /// Returns what a command that changes nothing looks at; `/**` if that is not known.
-    fn seen(&self, words: &[Word], directories: &Directories) -> Vec<PathBuf> {
+    /// Returns what a command that changes nothing looks at; `/**` if that is not known. `below` is what
+    /// [`Self::links_below`] returns.
+    fn seen(
+        &self,
+        words: &[Word],
+        directories: &Directories,
+        below: Option<Vec<PathBuf>>,
+    ) -> Vec<PathBuf> {
         let Some(has_folders) = effect::looks(words) else {
             return Vec::new();
         };
         let searched = effect::searched(words);
         let (mut names, mut led) = (Vec::new(), Vec::new());
         let (mut is_behind, mut has_operand) = (false, false);
-        let below = self.links_below(words, directories);
         let mut is_known = below.is_some();
         for (at, word) in words.iter().enumerate().skip(1) {
             let text = word.text.as_deref().or_else(|| pattern(word));
