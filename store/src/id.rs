@@ -10,6 +10,8 @@ use ulid::Ulid;
 
 /// The length of a ULID as text.
 pub(crate) const ULID_LEN: usize = 26;
+/// The length of the time at its beginning.
+pub(crate) const TIME_LEN: usize = 10;
 /// Version and variant of a UUIDv7, within the 80 bits after the time.
 const UUID_MARKS: u128 = (0x7 << 76) | (0b10 << 62);
 /// Masks of the random bits before and after the variant.

@@ -6,7 +6,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::UNIX_EPOCH;
 
 use super::files::Contents;
 use super::head::SessionHead;
@@ -19,7 +23,7 @@ use crate::big;
 use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
-use crate::paths::{Paths, file_name, remove_if_exists};
+use crate::paths::{Paths, file_name, remove_if_exists, with_ending};
 use ah_conversation::{SessionId, StoreError, Time};
 use rusqlite::Connection;
 
@@ -32,6 +36,11 @@ const LEFTOVERS: [&str; 6] = [
     ".salvage-shm",
     ".salvage-template",
 ];
+
+/// Sessions for which a further thread is worth its start.
+const LEAST_SHARE: usize = 16;
+/// By how much a file system may round down the time of a change (FAT: two seconds).
+const ROUNDING_MS: i64 = 2_000;
 
 /// The sessions of one folder.
 #[derive(Debug, Clone)]
@@ -123,12 +132,39 @@ impl Sessions {
         move |id| is_known(id) && !queued.contains(id.as_str())
     }
 
-    /// Returns the session with the newest message.
+    /// Returns the session with the newest message. Those whose files are older than that message are not opened, so the
+    /// time does not grow with their number.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
-        let heads = self.heads(SessionHead::read_identity)?;
         let is_continued = self.continued();
+        let ids = self.ids()?.into_iter().filter(|id| is_continued(id));
+        let mut files: Vec<_> = ids
+            .map(|id| (Paths::in_folder(&self.folder, &id), id))
+            .map(|(paths, id)| (changed_at(&paths), id, paths))
+            .collect();
+        files.sort_by(|one, other| (other.0, &other.1).cmp(&(one.0, &one.1)));
+        let mut last: Option<SessionHead> = None;
+        for (changed_at, id, paths) in files {
+            let is_newer = |last: &SessionHead| last.last_written.0 > changed_at.0 + ROUNDING_MS;
+            if last.as_ref().is_some_and(is_newer) {
+                break;
+            }
+            let head = SessionHead::read_identity(&paths, id);
+            if head.last_written > id::now() {
+                return self.last_dated();
+            }
+            let key = |head: &SessionHead| (head.last_written, head.id.clone());
+            if last.as_ref().is_none_or(|last| key(last) < key(&head)) {
+                last = Some(head);
+            }
+        }
+        Ok(last.map(|head| head.paths))
+    }
+
+    /// Returns the session with the newest message where a clock was ahead, which only the other sessions tell.
+    fn last_dated(&self) -> Result<Option<Paths>, StoreError> {
+        let is_continued = self.continued();
+        let heads = self.heads(SessionHead::read_identity)?.into_iter();
         let last = heads
-            .into_iter()
             .filter(|head| is_continued(&head.id))
             .max_by_key(|head| (head.last_written, head.id.clone()));
         Ok(last.map(|head| head.paths))
@@ -158,8 +194,12 @@ impl Sessions {
         )
     }
 
-    /// Finds a session likewise, if there is one; an error if there are several.
+    /// Finds a session likewise, if there is one; an error if there are several. No session is opened if the id is given with
+    /// all of its time.
     pub fn look_up(&self, wanted: &str) -> Result<Option<Paths>, StoreError> {
+        if let Some(id) = self.with_time_of(wanted)? {
+            return Ok(Some(Paths::in_folder(&self.folder, &id)));
+        }
         let heads = self.heads(SessionHead::read_identity)?;
         if let Some(paths) = self.named_among(&heads, wanted)? {
             return Ok(Some(paths));
@@ -180,25 +220,57 @@ impl Sessions {
         self.only(wanted, &found)
     }
 
+    /// Returns the only session whose id is `wanted`, as a UUID of the same bits or by its beginning with at least the time.
+    /// Such a text is no other session's name.
+    fn with_time_of(&self, wanted: &str) -> Result<Option<SessionId>, StoreError> {
+        let beginning = match session_of(wanted) {
+            Some(id) => id.to_string(),
+            None => wanted.to_ascii_uppercase(),
+        };
+        if beginning.len() < id::TIME_LEN {
+            return Ok(None);
+        }
+        let ids = self.ids()?.into_iter();
+        let mut meant = ids.filter(|id| id.as_str().starts_with(&beginning));
+        Ok(meant.next().filter(|_| meant.next().is_none()))
+    }
+
     /// Lists all sessions, newest first. Unreadable ones are included, with the reason. Times are those of the real clock
     /// as far as is known, also if the clock was ahead once.
     pub fn list(&self) -> Result<Vec<SessionHead>, StoreError> {
         self.heads(SessionHead::read)
     }
 
+    /// Reads all sessions, on all cores: most of the time goes into the schemas of their databases.
     fn heads(
         &self,
-        read: impl Fn(&Paths, SessionId) -> SessionHead,
+        read: impl Fn(&Paths, SessionId) -> SessionHead + Sync,
     ) -> Result<Vec<SessionHead>, StoreError> {
+        let ids = self.ids()?;
+        let read = |id: &SessionId| read(&Paths::in_folder(&self.folder, id), id.clone());
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let share = ids.len().div_ceil(cores).max(LEAST_SHARE);
+        let (own, others) = ids.split_at(share.min(ids.len()));
+        let read_all = |ids: &[SessionId]| ids.iter().map(read).collect::<Vec<_>>();
+        let mut heads = thread::scope(|scope| {
+            let threads: Vec<_> = others
+                .chunks(share)
+                .map(|ids| scope.spawn(move || read_all(ids)))
+                .collect();
+            let mut heads = read_all(own);
+            for thread in threads {
+                heads.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            heads
+        });
+        heads.reverse();
         // A session is not newer than those that were begun after it, nor than now.
         let mut newest = id::now();
-        let heads = self.ids()?.into_iter().rev().map(|id| {
-            let mut head = read(&Paths::in_folder(&self.folder, &id), id);
+        for head in &mut heads {
             head.date_by(newest);
             newest = head.created_at;
-            head
-        });
-        Ok(heads.collect())
+        }
+        Ok(heads)
     }
 
     /// Removes a session with all its files, unless a process has it open.
@@ -457,6 +529,17 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Returns when the files of a session were changed last, which is not before its newest message was stored.
+fn changed_at(paths: &Paths) -> Time {
+    let journal = with_ending(paths.database(), "-wal");
+    let changes = [paths.database(), &journal].into_iter().filter_map(|path| {
+        let changed = fs::metadata(path).and_then(|found| found.modified()).ok()?;
+        changed.duration_since(UNIX_EPOCH).ok()
+    });
+    let newest = changes.max().unwrap_or_default().as_millis();
+    Time(i64::try_from(newest).unwrap_or(i64::MAX - ROUNDING_MS))
 }
 
 /// Returns how many bytes undo keeps in a file or a folder of a session at most.

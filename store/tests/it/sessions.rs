@@ -1,6 +1,8 @@
 //! The sessions of a folder: listing, finding, copying and removing.
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Event, EventKind, Record, SessionId, Store, Time};
 use ah_store::{Paths, Queue, SessionStore, uuid_of};
@@ -71,8 +73,8 @@ async fn after_the_clock_was_ahead_sessions_are_dated_by_the_real_one() {
     let heads = world.sessions().list().unwrap();
     let ids: Vec<_> = heads.iter().map(|head| head.id.clone()).collect();
     assert_eq!(ids, [&copy, &after, &ahead, &before].map(id));
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_millis();
     let now = i64::try_from(now).unwrap();
@@ -110,6 +112,45 @@ async fn the_last_written_session_may_be_older_than_the_newest() {
     later.created_at = Time(1_800_000_000_000);
     append(&held, &later.into()).await;
     assert_eq!(world.sessions().last_written().unwrap(), Some(first));
+}
+
+#[tokio::test]
+async fn the_last_written_session_is_found_whatever_became_of_the_times_of_files() {
+    const MINUTE: i64 = 60_000;
+    let world = World::new();
+    let now = SystemTime::now();
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now_ms = i64::try_from(seconds).unwrap() * 1000;
+    let mut held = Vec::new();
+    for minutes in [30, 10, 20] {
+        let paths = world.fresh();
+        let session = open_quietly(&paths).await;
+        let mut prompt = (*Speaker::default().prompt("go")).clone();
+        prompt.created_at = Time(now_ms - minutes * MINUTE);
+        append(&session, &prompt.into()).await;
+        held.push((paths, session));
+    }
+    let last = || world.sessions().last_written().unwrap();
+    let newest = held[1].0.clone();
+    let date = |path: &Path, minutes: u64| {
+        let file = File::options().append(true).open(path).unwrap();
+        let time = now - Duration::from_secs(60 * minutes);
+        file.set_modified(time).unwrap();
+    };
+    assert_eq!(last(), Some(newest.clone()));
+    // What is newest is still in the journal.
+    let journal = newest.database().with_extension("db-wal");
+    held.iter()
+        .for_each(|(paths, _)| date(paths.database(), 29));
+    date(&journal, 10);
+    assert_eq!(last(), Some(newest.clone()));
+    let paths: Vec<_> = held.into_iter().map(|(paths, _)| paths).collect();
+    for minutes in [[30, 10, 20], [0, 0, 0], [0, 10, 1], [29, 9, 0], [5, 10, 15]] {
+        for (paths, minutes) in paths.iter().zip(minutes) {
+            date(paths.database(), minutes);
+        }
+        assert_eq!(last(), Some(newest.clone()), "{minutes:?}");
+    }
 }
 
 #[tokio::test]
