@@ -24,8 +24,10 @@ const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/layout.txt");
 pub const MAP: &str = "ah.map";
 /// The only program that is laid out.
 const PROGRAM: &str = "ah";
-/// Makes names of functions differ in their types, and code for a fixed address (`cli/build.rs` says why).
-pub const FLAGS: &str = "-C symbol-mangling-version=v0 -C relocation-model=static";
+/// Makes names of functions differ in their types, and code for a fixed address (`cli/build.rs` says why). With frame
+/// pointers, the tables for unwinding need not follow each push and pop, and shrink by a third.
+pub const FLAGS: &str =
+    "-C symbol-mangling-version=v0 -C relocation-model=static -C force-frame-pointers=yes";
 
 /// Writes a program that links as `real` does, in the order of the list; returns its path.
 pub fn linker(real: &str, folder: &Path) -> Result<PathBuf> {

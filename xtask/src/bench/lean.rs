@@ -60,7 +60,7 @@ pub fn profile(binary: &Path) -> Result<()> {
         };
         agent.run(&folder, 4, Arc::new(script))?;
         agent
-            .go_on(&folder, 1, Arc::new(|_| says("Done.")))
+            .go_on(&folder, &[], 1, Arc::new(|_| says("Done.")))
             .map(|_| ())
     })?;
     let ordered = [&version, &one, &turns].into_iter().flatten();

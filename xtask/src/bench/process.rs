@@ -180,9 +180,16 @@ impl Agent {
         )
     }
 
-    /// Resumes the session of the folder.
-    pub fn go_on(&self, folder: &Path, requests: usize, script: Script) -> Result<Run> {
-        self.go(folder, &free(&["go on"]), requests, script)
+    /// Resumes the newest session of the folder, or the one that `choice` chooses.
+    pub fn go_on(
+        &self,
+        folder: &Path,
+        choice: &[&str],
+        requests: usize,
+        script: Script,
+    ) -> Result<Run> {
+        let arguments = [choice, &["go on"]].concat();
+        self.go(folder, &free(&arguments), requests, script)
     }
 
     /// Runs the session of the folder with settings; returns the bodies of its requests.

@@ -301,17 +301,35 @@ fn output(pair: &Pair) -> Result<Vec<Row>> {
 }
 
 fn resume(pair: &Pair) -> Result<Vec<Row>> {
+    let done = || -> Script { Arc::new(|_| says("Done.")) };
     let (time, least) = pair.each(|agent| {
         let folder = agent.folder()?;
         long_session(agent, &folder)?;
-        let runs = repeat(15, || agent.go_on(&folder, 1, Arc::new(|_| says("Done."))))?;
+        let runs = repeat(15, || agent.go_on(&folder, &[], 1, done()))?;
         Ok(median_of(&runs, Run::to_first_request))
     })?;
-    Ok(vec![Row {
-        what: "resume a session of 1,000 turns: to the first request",
-        figures: vec![Figure::over(time, least, 2.0)],
-        best: Some("242 ms"),
-    }])
+    let agent = &pair.agent;
+    let folder = agent.folder()?;
+    let last = || {
+        let runs = repeat(15, || agent.go_on(&folder, &["-c"], 1, done()))?;
+        Ok::<_, anyhow::Error>(median_of(&runs, Run::to_first_request))
+    };
+    agent.run(&folder, 1, done())?;
+    let alone = last()?;
+    repeat(999, || agent.run(&folder, 1, done()))?;
+    let grown = last()?.as_secs_f64() / alone.as_secs_f64();
+    Ok(vec![
+        Row {
+            what: "resume a session of 1,000 turns: to the first request",
+            figures: vec![Figure::over(time, least, 2.0)],
+            best: Some("242 ms"),
+        },
+        Row {
+            what: "resume the session of the last prompt, of 1,000 in the folder over the only one: to the first request",
+            figures: vec![Figure::times(grown, 1.5)],
+            best: None,
+        },
+    ])
 }
 
 fn together(pair: &Pair) -> Result<Vec<Row>> {
