@@ -24,6 +24,7 @@ mod prefixes;
 mod prune;
 pub(crate) mod queue;
 mod queued;
+mod resting;
 pub(crate) mod runs;
 mod salvage;
 mod schema;
@@ -242,13 +243,18 @@ fn connect_to_read(path: &Path) -> Result<Connection, Failure> {
     let connection = if is_writable {
         connect(&path)?
     } else {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_URI;
-        configured(Connection::open_with_flags(as_immutable(&path), flags)?)?
+        connect_immutable(&path)?
     };
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
+}
+
+/// Opens the database at an absolute path as one that nobody changes: without locks, and without its log.
+fn connect_immutable(path: &Path) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    configured(Connection::open_with_flags(as_immutable(path), flags)?)
 }
 
 /// Returns the URI that opens a file as immutable.

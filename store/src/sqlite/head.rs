@@ -7,7 +7,7 @@ use rusqlite::OptionalExtension;
 
 use super::number::unsigned;
 use super::tree::Tree;
-use super::{Failure, context};
+use super::{Failure, context, resting};
 use crate::id::{self, created_at};
 use crate::paths::Paths;
 
@@ -59,10 +59,10 @@ impl SessionHead {
     fn read_with(
         paths: &Paths,
         id: SessionId,
-        look: impl FnOnce(&mut Self, &Tree) -> Result<(), Failure>,
+        look: impl Fn(&mut Self, &Tree) -> Result<(), Failure>,
     ) -> Self {
         let created_at = created_at(&id);
-        let mut head = Self {
+        let unread = Self {
             id,
             paths: paths.clone(),
             uuid: None,
@@ -76,11 +76,21 @@ impl SessionHead {
             branch: None,
             problem: None,
         };
-        let read = Tree::open(paths).and_then(|tree| {
-            look(&mut head, &tree).map_err(|failure| failure.at("cannot read", paths.database()))
+        let read = |tree: &Tree| {
+            let mut head = unread.clone();
+            look(&mut head, tree)?;
+            Ok(head)
+        };
+        if let Some(head) = resting::read(paths, read) {
+            return head;
+        }
+        let head = Tree::open(paths).and_then(|tree| {
+            read(&tree).map_err(|failure: Failure| failure.at("cannot read", paths.database()))
         });
-        head.problem = read.err();
-        head
+        head.unwrap_or_else(|problem| Self {
+            problem: Some(problem),
+            ..unread
+        })
     }
 
     fn identify(&mut self, tree: &Tree) -> Result<(), Failure> {

@@ -253,13 +253,18 @@ impl Sessions {
         let (own, others) = ids.split_at(share.min(ids.len()));
         let read_all = |ids: &[SessionId]| ids.iter().map(read).collect::<Vec<_>>();
         let mut heads = thread::scope(|scope| {
-            let threads: Vec<_> = others
-                .chunks(share)
-                .map(|ids| scope.spawn(move || read_all(ids)))
-                .collect();
+            let start = |ids| {
+                let thread = thread::Builder::new();
+                (ids, thread.spawn_scoped(scope, move || read_all(ids)))
+            };
+            let threads: Vec<_> = others.chunks(share).map(start).collect();
             let mut heads = read_all(own);
-            for thread in threads {
-                heads.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            for (ids, thread) in threads {
+                heads.extend(match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    // There may be no more threads.
+                    Err(_) => read_all(ids),
+                });
             }
             heads
         });
