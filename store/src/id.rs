@@ -171,7 +171,8 @@ pub(crate) fn created_at(id: &SessionId) -> Time {
 
 /// Returns whether `text` is a ULID in the canonical notation.
 pub(crate) fn is_ulid(text: &str) -> bool {
-    text.len() == ULID_LEN && Ulid::from_string(text).is_ok_and(|ulid| ulid.to_string() == text)
+    let is_canonical = |ulid: Ulid| ulid.array_to_str(&mut [0; ULID_LEN]) == text;
+    text.len() == ULID_LEN && Ulid::from_string(text).is_ok_and(is_canonical)
 }
 
 /// Returns random bits for an id. If the system has none, time and pid make collisions unlikely.

@@ -23,8 +23,9 @@ impl KnownSessions {
 
     /// Reads the ids in the list.
     pub(crate) fn ids(&self) -> HashSet<String> {
-        let lines = self.lines();
-        lines.into_iter().map(|line| line.id).collect()
+        let text = fs::read_to_string(&self.path).unwrap_or_default();
+        let ids = text.lines().filter_map(|line| line.split('\t').next());
+        ids.map(str::to_owned).collect()
     }
 
     /// Returns the folders of the sessions, the last one added first. Some may be gone.

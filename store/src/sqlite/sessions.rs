@@ -4,13 +4,14 @@
 //! copied or moved with its files.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::files::Contents;
 use super::head::SessionHead;
@@ -39,8 +40,9 @@ const LEFTOVERS: [&str; 6] = [
 
 /// Sessions for which a further thread is worth its start.
 const LEAST_SHARE: usize = 16;
-/// By how much a file system may round down the time of a change (FAT: two seconds).
-const ROUNDING_MS: i64 = 2_000;
+/// By how much a system rounds down the time of a change: to its last tick, or on some file systems to two seconds.
+const TICK: Duration = Duration::from_millis(11);
+const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 
 /// The sessions of one folder.
 #[derive(Debug, Clone)]
@@ -133,19 +135,18 @@ impl Sessions {
     }
 
     /// Returns the session with the newest message. Those whose files are older than that message are not opened, so the
-    /// time does not grow with their number.
+    /// time hardly grows with their number.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
         let is_continued = self.continued();
         let ids = self.ids()?.into_iter().filter(|id| is_continued(id));
         let mut files: Vec<_> = ids
             .map(|id| (Paths::in_folder(&self.folder, &id), id))
-            .map(|(paths, id)| (changed_at(&paths), id, paths))
+            .map(|(paths, id)| (last_change(&paths), id, paths))
             .collect();
         files.sort_by(|one, other| (other.0, &other.1).cmp(&(one.0, &one.1)));
         let mut last: Option<SessionHead> = None;
-        for (changed_at, id, paths) in files {
-            let is_newer = |last: &SessionHead| last.last_written.0 > changed_at.0 + ROUNDING_MS;
-            if last.as_ref().is_some_and(is_newer) {
+        for (changed, id, paths) in files {
+            if { last.as_ref() }.is_some_and(|last| last.last_written > changed) {
                 break;
             }
             let head = SessionHead::read_identity(&paths, id);
@@ -420,14 +421,13 @@ impl Sessions {
                 "remove the link, trust the folder, or name a file with `--db`".to_owned(),
             ));
         }
-        let paths = entries(&self.folder)
+        let names = names(&self.folder)
             .map_err(|error| Failure::from(error).at("cannot read", &self.folder))?;
-        let mut ids: Vec<_> = paths
+        let mut ids: Vec<_> = names
             .iter()
-            .filter_map(|path| {
-                let name = file_name(path);
-                let stem = name.strip_suffix(".db").filter(|stem| is_ulid(stem))?;
-                Some(SessionId::from(stem))
+            .filter_map(|name| {
+                let stem = name.to_str()?.strip_suffix(".db")?;
+                is_ulid(stem).then(|| SessionId::from(stem))
             })
             .collect();
         ids.sort();
@@ -527,24 +527,34 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
 
 /// Returns the paths of all entries in `folder`; none if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let names = names(folder)?.into_iter();
+    Ok(names.map(|name| folder.join(name)).collect())
+}
+
+/// Returns the names of all entries in `folder`; none if it does not exist.
+fn names(folder: &Path) -> io::Result<Vec<OsString>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries
-            .map(|entry| entry.map(|entry| entry.path()))
+            .map(|entry| entry.map(|entry| entry.file_name()))
             .collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
-/// Returns when the files of a session were changed last, which is not before its newest message was stored.
-fn changed_at(paths: &Paths) -> Time {
-    let journal = with_ending(paths.database(), "-wal");
-    let changes = [paths.database(), &journal].into_iter().filter_map(|path| {
+/// Returns the latest time at which the files of a session can have been changed: its newest message is not newer.
+fn last_change(paths: &Paths) -> Time {
+    let log = with_ending(paths.database(), "-wal");
+    let changes = [paths.database(), &log].into_iter().filter_map(|path| {
         let changed = fs::metadata(path).and_then(|found| found.modified()).ok()?;
-        changed.duration_since(UNIX_EPOCH).ok()
+        let since = changed.duration_since(UNIX_EPOCH).ok()?;
+        Some(match since.subsec_nanos() {
+            0 => since + WHOLE_SECONDS,
+            _ => since + TICK,
+        })
     });
-    let newest = changes.max().unwrap_or_default().as_millis();
-    Time(i64::try_from(newest).unwrap_or(i64::MAX - ROUNDING_MS))
+    let latest = changes.max().unwrap_or_default().as_millis();
+    Time(i64::try_from(latest).unwrap_or(i64::MAX))
 }
 
 /// Returns how many bytes undo keeps in a file or a folder of a session at most.
