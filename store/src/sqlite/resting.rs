@@ -29,7 +29,7 @@ impl Resting {
         let modified = found.modified().ok()?;
         let is_old = modified.elapsed().is_ok_and(|age| age > COARSEST);
         let has_log = fs::symlink_metadata(with_ending(database, "-wal")).is_ok();
-        (is_old && !has_log).then(|| Self {
+        (is_old && !has_log).then_some(Self {
             size: found.len(),
             modified,
         })
