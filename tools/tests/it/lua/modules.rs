@@ -210,6 +210,13 @@ fn databases() {
             return db:rows('select count(*) as n from t')[1].n",
             "1",
         ),
+        (
+            "db:exec('create virtual table notes using fts5(text)')
+            db:exec('insert into notes values (?), (?)', 'the red house', 'a blue door')
+            return db:rows('select text from notes where notes match ?', 'door')[1].text",
+            "a blue door",
+        ),
+        ("return db:rows([[select '{\"a\": [1, 2]}' ->> '$.a[1]' as n]])[1].n", "2"),
         ("db:close() return db:exec('select 1')", "error: the database is closed"),
     ] {
         let body = format!("local db = assert(require('sqlite').open(':memory:')) {body}");
