@@ -25,7 +25,8 @@ pub fn estimate_block(block: &ContentBlock) -> u64 {
         ContentBlock::RedactedThinking { data } => estimate_text(data),
         ContentBlock::Image(_) => TOKENS_PER_IMAGE,
         ContentBlock::ToolUse(call) => {
-            estimate_text(&call.name) + estimate_text(&call.input.to_value().to_string())
+            let input = serde_json::to_string(&call.input).unwrap_or_default();
+            estimate_text(&call.name) + estimate_text(&input)
         }
         ContentBlock::ToolResult(result) => {
             let pieces = result.content.iter().map(|piece| match piece {

@@ -48,6 +48,8 @@ struct TranscriptIndex {
     answer: Option<usize>,
     /// The last of those answers with reported usage.
     reported: Option<usize>,
+    /// Estimated tokens of the messages in the view that follow it; of all of them if there is none.
+    unreported: u64,
 }
 
 /// A run in numbers, so far.
@@ -207,7 +209,14 @@ impl Transcript {
         let successes = message.tool_results().filter(|result| !result.is_error);
         let names = successes.map(|result| (canonical_tool(&result.tool_name), at));
         self.successes.extend(names);
+        let estimated = estimate_message(&message);
+        let is_summary = message.is_summary();
         self.messages.push(message);
+        self.index.unreported = match self.index.reported {
+            Some(reported) if reported == at => 0,
+            _ if is_summary => self.view().iter().map(|it| estimate_message(it)).sum(),
+            _ => self.index.unreported + estimated,
+        };
     }
 
     /// Records that a call is about to run.
@@ -306,19 +315,8 @@ impl Transcript {
     /// Estimates the tokens of the next request, without the answer: the usage reported by the last call, plus an
     /// estimate of the messages since.
     pub fn context_tokens(&self) -> u64 {
-        let estimate = |messages: &[Arc<Message>]| -> u64 {
-            messages
-                .iter()
-                .map(|message| estimate_message(message))
-                .sum()
-        };
-        match self.index.reported {
-            Some(at) => {
-                let reported = self.held(at).map_or(0, |message| message.usage().total());
-                reported + estimate(self.since(at + 1))
-            }
-            None => estimate(&self.view()),
-        }
+        let reported = self.index.reported.and_then(|at| self.held(at));
+        reported.map_or(0, |message| message.usage().total()) + self.index.unreported
     }
 
     /// Returns the fullness of the window including the next request and its answer, in percent, rounded up.
@@ -558,6 +556,39 @@ mod tests {
             assert_eq!(forgetful.last(), whole.last());
         }
         assert!(forgetful.messages().len() < whole.messages().len() - 40);
+    }
+
+    /// Estimates likewise, by looking at all messages.
+    fn counted(transcript: &Transcript) -> u64 {
+        let estimate = |messages: &[Arc<Message>]| -> u64 {
+            messages
+                .iter()
+                .map(|message| estimate_message(message))
+                .sum()
+        };
+        let from = transcript.summary().unwrap_or_default();
+        let reports =
+            |message: &Arc<Message>| message.role == Role::Assistant && message.usage().total() > 0;
+        match transcript.since(from).iter().rposition(reports) {
+            Some(at) => {
+                let since = &transcript.since(from)[at..];
+                since[0].usage().total() + estimate(&since[1..])
+            }
+            None => estimate(&transcript.view()),
+        }
+    }
+
+    #[test]
+    fn tokens_are_counted_as_messages_come() {
+        let mut transcript = Transcript::default();
+        let line = "user assistant:tool_use(a) results assistant:end_turn user summary(3) user \
+            assistant:tool_use(b)@20% results user assistant:end_turn@40% user summary(8) user assistant:end_turn";
+        for message in messages(line) {
+            transcript.push(message);
+            assert_eq!(transcript.context_tokens(), counted(&transcript));
+            transcript.forget(|_| false);
+            assert_eq!(transcript.context_tokens(), counted(&transcript));
+        }
     }
 
     #[test]
