@@ -49,12 +49,12 @@ impl KnownSessions {
     pub fn add(&self, id: &SessionId, folder: &Path) -> io::Result<()> {
         let folder = std::path::absolute(folder)?;
         // A name with a line break could not be read back.
-        let folder = folder.to_str().filter(|text| !text.contains(['\n', '\t']));
-        let line = Known {
-            id: id.to_string(),
-            folder: folder.map(PathBuf::from),
+        let line = match folder.to_str().filter(|text| !text.contains(['\n', '\t'])) {
+            Some(folder) => format!("{id}\t{folder}"),
+            None => id.to_string(),
         };
-        if self.lines().contains(&line) {
+        let known = fs::read_to_string(&self.path).unwrap_or_default();
+        if known.lines().any(|known| known == line) {
             return Ok(());
         }
         if let Some(folder) = self.path.parent() {
@@ -69,12 +69,8 @@ impl KnownSessions {
             .append(true)
             .mode(0o600)
             .open(&self.path)?;
-        let text = match &line.folder {
-            Some(folder) => format!("{id}\t{}\n", folder.display()),
-            None => format!("{id}\n"),
-        };
         // In one write, so that lines of several processes do not mix.
-        file.write_all(text.as_bytes())
+        file.write_all((line + "\n").as_bytes())
     }
 
     fn lines(&self) -> Vec<Known> {

@@ -78,19 +78,24 @@ impl SessionHead {
         };
         let read = |tree: &Tree| {
             let mut head = unread.clone();
-            look(&mut head, tree)?;
-            Ok(head)
+            let read = look(&mut head, tree);
+            // What was read before the damage is enough to find the session by, and so to recover it.
+            head.problem = read
+                .err()
+                .map(|failure| failure.at("cannot read", paths.database()));
+            head
         };
-        if let Some(head) = resting::read(paths, read) {
+        let whole = |tree: &Tree| Some(read(tree)).filter(|head| head.problem.is_none());
+        if let Some(head) = resting::read(paths, whole) {
             return head;
         }
-        let head = Tree::open(paths).and_then(|tree| {
-            read(&tree).map_err(|failure: Failure| failure.at("cannot read", paths.database()))
-        });
-        head.unwrap_or_else(|problem| Self {
-            problem: Some(problem),
-            ..unread
-        })
+        match Tree::open(paths) {
+            Ok(tree) => read(&tree),
+            Err(problem) => Self {
+                problem: Some(problem),
+                ..unread
+            },
+        }
     }
 
     fn identify(&mut self, tree: &Tree) -> Result<(), Failure> {

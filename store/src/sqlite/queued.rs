@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::schema::RUNS;
-use super::{Durability, Failure, connect, set_durability};
+use super::{Durability, Failure, connect, connect_to_read, set_durability};
 use crate::paths::create_folder;
 
 /// Its name.
@@ -36,10 +36,11 @@ pub(super) fn sessions_with_open_runs(folder: &Path) -> Result<HashSet<String>, 
 }
 
 fn sessions(folder: &Path, query: &str) -> Result<HashSet<String>, Failure> {
-    if !folder.join(FILE).exists() {
+    let path = folder.join(FILE);
+    if !path.exists() {
         return Ok(HashSet::new());
     }
-    let connection = open(folder)?;
+    let connection = connect_to_read(&path)?;
     let mut statement = connection.prepare(query)?;
     let ids = statement.query_map([], |row| row.get(0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)

@@ -4,45 +4,54 @@
 //! half of the time that a list takes, and each look at a session would be seen by all who watch its folder.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::connect_immutable;
 use super::schema::CONVERSATION;
 use super::tree::Tree;
-use super::{Failure, connect_immutable};
 use crate::paths::{Paths, with_ending};
 
 /// How long ago the last change must have been, so that another one has a later time: file systems round times to as much.
 const COARSEST: Duration = Duration::from_secs(2);
 
-/// The state of a database at rest. A writer that has it open has a log beside it, and one that had it open has changed
+/// The state of a database at rest. A writer that has it open has a journal beside it, and one that had it open has changed
 /// the state, if it wrote.
 #[derive(PartialEq)]
 struct Resting {
+    inode: u64,
     size: u64,
     modified: SystemTime,
+    /// In seconds and nanoseconds, and changed by no program.
+    changed: (i64, i64),
 }
 
 impl Resting {
     fn of(database: &Path) -> Option<Self> {
-        let found = fs::metadata(database).ok().filter(fs::Metadata::is_file)?;
+        // Where a link leads to, the journals have other names.
+        let found = fs::symlink_metadata(database).ok()?;
         let modified = found.modified().ok()?;
         let is_old = modified.elapsed().is_ok_and(|age| age > COARSEST);
-        let has_log = fs::symlink_metadata(with_ending(database, "-wal")).is_ok();
-        (is_old && !has_log).then_some(Self {
+        let has_journal = ["-wal", "-journal"]
+            .iter()
+            .any(|ending| fs::symlink_metadata(with_ending(database, ending)).is_ok());
+        (found.is_file() && found.nlink() == 1 && is_old && !has_journal).then_some(Self {
+            inode: found.ino(),
             size: found.len(),
             modified,
+            changed: (found.ctime(), found.ctime_nsec()),
         })
     }
 }
 
 /// Returns what `look` finds in a session at rest; `None` if it is not, or did not stay so, or cannot be read.
-pub(super) fn read<T>(paths: &Paths, look: impl FnOnce(&Tree) -> Result<T, Failure>) -> Option<T> {
+pub(super) fn read<T>(paths: &Paths, look: impl FnOnce(&Tree) -> Option<T>) -> Option<T> {
     let path = std::path::absolute(paths.database()).ok()?;
     let before = Resting::of(&path)?;
     let connection = connect_immutable(&path).ok()?;
     CONVERSATION.prepare_to_read(&connection).ok()?;
-    let found = look(&Tree::on(connection, &path, paths.outputs())).ok()?;
+    let found = look(&Tree::on(connection, &path, paths.outputs()))?;
     (Resting::of(&path)? == before).then_some(found)
 }
 
@@ -57,7 +66,7 @@ mod tests {
     fn a_session_is_read_so_only_while_nobody_writes_it() {
         let folder = tempfile::tempdir().unwrap();
         let paths = Paths::of(folder.path().join("talk.db"));
-        let messages = |tree: &Tree| Ok(tree.heads().unwrap().len());
+        let messages = |tree: &Tree| Some(tree.heads().ok()?.len());
         let rest = || {
             let file = File::options().append(true).open(paths.database());
             let past = SystemTime::now() - 2 * COARSEST;

@@ -3,6 +3,8 @@
 //! A session is a database named after a ULID; there is no index. Names are in the databases, so that a session can be
 //! copied or moved with its files.
 
+mod kept;
+
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
@@ -13,20 +15,17 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::files::Contents;
 use super::head::SessionHead;
 use super::lock::{Lock, LockAttempt};
 use super::queue::Queue;
 use super::queued;
 use super::tree::Tree;
 use super::{Failure, files, prune};
-use crate::big;
 use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name, remove_if_exists, with_ending};
 use ah_conversation::{SessionId, StoreError, Time};
-use rusqlite::Connection;
 
 /// Endings of files that only remain after a crash.
 const LEFTOVERS: [&str; 6] = [
@@ -40,9 +39,13 @@ const LEFTOVERS: [&str; 6] = [
 
 /// Sessions for which a further thread is worth its start.
 const LEAST_SHARE: usize = 16;
-/// By how much a system rounds down the time of a change: to its last tick, or on some file systems to two seconds.
-const TICK: Duration = Duration::from_millis(11);
-const WHOLE_SECONDS: Duration = Duration::from_secs(2);
+/// At most so many threads read a list.
+const MOST_THREADS: usize = 8;
+/// After so many sessions that were not written last, in the order of their files' times, all are read.
+const MANY: usize = 32;
+/// By how much a file may be newer than it says: some file systems round times to two seconds, and the clock of a server may be
+/// behind.
+const ROUNDED: Duration = Duration::from_secs(2);
 
 /// The sessions of one folder.
 #[derive(Debug, Clone)]
@@ -145,14 +148,16 @@ impl Sessions {
             .collect();
         files.sort_by(|one, other| (other.0, &other.1).cmp(&(one.0, &one.1)));
         let mut last: Option<SessionHead> = None;
-        for (changed, id, paths) in files {
+        for (seen, (changed, id, paths)) in files.into_iter().enumerate() {
             if { last.as_ref() }.is_some_and(|last| last.last_written > changed) {
                 break;
             }
-            let head = SessionHead::read_identity(&paths, id);
-            if head.last_written > id::now() {
+            let mut head = SessionHead::read_identity(&paths, id);
+            let is_ahead = head.created_at > id::now();
+            if is_ahead || seen == MANY {
                 return self.last_dated();
             }
+            head.date_by(id::now());
             let key = |head: &SessionHead| (head.last_written, head.id.clone());
             if last.as_ref().is_none_or(|last| key(last) < key(&head)) {
                 last = Some(head);
@@ -161,7 +166,8 @@ impl Sessions {
         Ok(last.map(|head| head.paths))
     }
 
-    /// Returns the session with the newest message where a clock was ahead, which only the other sessions tell.
+    /// Returns the session with the newest message by opening all: where a clock was ahead, which only the other sessions tell,
+    /// and where the times of files tell nothing, as after a copy.
     fn last_dated(&self) -> Result<Option<Paths>, StoreError> {
         let is_continued = self.continued();
         let heads = self.heads(SessionHead::read_identity)?.into_iter();
@@ -221,8 +227,8 @@ impl Sessions {
         self.only(wanted, &found)
     }
 
-    /// Returns the only session whose id is `wanted`, as a UUID of the same bits or by its beginning with at least the time.
-    /// Such a text is no other session's name.
+    /// Returns the only session whose id is `wanted`, as a UUID of the same bits or by its beginning with at least the time. An
+    /// id goes before a name of the same characters.
     fn with_time_of(&self, wanted: &str) -> Result<Option<SessionId>, StoreError> {
         let beginning = match session_of(wanted) {
             Some(id) => id.to_string(),
@@ -242,33 +248,11 @@ impl Sessions {
         self.heads(SessionHead::read)
     }
 
-    /// Reads all sessions, on all cores: most of the time goes into the schemas of their databases.
     fn heads(
         &self,
         read: impl Fn(&Paths, SessionId) -> SessionHead + Sync,
     ) -> Result<Vec<SessionHead>, StoreError> {
-        let ids = self.ids()?;
-        let read = |id: &SessionId| read(&Paths::in_folder(&self.folder, id), id.clone());
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let share = ids.len().div_ceil(cores).max(LEAST_SHARE);
-        let (own, others) = ids.split_at(share.min(ids.len()));
-        let read_all = |ids: &[SessionId]| ids.iter().map(read).collect::<Vec<_>>();
-        let mut heads = thread::scope(|scope| {
-            let start = |ids| {
-                let thread = thread::Builder::new();
-                (ids, thread.spawn_scoped(scope, move || read_all(ids)))
-            };
-            let threads: Vec<_> = others.chunks(share).map(start).collect();
-            let mut heads = read_all(own);
-            for (ids, thread) in threads {
-                heads.extend(match thread {
-                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                    // There may be no more threads.
-                    Err(_) => read_all(ids),
-                });
-            }
-            heads
-        });
+        let mut heads = self.each(|paths, id| read(paths, id.clone()))?;
         heads.reverse();
         // A session is not newer than those that were begun after it, nor than now.
         let mut newest = id::now();
@@ -277,6 +261,35 @@ impl Sessions {
             newest = head.created_at;
         }
         Ok(heads)
+    }
+
+    /// Reads all sessions, the oldest first, on several cores: most of the time goes into the schemas of their databases.
+    fn each<T: Send>(
+        &self,
+        read: impl Fn(&Paths, &SessionId) -> T + Sync,
+    ) -> Result<Vec<T>, StoreError> {
+        let ids = self.ids()?;
+        let read = |id: &SessionId| read(&Paths::in_folder(&self.folder, id), id);
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let share = ids.len().div_ceil(cores.min(MOST_THREADS)).max(LEAST_SHARE);
+        let (own, others) = ids.split_at(share.min(ids.len()));
+        let read_all = |ids: &[SessionId]| ids.iter().map(read).collect::<Vec<_>>();
+        Ok(thread::scope(|scope| {
+            let start = |ids| {
+                let thread = thread::Builder::new();
+                (ids, thread.spawn_scoped(scope, move || read_all(ids)))
+            };
+            let threads: Vec<_> = others.chunks(share).map(start).collect();
+            let mut all = read_all(own);
+            for (ids, thread) in threads {
+                all.extend(match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    // There may be no more threads.
+                    Err(_) => read_all(ids),
+                });
+            }
+            all
+        }))
     }
 
     /// Removes a session with all its files, unless a process has it open.
@@ -341,42 +354,6 @@ impl Sessions {
         self.collect_files(&mut collected)
             .map_err(|error| Failure::from(error).at("cannot clean up", &self.folder))?;
         Ok(collected)
-    }
-
-    /// Returns how many bytes of files' contents all sessions keep for undo, as far as they can be read.
-    pub fn kept_for_undo(&self) -> Result<u64, StoreError> {
-        let ids = self.ids()?;
-        let kept = ids.iter().filter_map(|id| {
-            let paths = Paths::in_folder(&self.folder, id);
-            Tree::open(&paths).ok()?.kept_for_undo().ok()
-        });
-        Ok(kept.sum())
-    }
-
-    /// Drops contents that are kept for undo until all sessions keep at most `most` bytes: those of the oldest sessions
-    /// first, and the oldest of a session first. Sessions that are open stay as they are. Returns the bytes dropped.
-    pub fn shrink_undo(&self, most: u64) -> Result<u64, StoreError> {
-        // Cheap, and it is called at the beginning of each session.
-        let files = entries(&self.folder).unwrap_or_default();
-        if files.iter().map(|path| most_kept_in(path)).sum::<u64>() <= most {
-            return Ok(0);
-        }
-        let ids = self.ids()?;
-        let (mut left, mut dropped) = (most, 0);
-        for id in ids.iter().rev() {
-            let paths = &Paths::in_folder(&self.folder, id);
-            // A session that cannot be read keeps what it has.
-            let Ok(kept) = Tree::open(paths).and_then(|tree| tree.kept_for_undo()) else {
-                continue;
-            };
-            let shrunk = (kept > left)
-                .then(|| shrink(paths, left).ok().flatten())
-                .flatten();
-            let kept_now = shrunk.unwrap_or(kept);
-            left = left.saturating_sub(kept_now);
-            dropped += kept - kept_now;
-        }
-        Ok(dropped)
     }
 
     /// Removes unused files: files of sessions without a database, drafts left by a crash, and outputs that no message
@@ -466,19 +443,6 @@ impl Sessions {
     }
 }
 
-/// Drops the oldest contents of a session that undo keeps beyond `most` bytes, unless it is open. Returns how many bytes
-/// are kept then.
-fn shrink(paths: &Paths, most: u64) -> Result<Option<u64>, Failure> {
-    let LockAttempt::Held(_lock) = Lock::try_take(&paths.lock())? else {
-        return Ok(None);
-    };
-    let outputs = paths.outputs();
-    let connection = super::configured(Connection::open(paths.database())?)?;
-    files::drop_oldest(&connection, &outputs, &Contents::All, most)?;
-    connection.execute_batch("VACUUM")?;
-    files::kept(&connection, &outputs).map(Some)
-}
-
 /// Removes all files of a session, its lock last.
 fn remove_files(paths: &Paths) -> io::Result<()> {
     let database = file_name(paths.database());
@@ -545,29 +509,19 @@ fn names(folder: &Path) -> io::Result<Vec<OsString>> {
 /// Returns the latest time at which the files of a session can have been changed: its newest message is not newer.
 fn last_change(paths: &Paths) -> Time {
     let log = with_ending(paths.database(), "-wal");
-    let changes = [paths.database(), &log].into_iter().filter_map(|path| {
-        let changed = fs::metadata(path).and_then(|found| found.modified()).ok()?;
-        let since = changed.duration_since(UNIX_EPOCH).ok()?;
-        Some(match since.subsec_nanos() {
-            0 => since + WHOLE_SECONDS,
-            _ => since + TICK,
-        })
-    });
-    let latest = changes.max().unwrap_or_default().as_millis();
-    Time(i64::try_from(latest).unwrap_or(i64::MAX))
-}
-
-/// Returns how many bytes undo keeps in a file or a folder of a session at most.
-fn most_kept_in(path: &Path) -> u64 {
-    let name = file_name(path);
-    if name.ends_with(".db") {
-        return size(path);
+    let mut latest = Duration::ZERO;
+    for path in [paths.database(), &log] {
+        match fs::symlink_metadata(path) {
+            // What it leads to has a log elsewhere.
+            Ok(found) if found.is_symlink() => return Time(i64::MAX),
+            Ok(found) => {
+                let changed = found.modified().unwrap_or(UNIX_EPOCH);
+                latest = latest.max(changed.duration_since(UNIX_EPOCH).unwrap_or_default());
+            }
+            Err(_) => {}
+        }
     }
-    let outputs = name.ends_with(".out").then(|| entries(path).ok()).flatten();
-    let outputs = outputs.unwrap_or_default();
-    let big = outputs.iter().filter(|path| big::is_name(&file_name(path)));
-    let found = big.filter_map(|path| fs::symlink_metadata(path).ok());
-    found.map(|found| big::bytes(&found)).sum()
+    Time(i64::try_from((latest + ROUNDED).as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Returns the size in bytes of a file, or of all files in a folder.

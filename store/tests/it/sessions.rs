@@ -1,6 +1,7 @@
 //! The sessions of a folder: listing, finding, copying and removing.
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -150,6 +151,71 @@ async fn the_last_written_session_is_found_whatever_became_of_the_times_of_files
             date(paths.database(), minutes);
         }
         assert_eq!(last(), Some(newest.clone()), "{minutes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_behind_a_link_is_the_last_written_one_while_it_is_written() {
+    let world = World::new();
+    let linked = session(&world, "one", None).await;
+    let real = world.root().join("real.db");
+    fs::rename(linked.database(), &real).unwrap();
+    std::os::unix::fs::symlink(&real, linked.database()).unwrap();
+    let other = session(&world, "two", None).await;
+    assert_eq!(world.sessions().last_written().unwrap(), Some(other));
+    let held = open_quietly(&linked).await;
+    let mut later = (*Speaker::default().prompt("three")).clone();
+    later.created_at = Time(later.created_at.0 + 1);
+    append(&held, &later.into()).await;
+    for database in [linked.database(), &real] {
+        let past = SystemTime::now() - Duration::from_secs(60);
+        let file = File::options().append(true).open(database).unwrap();
+        file.set_modified(past).unwrap();
+    }
+    assert_eq!(world.sessions().last_written().unwrap(), Some(linked));
+    assert_eq!(world.sessions().list().unwrap()[1].messages, 2);
+}
+
+#[tokio::test]
+async fn of_many_sessions_whose_files_tell_nothing_the_last_written_one_is_found() {
+    let world = World::new();
+    let first = session(&world, "one", None).await;
+    let held = open_quietly(&first).await;
+    let mut later = (*Speaker::default().prompt("two")).clone();
+    later.created_at = Time(later.created_at.0 + 1);
+    append(&held, &later.into()).await;
+    drop(held);
+    for _ in 0..40 {
+        session(&world, "other", None).await;
+    }
+    let file = File::options().append(true).open(first.database()).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(60))
+        .unwrap();
+    assert_eq!(world.sessions().last_written().unwrap(), Some(first));
+}
+
+#[tokio::test]
+async fn a_damaged_session_is_found_by_what_can_be_read_of_it() {
+    let world = World::new();
+    let paths = session(&world, "go", Some("alpha")).await;
+    let given = "0b5c2f9e-1234-4abc-9def-0123456789ab";
+    let held = open_quietly(&paths).await;
+    held.set_uuid(given.to_owned()).await.unwrap();
+    drop(held);
+    let connection = rusqlite::Connection::open(paths.database()).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'messages'";
+    let root: u32 = connection.query_row(root, [], |row| row.get(0)).unwrap();
+    drop(connection);
+    let file = File::options().write(true).open(paths.database()).unwrap();
+    file.write_all_at(&[0xff; 4096], u64::from(root - 1) * 4096)
+        .unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(60))
+        .unwrap();
+    let head = world.sessions().list().unwrap().remove(0);
+    assert!(head.problem.is_some());
+    assert_eq!(head.name.as_deref(), Some("alpha"));
+    for wanted in ["alpha", given] {
+        assert_eq!(world.sessions().find(wanted).unwrap(), paths, "{wanted}");
     }
 }
 
