@@ -10,22 +10,20 @@ use std::sync::Arc;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, AuthMethod, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse,
-    CancelNotification, ClientRequest, CloseSessionRequest, CloseSessionResponse,
-    DeleteSessionRequest, DeleteSessionResponse, ForkSessionRequest, ForkSessionResponse,
-    Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
-    ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpCapabilities,
-    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse,
-    ResumeSessionRequest, ResumeSessionResponse, SessionAdditionalDirectoriesCapabilities,
-    SessionCapabilities, SessionCloseCapabilities, SessionDeleteCapabilities,
-    SessionForkCapabilities, SessionInfo, SessionListCapabilities, SessionResumeCapabilities,
-    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
-    SetSessionModeResponse, StopReason,
+    CancelNotification, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
+    DeleteSessionResponse, ForkSessionRequest, ForkSessionResponse, Implementation,
+    InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
+    LoadSessionRequest, LoadSessionResponse, McpCapabilities, NewSessionRequest,
+    NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest,
+    ResumeSessionResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
+    SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
+    SessionListCapabilities, SessionResumeCapabilities, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, StopReason,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{
     Agent, Client, ConnectTo, Error, on_receive_notification, on_receive_request,
 };
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault::{invalid, not_open};
@@ -43,19 +41,75 @@ pub(crate) struct First {
     pub(crate) stop: CancellationToken,
 }
 
+/// Returns what handles a request.
+macro_rules! by {
+    ($requests:ident, $handle:ident, $request:ty, $response:ty) => {{
+        let requests = $requests.clone();
+        async move |request: $request, to: Responder<$response>, cx: ConnectionTo<Client>| {
+            $handle(requests.clone(), request, to, Peer::First(cx))
+        }
+    }};
+}
+
 impl ConnectTo<Client> for First {
     async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), Error> {
         let Self { requests, stop } = self;
-        let (asked, cancels) = (requests.clone(), requests.clone());
+        let all = &requests;
+        let cancels = requests.clone();
         Agent
             .v1()
             .name("ah")
             .on_receive_request(
-                async move |request: ClientRequest,
-                            to: Responder<Value>,
-                            cx: ConnectionTo<Client>| {
-                    handle(asked.clone(), request, to, Peer::First(cx))
-                },
+                by!(all, initialize, InitializeRequest, InitializeResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, authenticate, AuthenticateRequest, AuthenticateResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, begin, NewSessionRequest, NewSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, load, LoadSessionRequest, LoadSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, resume, ResumeSessionRequest, ResumeSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, fork, ForkSessionRequest, ForkSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, list, ListSessionsRequest, ListSessionsResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, close, CloseSessionRequest, CloseSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, delete, DeleteSessionRequest, DeleteSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, prompt, PromptRequest, PromptResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, set_mode, SetSessionModeRequest, SetSessionModeResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(
+                    all,
+                    set_option,
+                    SetSessionConfigOptionRequest,
+                    SetSessionConfigOptionResponse
+                ),
                 on_receive_request!(),
             )
             .on_receive_notification(
@@ -70,36 +124,6 @@ impl ConnectTo<Client> for First {
                 Ok(())
             })
             .await
-    }
-}
-
-/// Answers a request; one of an extension is unknown.
-fn handle(
-    requests: Arc<Requests>,
-    request: ClientRequest,
-    to: Responder<Value>,
-    peer: Peer,
-) -> Result<(), Error> {
-    match request {
-        ClientRequest::InitializeRequest(request) => initialize(requests, request, to.cast(), peer),
-        ClientRequest::AuthenticateRequest(request) => {
-            authenticate(requests, request, to.cast(), peer)
-        }
-        ClientRequest::NewSessionRequest(request) => begin(requests, request, to.cast(), peer),
-        ClientRequest::LoadSessionRequest(request) => load(requests, request, to.cast(), peer),
-        ClientRequest::ResumeSessionRequest(request) => resume(requests, request, to.cast(), peer),
-        ClientRequest::ForkSessionRequest(request) => fork(requests, request, to.cast(), peer),
-        ClientRequest::ListSessionsRequest(request) => list(requests, request, to.cast(), peer),
-        ClientRequest::CloseSessionRequest(request) => close(requests, request, to.cast(), peer),
-        ClientRequest::DeleteSessionRequest(request) => delete(requests, request, to.cast(), peer),
-        ClientRequest::PromptRequest(request) => prompt(requests, request, to.cast(), peer),
-        ClientRequest::SetSessionModeRequest(request) => {
-            set_mode(requests, request, to.cast(), peer)
-        }
-        ClientRequest::SetSessionConfigOptionRequest(request) => {
-            set_option(requests, request, to.cast(), peer)
-        }
-        _ => to.respond_with_error(Error::method_not_found()),
     }
 }
 

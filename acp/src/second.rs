@@ -11,23 +11,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v2::schema::{
     AbsolutePath, AgentCapabilities, AuthMethod, AuthMethodTerminal, CancelSessionNotification,
-    ClientRequest, CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest,
-    DeleteSessionResponse, ErrorStopReason, ForkSessionRequest, ForkSessionResponse,
-    Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest,
-    ListSessionsResponse, LoginAuthRequest, LoginAuthResponse, LogoutAuthRequest,
-    LogoutAuthResponse, McpCapabilities, McpHttpCapabilities, McpStdioCapabilities,
-    NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptEmbeddedContextCapabilities,
-    PromptImageCapabilities, PromptRequest, PromptResponse, ReplayFrom, ResumeSessionRequest,
-    ResumeSessionResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
-    SessionConfigOptionValue, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
-    SessionListCursor, SessionUpdate, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, StopReason, UserMessage,
+    CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest, DeleteSessionResponse,
+    ErrorStopReason, ForkSessionRequest, ForkSessionResponse, Implementation, InitializeRequest,
+    InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoginAuthRequest,
+    LoginAuthResponse, LogoutAuthRequest, LogoutAuthResponse, McpCapabilities, McpHttpCapabilities,
+    McpStdioCapabilities, NewSessionRequest, NewSessionResponse, PromptCapabilities,
+    PromptEmbeddedContextCapabilities, PromptImageCapabilities, PromptRequest, PromptResponse,
+    ReplayFrom, ResumeSessionRequest, ResumeSessionResponse,
+    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionConfigOptionValue,
+    SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo, SessionListCursor,
+    SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, StopReason,
+    UserMessage,
 };
 use agent_client_protocol::v2::{ConnectionTo, Responder};
 use agent_client_protocol::{
     Agent, Client, ConnectTo, Error, on_receive_notification, on_receive_request, v1,
 };
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::fault::invalid;
@@ -46,19 +45,71 @@ pub(crate) struct Second {
     pub(crate) stop: CancellationToken,
 }
 
+/// Returns what handles a request.
+macro_rules! by {
+    ($requests:ident, $handle:ident, $request:ty, $response:ty) => {{
+        let requests = $requests.clone();
+        async move |request: $request, to: Responder<$response>, cx: ConnectionTo<Client>| {
+            $handle(requests.clone(), request, to, Peer::Second(cx))
+        }
+    }};
+}
+
 impl ConnectTo<Client> for Second {
     async fn connect_to(self, client: impl ConnectTo<Agent>) -> Result<(), Error> {
         let Self { requests, stop } = self;
-        let (asked, cancels) = (requests.clone(), requests.clone());
+        let all = &requests;
+        let cancels = requests.clone();
         Agent
             .v2()
             .name("ah")
             .on_receive_request(
-                async move |request: ClientRequest,
-                            to: Responder<Value>,
-                            cx: ConnectionTo<Client>| {
-                    handle(asked.clone(), request, to, Peer::Second(cx))
-                },
+                by!(all, initialize, InitializeRequest, InitializeResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, log_in, LoginAuthRequest, LoginAuthResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, log_out, LogoutAuthRequest, LogoutAuthResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, begin, NewSessionRequest, NewSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, resume, ResumeSessionRequest, ResumeSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, fork, ForkSessionRequest, ForkSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, list, ListSessionsRequest, ListSessionsResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, close, CloseSessionRequest, CloseSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, delete, DeleteSessionRequest, DeleteSessionResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(all, prompt, PromptRequest, PromptResponse),
+                on_receive_request!(),
+            )
+            .on_receive_request(
+                by!(
+                    all,
+                    set_option,
+                    SetSessionConfigOptionRequest,
+                    SetSessionConfigOptionResponse
+                ),
                 on_receive_request!(),
             )
             .on_receive_notification(
@@ -73,33 +124,6 @@ impl ConnectTo<Client> for Second {
                 Ok(())
             })
             .await
-    }
-}
-
-/// Answers a request; one of an extension is unknown.
-fn handle(
-    requests: Arc<Requests>,
-    request: ClientRequest,
-    to: Responder<Value>,
-    peer: Peer,
-) -> Result<(), Error> {
-    match request {
-        ClientRequest::InitializeRequest(request) => {
-            initialize(requests, *request, to.cast(), peer)
-        }
-        ClientRequest::LoginAuthRequest(request) => log_in(requests, *request, to.cast(), peer),
-        ClientRequest::LogoutAuthRequest(request) => log_out(requests, *request, to.cast(), peer),
-        ClientRequest::NewSessionRequest(request) => begin(requests, *request, to.cast(), peer),
-        ClientRequest::ResumeSessionRequest(request) => resume(requests, *request, to.cast(), peer),
-        ClientRequest::ForkSessionRequest(request) => fork(requests, *request, to.cast(), peer),
-        ClientRequest::ListSessionsRequest(request) => list(requests, *request, to.cast(), peer),
-        ClientRequest::CloseSessionRequest(request) => close(requests, *request, to.cast(), peer),
-        ClientRequest::DeleteSessionRequest(request) => delete(requests, *request, to.cast(), peer),
-        ClientRequest::PromptRequest(request) => prompt(requests, *request, to.cast(), peer),
-        ClientRequest::SetSessionConfigOptionRequest(request) => {
-            set_option(requests, *request, to.cast(), peer)
-        }
-        _ => to.respond_with_error(Error::method_not_found()),
     }
 }
 
