@@ -778,3 +778,44 @@ fn prompts_of_servers_are_commands() {
     let request = server.requests().remove(0).body.to_string();
     assert!(request.contains("Plan a trip."), "{request}");
 }
+
+#[test]
+fn only_known_requests_are_answered_and_none_before_the_editor_has_said_what_it_is() {
+    let world = World::new();
+    let server = Server::new([says("Hello.")]);
+    let mut command = served(&world, &server, &[]).into_command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let request = |id: u32, method: &str, params: Value| {
+        format!(
+            "{}\n",
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        )
+    };
+    let lines = [
+        request(1, "session/list", json!({})),
+        request(2, "initialize", json!({"protocolVersion": 1})),
+        request(3, "session/nonsense", json!({})),
+        request(4, "_theirs/own", json!({})),
+        request(5, "session/prompt", json!({"sessionId": 1})),
+        request(6, "session/list", json!({})),
+    ];
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines.concat().as_bytes()).unwrap();
+    let mut answers = HashMap::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let answer: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        answers.insert(
+            answer["id"].as_u64().unwrap(),
+            answer["error"]["code"].clone(),
+        );
+        if answers.len() == lines.len() {
+            break;
+        }
+    }
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    let codes: Vec<_> = (1..=6).map(|id| answers[&id].as_i64()).collect();
+    let [early, unknown, invalid] = [-32600, -32601, -32602].map(Some);
+    assert_eq!(codes, [early, None, unknown, unknown, invalid, None]);
+}
