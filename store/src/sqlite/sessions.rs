@@ -24,7 +24,7 @@ use super::{Failure, files, prune};
 use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
-use crate::paths::{Paths, file_name, remove_if_exists, with_ending};
+use crate::paths::{Paths, file_name, remove_if_exists};
 use ah_conversation::{SessionId, StoreError, Time};
 
 /// Endings of files that only remain after a crash.
@@ -141,17 +141,21 @@ impl Sessions {
     /// time hardly grows with their number.
     pub fn last_written(&self) -> Result<Option<Paths>, StoreError> {
         let is_continued = self.continued();
-        let ids = self.ids()?.into_iter().filter(|id| is_continued(id));
-        let mut files: Vec<_> = ids
-            .map(|id| (Paths::in_folder(&self.folder, &id), id))
-            .map(|(paths, id)| (last_change(&paths), id, paths))
+        let names = self.names()?;
+        let with_log: HashSet<_> = { names.iter() }
+            .filter_map(|name| name.to_str()?.strip_suffix(".db-wal"))
             .collect();
-        files.sort_by(|one, other| (other.0, &other.1).cmp(&(one.0, &one.1)));
+        let mut files: Vec<_> = { ids_in(&names).into_iter() }
+            .filter(|id| is_continued(id))
+            .map(|id| (self.last_change(&id, with_log.contains(id.as_str())), id))
+            .collect();
+        files.sort_by(|one, other| other.cmp(one));
         let mut last: Option<SessionHead> = None;
-        for (seen, (changed, id, paths)) in files.into_iter().enumerate() {
+        for (seen, (changed, id)) in files.into_iter().enumerate() {
             if { last.as_ref() }.is_some_and(|last| last.last_written > changed) {
                 break;
             }
+            let paths = Paths::in_folder(&self.folder, &id);
             let mut head = SessionHead::read_identity(&paths, id);
             let is_ahead = head.created_at > id::now();
             if is_ahead || seen == MANY {
@@ -164,6 +168,19 @@ impl Sessions {
             }
         }
         Ok(last.map(|head| head.paths))
+    }
+
+    /// Returns the latest time at which the files of a session can have been changed: its newest message is not newer.
+    fn last_change(&self, id: &SessionId, has_log: bool) -> Time {
+        let changed = |name: String| {
+            let found = fs::symlink_metadata(self.folder.join(name)).ok()?;
+            let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+            let latest = i64::try_from((changed + ROUNDED).as_millis()).ok()?;
+            // What a link leads to has a log elsewhere.
+            Some(if found.is_symlink() { i64::MAX } else { latest })
+        };
+        let log = has_log.then(|| changed(format!("{id}.db-wal"))).flatten();
+        Time(changed(format!("{id}.db")).max(log).unwrap_or_default())
     }
 
     /// Returns the session with the newest message by opening all: where a clock was ahead, which only the other sessions tell,
@@ -392,23 +409,18 @@ impl Sessions {
 
     /// Returns the ids of all sessions, in ascending order.
     fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        Ok(ids_in(&self.names()?))
+    }
+
+    /// Returns the names of all files.
+    fn names(&self) -> Result<Vec<OsString>, StoreError> {
         if self.refuses_link && self.folder.is_symlink() {
             return Err(self.refused(
                 "it is a symbolic link, and the folder is not trusted".to_owned(),
                 "remove the link, trust the folder, or name a file with `--db`".to_owned(),
             ));
         }
-        let names = names(&self.folder)
-            .map_err(|error| Failure::from(error).at("cannot read", &self.folder))?;
-        let mut ids: Vec<_> = names
-            .iter()
-            .filter_map(|name| {
-                let stem = name.to_str()?.strip_suffix(".db")?;
-                is_ulid(stem).then(|| SessionId::from(stem))
-            })
-            .collect();
-        ids.sort();
-        Ok(ids)
+        names(&self.folder).map_err(|error| Failure::from(error).at("cannot read", &self.folder))
     }
 
     fn only(&self, wanted: &str, found: &[&SessionHead]) -> Result<Option<Paths>, StoreError> {
@@ -489,6 +501,19 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
     unused
 }
 
+/// Returns the ids of the sessions with files of these names, in ascending order.
+fn ids_in(names: &[OsString]) -> Vec<SessionId> {
+    let stems = names
+        .iter()
+        .filter_map(|name| name.to_str()?.strip_suffix(".db"));
+    let mut ids: Vec<_> = stems
+        .filter(|stem| is_ulid(stem))
+        .map(SessionId::from)
+        .collect();
+    ids.sort();
+    ids
+}
+
 /// Returns the paths of all entries in `folder`; none if it does not exist.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let names = names(folder)?.into_iter();
@@ -504,24 +529,6 @@ fn names(folder: &Path) -> io::Result<Vec<OsString>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     }
-}
-
-/// Returns the latest time at which the files of a session can have been changed: its newest message is not newer.
-fn last_change(paths: &Paths) -> Time {
-    let log = with_ending(paths.database(), "-wal");
-    let mut latest = Duration::ZERO;
-    for path in [paths.database(), &log] {
-        match fs::symlink_metadata(path) {
-            // What it leads to has a log elsewhere.
-            Ok(found) if found.is_symlink() => return Time(i64::MAX),
-            Ok(found) => {
-                let changed = found.modified().unwrap_or(UNIX_EPOCH);
-                latest = latest.max(changed.duration_since(UNIX_EPOCH).unwrap_or_default());
-            }
-            Err(_) => {}
-        }
-    }
-    Time(i64::try_from((latest + ROUNDED).as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Returns the size in bytes of a file, or of all files in a folder.
