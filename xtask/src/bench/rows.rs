@@ -329,7 +329,7 @@ fn resume(pair: &Pair) -> Result<Vec<Row>> {
         },
         Row {
             what: "resume the session of the last prompt, of 1,000 in the folder over the only one: to the first request",
-            figures: vec![Figure::times(grown, 1.5)],
+            figures: vec![Figure::times(grown, 2.5)],
             best: None,
         },
     ])
