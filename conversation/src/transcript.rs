@@ -209,13 +209,12 @@ impl Transcript {
         let successes = message.tool_results().filter(|result| !result.is_error);
         let names = successes.map(|result| (canonical_tool(&result.tool_name), at));
         self.successes.extend(names);
-        let estimated = estimate_message(&message);
-        let is_summary = message.is_summary();
         self.messages.push(message);
+        let message = &self.messages[at - self.forgotten];
         self.index.unreported = match self.index.reported {
             Some(reported) if reported == at => 0,
-            _ if is_summary => self.view().iter().map(|it| estimate_message(it)).sum(),
-            _ => self.index.unreported + estimated,
+            _ if message.is_summary() => self.view().iter().map(|it| estimate_message(it)).sum(),
+            _ => self.index.unreported + estimate_message(message),
         };
     }
 

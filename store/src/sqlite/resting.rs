@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::connect_immutable;
-use super::schema::CONVERSATION;
 use super::tree::Tree;
 use crate::paths::{Paths, with_ending};
 
@@ -49,9 +48,8 @@ impl Resting {
 pub(super) fn read<T>(paths: &Paths, look: impl FnOnce(&Tree) -> Option<T>) -> Option<T> {
     let path = std::path::absolute(paths.database()).ok()?;
     let before = Resting::of(&path)?;
-    let connection = connect_immutable(&path).ok()?;
-    CONVERSATION.prepare_to_read(&connection).ok()?;
-    let found = look(&Tree::on(connection, &path, paths.outputs()))?;
+    let tree = Tree::prepared(connect_immutable(&path).ok()?, paths).ok()?;
+    let found = look(&tree)?;
     (Resting::of(&path)? == before).then_some(found)
 }
 

@@ -159,11 +159,13 @@ impl Sessions {
             let mut head = SessionHead::read_identity(&paths, id);
             let is_ahead = head.created_at > id::now();
             if is_ahead || seen == MANY {
-                return self.last_dated();
+                return self.last_dated(is_continued);
             }
             head.date_by(id::now());
-            let key = |head: &SessionHead| (head.last_written, head.id.clone());
-            if last.as_ref().is_none_or(|last| key(last) < key(&head)) {
+            if last
+                .as_ref()
+                .is_none_or(|last| written(last) < written(&head))
+            {
                 last = Some(head);
             }
         }
@@ -185,12 +187,14 @@ impl Sessions {
 
     /// Returns the session with the newest message by opening all: where a clock was ahead, which only the other sessions tell,
     /// and where the times of files tell nothing, as after a copy.
-    fn last_dated(&self) -> Result<Option<Paths>, StoreError> {
-        let is_continued = self.continued();
+    fn last_dated(
+        &self,
+        is_continued: impl Fn(&SessionId) -> bool,
+    ) -> Result<Option<Paths>, StoreError> {
         let heads = self.heads(SessionHead::read_identity)?.into_iter();
         let last = heads
             .filter(|head| is_continued(&head.id))
-            .max_by_key(|head| (head.last_written, head.id.clone()));
+            .max_by(|one, other| written(one).cmp(&written(other)));
         Ok(last.map(|head| head.paths))
     }
 
@@ -499,6 +503,11 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
         );
     }
     unused
+}
+
+/// Returns what orders sessions by their newest messages.
+fn written(head: &SessionHead) -> (Time, &SessionId) {
+    (head.last_written, &head.id)
 }
 
 /// Returns the ids of the sessions with files of these names, in ascending order.

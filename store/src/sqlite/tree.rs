@@ -102,11 +102,15 @@ impl Tree {
         let path = paths.database();
         let open = || {
             std::fs::metadata(path)?;
-            let connection = connect_to_read(path)?;
-            CONVERSATION.prepare_to_read(&connection)?;
-            Ok(Self::on(connection, path, paths.outputs()))
+            Self::prepared(connect_to_read(path)?, paths)
         };
         open().map_err(|failure: Failure| failure.at("cannot open", path))
+    }
+
+    /// Returns the tree on a connection for reading, also if the session is of an earlier version.
+    pub(super) fn prepared(connection: Connection, paths: &Paths) -> Result<Self, Failure> {
+        CONVERSATION.prepare_to_read(&connection)?;
+        Ok(Self::on(connection, paths.database(), paths.outputs()))
     }
 
     pub(super) fn on(connection: Connection, path: &Path, outputs: PathBuf) -> Self {
