@@ -1,17 +1,21 @@
 //! Model server on the loopback interface, for tests that run the real binary over a real socket.
 //!
 //! It speaks the Messages API, chat completions and the Responses API, each at its own path. It answers with the turns
-//! of a scenario, and refuses every request that the vendor would refuse, with the vendor's error text: see the modules
-//! named `history`. It records all requests. Expectations in a scenario are checked by the scripted model only; here the
+//! of a scenario, and refuses every request that the vendor would refuse, with the vendor's error text: the modules named
+//! `history` have the rules of each API, as strict as the strictest of its vendors, and [`vendor`] what single vendors add
+//! to them. It records all requests. Expectations in a scenario are checked by the scripted model only; here the
 //! test inspects the requests.
 
 pub mod chat;
+pub mod given;
 pub(crate) mod http;
 mod json;
 pub mod messages;
 mod new_input;
-mod protocol;
+pub mod picture;
+pub mod protocol;
 pub mod responses;
+pub mod vendor;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufReader;
@@ -26,17 +30,20 @@ use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Step, TurnContext};
 use serde_json::{Value, json};
 
+use self::given::Given;
 use self::http::{Broken, IncomingRequest, OutgoingResponse};
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Refusal, Stream};
+use self::vendor::{Answers, Asked, Vendor};
 use crate::script::{says, scenario};
 use crate::wait::HANG;
 
 /// Path at which tests in other languages get the bodies of the requests so far. No vendor has such a path.
 const REQUESTS: &str = "/requests";
 
-/// Path of the list of models, which it does not have. Asking for it is no part of a scenario, and is not recorded.
-const MODELS: &str = "/v1/models";
+/// End of the path of the list of models, which it does not have. Asking for it is no part of a scenario, and is not
+/// recorded.
+const MODELS: &str = "/models";
 
 /// Rule for choosing the turn that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +78,8 @@ pub struct Received {
     pub arrived: Instant,
     /// Error text of the response, if it was refused.
     pub refused: Option<String>,
+    /// What the vendor takes without a refusal although something is lost by it.
+    pub lost: Vec<String>,
     /// State of the response.
     pub outcome: Outcome,
 }
@@ -94,6 +103,8 @@ struct Shared {
     pick: Pick,
     /// Answer to requests that offer no tools; without it they get a turn like all others.
     aside: OnceLock<Turn>,
+    /// Vendor whose rules it has; without one, those of the strictest.
+    vendor: OnceLock<&'static Vendor>,
     /// Part of its ids, which keeps them apart from those of other servers.
     port: u16,
     log: Mutex<Log>,
@@ -107,6 +118,7 @@ struct Shared {
 struct Log {
     received: Vec<Received>,
     next: usize,
+    given: Given,
     /// Failing turns that were already played.
     spent: HashSet<usize>,
 }
@@ -136,6 +148,7 @@ impl Server {
             scenario,
             pick,
             aside: OnceLock::new(),
+            vendor: OnceLock::new(),
             port: address.port(),
             log: Mutex::default(),
             changed: Condvar::new(),
@@ -156,6 +169,14 @@ impl Server {
         self
     }
 
+    /// Serves the APIs of `vendor` alone, with its rules and answers.
+    #[must_use]
+    pub fn of(self, vendor: &'static Vendor) -> Self {
+        // Only the first vendor counts.
+        let _ = self.shared.vendor.set(vendor);
+        self
+    }
+
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -173,6 +194,13 @@ impl Server {
             .iter()
             .filter_map(|request| request.refused.clone())
             .collect()
+    }
+
+    /// Returns what was lost with requests that were not refused.
+    pub fn losses(&self) -> Vec<String> {
+        let log = self.shared.log();
+        let lost = log.received.iter().flat_map(|request| &request.lost);
+        lost.cloned().collect()
     }
 
     /// Waits until `condition` holds for the requests so far; panics after a minute.
@@ -239,7 +267,8 @@ impl Shared {
         let _ = stream.set_nodelay(true);
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
-            if asked.method == "GET" && asked.path.starts_with(MODELS) {
+            let path = asked.path.split('?').next().unwrap_or_default();
+            if asked.method == "GET" && path.ends_with(MODELS) {
                 if self.send_models(stream).is_err() {
                     return;
                 }
@@ -294,17 +323,31 @@ impl Shared {
     /// Records the request and decides the response.
     fn receive(&self, asked: IncomingRequest) -> (usize, Protocol, Reply<'_>) {
         let body: Result<Value, _> = serde_json::from_slice(&asked.body);
-        let protocol = Protocol::at(&asked.path).filter(|_| asked.method == "POST");
+        let vendor = self.vendor.get().copied();
+        let is_served = |api: &Protocol| vendor.is_none_or(|vendor| vendor.apis.contains(api));
+        let protocol = Protocol::at(&asked.path).filter(is_served);
+        let protocol = protocol.filter(|_| asked.method == "POST");
         let mut log = self.log();
+        let mut lost = Vec::new();
         let reply = match (protocol, &body) {
             (None, _) => Reply::Refuse(Refusal::unknown_path()),
             (_, Err(error)) => Reply::Refuse(Refusal::invalid(format!(
                 "The request body is not valid JSON: {error}"
             ))),
-            (Some(protocol), Ok(body)) => match protocol.refusal(&asked.headers, body) {
-                Some(refusal) => Reply::Refuse(refusal),
-                None => self.turn(&mut log, protocol, body),
-            },
+            (Some(protocol), Ok(body)) => {
+                let asked = Asked {
+                    headers: &asked.headers,
+                    body,
+                    given: &log.given,
+                };
+                match protocol.refusal(vendor, &asked) {
+                    Some(refusal) => Reply::Refuse(refusal),
+                    None => {
+                        lost.extend(vendor.map(|vendor| vendor.losses(protocol, &asked)));
+                        self.turn(&mut log, protocol, body)
+                    }
+                }
+            }
         };
         let number = log.received.len();
         log.received.push(Received {
@@ -318,6 +361,7 @@ impl Shared {
                 Reply::Refuse(refusal) => Some(refusal.message.clone()),
                 Reply::Play(..) => None,
             },
+            lost: lost.concat(),
             outcome: Outcome::Answering,
         });
         drop(log);
@@ -330,11 +374,7 @@ impl Shared {
         let turn = |at: usize| self.order.get(at).map(|place| &self.scenario.turns[*place]);
         let offers_tools = body["tools"].as_array().is_some_and(|it| !it.is_empty());
         if let Some(aside) = self.aside.get().filter(|_| !offers_tools) {
-            return Reply::Play(
-                aside,
-                self.context(log.received.len(), 0, protocol.new_input(body)),
-                Stream::new(protocol, body),
-            );
+            return self.play(log, protocol, body, aside, 0);
         }
         let at = match self.pick {
             Pick::InOrder => log.next,
@@ -355,16 +395,37 @@ impl Shared {
         };
         log.next = at + 1;
         match turn(at) {
-            Some(turn) => Reply::Play(
-                turn,
-                self.context(log.received.len(), at, protocol.new_input(body)),
-                Stream::new(protocol, body),
-            ),
+            Some(turn) => self.play(log, protocol, body, turn, at),
             None => Reply::Refuse(Refusal::invalid(format!(
                 "the scenario ends with turn {}",
                 self.order.len()
             ))),
         }
+    }
+
+    fn play<'a>(
+        &self,
+        log: &mut Log,
+        protocol: Protocol,
+        body: &Value,
+        turn: &'a Turn,
+        at: usize,
+    ) -> Reply<'a> {
+        let context = self.context(log.received.len(), at, protocol.new_input(body));
+        let model = body["model"].as_str().unwrap_or_default();
+        log.given.note(turn, &context.id, model);
+        Reply::Play(
+            turn,
+            context,
+            Stream::new(protocol, self.answers(), body, turn),
+        )
+    }
+
+    /// Returns the shape of its answers.
+    fn answers(&self) -> Answers {
+        self.vendor
+            .get()
+            .map_or(Answers::OF_API, |vendor| vendor.answers)
     }
 
     fn context(&self, number: usize, at: usize, input: NewInput) -> TurnContext {
@@ -388,7 +449,7 @@ impl Shared {
         match reply {
             Reply::Refuse(refusal) => {
                 let error = json!({"type": refusal.kind, "message": refusal.message});
-                let body = protocol.failure(&error, &id);
+                let body = protocol.failure(self.answers(), refusal.status, &error, &id);
                 refuse(stream, &Wire::default(), refusal.status, None, &body, id)
             }
             Reply::Play(turn, context, answer) => {
@@ -405,7 +466,8 @@ impl Shared {
                 }
                 match &turn.error {
                     Some(failure) if wire.body.is_none() => {
-                        fail(stream, wire, protocol, failure, id)
+                        let form = (protocol, self.answers());
+                        fail(stream, wire, form, failure, id)
                     }
                     failure => {
                         let status = failure
@@ -438,7 +500,7 @@ enum Reply<'a> {
 fn fail(
     stream: &TcpStream,
     wire: &Wire,
-    protocol: Protocol,
+    (protocol, answers): (Protocol, Answers),
     failure: &Failure,
     id: String,
 ) -> Result<(), Broken> {
@@ -451,7 +513,7 @@ fn fail(
         }
         status => status.unwrap_or(500),
     };
-    let body = protocol.failure(&failure.error_object(), &id);
+    let body = protocol.failure(answers, status, &failure.error_object(), &id);
     refuse(stream, wire, status, failure.retry_after, &body, id)
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::{Delta, StreamEvent};
+use ah_provider::script::format::{BlockContent, Turn};
 use serde_json::{Value, json};
 
 use super::messages::binding::Binding;
 use super::new_input::NewInput;
+use super::vendor::{ANTHROPIC, Answers, Asked, Vendor};
 use super::{chat, messages, responses};
 
 /// A protocol.
@@ -21,9 +23,13 @@ pub enum Protocol {
 }
 
 /// Error response to an invalid request.
+#[derive(Debug)]
 pub struct Refusal {
+    /// Status.
     pub status: u16,
+    /// Type, as the Messages API calls it.
     pub kind: &'static str,
+    /// Text.
     pub message: String,
 }
 
@@ -48,18 +54,28 @@ impl Refusal {
 }
 
 impl Protocol {
-    /// Returns the protocol at `path`.
+    /// Returns the protocol at `path`. Vendors have different beginnings before it, with a version.
     pub fn at(path: &str) -> Option<Self> {
-        match path.split('?').next().unwrap_or_default() {
-            "/v1/messages" => Some(Self::Messages),
-            "/v1/chat/completions" => Some(Self::Chat),
-            "/v1/responses" => Some(Self::Responses),
-            _ => None,
-        }
+        let path = path.split('?').next().unwrap_or_default();
+        let ends = [
+            ("/messages", Self::Messages),
+            ("/chat/completions", Self::Chat),
+            ("/responses", Self::Responses),
+        ];
+        let mut ends = ends.into_iter().filter_map(|(end, protocol)| {
+            let beginning = path.strip_suffix(end)?;
+            Some((beginning.rsplit('/').next()?, protocol))
+        });
+        let (version, protocol) = ends.next()?;
+        let number = version.strip_prefix('v');
+        let has_version = number.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+        // Gemini's is further in front.
+        (has_version || version == "openai").then_some(protocol)
     }
 
-    /// Returns the refusal of a request with these `headers` and this `body`; `None` if it is accepted.
-    pub fn refusal(self, headers: &BTreeMap<String, String>, body: &Value) -> Option<Refusal> {
+    /// Returns the refusal of a request by `vendor`, or by the strictest of the protocol; `None` if it is accepted.
+    pub fn refusal(self, vendor: Option<&'static Vendor>, asked: &Asked<'_>) -> Option<Refusal> {
+        let (headers, body) = (asked.headers, asked.body);
         if !self.has_key(headers) {
             return Some(Refusal {
                 status: 401,
@@ -85,6 +101,10 @@ impl Protocol {
                 "this request needs the `{beta}` value in the `anthropic-beta` header"
             )));
         }
+        let vendor = vendor.or((self == Self::Messages).then_some(&ANTHROPIC));
+        if let Some((_, refusal)) = vendor.and_then(|vendor| vendor.refusal(self, asked)) {
+            return Some(refusal);
+        }
         let checked = match self {
             Self::Messages => messages::history::check(body),
             Self::Chat => chat::history::check(body),
@@ -95,7 +115,8 @@ impl Protocol {
 
     fn has_key(self, headers: &BTreeMap<String, String>) -> bool {
         let has = |name: &str| headers.get(name).is_some_and(|value| !value.is_empty());
-        has("authorization") || self == Self::Messages && has("x-api-key")
+        // The first is Azure's.
+        has("api-key") || has("authorization") || self == Self::Messages && has("x-api-key")
     }
 
     /// Returns the number of answers in the history that the request carries.
@@ -116,12 +137,13 @@ impl Protocol {
         }
     }
 
-    /// Returns the body of an error response; `error` is in the form of the Messages API.
-    pub fn failure(self, error: &Value, id: &str) -> Value {
-        match self {
+    /// Returns the body of an error response with `status`; `error` is in the form of the Messages API.
+    pub fn failure(self, answers: Answers, status: u16, error: &Value, id: &str) -> Value {
+        let of_api = match self {
             Self::Messages => json!({"type": "error", "error": error, "request_id": id}),
             Self::Chat | Self::Responses => json!({"error": openai_error(error)}),
-        }
+        };
+        answers.error(status, of_api)
     }
 }
 
@@ -136,15 +158,17 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Starts the answer to `body`.
-    pub fn new(protocol: Protocol, body: &Value) -> Self {
+    /// Starts the answer that `turn` is to `body`.
+    pub fn new(protocol: Protocol, answers: Answers, body: &Value, turn: &Turn) -> Self {
+        let is_call = |part: &BlockContent<'_>| matches!(part, BlockContent::Tool(_));
+        let has_calls = turn.parts().iter().any(is_call);
         match protocol {
             Protocol::Messages => {
                 let model = body["model"].as_str().unwrap_or_default();
                 Self::Messages(model.to_owned(), Binding::of(body))
             }
-            Protocol::Chat => Self::Chat(chat::stream::Stream::new(body)),
-            Protocol::Responses => Self::Responses(responses::stream::Stream::new(body)),
+            Protocol::Chat => Self::Chat(chat::stream::Stream::new(body, answers)),
+            Protocol::Responses => Self::Responses(responses::stream::Stream::new(body, has_calls)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Responses API: the parts of a request that a scenario looks at.
 
+pub mod binding;
 pub mod history;
 pub mod stream;
 

@@ -5,3 +5,4 @@ mod openai;
 mod script;
 mod server;
 mod show;
+mod vendors;

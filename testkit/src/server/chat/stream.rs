@@ -4,6 +4,8 @@
 use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
 use serde_json::{Value, json};
 
+use super::super::vendor::{Answers, CallSignature, Ids, Reasoning, chat::signature, digest};
+
 /// 2026-01-01T00:00:00Z in seconds since the epoch.
 const CREATED: u64 = 1_767_225_600;
 
@@ -15,16 +17,19 @@ pub struct Stream {
     tells_usage: bool,
     /// Number of calls so far.
     calls: usize,
+    /// Shape of the vendor's answers.
+    answers: Answers,
 }
 
 impl Stream {
     /// Starts the answer to `body`.
-    pub fn new(body: &Value) -> Self {
+    pub fn new(body: &Value, answers: Answers) -> Self {
         Self {
             model: body["model"].as_str().unwrap_or_default().to_owned(),
             id: String::new(),
             tells_usage: body["stream_options"]["include_usage"] == true,
             calls: 0,
+            answers,
         }
     }
 
@@ -65,12 +70,7 @@ impl Stream {
         match block {
             BlockStart::ToolUse { id, name, .. } => {
                 self.calls += 1;
-                Some(json!({"tool_calls": [{
-                    "index": self.calls - 1,
-                    "id": id.as_str(),
-                    "type": "function",
-                    "function": {"name": name, "arguments": ""},
-                }]}))
+                Some(self.call(id.as_str(), name))
             }
             BlockStart::Text(_)
             | BlockStart::Thinking(_)
@@ -79,14 +79,66 @@ impl Stream {
         }
     }
 
+    /// Returns the beginning of the latest call.
+    fn call(&self, id: &str, name: &str) -> Value {
+        let id = match self.answers.ids {
+            Ids::Scripted => id.to_owned(),
+            Ids::Nine => digest(id),
+        };
+        let mut call = json!({
+            "index": self.calls - 1,
+            "id": id,
+            "type": "function",
+            "function": {"name": name, "arguments": ""},
+        });
+        let mut delta = json!({});
+        match self.answers.call_signature {
+            CallSignature::ExtraContent if self.calls == 1 => {
+                call["extra_content"] = json!({"google": {"thought_signature": signature(name)}});
+            }
+            CallSignature::Details if self.calls == 1 => {
+                delta["reasoning_details"] = json!([{
+                    "type": "reasoning.encrypted",
+                    "data": signature(name),
+                    "id": id,
+                    "format": "google-gemini-v1",
+                    "index": 1,
+                }]);
+            }
+            CallSignature::ExtraContent | CallSignature::Details | CallSignature::None => {}
+        }
+        delta["tool_calls"] = json!([call]);
+        delta
+    }
+
+    fn reasoning(&self, text: &str) -> Option<Value> {
+        Some(match self.answers.reasoning {
+            Reasoning::Content => json!({"reasoning_content": text}),
+            Reasoning::Plain => json!({"reasoning": text}),
+            Reasoning::Details => json!({
+                "reasoning": text,
+                "reasoning_details": [{"type": "reasoning.text", "text": text, "index": 0}],
+            }),
+            Reasoning::Parts => json!({"content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": text}]},
+            ]}),
+            Reasoning::Hidden => return None,
+        })
+    }
+
     fn piece(&self, delta: &Delta) -> Option<Value> {
         match delta {
             Delta::Text(text) => Some(json!({"content": text})),
-            Delta::Thinking(thinking) => Some(json!({"reasoning_content": thinking})),
+            Delta::Thinking(thinking) => self.reasoning(thinking),
             Delta::InputJson(json) => Some(json!({"tool_calls": [{
                 "index": self.calls.saturating_sub(1),
                 "function": {"arguments": json},
             }]})),
+            Delta::Signature(signature) if self.answers.reasoning == Reasoning::Details => {
+                Some(json!({"reasoning_details": [
+                    {"type": "reasoning.text", "signature": signature, "index": 0},
+                ]}))
+            }
             Delta::Signature(_) | Delta::Other(_) => None,
         }
     }

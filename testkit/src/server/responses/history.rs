@@ -33,6 +33,8 @@ pub fn check(body: &Value) -> Result<(), String> {
             "function_call_output" => calls.close(&place, item)?,
             "reasoning" => check_reasoning(item, input.get(number + 1))?,
             "assistant" => check_content(&place, &item["content"], &["output_text", "refusal"])?,
+            "additional_tools" => check_tools(item)?,
+            "configuration_update" => {}
             "user" | "system" | "developer" => {
                 calls.all_answered()?;
                 check_content(&place, &item["content"], &["input_text", "input_image"])?;

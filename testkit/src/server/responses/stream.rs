@@ -4,6 +4,10 @@
 use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
 use serde_json::{Value, json};
 
+use super::super::given::phase;
+use super::super::vendor::gpt_version;
+use super::binding;
+
 /// 2026-01-01T00:00:00Z in seconds since the epoch.
 const CREATED: u64 = 1_767_225_600;
 
@@ -17,13 +21,21 @@ pub struct Stream {
     is_open: bool,
     /// Sequence number of the next event.
     sequence: u64,
+    /// Phase of its texts; `None` for a model that has none.
+    phase: Option<&'static str>,
+    /// What encrypted reasoning holds, in the place of what the scenario says.
+    seal: Option<String>,
 }
 
 impl Stream {
-    /// Starts the response to `body`.
-    pub fn new(body: &Value) -> Self {
+    /// Starts the response to `body`, with calls or without.
+    pub fn new(body: &Value, has_calls: bool) -> Self {
+        let model = body["model"].as_str().unwrap_or_default();
+        let has_phases = gpt_version(model).is_some_and(|version| version >= (5, 3));
         Self {
-            model: body["model"].as_str().unwrap_or_default().to_owned(),
+            phase: has_phases.then(|| phase(has_calls)),
+            seal: binding::seal(body),
+            model: model.to_owned(),
             id: String::new(),
             output: Vec::new(),
             is_open: false,
@@ -67,7 +79,7 @@ impl Stream {
 
     fn item(&self, index: usize, block: &BlockStart) -> Option<Value> {
         let id = |kind: &str| format!("{kind}_{}_{index}", self.id);
-        Some(match block {
+        let mut item = match block {
             BlockStart::Text(_) => json!({
                 "type": "message", "id": id("msg"), "status": "in_progress", "role": "assistant",
                 "content": [{"type": "output_text", "text": "", "annotations": []}],
@@ -83,7 +95,11 @@ impl Stream {
                 "call_id": call.as_str(), "name": name, "arguments": "",
             }),
             BlockStart::Other(_) => return None,
-        })
+        };
+        if let (BlockStart::Text(_), Some(phase)) = (block, self.phase) {
+            item["phase"] = phase.into();
+        }
+        Some(item)
     }
 
     /// Returns the start of the last item, without content.
@@ -113,7 +129,8 @@ impl Stream {
             Delta::Text(text) => ("/content/0/text", "output_text", text),
             Delta::Thinking(text) => ("/summary/0/text", "reasoning_summary_text", text),
             Delta::InputJson(text) => ("/arguments", "function_call_arguments", text),
-            Delta::Signature(seal) => {
+            Delta::Signature(scripted) => {
+                let seal = self.seal.as_ref().unwrap_or(scripted);
                 item["encrypted_content"] = seal.clone().into();
                 return None;
             }
