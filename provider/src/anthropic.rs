@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching,
-    StreamEvent, Usage, WebSearch,
+    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching, Usage,
+    WebSearch,
 };
-use futures_util::{StreamExt, stream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use self::decode::MessageReader;
@@ -21,6 +20,7 @@ pub use self::encode::Encoder;
 use crate::http_model::HttpModel;
 use crate::keep_warm::KeepWarm;
 use crate::server::Server;
+use crate::ways::or_again;
 
 /// Decoder of answers.
 pub type Decoder = crate::decode::Decoder<MessageReader>;
@@ -148,32 +148,17 @@ impl Provider for Anthropic {
             return self.current().stream(request);
         };
         let first = self.whole.stream(request.clone());
-        // Boxed, as it is moved with each event.
-        let state = (first, Some(Box::new((plain, request))));
-        Box::pin(stream::unfold(state, move |(mut events, again)| {
-            let is_plain = is_plain.clone();
-            async move {
-                let event = events.next().await?;
-                match (event, again) {
-                    (
-                        event @ Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }),
-                        again,
-                    ) => Some((event, (events, again))),
-                    (Err(error), Some(again)) if refuses_features(&error) => {
-                        let (plain, request) = *again;
-                        is_plain.store(true, Ordering::Relaxed);
-                        if request.summary.is_some() {
-                            // Without the feature the request would ask for an answer.
-                            return Some((Err(error), (events, None)));
-                        }
-                        let mut events = plain.stream(request);
-                        let event = events.next().await?;
-                        Some((event, (events, None)))
-                    }
-                    (event, _) => Some((event, (events, None))),
-                }
+        or_again(first, move |error| {
+            if !refuses_features(&error) {
+                return Err(error);
             }
-        }))
+            is_plain.store(true, Ordering::Relaxed);
+            match request.summary {
+                // Without the feature the request would ask for an answer.
+                Some(_) => Err(error),
+                None => Ok(plain.stream(request)),
+            }
+        })
     }
 
     fn search(&self, search: &WebSearch) -> Option<Searching> {

@@ -24,6 +24,7 @@ pub mod listing;
 pub mod named_server;
 pub mod openai;
 mod options;
+pub mod presets;
 pub mod responses;
 pub mod retry;
 mod rope;
@@ -31,6 +32,7 @@ pub mod route;
 pub mod script;
 pub mod server;
 mod upstream;
+pub mod ways;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use self::catalog::Catalog;
 use self::failure::with_causes;
 use self::listing::Listing;
 pub use self::options::Options;
+use self::presets::Preset;
 use self::retry::Retrying;
 use self::route::Route;
 use self::script::Script;
@@ -156,7 +159,7 @@ pub fn may_report_cost(name: &str, options: &Options<'_>) -> bool {
 
 /// Returns the names of the servers that are set up: those of the settings, and the known ones with an address or a key.
 pub fn configured(options: &Options<'_>) -> Vec<String> {
-    let known = ["anthropic", "litellm", "openai", "ollama"].into_iter();
+    let known = presets::servers().map(|preset| preset.name.as_str());
     let known = known.filter(|name| !options.servers.contains_key(*name));
     let names = known.chain(options.servers.keys().map(String::as_str));
     let is_configured = |name: &&str| Route::to(name, options).is_some_and(|it| it.is_configured());
@@ -190,8 +193,8 @@ fn route<'a>(
     Ok((found.route, found.model))
 }
 
-/// The server that the name says, or whose list has the model, or else the one that is configured for all models: users
-/// of gateways name models of other vendors.
+/// The server that the name says, or whose list has the model, or the one that is configured for all models (users of
+/// gateways name models of other vendors), or the vendor of the name's family.
 fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> {
     let name = options.catalog.resolve(without_window(name));
     let (server, model) = match name.split_once('/') {
@@ -214,18 +217,13 @@ fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> 
         let found = configured.and_then(|server| of(server, name, true));
         found.or_else(|| servers().find_map(|server| of(server, name, true)))
     };
-    of(server, model, true)
+    let named = || of(server, model, true);
+    { named() }
+        .filter(|named| named.route.is_meant())
         .or_else(listing)
         .or_else(|| of(configured?, name, false))
-        .or_else(|| of(vendor(name, options)?, name, true))
-}
-
-/// Returns the server of the vendor whose model `name` is, if the catalogue has it without a server.
-fn vendor(name: &str, options: &Options<'_>) -> Option<&'static str> {
-    let is_openai = name.starts_with("gpt-")
-        || (name.starts_with('o') && name[1..].starts_with(|c: char| c.is_ascii_digit()));
-    let is_known = || options.catalog.models().any(|(known, _)| known == name);
-    (is_openai && is_known()).then_some("openai")
+        .or_else(named)
+        .or_else(|| of(&Preset::of_family(name)?.name, name, true))
 }
 
 /// Least similarity of a name that is suggested.

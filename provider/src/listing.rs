@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::anthropic;
 use crate::auth::AUTHORIZATION;
-use crate::named_server::Api;
+use crate::presets::List;
 use crate::route::Route;
 use crate::server::{Server, address};
 
@@ -41,11 +41,15 @@ impl Listing {
 /// Asks the server of `route` for its models.
 pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
     let (server, beta) = route.server()?;
-    let is_vendor = route.is_of_vendor();
-    let (source, models) = match route.api() {
-        Api::Anthropic => of_messages_api(server, beta).await?,
-        Api::OpenAi | Api::OpenAiResponses if route.name() == "ollama" => of_ollama(server).await?,
-        Api::OpenAi | Api::OpenAiResponses => of_chat(server, is_vendor).await?,
+    let (source, models) = match route.list() {
+        List::Messages => of_messages_api(server, beta).await?,
+        List::Ollama => of_ollama(server).await?,
+        List::Models => of_chat(server, false).await?,
+        List::Litellm => of_chat(server, true).await?,
+        List::None => {
+            let message = format!("`{}` has no list of models", route.name());
+            return Err(ProviderError::new(ErrorClass::InvalidRequest, message));
+        }
     };
     if models.is_empty() {
         let message = format!("the list of models at {source} is empty");
@@ -82,7 +86,7 @@ async fn of_messages_api(
 /// The list of a server of chat completions. A gateway may be LiteLLM, whose own list has limits and prices.
 async fn of_chat(
     server: Server,
-    is_vendor: bool,
+    may_be_litellm: bool,
 ) -> Result<(String, Map<String, Value>), ProviderError> {
     let base = server.base_url.trim().trim_end_matches('/');
     let base = ["/chat/completions", "/responses"]
@@ -90,7 +94,7 @@ async fn of_chat(
         .find_map(|path| base.strip_suffix(path))
         .unwrap_or(base)
         .to_owned();
-    if !is_vendor {
+    if may_be_litellm {
         let url = address(&base, "model/info");
         let endpoint = server
             .clone()

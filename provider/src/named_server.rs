@@ -22,6 +22,21 @@ pub enum Api {
     OpenAiResponses,
 }
 
+impl Api {
+    /// Returns the protocol whose path an address ends with, if it is the whole address of one.
+    pub(crate) fn of_path(address: &str) -> Option<Self> {
+        let path = address.split('?').next().unwrap_or_default();
+        let path = path.trim().trim_end_matches('/');
+        let of = [
+            ("/chat/completions", Self::OpenAi),
+            ("/responses", Self::OpenAiResponses),
+            ("/v1/messages", Self::Anthropic),
+        ];
+        let found = of.into_iter().find(|(ending, _)| path.ends_with(ending));
+        found.map(|(_, api)| api)
+    }
+}
+
 /// A server that the settings define. For a name that is known here, missing fields have the known values.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

@@ -1,5 +1,6 @@
 //! Finds the server of a model by the part of the model's name before the `/`: a server that the settings define, or one
-//! that is known here.
+//! that has a row in [`presets`](crate::presets). The protocol follows from the settings, the address and the row, in this
+//! order.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,9 +15,11 @@ use crate::keep_warm::KeepWarm;
 use crate::named_server::{Api, NamedServer};
 use crate::openai::{self, Additions, Chat, Quirks, ThinkingField};
 use crate::options::Options;
+use crate::presets::{self, Kind, List, Preset};
 use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
+use crate::ways::{Way, Ways};
 
 /// Variable that names the small model of the Messages API.
 const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
@@ -25,80 +28,32 @@ const HAIKU_MODEL: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
 /// Beta for a context window of a million tokens, for Sonnet models.
 pub(crate) const WIDE_WINDOW: &str = "context-1m-2025-08-07";
 
-/// Defaults of a server whose name is known.
-struct KnownServer {
-    api: Api,
-    /// Variable that holds the address.
-    address: &'static str,
-    /// Address if the variable is not set.
-    default: Option<&'static str>,
-    /// Variable that holds the key; `None` where [`Credentials`] finds it.
-    key: Option<&'static str>,
-    quirks: Quirks,
-}
-
-impl KnownServer {
-    fn of(name: &str) -> Option<Self> {
-        let (api, address, default, key, quirks) = match name {
-            "anthropic" => (
-                Api::Anthropic,
-                "ANTHROPIC_BASE_URL",
-                Some(anthropic::DEFAULT_BASE_URL),
-                None,
-                Quirks::default(),
-            ),
-            "litellm" => (
-                Api::OpenAi,
-                "LITELLM_BASE_URL",
-                None,
-                Some("LITELLM_API_KEY"),
-                Quirks::litellm(),
-            ),
-            "openai" | "openai-responses" => (
-                match name {
-                    "openai" => Api::OpenAi,
-                    _ => Api::OpenAiResponses,
-                },
-                "OPENAI_BASE_URL",
-                Some("https://api.openai.com"),
-                Some("OPENAI_API_KEY"),
-                Quirks::openai(),
-            ),
-            "ollama" => (
-                Api::OpenAi,
-                "OLLAMA_HOST",
-                Some("http://127.0.0.1:11434"),
-                Some("OLLAMA_API_KEY"),
-                Quirks::default(),
-            ),
-            _ => return None,
-        };
-        Some(Self {
-            api,
-            address,
-            default,
-            key,
-            quirks,
-        })
-    }
-}
-
 /// A server and the options to reach it.
 pub(crate) struct Route<'a> {
     name: &'a str,
     settings: Cow<'a, NamedServer>,
-    usual: Option<KnownServer>,
+    /// The row of the server's name.
+    preset: Option<&'static Preset>,
     options: &'a Options<'a>,
+}
+
+/// What a row or the settings say of the requests to a server.
+struct Dialect {
+    api: Api,
+    quirks: Quirks,
+    list: List,
+    /// Whether the other of chat completions and the Responses API is tried if the server refuses the first.
+    has_two_ways: bool,
 }
 
 impl<'a> Route<'a> {
     /// Returns the server of this name, if there is one.
     pub(crate) fn to(name: &'a str, options: &'a Options<'a>) -> Option<Self> {
-        let (settings, usual) = (options.servers.get(name), KnownServer::of(name));
-        (settings.is_some() || usual.is_some()).then(|| Self {
+        let (settings, preset) = (options.servers.get(name), Preset::named(name));
+        (settings.is_some() || preset.is_some()).then(|| Self {
             name,
             settings: settings.map_or_else(Cow::default, Cow::Borrowed),
-            usual,
+            preset,
             options,
         })
     }
@@ -128,33 +83,43 @@ impl<'a> Route<'a> {
             .into_iter()
             .chain(self.options.betas.iter().cloned())
             .collect();
-        let quirks = self.quirks();
+        let Dialect {
+            api,
+            quirks,
+            has_two_ways,
+            ..
+        } = self.dialect();
         let additions = Additions {
             body: self.settings.extra_body.clone(),
             headers: self.settings.headers.clone(),
             betas: betas.clone(),
         };
-        Ok(match self.api() {
-            Api::Anthropic => {
-                let encoder = anthropic::Encoder::new(model, abilities)
-                    .cached_for(ttl)
-                    .summarizing(self.options.server_compaction);
-                Arc::new(Retrying::new(
-                    Anthropic::new(server, &betas, encoder, keep_warm)?,
-                    retry,
-                    seed,
-                ))
-            }
-            Api::OpenAi => {
+        if api == Api::Anthropic {
+            let encoder = anthropic::Encoder::new(model, abilities)
+                .cached_for(ttl)
+                .summarizing(self.options.server_compaction);
+            let messages = Anthropic::new(server, &betas, encoder, keep_warm)?;
+            return Ok(Arc::new(Retrying::new(messages, retry, seed)));
+        }
+        let way = |api| -> Result<Way, ProviderError> {
+            let (server, model, abilities) = (server.clone(), model.clone(), abilities.clone());
+            let (additions, quirks) = (additions.clone(), quirks.clone());
+            let model: Arc<dyn Provider> = if api == Api::OpenAi {
                 let encoder = openai::Encoder::new(model, abilities, additions, quirks);
-                let encoder = encoder.cached_for(ttl);
-                Arc::new(Retrying::new(Chat::new(server, encoder)?, retry, seed))
-            }
-            Api::OpenAiResponses => {
+                Arc::new(Chat::new(server, encoder.cached_for(ttl))?)
+            } else {
                 let encoder = responses::Encoder::new(model, abilities, additions, quirks);
-                Arc::new(Retrying::new(Responses::new(server, encoder)?, retry, seed))
-            }
-        })
+                Arc::new(Responses::new(server, encoder)?)
+            };
+            Ok(Way { api, model })
+        };
+        let other = match api {
+            Api::OpenAi => Api::OpenAiResponses,
+            Api::OpenAiResponses | Api::Anthropic => Api::OpenAi,
+        };
+        let second = has_two_ways.then(|| way(other)).transpose()?;
+        let model = Ways::new(&server.base_url, way(api)?, second);
+        Ok(Arc::new(Retrying::new(model, retry, seed)))
     }
 
     /// Returns the name of the setting that holds the key, if there is a key.
@@ -167,12 +132,13 @@ impl<'a> Route<'a> {
     /// Returns the names of the settings in `request` that are not sent to the model `name`.
     pub(crate) fn left_out(&self, name: &str, request: &Request) -> Vec<&'static str> {
         let abilities = self.options.catalog.entry(self.name, name).abilities;
-        let field = match self.api() {
+        let Dialect { api, quirks, .. } = self.dialect();
+        let field = match api {
             Api::Anthropic => ThinkingField::Thinking,
-            Api::OpenAi | Api::OpenAiResponses => self.quirks().thinking,
+            Api::OpenAi | Api::OpenAiResponses => quirks.thinking,
         };
         let mut settings = abilities.effective(request, field);
-        if self.api() == Api::OpenAiResponses {
+        if api == Api::OpenAiResponses {
             settings.stop = &[];
         }
         settings.left_out(request)
@@ -180,14 +146,14 @@ impl<'a> Route<'a> {
 
     /// Returns whether requests go to the vendor itself.
     pub(crate) fn is_of_vendor(&self) -> bool {
-        let usual = self.usual.as_ref().and_then(|usual| usual.default);
-        self.address()
-            .is_ok_and(|(address, _)| usual == Some(&*address))
+        let address = self.address();
+        address.is_ok_and(|(address, _)| self.preset.is_some_and(|preset| preset.is_at(&address)))
     }
 
     /// Returns whether the server can search the web.
     pub(crate) fn searches(&self) -> bool {
-        self.is_of_vendor() && self.api() == Api::Anthropic
+        let is_able = self.preset.is_some_and(|preset| preset.searches);
+        is_able && self.is_of_vendor() && self.api() == Api::Anthropic
     }
 
     /// Returns the small model: the one that a variable names, or else the vendor's.
@@ -210,15 +176,27 @@ impl<'a> Route<'a> {
 
     /// Returns whether the server is set up: it is in the settings, or its address or a key is set.
     pub(crate) fn is_configured(&self) -> bool {
-        let usual = self.usual.as_ref();
-        let has_address = usual.is_none_or(|usual| self.variable(usual.address).is_some());
+        let has_address = self
+            .preset
+            .is_none_or(|preset| self.variable(&preset.address_variable).is_some());
         let is_in_settings = self.options.servers.contains_key(self.name);
         is_in_settings || has_address || matches!(self.credentials(), Ok(Some(_)))
     }
 
+    /// Returns whether a name that begins with the server's is surely meant for it. With a gateway for all models, the name of a
+    /// vendor without a key is rather the beginning of a name there.
+    pub(crate) fn is_meant(&self) -> bool {
+        let is_own =
+            |preset: &Preset| preset.for_any_model || preset.only_way || preset.kind == Kind::Local;
+        self.preset.is_none_or(is_own) || self.is_configured()
+    }
+
     /// Returns whether answers may say what they cost.
     pub(crate) fn may_report_cost(&self) -> bool {
-        self.api() != Api::Anthropic && !self.is_of_vendor()
+        let is_gateway = self
+            .preset
+            .is_some_and(|preset| preset.kind == Kind::Gateway);
+        self.api() != Api::Anthropic && (is_gateway || !self.is_of_vendor())
     }
 
     /// Returns the name of the server.
@@ -228,22 +206,60 @@ impl<'a> Route<'a> {
 
     /// Returns the name of the variable or setting that holds the address.
     pub(crate) fn address_setting(&self) -> String {
-        match (&self.settings.base_url, &self.usual) {
-            (None, Some(usual)) => usual.address.to_owned(),
+        match (&self.settings.base_url, self.preset) {
+            (None, Some(preset)) => preset.address_variable.clone(),
             _ => format!("providers.{}.baseUrl", self.name),
         }
     }
 
-    fn quirks(&self) -> Quirks {
-        let quirks = self.settings.quirks.clone();
-        let usual = || self.usual.as_ref().map(|usual| usual.quirks.clone());
-        quirks.or_else(usual).unwrap_or_default()
-    }
-
     /// Returns the protocol of the server.
     pub(crate) fn api(&self) -> Api {
-        let usual = self.usual.as_ref().map(|usual| usual.api);
-        self.settings.api.or(usual).unwrap_or_default()
+        self.dialect().api
+    }
+
+    /// Returns the form of the server's list of models.
+    pub(crate) fn list(&self) -> List {
+        self.dialect().list
+    }
+
+    /// What holds for requests: the settings, then what the path of the address says, then the row of the name, or of the
+    /// address where that says more. A server that only has the name of OpenAI is a compatible one, for instance.
+    fn dialect(&self) -> Dialect {
+        let address = self
+            .address()
+            .map_or_else(|_| Cow::default(), |(address, _)| address);
+        let row = match self.preset {
+            Some(own) if own.compatible.is_none() || own.is_at(&address) => Some(own),
+            _ => Preset::at(&address),
+        };
+        let said = self.settings.api.or_else(|| Api::of_path(&address));
+        let compatible = || self.preset.and_then(|own| own.compatible);
+        let api = said
+            .or_else(|| row.map(|row| row.api))
+            .or_else(compatible)
+            .unwrap_or_default();
+        let quirks = || Some(row.or(self.preset)?.quirks.clone());
+        let is_messages = api == Api::Anthropic;
+        let list = row
+            .filter(|row| (row.api == Api::Anthropic) == is_messages)
+            .and_then(|row| row.list);
+        Dialect {
+            api,
+            quirks: self
+                .settings
+                .quirks
+                .clone()
+                .or_else(quirks)
+                .unwrap_or_default(),
+            list: list.unwrap_or(match (is_messages, row) {
+                (true, _) => List::Messages,
+                (false, Some(_)) => List::Models,
+                (false, None) => List::Litellm,
+            }),
+            has_two_ways: !is_messages
+                && said.is_none()
+                && self.preset.is_none_or(|own| !own.only_way),
+        }
     }
 
     /// The server, and the beta that its key requires.
@@ -280,20 +296,11 @@ impl<'a> Route<'a> {
         if let Some(address) = &self.settings.base_url {
             return Ok((address.trim().into(), setting));
         }
-        let Some(usual) = &self.usual else {
-            return Err(self.no_address(&format!("set {setting} to the address of the server")));
+        let address = match self.preset {
+            Some(preset) => preset.address(|name| self.variable(name)),
+            None => Err(format!("{setting} to the address of the server")),
         };
-        let address = self
-            .variable(usual.address)
-            .or(usual.default)
-            .ok_or_else(|| {
-                let hint = format!("set {setting} to the address of the server");
-                self.no_address(&hint)
-            })?;
-        let address = match self.name {
-            "ollama" => ollama_address(address),
-            _ => address.into(),
-        };
+        let address = address.map_err(|wanted| self.no_address(&format!("set {wanted}")))?;
         Ok((address, setting))
     }
 
@@ -311,7 +318,8 @@ impl<'a> Route<'a> {
         &self,
         base_url: &str,
     ) -> Result<(Option<Key>, String, Option<&'static str>), ProviderError> {
-        let header = self.settings.key_header.clone();
+        let own = self.settings.key_header.as_ref();
+        let header = own.or_else(|| self.preset?.key_header.as_ref()).cloned();
         let key = |secret| Key {
             secret,
             header: header.clone(),
@@ -332,12 +340,11 @@ impl<'a> Route<'a> {
         if let Some(name) = variable {
             return Err(self.no_key(format!("set {name}")));
         }
-        let Some(usual) = &self.usual else {
+        let Some(preset) = self.preset else {
             let setting = format!("providers.{}.keyEnv", self.name);
             return Ok((None, setting, None));
         };
-        let is_vendor = usual.default == Some(base_url);
-        let Some(name) = usual.key else {
+        if preset.name == "anthropic" {
             return match Credentials::find(self.options.environment) {
                 Some(found) => {
                     let (name, beta) = (found.variable().to_owned(), found.beta());
@@ -348,18 +355,24 @@ impl<'a> Route<'a> {
                 }
                 None => Err(self.no_key(Credentials::wanted())),
             };
-        };
-        match of_variable(name) {
-            None if is_vendor && self.name != "ollama" => Err(self.no_key(format!("set {name}"))),
-            key => Ok((key, name.to_owned(), None)),
+        }
+        let found = preset
+            .keys
+            .iter()
+            .find_map(|name| Some((of_variable(name)?, name)));
+        let is_needed = || preset.kind != Kind::Local && preset.is_at(base_url);
+        match found {
+            Some((key, name)) => Ok((Some(key), name.clone(), None)),
+            None if is_needed() => Err(self.no_key(format!("set {}", preset.keys.join(" or ")))),
+            None => Ok((None, preset.keys.join(" or "), None)),
         }
     }
 
     fn no_key(&self, wanted: String) -> ProviderError {
-        let whose = match self.name {
-            "anthropic" => "the Messages API".to_owned(),
-            "openai" | "openai-responses" => "OpenAI".to_owned(),
-            name => format!("`{name}/` models"),
+        let whose = match (self.name, self.preset) {
+            ("anthropic", _) => "the Messages API".to_owned(),
+            (_, Some(preset)) => preset.title.clone(),
+            (name, None) => format!("`{name}/` models"),
         };
         let elsewhere = self.elsewhere();
         let hint = if elsewhere.is_empty() {
@@ -381,17 +394,15 @@ impl<'a> Route<'a> {
 
     /// Command-line options for models of servers that are configured.
     fn elsewhere(&self) -> Vec<String> {
-        let is_configured = |name: &str| {
-            let is = |variable: &str| self.variable(variable).is_some();
-            match name {
-                "litellm" => is("LITELLM_BASE_URL"),
-                "openai" => is("OPENAI_API_KEY") || is("OPENAI_BASE_URL"),
-                _ => is("OLLAMA_HOST"),
-            }
-        };
-        let known = ["litellm", "openai", "ollama"]
-            .into_iter()
-            .filter(|name| is_configured(name));
+        let has_key =
+            |preset: &Preset| preset.keys.iter().any(|name| self.variable(name).is_some());
+        let known = presets::servers().filter(|preset| {
+            let has_address = self.variable(&preset.address_variable).is_some();
+            let is_reached =
+                || preset.address(|name| self.variable(name)).is_ok() && has_key(preset);
+            preset.name != "anthropic" && (has_address || is_reached())
+        });
+        let known = known.map(|preset| preset.name.as_str());
         let named = self.options.servers.keys().map(String::as_str);
         let mut names: Vec<_> = known
             .chain(named)
@@ -411,39 +422,22 @@ impl<'a> Route<'a> {
 /// Returns the server that is configured for models whose names say none: the one of `ANTHROPIC_BASE_URL` unless that is
 /// the vendor's, else of `LITELLM_BASE_URL`, else of `OPENAI_BASE_URL`, else the only one of the settings.
 pub(crate) fn configured<'a>(options: &'a Options<'a>) -> Option<&'a str> {
-    let is_set = |server: &&str| {
-        let usual = KnownServer::of(server);
-        let is_set = usual.is_some_and(|usual| variable(options, usual.address).is_some());
-        is_set && Route::to(server, options).is_some_and(|route| !route.is_of_vendor())
+    let is_set = |preset: &&Preset| {
+        let is_set = preset.for_any_model && variable(options, &preset.address_variable).is_some();
+        is_set && Route::to(&preset.name, options).is_some_and(|route| !route.is_of_vendor())
     };
     let mut named = options.servers.keys();
     let only = match (named.next(), named.next()) {
         (Some(name), None) => Some(name.as_str()),
         _ => None,
     };
-    let known = ["anthropic", "litellm", "openai"];
-    known.into_iter().find(is_set).or(only)
+    let known = presets::servers().find(is_set);
+    known.map(|preset| preset.name.as_str()).or(only)
 }
 
 fn variable<'a>(options: &'a Options<'a>, name: &str) -> Option<&'a str> {
     let value = options.environment.get(name)?.trim();
     (!value.is_empty()).then_some(value)
-}
-
-/// Converts `OLLAMA_HOST` to an address: Ollama also accepts a host alone, and `0.0.0.0` for all interfaces.
-fn ollama_address(host: &str) -> Cow<'_, str> {
-    if host.contains("://") {
-        return host.into();
-    }
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => (name, port),
-        _ => (host, "11434"),
-    };
-    let name = match name {
-        "" | "0.0.0.0" => "127.0.0.1",
-        name => name,
-    };
-    format!("http://{name}:{port}").into()
 }
 
 /// The context window of `model` with `betas`.
@@ -469,19 +463,6 @@ mod tests {
         ] {
             let model = catalog.model("anthropic", name);
             assert_eq!(window(&model, betas), expected, "{name} {betas:?}");
-        }
-    }
-
-    #[test]
-    fn a_host_of_ollama_becomes_an_address() {
-        for (host, expected) in [
-            ("http://h:1/x", "http://h:1/x"),
-            ("h", "http://h:11434"),
-            ("h:1", "http://h:1"),
-            (":1", "http://127.0.0.1:1"),
-            ("0.0.0.0", "http://127.0.0.1:11434"),
-        ] {
-            assert_eq!(ollama_address(host), expected);
         }
     }
 }

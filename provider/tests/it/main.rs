@@ -21,3 +21,4 @@ mod route;
 mod script;
 mod search;
 mod server;
+mod ways;

@@ -440,7 +440,8 @@ async fn names_lead_to_providers_or_errors() {
         assert_eq!(found, (provider, model));
     }
     for (name, expected) in [
-        ("gpt-of-no-one", "no model is named `gpt-of-no-one`"),
+        ("model-of-no-one", "no model is named `model-of-no-one`"),
+        ("gpt-of-tomorrow", "no API key for OpenAI"),
         ("litellm/x", "no address for `litellm/` models"),
         (
             "script:/nowhere.yaml",

@@ -184,18 +184,14 @@ data: [DONE]
         },
         expected! {
             heading: "Azure",
-            path: "/openai/v1/chat/completions",
+            path: "/openai/v1/responses",
             key: "api-key: k",
-            sent: &[r#""model":"my-deployment""#, r#""max_completion_tokens":1000"#],
-            answer: r#"data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{}}]}
+            sent: &[r#""model":"my-deployment""#, r#""max_output_tokens":1000"#],
+            answer: r#"data: {"type":"response.output_item.added","output_index":0,"item":{"type":"message","content":[]}}
 
-data: {"choices":[{"content_filter_results":{},"delta":{"content":"Hello","role":"assistant"},"finish_reason":null,"index":0}],"id":"chatcmpl-1"}
+data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Hello"}
 
-data: {"choices":[{"content_filter_results":{},"delta":{},"finish_reason":"stop","index":0}],"id":"chatcmpl-1"}
-
-data: {"choices":[],"id":"chatcmpl-1","usage":{"completion_tokens":2,"prompt_tokens":10}}
-
-data: [DONE]
+data: {"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":10,"output_tokens":2}}}
 
 "#,
         },

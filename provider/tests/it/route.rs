@@ -40,7 +40,7 @@ fn listed(command: &str, _: &str) -> Arc<dyn KeySource> {
     Arc::new(Listed(keys.collect(), AtomicUsize::new(0)))
 }
 
-fn connected_with(
+pub fn connected_with(
     name: &str,
     variables: &[(&str, &str)],
     servers: &Value,
@@ -58,12 +58,13 @@ pub fn with_options<T>(
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let servers: BTreeMap<String, NamedServer> =
         serde_json::from_value(servers.clone()).expect("servers");
+    let environment = Environment::new(variables, PathBuf::new());
     let options = Options {
-        environment: &Environment::new(variables, PathBuf::new()),
+        environment: &environment,
         catalog: &Catalog::built_in(),
         servers: &servers,
         key_source: &listed,
-        http: &ah_http::Options::default(),
+        http: &ah_http::Options::from_variables(|name| environment.get(name)),
         betas: &["b1".to_owned()],
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
@@ -79,11 +80,14 @@ pub fn with_options<T>(
     ask(&options)
 }
 
-fn connected(name: &str, variables: &[(&str, &str)]) -> Result<Arc<dyn Provider>, ProviderError> {
+pub fn connected(
+    name: &str,
+    variables: &[(&str, &str)],
+) -> Result<Arc<dyn Provider>, ProviderError> {
     connected_with(name, variables, &json!({}))
 }
 
-async fn answered(provider: &dyn Provider) -> Result<(), ProviderError> {
+pub async fn answered(provider: &dyn Provider) -> Result<(), ProviderError> {
     let mut stream = provider.stream(request(vec![user("Hi")]));
     while let Some(event) = stream.next().await {
         if event? == StreamEvent::Ended {
@@ -93,7 +97,7 @@ async fn answered(provider: &dyn Provider) -> Result<(), ProviderError> {
     panic!("a stream without an end")
 }
 
-fn hello() -> Vec<Part> {
+pub fn hello() -> Vec<Part> {
     let answer = r#"{"id":"a","choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}]}
         [DONE]"#;
     vec![stream_head(), events(answer), stream_end()]
