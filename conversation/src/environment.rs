@@ -32,8 +32,9 @@ const SECRET: [&str; 22] = [
     "WEBHOOK_URL",
 ];
 /// Names of variables with secrets of single programs.
-const ALSO_SECRET: [&str; 7] = [
+const ALSO_SECRET: [&str; 8] = [
     "AH_STORE",
+    "AWS_BEARER_TOKEN_BEDROCK",
     "MYSQL_PWD",
     "OTEL_EXPORTER_OTLP_HEADERS",
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
