@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::json;
+
 /// A JSON value as text. A long session holds thousands that hardly anything looks into, and as a tree a value takes ten
 /// times the memory of its text.
 #[derive(Clone, Serialize)]
@@ -19,7 +21,7 @@ impl JsonText {
     ///
     /// If it is not JSON.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text).map(Self)
+        json::from_str(text).map(Self)
     }
 
     /// Returns the text.
@@ -29,7 +31,7 @@ impl JsonText {
 
     /// Returns the value.
     pub fn value(&self) -> Value {
-        serde_json::from_str(self.as_str()).unwrap_or_default()
+        json::from_str(self.as_str()).unwrap_or_default()
     }
 
     /// Returns the value of a key, which JSON writes without escapes, if this is an object that has it.
@@ -101,6 +103,8 @@ mod tests {
         assert_eq!(JsonText::from(json!(["b"])).get("b"), None);
         let escaped = JsonText::parse(r#"{"\u0062": 2}"#).unwrap();
         assert_eq!(escaped.get("b"), Some(json!(2)));
+        let half = JsonText::parse(r#"["\ud83d"]"#).unwrap();
+        assert_eq!(half.as_str(), r#"["\ufffd"]"#);
         JsonText::parse("{").unwrap_err();
     }
 }

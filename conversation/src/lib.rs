@@ -20,6 +20,7 @@ mod host;
 mod id;
 mod interaction;
 mod interface;
+pub mod json;
 mod json_text;
 mod layer;
 mod limits;
