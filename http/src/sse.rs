@@ -42,9 +42,6 @@ pub struct Event<'a> {
 /// Error of an invalid stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A line is not valid UTF-8.
-    #[error("the event stream is not valid UTF-8")]
-    NotUtf8,
     /// An event is longer than the limit.
     #[error("an event of the stream is longer than {limit} bytes")]
     TooLong {
@@ -146,7 +143,8 @@ impl Decoder {
         if std::mem::take(&mut self.is_first_line) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
-        let line = std::str::from_utf8(line).map_err(|_| Error::NotUtf8)?;
+        // As the standard decodes it (WHATWG HTML, 9.2.5): one bad byte does not cost an answer.
+        let line = &*String::from_utf8_lossy(line);
         let (field, value) = match memchr(b':', line.as_bytes()) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, ""),
@@ -233,8 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn invalid_utf8_and_long_events_are_errors() {
-        assert_eq!(decode(&[b"data: \xff\n\n"]), Err(Error::NotUtf8));
+    fn bytes_that_are_no_utf8_are_replaced() {
+        assert_eq!(decode(&[b"data: a\xffb\n\n"]).unwrap(), "=a\u{fffd}b");
+    }
+
+    #[test]
+    fn long_events_are_errors() {
         let too_long = Err(Error::TooLong { limit: 100 });
         assert_eq!(decode(&[&b"x".repeat(101)]), too_long);
         assert_eq!(
