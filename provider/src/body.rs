@@ -2,6 +2,8 @@
 //! for a stream. The first character tells which it is; the content type is often wrong. The meaning of the JSON is left
 //! to the decoder of each API.
 
+use std::borrow::Cow;
+
 use ah_conversation::ProviderError;
 use ah_http::sse;
 
@@ -27,14 +29,14 @@ enum Form {
 }
 
 /// The rest of a body at its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rest<'a> {
     /// Nothing.
     Nothing,
     /// An event without its end, which may be incomplete.
     Event(sse::Event<'a>),
     /// The whole answer.
-    Document(&'a str),
+    Document(Cow<'a, str>),
 }
 
 impl Body {
@@ -74,10 +76,10 @@ impl Body {
     /// Ends the body and returns the rest.
     pub fn finish(&mut self) -> Result<Rest<'_>, ProviderError> {
         if self.form == Form::Document {
-            let text = str::from_utf8(&self.document)
-                .map_err(|_| unreadable(sse::Error::NotUtf8))?
-                .trim_start_matches('\u{feff}');
-            return match failure::html_title(text) {
+            let document = &self.document[..];
+            let document = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
+            let text = String::from_utf8_lossy(document);
+            return match failure::html_title(&text) {
                 Some(title) => Err(protocol(title)),
                 None => Ok(Rest::Document(text)),
             };

@@ -1,6 +1,7 @@
 //! The prompt cache of the Messages API: how long its entries live, and the first byte that missed when less was read from
 //! it than the request before had left there. Pure.
 
+use ah_conversation::json;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,7 +69,7 @@ const COVERED: [&str; 6] = [
 /// Returns the place of the first byte at which `request` does not continue `former`, two bodies in pieces; `None` if it
 /// does. Breakpoints, and settings that the cache does not cover, do not count.
 pub fn first_change(former: &[Bytes], request: &[Bytes]) -> Option<String> {
-    let parse = |body: &[Bytes]| serde_json::from_slice::<Value>(&body.concat()).ok();
+    let parse = |body: &[Bytes]| json::from_slice::<Value>(&body.concat()).ok();
     let (former, request) = (parse(former)?, parse(request)?);
     COVERED.iter().find_map(|field| {
         let (old, new) = (former.get(field), request.get(field));

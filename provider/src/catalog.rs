@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use ah_conversation::{Effort, Model, Price};
+use ah_conversation::{Effort, Model, Price, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -147,7 +147,7 @@ impl Catalog {
     /// Returns the built-in catalogue, which is read once.
     pub fn built_in() -> Self {
         static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-            let file: File<&RawValue> = serde_json::from_str(BUILT_IN).expect(READ_BY_TEST);
+            let file: File<&RawValue> = json::own(BUILT_IN).expect(READ_BY_TEST);
             let origin: Arc<str> = file.origin("built in").into();
             let models = file.models.into_iter().map(|(name, entry)| {
                 let unparsed = Some((entry.get(), origin.clone()));
@@ -164,7 +164,7 @@ impl Catalog {
 
     /// Adds the entries of a file, which override earlier ones field by field. `origin` names the file.
     pub fn extend(&mut self, json: &str, origin: &str) -> Result<(), CatalogError> {
-        let file: File<FileEntry> = serde_json::from_str(json).map_err(|source| CatalogError {
+        let file: File<FileEntry> = json::from_str(json).map_err(|source| CatalogError {
             origin: origin.to_owned(),
             source,
         })?;
@@ -297,7 +297,7 @@ impl KeptEntry {
         self.parsed.get_or_init(|| {
             let mut entry = ModelEntry::default();
             if let Some((json, origin)) = &self.unparsed {
-                let facts = serde_json::from_str(json).expect(READ_BY_TEST);
+                let facts = json::own(json).expect(READ_BY_TEST);
                 entry.update(facts, origin);
             }
             entry

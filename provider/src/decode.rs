@@ -11,11 +11,13 @@ use ah_http::sse;
 
 use crate::body::{Body, Rest};
 use crate::failure::protocol;
+use crate::halves::Seam;
 
 /// Decoder of one answer.
 #[derive(Debug, Default)]
 pub struct Decoder<R> {
     body: Body,
+    seam: Seam,
     reader: R,
 }
 
@@ -71,6 +73,7 @@ impl<R: AnswerReader> Decoder<R> {
     pub fn reading(reader: R) -> Self {
         Self {
             body: Body::default(),
+            seam: Seam::default(),
             reader,
         }
     }
@@ -84,11 +87,13 @@ impl<R: AnswerReader> Decoder<R> {
         if self.has_ended() {
             return Ok(());
         }
-        self.body.feed(bytes)?;
-        while let Some(event) = self.body.next_event()? {
-            if self.reader.phase() != Phase::Ended {
-                self.reader.read(event, events)?;
-            }
+        let Self { body, seam, reader } = self;
+        body.feed(bytes)?;
+        while let Some(event) = body.next_event()? {
+            seam.pass(event, |event| match reader.phase() {
+                Phase::Ended => Ok(()),
+                Phase::Waiting | Phase::Started => reader.read(event, events),
+            })?;
         }
         Ok(())
     }
@@ -98,19 +103,21 @@ impl<R: AnswerReader> Decoder<R> {
         if self.has_ended() {
             return Ok(());
         }
-        match self.body.finish()? {
+        let Self { body, seam, reader } = self;
+        match body.finish()? {
             Rest::Nothing => {}
             // A cut stream may end with half an event. The early end is reported then, not the half event.
-            Rest::Event(event) => match self.reader.read(event, events) {
+            Rest::Event(event) => match seam.pass(event, |event| reader.read(event, events)) {
                 Err(error) if error.class != ErrorClass::Protocol => return Err(error),
                 Ok(()) | Err(_) => {}
             },
-            Rest::Document(json) => self.reader.read_whole(json, events)?,
+            Rest::Document(json) => reader.read_whole(&json, events)?,
         }
-        if self.reader.phase() == Phase::Started {
-            self.reader.close(events)?;
+        seam.end(|event| reader.read(event, events))?;
+        if reader.phase() == Phase::Started {
+            reader.close(events)?;
         }
-        match self.reader.phase() {
+        match reader.phase() {
             Phase::Ended => Ok(()),
             Phase::Started => Err(protocol("the answer ended early")),
             Phase::Waiting => Err(protocol("the stream ended before an answer began")),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use ah_conversation::{ErrorClass, EventStream, ProviderError, StreamEvent};
+use ah_conversation::{ErrorClass, EventStream, ProviderError, StreamEvent, json};
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -152,7 +152,7 @@ impl Endpoint {
                     return Err(failure::protocol("the answer is too long"));
                 }
             }
-            serde_json::from_slice(&bytes).map_err(|error| {
+            json::from_slice(&bytes).map_err(|error| {
                 let text = String::from_utf8_lossy(&bytes);
                 failure::unparsable(&error, &text)
             })

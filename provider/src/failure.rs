@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-use ah_conversation::{ErrorClass, ProviderError};
+use ah_conversation::{ErrorClass, ProviderError, json};
 use serde_json::Value;
 
 use crate::upstream;
@@ -43,7 +43,7 @@ pub fn in_response<'a>(
     body: &str,
     now: SystemTime,
 ) -> ProviderError {
-    let json: Option<Value> = serde_json::from_str(body).ok();
+    let json: Option<Value> = json::from_str(body).ok();
     let (kinds, words) = match &json {
         Some(json) => (
             kinds_of(json.get("error").unwrap_or(json)),

@@ -17,6 +17,7 @@ pub mod failure;
 pub mod fallback;
 pub mod family;
 pub mod generation;
+mod halves;
 pub mod http_model;
 pub mod keep_warm;
 pub mod limit;

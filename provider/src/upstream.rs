@@ -2,6 +2,7 @@
 //! sentence of its own (`litellm.BadRequestError: AnthropicException - b'{"error": …}'`); what the user can act on is the
 //! sentence within.
 
+use ah_conversation::json;
 use serde_json::Value;
 
 /// Most layers that are taken off: a proxy may be behind another one.
@@ -61,7 +62,8 @@ fn document(text: &str) -> Option<Value> {
     if !text.starts_with('{') {
         return None;
     }
-    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let text = json::whole(text);
+    let mut values = serde_json::Deserializer::from_str(text.as_str()).into_iter();
     values.next()?.ok()
 }
 

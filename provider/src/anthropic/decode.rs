@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ah_conversation::{BlockStart, Delta, ProviderError, StopReason, StreamEvent, Usage};
+use ah_conversation::{BlockStart, Delta, ProviderError, StopReason, StreamEvent, Usage, json};
 use ah_http::sse;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -37,8 +37,10 @@ impl AnswerReader for MessageReader {
         if event.data.trim_ascii() == "[DONE]" {
             return Ok(());
         }
-        let parsed: wire::Event =
-            serde_json::from_str(event.data).map_err(|error| unparsable(&error, event.data))?;
+        let data = json::whole(event.data);
+        let parsed: wire::Event = data
+            .read()
+            .map_err(|error| unparsable(&error, event.data))?;
         let kind = match &*parsed.kind {
             "" => event.name,
             kind => kind,
@@ -75,7 +77,7 @@ impl AnswerReader for MessageReader {
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
         let message: wire::Message =
-            serde_json::from_str(json).map_err(|error| unparsable(&error, json))?;
+            json::from_str(json).map_err(|error| unparsable(&error, json))?;
         if message.error.is_some() {
             return Err(failure::in_stream(message.error.as_ref()));
         }
@@ -220,7 +222,7 @@ impl MessageReader {
         self.merge_usage(event.usage.as_ref());
         if let Some(delta) = event.delta {
             let delta: wire::MessageDelta =
-                serde_json::from_str(delta.get()).map_err(|error| unparsable(&error, data))?;
+                json::part(delta).map_err(|error| unparsable(&error, data))?;
             self.stop_reason = delta.stop_reason.or(self.stop_reason.take());
         }
         self.push_stop(events);
@@ -301,7 +303,7 @@ fn block_start(
 
 fn delta_of(raw: &RawValue) -> Result<Delta, serde_json::Error> {
     // An unknown kind of delta may use the known names for other types, so a parse error is ignored.
-    if let Ok(delta) = serde_json::from_str::<wire::Delta>(raw.get()) {
+    if let Ok(delta) = json::part::<wire::Delta>(raw) {
         let known = match &*delta.kind {
             "text_delta" => delta.text.map(Delta::Text),
             "thinking_delta" => delta.thinking.map(Delta::Thinking),
@@ -313,5 +315,5 @@ fn delta_of(raw: &RawValue) -> Result<Delta, serde_json::Error> {
             return Ok(known);
         }
     }
-    serde_json::from_str(raw.get()).map(Delta::Other)
+    json::part(raw).map(Delta::Other)
 }

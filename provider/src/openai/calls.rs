@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use ah_conversation::{Delta, ProviderError, StreamEvent};
+use ah_conversation::{Delta, ProviderError, StreamEvent, json};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -198,5 +198,5 @@ fn grow(index: usize, json: String, events: &mut VecDeque<StreamEvent>) {
 }
 
 fn is_json(text: &str) -> bool {
-    serde_json::from_str::<IgnoredAny>(text).is_ok()
+    json::from_str::<IgnoredAny>(text).is_ok()
 }

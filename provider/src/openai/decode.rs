@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use ah_conversation::{Cost, ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
+use ah_conversation::{Cost, ErrorClass, ProviderError, StopReason, StreamEvent, Usage, json};
 use ah_http::sse;
 use serde_json::Value;
 
@@ -301,14 +301,13 @@ impl wire::Content {
 
 /// Parses `data` as a chunk, or returns the error that it holds.
 fn chunk(data: &str) -> Result<wire::Chunk, ProviderError> {
-    let chunk: wire::Chunk =
-        serde_json::from_str(data).map_err(|error| unparsable(&error, data))?;
+    let chunk: wire::Chunk = json::from_str(data).map_err(|error| unparsable(&error, data))?;
     let extension = chunk.x_groq.as_ref().and_then(|it| it.error.as_ref());
     if let Some(error) = chunk.error.as_ref().or(extension) {
         return Err(failure::in_stream(Some(error)));
     }
     if chunk.object.as_deref() == Some("error") {
-        let error: Option<Value> = serde_json::from_str(data).ok();
+        let error: Option<Value> = json::from_str(data).ok();
         return Err(failure::in_stream(error.as_ref()));
     }
     Ok(chunk)

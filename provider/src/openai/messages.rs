@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    Audio, ContentBlock, Image, Input, Message, Model, ResultBlock, Role, ToolResult, text_of,
+    Audio, ContentBlock, Image, Input, Message, Model, ResultBlock, Role, ToolResult, json, text_of,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -318,7 +318,7 @@ fn signed(content: &[ContentBlock]) -> (Vec<wire::SentThinking<'_>>, Option<&Raw
             signature,
         }),
         ContentBlock::RedactedThinking { data } if data.starts_with('[') => {
-            details = serde_json::from_str(data).ok();
+            details = json::own(data).ok();
             None
         }
         ContentBlock::RedactedThinking { data } => {

@@ -2,6 +2,7 @@
 //! that is fed text and gives the same parts however the text is cut. It is a quirk that has to be turned on, since a
 //! model may write about such tags.
 
+use ah_conversation::json;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -189,7 +190,7 @@ fn ready(text: &str, tags: &[(&str, Inside)], drops_white: bool) -> usize {
 
 /// The call in the content of a `<tool_call>`; `None` if it is none.
 fn call(content: &str) -> Option<TextPart> {
-    let mut json: Value = serde_json::from_str(content.trim()).ok()?;
+    let mut json: Value = json::from_str(content.trim()).ok()?;
     let name = json["name"].as_str()?.to_owned();
     let fields = ["arguments", "parameters"];
     let field = fields.into_iter().find(|field| json.get(field).is_some());

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ah_conversation::{Cost, Delta, ErrorClass, ProviderError, StopReason, StreamEvent, Usage};
+use ah_conversation::{
+    Cost, Delta, ErrorClass, ProviderError, StopReason, StreamEvent, Usage, json,
+};
 use ah_http::sse;
 use serde_json::value::RawValue;
 
@@ -56,8 +58,10 @@ impl AnswerReader for ResponseReader {
         if event.data.trim_ascii() == "[DONE]" {
             return Ok(());
         }
-        let parsed: wire::Event =
-            serde_json::from_str(event.data).map_err(|error| unparsable(&error, event.data))?;
+        let data = json::whole(event.data);
+        let parsed: wire::Event = data
+            .read()
+            .map_err(|error| unparsable(&error, event.data))?;
         let index = parsed.output_index;
         let kind = match &*parsed.kind {
             "" => event.name,
@@ -91,8 +95,8 @@ impl AnswerReader for ResponseReader {
         json: &str,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), ProviderError> {
-        let response: wire::Response =
-            serde_json::from_str(json).map_err(|error| unparsable(&error, json))?;
+        let text = json::whole(json);
+        let response: wire::Response = text.read().map_err(|error| unparsable(&error, json))?;
         if response.error.is_some() {
             return Err(failure::in_stream(response.error.as_ref()));
         }
@@ -164,7 +168,7 @@ impl ResponseReader {
         delta: &RawValue,
         events: &mut VecDeque<StreamEvent>,
     ) {
-        let Ok(delta) = serde_json::from_str::<String>(delta.get()) else {
+        let Ok(delta) = json::part::<String>(delta) else {
             return;
         };
         let item = self.items.entry(index).or_default();
@@ -349,12 +353,12 @@ fn text_of(parts: Vec<wire::Content>) -> String {
 }
 
 fn parse(item: &RawValue) -> Result<wire::Item, ProviderError> {
-    serde_json::from_str(item.get()).map_err(|error| unparsable(&error, item.get()))
+    json::part(item).map_err(|error| unparsable(&error, item.get()))
 }
 
 /// The error in an event, in a field of its own or not.
 fn error_in(data: &str) -> ProviderError {
-    match serde_json::from_str::<serde_json::Value>(data) {
+    match json::from_str::<serde_json::Value>(data) {
         Ok(event) => failure::in_stream(Some(event.get("error").unwrap_or(&event))),
         Err(_) => ProviderError::new(ErrorClass::Server, failure::excerpt(data, 200)),
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Image, Message, Model, Request, ResultBlock, Role, ToolResult,
+    ContentBlock, Image, Message, Model, Request, ResultBlock, Role, ToolResult, json,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -191,7 +191,7 @@ fn assistant_items<'a>(
             signature: Some(signature),
             ..
         } if takes_reasoning => {
-            let item: &RawValue = serde_json::from_str(signature).ok()?;
+            let item: &RawValue = json::own(signature).ok()?;
             Some(wire::Input::Reasoning(item))
         }
         ContentBlock::ToolUse(call) => Some(wire::Input::FunctionCall(wire::FunctionCall {

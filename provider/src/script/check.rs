@@ -1,5 +1,7 @@
 //! Checks of a scenario beyond the types of its fields: contradictory, empty and overlong turns.
 
+use ah_conversation::json;
+
 use super::format::{BlockContent, Scenario, Turn};
 
 /// Limit of turns in a scenario, with repetitions.
@@ -8,12 +10,12 @@ const MAX_TURNS: u64 = 1_000_000;
 impl Scenario {
     /// Parses a scenario in YAML or JSON and checks it. The error names the problem and its place.
     pub fn parse(text: &str) -> Result<Self, String> {
+        let text = json::whole(text);
         // JSON strings may hold control characters that YAML forbids, so JSON has its own parser.
-        let scenario: Self = match serde_json::from_str(text) {
+        let scenario: Self = match text.read() {
             Ok(scenario) => scenario,
-            Err(_) => {
-                serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())?
-            }
+            Err(_) => serde_saphyr::from_str(text.as_str())
+                .map_err(|error| error.without_snippet().to_string())?,
         };
         scenario.check()?;
         Ok(scenario)

@@ -3,6 +3,7 @@
 mod answers;
 mod caching;
 mod fallback;
+mod halves;
 mod limits;
 mod listing;
 mod messages_api;

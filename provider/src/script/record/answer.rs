@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
+use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage, json};
 use serde_json::{Map, Value};
 
 use crate::script::format::{Block, ScriptedCall, ScriptedText, Turn};
@@ -148,7 +148,7 @@ impl OpenBlock {
                 ..Block::default()
             },
             Self::Other(raw) => Block {
-                other: Some(serde_json::from_str(&redact(raw.to_string())).unwrap_or(raw)),
+                other: Some(json::from_str(&redact(raw.to_string())).unwrap_or(raw)),
                 ..Block::default()
             },
         }
@@ -161,7 +161,7 @@ fn whole_call(call: ScriptedCall, json: &str, redact: impl Fn(String) -> String)
         "" => redact(call.json()),
         json => redact(json.to_owned()),
     };
-    match serde_json::from_str(&json) {
+    match json::from_str(&json) {
         Ok(Value::Object(input)) => ScriptedCall { input, ..call },
         _ => ScriptedCall {
             input_json: Some(json),
