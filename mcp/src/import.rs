@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ah_conversation::json;
 use serde_json::{Map, Value, json};
 
 /// Keys of an entry that mean the same here.
@@ -77,7 +78,7 @@ fn configured(theirs: &Value) -> Value {
     }
     let text = Value::Object(entry).to_string();
     // VS Code asks for inputs; here they are variables.
-    serde_json::from_str(&inputs(&text)).unwrap_or_default()
+    json::from_str(&inputs(&text)).unwrap_or_default()
 }
 
 /// Replaces `${input:api-key}` by `${API_KEY}`, and `${env:NAME}` by `${NAME}`.

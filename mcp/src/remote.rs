@@ -34,6 +34,7 @@ mod tasks_tool;
 mod tool;
 mod unfinished;
 mod vault;
+mod whole;
 
 pub use servers::RemoteServers;
 pub use sign_in::{SignIn, SignInPlace, SignedIn, SignedOut};

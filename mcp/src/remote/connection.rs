@@ -29,6 +29,7 @@ use crate::remote::oauth;
 use crate::remote::program::{self, ServerProcess};
 use crate::remote::revision::{Beginning, DISCOVERY_TIMEOUT, is_refusal};
 use crate::remote::sdk_messages;
+use crate::remote::whole::WholeClient;
 use crate::remote::{sse, stdio};
 use crate::sdk::SdkHost;
 
@@ -213,6 +214,7 @@ async fn over_http(
     mode: ClientLifecycleMode,
 ) -> Result<Served, ServerError> {
     let (url, http, headers) = http_client(address, &options.http)?;
+    let http = WholeClient(http);
     let headers = headers
         .iter()
         .map(|(name, value)| (name.clone(), value.clone()));

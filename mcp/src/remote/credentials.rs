@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use ah_conversation::json;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -129,7 +130,7 @@ impl Credentials {
 
     fn entries(&self) -> io::Result<Entries> {
         match fs::read(&self.place.file) {
-            Ok(text) => serde_json::from_slice(&text).map_err(io::Error::from),
+            Ok(text) => json::from_slice(&text).map_err(io::Error::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Entries::new()),
             Err(error) => Err(error),
         }
@@ -170,7 +171,7 @@ impl Credentials {
 /// Returns the entry in a secret of the key store.
 fn entry(secret: &str) -> Option<Entry> {
     let text = STANDARD.decode(secret).ok()?;
-    serde_json::from_slice(&text).ok()
+    json::from_slice(&text).ok()
 }
 
 fn failed(error: &dyn std::fmt::Display) -> AuthError {

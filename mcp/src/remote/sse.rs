@@ -5,6 +5,7 @@
 use std::io;
 use std::time::Duration;
 
+use ah_conversation::json;
 use ah_http::sse::Decoder;
 use futures_util::{Sink, Stream, sink, stream};
 use reqwest::header::{ACCEPT, HeaderMap};
@@ -101,7 +102,7 @@ impl Events {
             if !matches!(name.as_str(), "" | "message") {
                 continue;
             }
-            match serde_json::from_str(&data) {
+            match json::from_str(&data) {
                 Ok(message) => return Some(message),
                 Err(error) => tracing::debug!(%error, "an event is not a JSON-RPC message"),
             }

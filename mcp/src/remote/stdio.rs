@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use ah_conversation::json;
 use ah_process::Pipes;
 use futures_util::{Sink, Stream, sink, stream};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -68,7 +69,7 @@ async fn next_message(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match serde_json::from_slice(line) {
+        match json::from_slice(line) {
             Ok(message) => return Some(message),
             Err(error) => {
                 let text = String::from_utf8_lossy(&line[..line.len().min(200)]);

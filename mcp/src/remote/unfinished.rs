@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_conversation::json;
 use serde::{Deserialize, Serialize};
 
 const EXTENSION: &str = "task";
@@ -48,7 +49,7 @@ pub(crate) fn noted(folder: &Path) -> Vec<(PathBuf, Record)> {
     let files = entries.map(|entry| entry.path());
     let files = files.filter(|path| path.extension().is_some_and(|it| it == EXTENSION));
     let read = |path: PathBuf| {
-        let record = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+        let record = json::from_slice(&fs::read(&path).ok()?).ok()?;
         Some((path, record))
     };
     let mut noted: Vec<_> = files.filter_map(read).take(MOST).collect();

@@ -1,8 +1,11 @@
 //! The requests of a client.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ah_conversation::json;
+use futures_util::stream;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CreateTaskResult, ElicitRequest, ElicitResult, GetTaskParams, GetTaskResult, Implementation,
@@ -16,7 +19,8 @@ use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, BufReader};
+use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
 use crate::serve::caller::{Caller, Way};
@@ -45,7 +49,8 @@ pub async fn serve(
     ),
     stop: &CancellationToken,
 ) -> Result<(), String> {
-    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LARGEST_MESSAGE);
+    let transport =
+        AsyncRwTransport::new_server(whole(read), write).with_max_line_length(LARGEST_MESSAGE);
     let server = AgentServer::new(runner);
     let tasks = server.tasks.clone();
     let served = rmcp::service::serve_server_with_ct(server, transport, stop.clone()).await;
@@ -64,6 +69,24 @@ pub async fn serve(
     };
     tasks.shutdown();
     served
+}
+
+/// Returns the lines of a client without halves of characters, which the SDK would refuse.
+fn whole(read: impl AsyncRead + Send + Unpin + 'static) -> impl AsyncRead + Send + Unpin {
+    let lines = stream::unfold(BufReader::new(read), async |mut read| {
+        let mut line = Vec::new();
+        // A longer one is refused, whether it is cut or not.
+        let mut limited = (&mut read).take(LARGEST_MESSAGE as u64 + 1);
+        match limited.read_until(b'\n', &mut line).await {
+            Ok(0) => None,
+            Ok(_) => {
+                let line = json::whole_bytes(&line).into_text().into_owned();
+                Some((Ok(io::Cursor::new(line)), read))
+            }
+            Err(error) => Some((Err(error), read)),
+        }
+    });
+    StreamReader::new(Box::pin(lines))
 }
 
 /// The engine as a server. Clones share their runs.

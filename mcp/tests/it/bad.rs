@@ -55,6 +55,35 @@ async fn lines_that_are_not_messages_are_ignored() {
 }
 
 #[tokio::test]
+async fn halves_of_characters_and_bytes_that_are_no_utf8_cost_nothing_else() {
+    let says = |message: &str| format!(r#"printf '{{"jsonrpc":"2.0","id":%s,{message}}}\n' "$id""#);
+    let text = |text: &str| {
+        says(&format!(
+            r#""result":{{"content":[{{"type":"text","text":"{text}"}}]}}"#
+        ))
+    };
+    let tools = [
+        r#"{"name":"half","description":"\\ud83d","inputSchema":{"type":"object"}}"#,
+        r#"{"name":"byte","inputSchema":{"type":"object"}}"#,
+        r#"{"name":"error","inputSchema":{"type":"object"}}"#,
+    ];
+    let error = r#""error":{"code":-32000,"message":"no file caf\\udce9.txt"}"#;
+    let server = McpScript::new()
+        .on(
+            "\"method\":\"tools/list\"",
+            &says(&format!(r#""result":{{"tools":[{}]}}"#, tools.join(","))),
+        )
+        .on_call("half", &text(r"caf\\udce9.txt"))
+        .on_call("byte", &text(r"caf\351.txt"))
+        .on_call("error", &says(error));
+    let world = World::new(&server);
+    for tool in ["half", "byte", "error"] {
+        let shown = show(&world.call(&format!("mcp__s__{tool}"), json!({})).await);
+        assert!(shown.contains("caf\u{fffd}.txt"), "{tool}: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn an_endless_line_ends_the_server() {
     let server = greeter().start("cat /dev/zero");
     let error = error_of(&server.config()).await;
