@@ -22,12 +22,14 @@ mod replay;
 mod requests;
 mod second;
 mod serve;
+mod stdio;
 mod terminals;
 mod told;
 mod wanted;
 mod wire;
 
-pub use agent_client_protocol::{Agent, Client, ConnectTo, Stdio};
+pub use agent_client_protocol::{Agent, Client, ConnectTo};
 pub use engine::{Command, Engine, Listed, Offered, Opened, Project, Refusal, Wanted};
 pub use prompt::Prompt;
 pub use serve::{Served, serve};
+pub use stdio::stdio;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_acp::{
-    Command, Engine, Listed, Offered, Opened, Project, Prompt, Refusal, Served, Stdio, Wanted,
-    serve,
+    Command, Engine, Listed, Offered, Opened, Project, Prompt, Refusal, Served, Wanted, serve,
+    stdio,
 };
 use ah_agent::Frontend;
 use ah_agent::skills::Skills;
@@ -58,7 +58,7 @@ pub async fn serve_editor(request: EditorRequest<'_>) -> Result<(), Error> {
         overlay: request.overlay,
         warn: request.warn.clone(),
     });
-    match serve(Stdio::new(), opener, request.warn, request.stop).await {
+    match serve(stdio(), opener, request.warn, request.stop).await {
         Served::Ended => Ok(()),
         Served::Failed(text) => Err(Error::failure(format!("the connection failed: {text}"))),
     }
