@@ -2,7 +2,7 @@
 
 use ah_conversation::{
     BlockStart, CacheMiss, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent,
-    ToolUse, ToolUseId, Usage,
+    ToolUse, ToolUseId, Usage, json,
 };
 use serde_json::{Map, Value};
 
@@ -243,7 +243,7 @@ impl Partial {
 
     fn lost_its_arguments(&self) -> bool {
         match self {
-            Self::ToolUse { json, .. } => serde_json::from_str::<Map<String, Value>>(json).is_err(),
+            Self::ToolUse { json, .. } => json::from_str::<Map<String, Value>>(json).is_err(),
             _ => false,
         }
     }
@@ -296,7 +296,7 @@ fn input(start: Value, json: String) -> Input {
             start.into()
         };
     }
-    serde_json::from_str::<Value>(&json)
+    json::from_str::<Value>(&json)
         .map_or_else(|_| Input::Malformed(Value::String(json)), Input::from)
 }
 
@@ -388,6 +388,11 @@ mod tests {
             (vec![], "{}"),
             (vec![""], "{}"),
             (vec!["[1]"], "[1]"),
+            // An escape may be cut, and may be half of a character.
+            (
+                vec![r#"{"a":"x \ud8"#, r#"3d y","b":"\ud83d"#, r#"\ude00"}"#],
+                "{\"a\":\"x \u{fffd} y\",\"b\":\"😀\"}",
+            ),
             (vec!["{\"command\""], r#""{\"command\"""#),
         ] {
             let content = content(&[tool(0, &pieces), stop("tool_use")]);

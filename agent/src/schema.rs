@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use ah_conversation::{Input, ToolSpec};
+use ah_conversation::{Input, ToolSpec, json};
 use serde_json::{Map, Value};
 
 /// Alternative names of the same argument; a tool knows one of them.
@@ -104,8 +104,8 @@ fn coerced(text: &str, kind: &str) -> Option<Value> {
             .or_else(|_| text.parse::<f64>().map(Value::from))
             .ok(),
         "boolean" => text.parse::<bool>().ok().map(Value::from),
-        "array" => serde_json::from_str(text).ok().filter(Value::is_array),
-        "object" => serde_json::from_str(text).ok().filter(Value::is_object),
+        "array" => json::from_str(text).ok().filter(Value::is_array),
+        "object" => json::from_str(text).ok().filter(Value::is_object),
         _ => None,
     }
 }

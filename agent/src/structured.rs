@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, ContentBlock, Context, ExitReason, Input, Message, Origin, Output, Role, Tool,
-    ToolResult, ToolSpec, ToolUse, Truncation,
+    ToolResult, ToolSpec, ToolUse, Truncation, json,
 };
 use ah_schema::Schema;
 use async_trait::async_trait;
@@ -71,7 +71,7 @@ impl AnswerForm {
     /// Returns the last message as an answer, if it is a valid one.
     fn parsed_answer(&self, run: &[Arc<Message>]) -> Option<Value> {
         let last = run.last().filter(|last| last.role == Role::Assistant)?;
-        let value = serde_json::from_str(last.text().trim()).ok()?;
+        let value = json::from_str(last.text().trim()).ok()?;
         self.compiled.is_valid(&value).then_some(value)
     }
 

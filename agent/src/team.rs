@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError
 
 use ah_conversation::{
     Clock, Mail, MessageId, PermissionMode, Record, Store, StoreError, Task, TaskSink, TaskUpdate,
+    json,
 };
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -89,7 +90,7 @@ impl Team {
         let mut shared = self.shared.lock().await;
         // A team of a later version of this program starts anew.
         shared.state = note
-            .and_then(|note| serde_json::from_str(&note).ok())
+            .and_then(|note| json::from_str(&note).ok())
             .unwrap_or_default();
         shared.kept = Some((ports.store.clone(), ports.clock.clone()));
         Ok(Ports {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
     Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolSpec, ToolUse,
-    Transcript, is_same_tool,
+    Transcript, is_same_tool, json,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -243,7 +243,7 @@ impl Tool for CallTool {
         let input = match input.get("input") {
             // Some models send the object as text.
             Some(Value::String(text)) => {
-                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
+                json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
             }
             Some(input) => input.clone(),
             None => json!({}),

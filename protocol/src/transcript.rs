@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_conversation::{ContentBlock, Message, MessageId, Origin, Response, Role, ToolUseId};
+use ah_conversation::{ContentBlock, Message, MessageId, Origin, Response, Role, ToolUseId, json};
 use serde_json::{Value, json};
 
 use crate::stream_json::message::{content, details, head, timestamp};
@@ -147,7 +147,7 @@ impl TranscriptFile {
         };
         let rows = there.split(|byte| *byte == b'\n');
         let known: HashSet<String> = rows
-            .filter_map(|row| serde_json::from_slice::<Value>(row).ok())
+            .filter_map(|row| json::from_slice::<Value>(row).ok())
             .filter_map(|row| Some(row["uuid"].as_str()?.to_owned()))
             .collect();
         let mut state = transcript.lock();

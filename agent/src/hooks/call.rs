@@ -1,5 +1,6 @@
 //! A call of a hook, and its answer.
 
+use ah_conversation::json;
 use serde_json::{Map, Value};
 
 use super::HookEvent;
@@ -55,7 +56,7 @@ impl HookReply {
         if text.is_empty() {
             return Self::Nothing;
         }
-        match serde_json::from_str::<Value>(text) {
+        match json::from_str::<Value>(text) {
             Ok(Value::Object(object)) => Self::Object(object),
             Ok(_) | Err(_) => Self::Text(text.to_owned()),
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Rule, ToolUseId};
+use ah_conversation::{Rule, ToolUseId, json};
 use ah_process::{Child, Command, Ending, Keep, Pipes, Sandbox};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -178,7 +178,7 @@ fn converse(
 
 /// Parses a first line that asks to continue in the background, with the time limit.
 fn parse_async_request(line: &[u8]) -> Option<Option<Duration>> {
-    let object: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    let object: Map<String, Value> = json::from_slice(line).ok()?;
     (object.get("async") == Some(&Value::Bool(true))).then(|| {
         let seconds = object.get("asyncTimeout").and_then(Value::as_f64)?;
         Duration::try_from_secs_f64(seconds).ok()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Context, Elicitation, ElicitationAnswer, Event, Host, HostPermission, Input, PermissionAnswer,
-    PermissionRequest, Servers, ToolUse,
+    PermissionRequest, Servers, ToolUse, json,
 };
 use async_trait::async_trait;
 use serde::Deserialize as _;
@@ -59,8 +59,7 @@ impl PermissionTool {
         if output.is_error {
             return Err(format!("the permission tool `{name}` failed: {text}"));
         }
-        let decision =
-            serde_json::from_str(&text).and_then(|it: Value| HostDecision::deserialize(it));
+        let decision = json::from_str(&text).and_then(|it: Value| HostDecision::deserialize(it));
         let decision = decision.map_err(|fault| {
             format!(
                 "the answer of the permission tool `{name}` is neither \

@@ -3,7 +3,7 @@
 //! Control requests of the SDKs are nested (`request.subtype`); the flat form (`command`, `params`) of the older
 //! specification is accepted too, and answered in that form.
 
-use ah_conversation::{ContentBlock, Image, PermissionMode};
+use ah_conversation::{ContentBlock, Image, PermissionMode, json};
 use serde_json::{Map, Value, json};
 
 use super::initialize::Initialize;
@@ -249,9 +249,8 @@ impl IntroductionPart {
 /// # Errors
 /// The reason why it is no object of the protocol.
 pub(crate) fn read(line: &[u8]) -> Result<Incoming, String> {
-    let text = str::from_utf8(line).map_err(|error| format!("it is not UTF-8: {error}"))?;
     let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        json::from_slice(line).map_err(|error| format!("it is not JSON: {error}"))?;
     let Value::Object(object) = value else {
         return Err("it is not a JSON object".to_owned());
     };

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use ah_conversation::{
     ContentBlock, Image, Message, MessageId, Origin, Response, ResultBlock, Role, StopReason, Time,
-    ToolResult, ToolUse, ToolUseId, Usage,
+    ToolResult, ToolUse, ToolUseId, Usage, json,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub fn read_transcript(
 ) -> Vec<Message> {
     let rows: Vec<Value> = text
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter_map(|line| json::from_str(line).ok())
         .collect();
     let mut reader = Reader::default();
     for row in branch(&rows) {
