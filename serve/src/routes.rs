@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ah_conversation::json;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -312,7 +313,7 @@ async fn feed(shared: &Shared, session: &str) -> Result<Arc<Feed>, Failure> {
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Failure> {
-    serde_json::from_slice(body).map_err(|error| {
+    json::from_slice(body).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Failure::impossible(match error.classify() {
             Category::Data => {

@@ -1,6 +1,7 @@
 //! Messages as lists and streams have them: a client that looks at a long session is not sent its megabytes. What is left
 //! out is at the message's own place.
 
+use ah_conversation::json;
 use serde_json::Value;
 
 /// Messages up to this size, in bytes of JSON, are never cut.
@@ -15,7 +16,7 @@ pub(crate) fn short(json: String) -> String {
     if json.len() <= SMALL {
         return json;
     }
-    let Ok(Value::Object(mut message)) = serde_json::from_str(&json) else {
+    let Ok(Value::Object(mut message)) = json::from_str(&json) else {
         return json;
     };
     let mut left = ALL;

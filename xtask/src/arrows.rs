@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-work", &["ah-http", "ah-process", "ah-conversation"]),
     ("ah-protocol", &["ah-agent", "ah-conversation"]),
     ("ah-acp", &["ah-agent", "ah-conversation"]),
-    ("ah-serve", &[]),
+    ("ah-serve", &["ah-conversation"]),
     (
         "ah-config",
         &[
