@@ -5,13 +5,14 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use ah_conversation::json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Reads the answers in a file; there are none without it.
 pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> io::Result<T> {
     match fs::read(path) {
-        Ok(text) => serde_json::from_slice(&text).map_err(io::Error::from),
+        Ok(text) => json::from_slice(&text).map_err(io::Error::from),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
         Err(error) => Err(error),
     }

@@ -8,7 +8,7 @@ mod parts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Layer, ServerScope};
+use ah_conversation::{Layer, ServerScope, json};
 use ah_mcp::ServerEntry;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ impl Config {
         }
         for path in paths {
             match found_file::text(&path) {
-                Ok(text) => match serde_json::from_str::<Value>(&text) {
+                Ok(text) => match json::from_str::<Value>(&text) {
                     Ok(mut value) => {
                         let inner = value.get_mut(key).map(Value::take);
                         found.push((path, inner.unwrap_or(value)));
@@ -242,7 +242,7 @@ impl Config {
 fn manifest(root: &Path) -> Result<Manifest, String> {
     let path = root.join(MANIFEST);
     match found_file::text(&path) {
-        Ok(text) => serde_json::from_str(&text).map_err(|error| format!("{MANIFEST}: {error}")),
+        Ok(text) => json::from_str(&text).map_err(|error| format!("{MANIFEST}: {error}")),
         Err(error) if is_absence(&error) => Ok(Manifest::default()),
         Err(error) => Err(format!("{MANIFEST}: {error}")),
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    Behavior, Destination, HostPermission, Interface, PermissionUpdate, RuleValue, Rulebook,
+    Behavior, Destination, HostPermission, Interface, PermissionUpdate, RuleValue, Rulebook, json,
 };
 use serde_json::{Map, Value, json};
 
@@ -128,7 +128,7 @@ pub(crate) fn rewrite(
     let text = text.trim_start_matches('\u{FEFF}');
     let mut settings: Map<String, Value> = match text.trim() {
         "" => Map::new(),
-        text => serde_json::from_str(text)?,
+        text => json::from_str(text)?,
     };
     change(&mut settings)?;
     let folder = path.parent().unwrap_or(Path::new("."));

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ah_conversation::json;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +79,7 @@ impl Config {
                 continue;
             }
             let server: Option<KnownServer> =
-                { fs::read(&path).ok() }.and_then(|text| serde_json::from_slice(&text).ok());
+                { fs::read(&path).ok() }.and_then(|text| json::from_slice(&text).ok());
             let is_there = |server: &KnownServer| {
                 Pid::from_raw(server.pid).is_some_and(|pid| test_kill_process(pid).is_ok())
             };

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Destination, ServerScope};
+use ah_conversation::{Destination, ServerScope, json};
 use serde_json::Value;
 
 use crate::config::Config;
@@ -42,7 +42,7 @@ pub fn add(file: &Path, name: &str, entry: &Value) -> io::Result<bool> {
 /// Returns whether a file has a server of this name.
 pub fn has(file: &Path, name: &str) -> bool {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    let value: Value = json::from_str(&text).unwrap_or_default();
     value[KEY].get(name).is_some()
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use ah_agent::hooks::{HookEvent, HookFault, HookGroup, HookSetting};
 use ah_agent::tool_search::ToolSearchMode;
-use ah_conversation::{Effort, PermissionMode, Rule};
+use ah_conversation::{Effort, PermissionMode, Rule, json};
 use ah_mcp::ServerEntry;
 use ah_provider::caching::CacheTtl;
 use ah_provider::named_server::NamedServer;
@@ -139,12 +139,15 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
     if text.trim().is_empty() {
         return Ok((settings, Vec::new()));
     }
+    let text = json::whole(text);
     let mut file = File {
         source,
-        text,
+        text: text.as_str(),
         warnings: Vec::new(),
     };
-    let top = serde_json::from_str::<&RawValue>(text).map_err(|error| file.error(&error, 0))?;
+    let top = text
+        .read::<&RawValue>()
+        .map_err(|error| file.error(&error, 0))?;
     for (key, value) in file.object(top)? {
         match key.as_str() {
             "$schema" => {}
@@ -208,13 +211,15 @@ pub fn read_mcp(
     source: &str,
     text: &str,
 ) -> Result<(BTreeMap<String, ServerEntry>, Vec<String>), Error> {
+    let text = json::whole(text.trim_start_matches('\u{FEFF}'));
     let mut file = File {
         source,
-        text: text.trim_start_matches('\u{FEFF}'),
+        text: text.as_str(),
         warnings: Vec::new(),
     };
-    let top =
-        serde_json::from_str::<&RawValue>(file.text).map_err(|error| file.error(&error, 0))?;
+    let top = text
+        .read::<&RawValue>()
+        .map_err(|error| file.error(&error, 0))?;
     let mut servers = BTreeMap::new();
     for (key, value) in file.object(top)? {
         if key == "mcpServers" {
@@ -311,6 +316,19 @@ mod tests {
     use super::conversation::{Channel, Kind};
     use super::*;
     use crate::tier::SandboxTier;
+
+    #[test]
+    fn half_of_a_character_is_read_and_places_stay() {
+        let text = "{\n  \"model\": \"a\\ud83d\", \"language\": \"\\udc80\",\n  \"effort\": 7}";
+        let error = read("s", text, false).unwrap_err();
+        assert!(error.to_string().starts_with("s:3:13: "), "{error}");
+        let (settings, warnings) = read("s", &text.replace('7', "\"high\""), false).unwrap();
+        assert_eq!(settings.model.as_deref(), Some("a\u{fffd}"));
+        assert_eq!(warnings, Vec::<String>::new());
+        let servers = r#"{"mcpServers": {"s": {"command": "x", "args": ["\ud83d"]}}}"#;
+        let (servers, warnings) = read_mcp("m", servers).unwrap();
+        assert_eq!((servers.len(), warnings.len()), (1, 0));
+    }
 
     #[test]
     fn known_keys_are_read() {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_config::{Config, Error, found_file};
-use ah_conversation::{Record, SessionId, Store as _};
+use ah_conversation::{Record, SessionId, Store as _, json};
 use ah_store::OpenError;
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
         .extension()
         .is_some_and(|extension| extension == "json")
     {
-        let file = serde_json::from_str(&content).map_err(|error| failed(&error))?;
+        let file = json::from_str(&content).map_err(|error| failed(&error))?;
         return opencode::read(path, &file).map_err(|why| failed(&why));
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -70,7 +70,7 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
 fn program_of(content: &str) -> Option<Program> {
     let lines = content
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        .filter_map(|line| json::from_str::<Value>(line).ok());
     lines.take(1000).find_map(|line| {
         let has = |key: &str| line.get(key).is_some();
         if line["type"] == "session" || (has("parentId") && has("id")) {

@@ -10,7 +10,7 @@ use ah_agent::skills::Skills;
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
-use ah_conversation::{Interface, Servers};
+use ah_conversation::{Interface, Servers, json};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
@@ -493,7 +493,7 @@ pub(crate) fn models(config: &Config) -> Vec<ModelInfo> {
 fn settings(config: &Config) -> Vec<(String, Value)> {
     let files = config.files.iter().rev().filter_map(|path| {
         let text = std::fs::read_to_string(path).ok()?;
-        let content = serde_json::from_str(&text).ok()?;
+        let content = json::from_str(&text).ok()?;
         let is_local = path.to_string_lossy().ends_with(".local.json");
         let is_managed = path.ends_with("managed-settings.json");
         let source = match path.starts_with(&config.project_root) {

@@ -13,7 +13,7 @@ use ah_config::trust::Reason;
 use ah_config::{
     Concurrency, Error, ErrorKind, SandboxTier, overrides, parse_rules, parse_servers,
 };
-use ah_conversation::PermissionMode;
+use ah_conversation::{PermissionMode, json};
 use serde_json::{Map, Value};
 
 use super::options::{self, InputFormat, Options, PermissionPrompts};
@@ -200,7 +200,7 @@ fn settings(option: &str, given: &str) -> Result<SettingsSource, Error> {
 }
 
 fn agents(text: &str) -> Result<Map<String, Value>, Error> {
-    serde_json::from_str(text).map_err(|error| {
+    json::from_str(text).map_err(|error| {
         Error::usage(format!("--agents is not a JSON object: {error}")).hint(
             r#"--agents '{"reviewer": {"description": "Reviews changes", "prompt": "You review."}}'"#,
         )
@@ -208,7 +208,7 @@ fn agents(text: &str) -> Result<Map<String, Value>, Error> {
 }
 
 fn schema(text: &str) -> Result<Value, Error> {
-    serde_json::from_str(text).map_err(|error| bad_schema(&error.to_string()))
+    json::from_str(text).map_err(|error| bad_schema(&error.to_string()))
 }
 
 impl From<options::Profile> for overrides::Profile {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ah_conversation::json;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -11,6 +13,7 @@ use crate::error::Error;
 /// A settings file being parsed.
 pub struct File<'a> {
     pub source: &'a str,
+    /// Text without halves of characters.
     pub text: &'a str,
     pub warnings: Vec<String>,
 }
@@ -25,11 +28,11 @@ impl<'a> File<'a> {
     }
 
     pub fn value<T: DeserializeOwned>(&self, value: &RawValue) -> Result<T, Error> {
-        serde_json::from_str(value.get()).map_err(|error| self.error(&error, self.offset(value)))
+        self.value_of(value)
     }
 
-    pub fn value_of<T: serde::Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, Error> {
-        serde_json::from_str(value.get()).map_err(|error| self.error(&error, self.offset(value)))
+    pub fn value_of<'v, T: Deserialize<'v>>(&self, value: &'v RawValue) -> Result<T, Error> {
+        json::part(value).map_err(|error| self.error(&error, self.offset(value)))
     }
 
     /// Returns a list of names, or one text in which they are separated by commas.

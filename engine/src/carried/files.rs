@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use ah_config::Error;
-use ah_conversation::{MessageId, Record, Store as _};
+use ah_conversation::{MessageId, Record, Store as _, json};
 use ah_store::{SessionStore, Tree};
 use ah_work::git::GitError;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Files {
         let Some(note) = note else {
             return Ok(None);
         };
-        let files: Self = serde_json::from_str(&note).map_err(|_| strange())?;
+        let files: Self = json::from_str(&note).map_err(|_| strange())?;
         files.check()?;
         Ok(Some(files))
     }

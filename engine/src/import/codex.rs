@@ -1,7 +1,7 @@
 //! Sessions of Codex: files `rollout-*.jsonl`. A line holds an item of the Responses API (`response_item`), the session's
 //! data (`session_meta`), an event for display, or a summary (`compacted`). Old files have the bare items.
 
-use ah_conversation::{ContentBlock, Image, Origin, ResultBlock, Time, Usage};
+use ah_conversation::{ContentBlock, Image, Origin, ResultBlock, Time, Usage, json};
 use serde_json::Value;
 
 use super::build::{Conversation, call, response, text};
@@ -104,7 +104,7 @@ impl Reader {
             }
             Some("function_call") => {
                 let given = item["arguments"].as_str().unwrap_or_default();
-                let input = serde_json::from_str(given).unwrap_or_else(|_| given.into());
+                let input = json::from_str(given).unwrap_or_else(|_| given.into());
                 self.conversation
                     .answer(vec![call(id, name, input)], answer, at);
             }

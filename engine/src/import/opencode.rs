@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{ContentBlock, Origin, StopReason, Time, Usage};
+use ah_conversation::{ContentBlock, Origin, StopReason, Time, Usage, json};
 use serde_json::{Value, json};
 
 use super::build::{Conversation, call, response, text};
@@ -79,7 +79,7 @@ fn objects(folder: &Path, conversation: &mut Conversation) -> Vec<(PathBuf, Valu
     let mut objects = Vec::new();
     for path in paths {
         let text = ah_config::found_file::text(&path).map_err(|error| error.to_string());
-        match text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string())) {
+        match text.and_then(|text| json::from_str(&text).map_err(|error| error.to_string())) {
             Ok(object) => objects.push((path, object)),
             Err(why) => conversation.leave(&path.display().to_string(), &why),
         }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_config::Config;
+use ah_conversation::json;
 use serde_json::Value;
 
 use super::session::Program;
@@ -108,12 +109,12 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 fn folder_of(program: Program, path: &Path) -> Option<PathBuf> {
     let content = head(path)?;
     if program == Program::OpenCode {
-        let info: Value = serde_json::from_str(&content).ok()?;
+        let info: Value = json::from_str(&content).ok()?;
         return info["directory"].as_str().map(PathBuf::from);
     }
     let lines = content
         .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        .filter_map(|line| json::from_str::<Value>(line).ok());
     let mut folders = lines.filter_map(|line| {
         let cwd = line["cwd"]
             .as_str()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ah_conversation::{Message, Time, text_of};
+use ah_conversation::{Message, Time, json, text_of};
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -101,7 +101,7 @@ pub fn json_lines(content: &str, conversation: &mut Conversation) -> Vec<(String
     let mut lines = Vec::new();
     for (at, line) in content.lines().enumerate() {
         let place = format!("line {}", at + 1);
-        match serde_json::from_str::<Value>(line) {
+        match json::from_str::<Value>(line) {
             Ok(line) if line.is_object() => lines.push((place, line)),
             Ok(_) => conversation.leave(&place, "not an object"),
             Err(_) if line.trim().is_empty() => {}

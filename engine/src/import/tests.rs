@@ -42,6 +42,20 @@ fn read_as(program: Program, content: &str) -> Imported {
     }
 }
 
+#[test]
+fn a_line_with_half_of_a_character_is_kept() {
+    for (program, content) in [
+        (Program::Claude, CLAUDE),
+        (Program::Codex, CODEX),
+        (Program::Pi, PI),
+    ] {
+        let cut = content.replace("\"a b\"", "\"a \\ud83d b\"");
+        assert_ne!(cut, content);
+        let expected = shown(&read_as(program, content)).replace("a b\n", "a \u{fffd} b\n");
+        assert_eq!(shown(&read_as(program, &cut)), expected, "{program:?}");
+    }
+}
+
 /// What was said, a line each.
 fn shown(imported: &Imported) -> String {
     let mut text = String::new();

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use ah_config::Error;
+use ah_conversation::json;
 use ah_store::{Paths, create_file, create_folder, is_file_name};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -76,7 +77,9 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
 fn session_in(file: &Path) -> Option<String> {
     let mut archive = Archive::new(File::open(file).ok()?);
     let first = archive.entries().ok()?.next()?.ok()?;
-    let list: List = serde_json::from_reader(first.take(LONGEST_LIST)).ok()?;
+    let mut text = Vec::new();
+    first.take(LONGEST_LIST).read_to_end(&mut text).ok()?;
+    let list: List = json::from_slice(&text).ok()?;
     Some(list.session)
 }
 
@@ -138,7 +141,7 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
     let mut text = Vec::new();
     let mut first = first.take(LONGEST_LIST);
     first.read_to_end(&mut text).map_err(unreadable)?;
-    let list: List = serde_json::from_slice(&text).map_err(|_| refused("its list is damaged"))?;
+    let list: List = json::from_slice(&text).map_err(|_| refused("its list is damaged"))?;
     if list.version != VERSION {
         return Err(refused("it was written by another version of ah"));
     }

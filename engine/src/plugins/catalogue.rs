@@ -6,6 +6,7 @@ use std::path::Path;
 
 use ah_config::found_file;
 use ah_config::installed::{is_marketplace_name, is_plugin_name};
+use ah_conversation::json;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -60,7 +61,7 @@ impl Catalogue {
             return Err(failed(&"it links to a file outside the marketplace"));
         }
         let text = found_file::text(&real).map_err(|error| failed(&error))?;
-        let list: Self = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+        let list: Self = json::from_str(&text).map_err(|error| failed(&error))?;
         if !is_marketplace_name(&list.name) {
             return Err(failed(&format!(
                 "`{}` is not a valid name; use up to 64 letters, digits, `-`, `_` and `.`",
@@ -99,9 +100,7 @@ pub fn complete(folder: &Path, name: &str, entry: &Value) -> Result<Option<Strin
     let path = folder.join(MANIFEST);
     let failed = |why: &dyn std::fmt::Display| format!("`{MANIFEST}`: {why}");
     let mut manifest = match found_file::text(&path) {
-        Ok(text) => {
-            serde_json::from_str::<Map<String, Value>>(&text).map_err(|error| failed(&error))?
-        }
+        Ok(text) => json::from_str::<Map<String, Value>>(&text).map_err(|error| failed(&error))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Map::new(),
         Err(error) => return Err(failed(&error)),
     };

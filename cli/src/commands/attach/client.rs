@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ah_config::Error;
 use ah_config::server_file::KnownServer;
-use ah_conversation::{MailKind, MessageId};
+use ah_conversation::{MailKind, MessageId, json};
 use ah_http::sse::Decoder;
 use ah_store::{Paths, Queue};
 use ah_terminal::repl::remote::{RemoteEvent, RemoteSession};
@@ -80,7 +80,7 @@ impl Door {
         let response = answered(request, patience).await?;
         let status = response.status();
         let text = response.bytes().await.map_err(|error| error.to_string())?;
-        let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let said: Value = json::from_slice(&text).unwrap_or_default();
         match (status.is_success(), said["error"].as_str()) {
             (true, _) => Ok(said),
             (false, Some(reason)) => Err(reason.to_owned()),

@@ -1,6 +1,6 @@
 //! What the events of a served session say.
 
-use ah_conversation::{Choice, ChoiceOption, Message};
+use ah_conversation::{Choice, ChoiceOption, Message, json};
 use ah_http::sse::Event;
 use ah_terminal::repl::remote::{RemoteEnd, RemoteEvent, RemoteQuestion, RemoteState};
 use serde_json::Value;
@@ -13,10 +13,10 @@ pub fn place(message: &Message) -> String {
 /// Returns what an event says; `None` if it says nothing to this version.
 pub fn read(event: &Event<'_>) -> Option<RemoteEvent> {
     if event.name == "message" {
-        let message = serde_json::from_str(event.data).ok()?;
+        let message = json::from_str(event.data).ok()?;
         return Some(RemoteEvent::Message(Box::new(message)));
     }
-    let said: Value = serde_json::from_str(event.data).ok()?;
+    let said: Value = json::from_str(event.data).ok()?;
     Some(match event.name {
         "reset" => RemoteEvent::Reset,
         "piece" if said["reset"] == true => RemoteEvent::Void,

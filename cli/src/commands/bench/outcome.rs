@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Output};
 
+use ah_conversation::json;
 use serde_json::Value;
 
 use super::report::TaskResult;
@@ -19,7 +20,7 @@ pub(super) fn complaint(ended: &Output) -> String {
 impl TaskResult {
     /// Takes the figures of a run from the result that it has printed. Returns whether a limit ended it.
     pub fn take(&mut self, ended: &Output) -> bool {
-        let result: Value = serde_json::from_slice(&ended.stdout).unwrap_or_default();
+        let result: Value = json::from_slice(&ended.stdout).unwrap_or_default();
         self.turns = result["num_turns"].as_u64().unwrap_or(0);
         self.cost = result["total_cost_usd"].as_f64().unwrap_or(0.0);
         let usage = &result["usage"];

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use ah_config::Error;
-use ah_conversation::Environment;
+use ah_conversation::{Environment, json};
 
 use super::outcome::{complaint, is_interrupted};
 use super::report::{TaskResult, Verdict};
@@ -76,7 +76,7 @@ impl Task {
         let Ok(text) = fs::read_to_string(self.result_path()) else {
             return Ok(None);
         };
-        let found: Option<TaskResult> = serde_json::from_str(&text).ok();
+        let found: Option<TaskResult> = json::from_str(&text).ok();
         match found {
             // It is tried again, with any options.
             Some(found) if found.options != options && found.verdict == Verdict::Broken => Ok(None),

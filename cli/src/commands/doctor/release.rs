@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ah_config::Error;
-use ah_conversation::Environment;
+use ah_conversation::{Environment, json};
 use ah_work::github::API;
 use semver::Version;
 use serde::Deserialize;
@@ -124,7 +124,7 @@ async fn release(environment: &Environment, place: &str) -> Result<Option<Releas
         }
     }
     let unread = |_| Error::failure(format!("{url} names no version"));
-    serde_json::from_slice(&body).map(Some).map_err(unread)
+    json::from_slice(&body).map(Some).map_err(unread)
 }
 
 /// Returns the reason at the bottom of a failed request.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ah_config::server_answers::{OpenServer, ServerAnswers};
 use ah_config::{Config, Error, Origin, server_files};
-use ah_conversation::{ServerScope, ServerState, neutralise};
+use ah_conversation::{ServerScope, ServerState, json, neutralise};
 use ah_mcp::{ServerConfig, ServerEntry, imported};
 use ah_terminal::exit::FAILURE;
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ pub fn import(config: &Config, file: &Path, scope: Scope) -> Result<u8, Error> {
     let failed =
         |error: &dyn std::fmt::Display| Error::failure(format!("cannot import `{shown}`: {error}"));
     let text = text.map_err(|error| failed(&error))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let value: Value = json::from_str(&text).map_err(|error| failed(&error))?;
     let servers = imported(&value).map_err(|error| failed(&error))?;
     if servers.is_empty() {
         return Err(failed(&"it has no servers"));

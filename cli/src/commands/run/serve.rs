@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ah::assemble::HostExtensions;
 use ah::serve::{ServeRequest, serve_host};
 use ah_config::{Config, Error, ErrorKind};
-use ah_conversation::ExitReason;
+use ah_conversation::{ExitReason, json};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_terminal::exit::{self, output_error};
 use ah_terminal::signals::Signals;
@@ -105,9 +105,7 @@ impl BufferedLines {
     /// Prints the text of the result, which is the last line.
     fn print_answer(&self) -> io::Result<()> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = lines
-            .last()
-            .map(|line| serde_json::from_slice::<Value>(line));
+        let result = lines.last().map(|line| json::from_slice::<Value>(line));
         match result {
             Some(Ok(result)) => match result["result"].as_str() {
                 Some("") | None => Ok(()),

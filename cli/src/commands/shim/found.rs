@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ah_config::{Error, found_file};
+use ah_conversation::json;
 use serde_json::{Value, json};
 
 /// The program in the wheel, below the folder of packages.
@@ -202,7 +203,7 @@ impl Place {
 fn manifest(package: &Path) -> Value {
     let text = found_file::text(&package.join("package.json"));
     text.ok()
-        .and_then(|text| serde_json::from_str(&text).ok())
+        .and_then(|text| json::from_str(&text).ok())
         .unwrap_or_default()
 }
 
