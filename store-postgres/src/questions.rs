@@ -1,6 +1,6 @@
 //! Questions of runs.
 
-use ah_conversation::{SessionId, StoreError};
+use ah_conversation::{SessionId, StoreError, json};
 use ah_store::fleet::{Question, Questions, Waiting};
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
@@ -47,7 +47,7 @@ impl Questions for Postgres {
         let parameters: Parameters<'_> = &[(&session.as_str(), Type::TEXT), (&asker, Type::TEXT)];
         let rows = self.rows("cannot write", take, parameters).await?;
         let answer = rows.first().map(|row| row.get::<_, String>(0));
-        Ok(answer.and_then(|answer| serde_json::from_str(&answer).ok()))
+        Ok(answer.and_then(|answer| json::from_str(&answer).ok()))
     }
 
     async fn withdraw_question(&self, session: &SessionId, asker: &str) -> Result<(), StoreError> {

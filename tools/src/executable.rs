@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, CommandLine, Content, Context, DisplayKey, Input, Output, SimpleCommand, Tool,
-    ToolSpec, ToolUse, Truncation, split_words,
+    ToolSpec, ToolUse, Truncation, json, split_words,
 };
 use ah_process::{Command, Keep};
 use async_trait::async_trait;
@@ -176,7 +176,7 @@ enum BlockOutput {
 /// Converts an output that consists of content blocks; any other stays as it is.
 fn in_blocks(output: Output) -> Output {
     let answer = match &output.content {
-        Content::Bytes(bytes) => serde_json::from_slice(bytes).ok(),
+        Content::Bytes(bytes) => json::from_slice(bytes).ok(),
         Content::Spool(_) | Content::Blocks(_) => None,
     };
     let (blocks, says_error) = match answer {

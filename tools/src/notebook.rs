@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use ah_conversation::json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
@@ -66,19 +67,19 @@ struct Document<'a> {
 impl<'a> Notebook<'a> {
     /// Parses the text of a notebook; the error says why it is not valid.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
-        let document: Document<'a> =
-            serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let raw: Vec<&'a RawValue> = serde_json::from_str(document.cells.get())
+        let whole = json::whole(text);
+        let document: Document = whole.read().map_err(|error| error.to_string())?;
+        let raw: Vec<&RawValue> = json::part(document.cells)
             .map_err(|error| format!("its cells are invalid: {error}"))?;
         let place = |part: &str| {
-            // It is borrowed from the text, so it lies in it.
-            let start = part.as_ptr() as usize - text.as_ptr() as usize;
+            // It is borrowed from the whole text, so it lies in it, and in the given one at the same place.
+            let start = part.as_ptr() as usize - whole.as_str().as_ptr() as usize;
             start..start + part.len()
         };
         let all = place(document.cells.get());
         let cell = |(at, raw): (usize, &&RawValue)| {
-            let fields: Map<String, Value> = serde_json::from_str(raw.get())
-                .map_err(|error| format!("cell {at} is invalid: {error}"))?;
+            let fields: Map<String, Value> =
+                json::part(raw).map_err(|error| format!("cell {at} is invalid: {error}"))?;
             let id = fields.get("id").and_then(Value::as_str);
             Ok(Cell {
                 id: id.map_or_else(|| format!("cell-{at}"), str::to_owned),

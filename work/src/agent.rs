@@ -7,7 +7,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ah_conversation::Content;
+use ah_conversation::{Content, json};
 use ah_process::{Command, Ending, Keep, StartError};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -195,7 +195,7 @@ impl Agents {
         let Content::Bytes(bytes) = outcome.output else {
             return None;
         };
-        let all: Value = serde_json::from_slice(&bytes).ok()?;
+        let all: Value = json::from_slice(&bytes).ok()?;
         Some(PhaseUsage {
             tokens: all["total_tokens"].as_u64()?,
             cost_usd: all["cost_usd"].as_f64(),

@@ -1,6 +1,7 @@
 //! What the log of an agent says about its end: whether the model could be asked at all. That is no fault of the issue.
 //! Pure.
 
+use ah_conversation::json;
 use serde_json::Value;
 
 /// Classes of failed requests that depend on what is asked, not on the provider.
@@ -10,7 +11,7 @@ const OF_THE_REQUEST: [&str; 2] = ["invalid_request", "context_too_long"];
 /// lines, mixed with lines for people; `is_whole` tells whether nothing is missing before it.
 pub fn fault(log: &str, is_whole: bool) -> Option<String> {
     let event = |line: &str, kind: &str| {
-        let value: Value = serde_json::from_str(line).ok()?;
+        let value: Value = json::from_str(line).ok()?;
         (value["event_type"] == kind).then_some(value)
     };
     if let Some(end) = log.lines().rev().find_map(|line| event(line, "agent_end")) {

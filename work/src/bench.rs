@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ah_conversation::json;
 use ah_process::{Command, Keep};
 use serde::{Deserialize, Serialize};
 
@@ -169,7 +170,7 @@ impl Bencher<'_> {
         let Some(text) = artifacts.read(STATE) else {
             return Ok(None);
         };
-        serde_json::from_str(&text).map(Some).map_err(|error| {
+        json::from_str(&text).map(Some).map_err(|error| {
             let path = artifacts.path(STATE);
             refused(
                 format!("cannot parse `{}`: {error}", path.display()),

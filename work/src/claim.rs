@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ah_conversation::json;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifacts;
@@ -96,7 +97,7 @@ impl Claims<'_> {
             .as_deref()
             .ok()
             .and_then(|text| text.split_once("\n\n"));
-        let claim = message.and_then(|(_, message)| serde_json::from_str(message).ok());
+        let claim = message.and_then(|(_, message)| json::from_str(message).ok());
         Ok((commit.to_owned(), Some(claim.unwrap_or_default())))
     }
 

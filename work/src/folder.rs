@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_conversation::json;
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -118,7 +119,7 @@ fn numbers_so_far(folder: &Path) -> Result<Vec<u64>, HubError> {
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, HubError> {
     let text = fs::read_to_string(path).map_err(|error| file_error("read", path, &error))?;
-    serde_json::from_str(&text).map_err(|error| file_error("parse", path, &error))
+    json::from_str(&text).map_err(|error| file_error("parse", path, &error))
 }
 
 fn write(path: &Path, value: &impl Serialize) -> Result<(), HubError> {

@@ -9,6 +9,7 @@ mod wait;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ah_conversation::json;
 use ah_http::Options;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, Response};
@@ -306,7 +307,7 @@ async fn read<T: DeserializeOwned>(url: &str, response: Response) -> Result<T, H
         .bytes()
         .await
         .map_err(|error| HubError::new(error.without_url().to_string()))?;
-    serde_json::from_slice(&bytes)
+    json::from_slice(&bytes)
         .map_err(|error| HubError::new(format!("cannot parse the response of {url}: {error}")))
 }
 

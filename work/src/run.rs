@@ -14,6 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use ah_conversation::json;
 use ah_process::StartError;
 
 use crate::agent::{Agents, Models};
@@ -324,7 +325,7 @@ pub fn load(artifacts: &Artifacts) -> Result<Option<Journal>, WorkError> {
     let Some(text) = artifacts.read(STATE) else {
         return Ok(None);
     };
-    serde_json::from_str(&text).map(Some).map_err(|error| {
+    json::from_str(&text).map(Some).map_err(|error| {
         let path = artifacts.path(STATE);
         WorkError::Refused {
             message: format!("cannot parse `{}`: {error}", path.display()),

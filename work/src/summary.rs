@@ -1,5 +1,6 @@
 //! Final report: `summary.json` for programs, a comment for people.
 
+use ah_conversation::json;
 use serde_json::{Value, json};
 
 use crate::artifact::Artifacts;
@@ -109,7 +110,7 @@ pub fn comment(
 /// Returns the address of the pull request, if this work has opened it.
 pub fn pull_request(journal: &Journal, artifacts: &Artifacts) -> Option<String> {
     journal.last(Phase::Act)?;
-    let results: Value = serde_json::from_str(&artifacts.read("act/results.json")?).ok()?;
+    let results: Value = json::from_str(&artifacts.read("act/results.json")?).ok()?;
     let mut actions = results["actions"].as_array()?.iter();
     let opened = actions.find(|done| done["action"] == "create_pr" && done["success"] == true)?;
     let url = opened["note"].as_str()?;

@@ -1,5 +1,6 @@
 //! Parses a review, `actions.json`. Its content is untrusted, because its agent read untrusted text. Pure.
 
+use ah_conversation::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -104,7 +105,7 @@ pub struct Review {
 ///
 /// If the content is invalid, with the position and the reason.
 pub fn read(text: &str) -> Result<Review, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    let value: Value = json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
     let Value::Object(top) = value else {
         return Err("expected an object".to_owned());
     };

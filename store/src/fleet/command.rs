@@ -1,5 +1,7 @@
 //! The words of a command line as they are stored.
 
+use ah_conversation::json;
+
 /// Returns the column of a command; `None` for a prompt.
 pub fn stored(words: &[String]) -> Option<String> {
     let text = (!words.is_empty()).then(|| serde_json::to_string(words));
@@ -10,6 +12,6 @@ pub fn stored(words: &[String]) -> Option<String> {
 /// Returns the words of a column; text that is no list is one word, which no worker runs.
 pub fn of(column: Option<String>) -> Vec<String> {
     column.map_or_else(Vec::new, |text| {
-        serde_json::from_str(&text).unwrap_or_else(|_| vec![text])
+        json::from_str(&text).unwrap_or_else(|_| vec![text])
     })
 }

@@ -1,6 +1,6 @@
 //! Questions of runs, answered from elsewhere.
 
-use ah_conversation::{Choice, SessionId, StoreError};
+use ah_conversation::{Choice, SessionId, StoreError, json};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -68,7 +68,7 @@ impl Question {
 
     /// Returns a stored question; `None` if it is of a newer version.
     pub fn of(body: &str) -> Option<Self> {
-        serde_json::from_str(body).ok()
+        json::from_str(body).ok()
     }
 
     /// Returns what names a question with this body.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Branch, CallFinish, CallStart, Content, Event, FileCause, FileChange, FileState, FilesLeft,
-    Message, MessageId, Prefix, Record, ResultBlock, Spool, Time, ToolResult, ToolUseId,
+    Message, MessageId, Prefix, Record, ResultBlock, Spool, Time, ToolResult, ToolUseId, json,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -266,7 +266,7 @@ fn is_eager(name: &str) -> bool {
 /// Returns the hashes of the blobs that an entry names and that its change needs.
 pub(crate) fn hashes(body: &str) -> serde_json::Result<BTreeSet<String>> {
     let mut hashes = BTreeSet::new();
-    match serde_json::from_str(body)? {
+    match json::from_str(body)? {
         StoredChange::Append { records, .. } => {
             for record in &records {
                 let named = record.bytes().into_iter();
@@ -294,7 +294,7 @@ pub(crate) fn hashes(body: &str) -> serde_json::Result<BTreeSet<String>> {
 ///
 /// If it is not one that this version understands.
 pub fn messages(body: &str) -> serde_json::Result<Vec<Arc<Message>>> {
-    Ok(match serde_json::from_str(body)? {
+    Ok(match json::from_str(body)? {
         StoredChange::Append {
             agent: None,
             records,
@@ -318,7 +318,7 @@ pub(crate) fn decode(
     folder: &Path,
 ) -> io::Result<Change> {
     let reader = Reader { blobs, folder };
-    Ok(match serde_json::from_str(body)? {
+    Ok(match json::from_str(body)? {
         StoredChange::Append { agent, records } => {
             let branch = agent.map(|(agent_id, spawned_by)| Branch {
                 agent_id,

@@ -1,6 +1,6 @@
 //! Conversion of content blocks to rows and back.
 
-use ah_conversation::{ContentBlock, Image, Input, Message, ToolResult, ToolUse, ToolUseId};
+use ah_conversation::{ContentBlock, Image, Input, Message, ToolResult, ToolUse, ToolUseId, json};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
 pub(super) fn input(text: Option<&str>) -> Result<Input, Failure> {
     Ok(match text {
         None => Input::default(),
-        Some(text) => serde_json::from_str::<Value>(text)?.into(),
+        Some(text) => json::from_str::<Value>(text)?.into(),
     })
 }
 

@@ -3,7 +3,7 @@
 //! Both are in one JSON object, so that `details ->> 'exit_code'` finds a tool's detail. If a tool's details are not an
 //! object, or use a name of the store, they are nested under `details`.
 
-use ah_conversation::JsonText;
+use ah_conversation::{JsonText, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -88,7 +88,7 @@ impl Details {
         if is_plain(text) {
             return Ok(Self::own(JsonText::parse(text)?));
         }
-        let mut object: Map<String, Value> = serde_json::from_str(text)?;
+        let mut object: Map<String, Value> = json::from_str(text)?;
         let mut take = |name: &str| object.shift_remove(name);
         // Of the message, on its first block, as earlier versions wrote it.
         let _ = (take("origin"), take("kept_from"));

@@ -1,6 +1,6 @@
 //! The event log. Only events that cannot be derived from the messages are stored, each with its fields as JSON.
 
-use ah_conversation::{Event, EventKind};
+use ah_conversation::{Event, EventKind, json};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
@@ -51,8 +51,7 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<Event>, Failure> {
     while let Some(row) = rows.next()? {
         let kind: String = row.get(0)?;
         let details: Option<String> = row.get(2)?;
-        let mut fields: Map<String, Value> =
-            serde_json::from_str(details.as_deref().unwrap_or("{}"))?;
+        let mut fields: Map<String, Value> = json::from_str(details.as_deref().unwrap_or("{}"))?;
         fields.insert(KIND.to_owned(), kind.into());
         fields.insert(TIMESTAMP.to_owned(), row.get::<_, i64>(1)?.into());
         events.extend(serde_json::from_value::<Event>(Value::Object(fields)).ok());

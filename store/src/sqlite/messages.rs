@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use ah_conversation::{
     Branch, ContentBlock, Cost, Message, MessageId, Origin, Response, Role, StopReason, Time,
-    ToolUseId, Usage,
+    ToolUseId, Usage, json,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
@@ -235,7 +235,7 @@ fn origin_text(origin: &Origin) -> Result<String, Failure> {
 /// Reads an origin; one that is missing is that of a message of its own.
 fn origin(text: Option<&str>, role: Role) -> Result<Origin, Failure> {
     Ok(match (text, role) {
-        (Some(json), _) if json.starts_with('{') => serde_json::from_str(json)?,
+        (Some(json), _) if json.starts_with('{') => json::from_str(json)?,
         (Some(word), _) => serde_json::from_value(word.into())?,
         (None, Role::Assistant) => Origin::Model,
         (None, Role::User) => Origin::Prompt,

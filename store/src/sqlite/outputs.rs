@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    Audio, Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId,
+    Audio, Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId, json,
 };
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -154,7 +154,7 @@ impl ResultColumns {
     ) -> Result<Vec<ResultBlock>, Failure> {
         Ok(match (content, is_blocks) {
             (Some(text), false) => vec![ResultBlock::Text { text }],
-            (Some(blocks), true) => serde_json::from_str(&blocks)?,
+            (Some(blocks), true) => json::from_str(&blocks)?,
             (None, true) => opened(tool_output.as_str()?)?,
             (None, false) => {
                 let text = tool_output.as_str()?.to_owned();
@@ -271,7 +271,7 @@ fn wire(block: &ResultBlock) -> Value {
 
 /// Decodes an envelope.
 fn opened(envelope: &str) -> Result<Vec<ResultBlock>, Failure> {
-    let mut envelope: Value = serde_json::from_str(envelope)?;
+    let mut envelope: Value = json::from_str(envelope)?;
     let Some(Value::Array(content)) = envelope.get_mut("content").map(Value::take) else {
         return Err(Failure::Damaged(
             "an image output has no content".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ah_conversation::{Message, MessageId, Prefix};
+use ah_conversation::{Message, MessageId, Prefix, json};
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest as _, Sha256};
 
@@ -67,10 +67,7 @@ pub(super) fn last_of(
     let Some(content) = content else {
         return Ok(None);
     };
-    Ok(Some((
-        branch[at].id.clone(),
-        serde_json::from_str(&content)?,
-    )))
+    Ok(Some((branch[at].id.clone(), json::from_str(&content)?)))
 }
 
 /// Marks the branches through the children of `message`, which is about to be deleted: their earlier requests had a

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use ah_conversation::front_matter;
+use ah_conversation::{front_matter, json};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ impl About {
 
 /// Parses the schema of an input, which has to be that of an object; an error starts with its line.
 fn parse_schema(text: &str) -> Result<Value, String> {
-    let schema: Value = serde_json::from_str(text).map_err(|error| {
+    let schema: Value = json::from_str(text).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
         format!("{}: {message}", error.line())

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use ah_conversation::Content;
+use ah_conversation::{Content, json};
 use ah_process::{Command, Ending, Keep};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -75,7 +75,7 @@ impl HelpCache {
         self.file
             .as_ref()
             .and_then(|file| fs::read(file).ok())
-            .and_then(|text| serde_json::from_slice(&text).ok())
+            .and_then(|text| json::from_slice(&text).ok())
             .unwrap_or_default()
     }
 

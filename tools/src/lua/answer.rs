@@ -81,7 +81,10 @@ fn nonsense(what: &str) -> String {
 
 fn enveloped(text: &[u8]) -> Option<Vec<Block>> {
     let is_likely = text.starts_with(b"{") && bstr::ByteSlice::contains_str(text, ENVELOPE);
-    let value: Json = serde_json::from_slice(text).ok().filter(|_| is_likely)?;
+    if !is_likely {
+        return None;
+    }
+    let value: Json = ah_conversation::json::from_slice(text).ok()?;
     if value.get(ENVELOPE) != Some(&Json::Bool(true)) {
         return None;
     }

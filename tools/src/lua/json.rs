@@ -1,5 +1,6 @@
 //! The module `json`, and how values pass between Lua and JSON.
 
+use ah_conversation::json;
 use mlua::serde::{de, ser};
 use mlua::{Lua, LuaSerdeExt, LuaString, Table, Value};
 
@@ -38,7 +39,7 @@ fn encode(
 }
 
 fn decode(lua: &Lua, text: LuaString) -> mlua::Result<ModuleResult<Value>> {
-    match serde_json::from_slice::<serde_json::Value>(&text.as_bytes()) {
+    match json::from_slice::<serde_json::Value>(&text.as_bytes()) {
         Ok(value) => Ok((Some(to_lua(lua, &value)?), None)),
         Err(error) => Ok((None, Some(error.to_string()))),
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ah_conversation::{
     Access, Context, DisplayKey, Findings, Hit, Input, Interface, ModelUsage, Output, Tool,
-    ToolSpec, ToolUse, WebSearch,
+    ToolSpec, ToolUse, WebSearch, json,
 };
 use async_trait::async_trait;
 use reqwest::{RequestBuilder, Url};
@@ -178,7 +178,7 @@ async fn ask(url: &Url, request: RequestBuilder) -> Result<Value, String> {
             return Err(format!("the answer has more than {LONGEST} bytes"));
         }
     }
-    serde_json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))
+    json::from_slice(&body).map_err(|error| format!("the answer is not JSON: {error}"))
 }
 
 /// Returns the query for a search engine, with the permitted domains as a part of it.

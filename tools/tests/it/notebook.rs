@@ -108,6 +108,28 @@ fn a_notebook_is_read_cell_by_cell() {
 }
 
 #[test]
+fn half_of_a_character_is_shown_and_stays_in_the_file() {
+    let before = r#"{"cells": [
+ {"cell_type": "code", "id": "a", "metadata": {"x": 1.50e+2}, "outputs": [{"output_type": "stream", "text": "out \ud83d put"}], "source": "one"},
+ "#;
+    let cell = r#"{"cell_type": "code", "id": "b", "metadata": {}, "outputs": [], "source": "two \udc80"}"#;
+    let after = r#"
+], "metadata": {"\udfff": "\ud83d\ude00"}, "nbformat": 4, "nbformat_minor": 5}"#;
+    let (folder, read, edit, path) = notebook(&format!("{before}{cell}{after}"));
+    assert_eq!(
+        text(&run(&read, json!({ "file_path": path }))),
+        "[cell a: code]\none\n[output of a]\nout \u{fffd} put\n[cell b: code]\ntwo \u{fffd}"
+    );
+    run(
+        &edit,
+        json!({"notebook_path": path, "cell_id": "b", "new_source": "three"}),
+    );
+    let changed = folder.get("a.ipynb");
+    let changed = changed.strip_prefix(before).unwrap();
+    assert!(changed.strip_suffix(after).unwrap().contains("three"));
+}
+
+#[test]
 fn cells_are_replaced_inserted_and_deleted() {
     for (input, told, cells) in [
         (

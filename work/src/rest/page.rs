@@ -1,5 +1,6 @@
 //! Pages, errors and escapes of REST responses and addresses.
 
+use ah_conversation::json;
 use serde_json::Value;
 
 /// Returns the URL with `rel="next"` in a `Link` header.
@@ -17,7 +18,7 @@ pub(super) fn next_page(link: &str) -> Option<&str> {
 
 /// Returns the reason in an error response, in one line.
 pub(super) fn reason(text: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(text) else {
+    let Ok(value) = json::from_str::<Value>(text) else {
         return text.chars().take(200).collect();
     };
     let said = |value: &Value| match value {

@@ -1,6 +1,7 @@
 //! Keeps the claim on the issue, with the journal in it, at the remote: taken before the work, renewed after each phase,
 //! and given up at its end.
 
+use ah_conversation::json;
 use jiff::Timestamp;
 
 use crate::agent_repo::AgentRepo;
@@ -142,7 +143,7 @@ impl Work {
         issue: &Issue,
     ) -> Result<Option<Journal>, WorkError> {
         let text = claim.files.get(STATE);
-        let journal = text.and_then(|text| serde_json::from_str::<Journal>(text).ok());
+        let journal = text.and_then(|text| json::from_str::<Journal>(text).ok());
         let is_of = |journal: &Journal| {
             journal.has_plain_names()
                 && journal.repository == self.repository

@@ -1,6 +1,7 @@
 //! A setup from what a project already has: the steps for another agent, a dev container, the instructions for agents, or
 //! lock files. It is proposed to people, and without `work.setup` a reduced one ([`Proposal::by_default`]) is run.
 
+use ah_conversation::json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ pub struct Proposal {
 impl Proposal {
     /// Returns what was done to prepare the agents' repository of the current work, if anything was.
     pub fn done(artifacts: &Artifacts) -> Option<Self> {
-        serde_json::from_str(&artifacts.read(PLAN)?).ok()
+        json::from_str(&artifacts.read(PLAN)?).ok()
     }
 
     /// Returns what programs are told of it: where it is from, and what runs.
@@ -374,7 +375,7 @@ fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 /// Returns the commands that a dev container runs when it is created.
 fn container(text: &str) -> Vec<String> {
-    let value: Value = serde_json::from_str(&without_comments(text)).unwrap_or_default();
+    let value: Value = json::from_str(&without_comments(text)).unwrap_or_default();
     let names = [
         "onCreateCommand",
         "updateContentCommand",

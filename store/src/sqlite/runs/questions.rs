@@ -1,6 +1,6 @@
 //! Questions of the runs of a folder.
 
-use ah_conversation::{SessionId, StoreError};
+use ah_conversation::{SessionId, StoreError, json};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension as _, params};
 
@@ -46,7 +46,7 @@ impl Questions for LocalFleet {
                 )
                 .optional()
         })?;
-        Ok(answer.and_then(|answer| serde_json::from_str(&answer).ok()))
+        Ok(answer.and_then(|answer| json::from_str(&answer).ok()))
     }
 
     async fn withdraw_question(&self, session: &SessionId, asker: &str) -> Result<(), StoreError> {

@@ -19,6 +19,10 @@ fn json_and_codec() {
         ),
         ("return json.decode('[1, \"x\"]')[2]", "x"),
         (
+            r#"return json.decode('["a \\ud83d \xe9 b"]')[1]"#,
+            "a \u{fffd} \u{fffd} b",
+        ),
+        (
             "return json.encode({ a = 1 }, { pretty = true })",
             "{\n  \"a\": 1\n}",
         ),
