@@ -16,6 +16,7 @@ mod checks;
 mod circles;
 mod dist;
 mod fuzz;
+mod json;
 mod layout;
 mod licenses;
 mod prints;

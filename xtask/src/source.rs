@@ -1,8 +1,8 @@
 //! Rust source as a list of tokens: names, signs and `::`, without comments and tests.
 //!
 //! A parser (`syn`) would need seconds for the whole workspace in a debug build, and would not look into macro calls, where
-//! paths and prints occur as well. Tokens are enough for [`circles`](crate::circles), [`prints`](crate::prints) and
-//! [`words`](crate::words).
+//! paths and prints occur as well. Tokens are enough for [`circles`](crate::circles), [`json`](crate::json), [`prints`](crate::prints)
+//! and [`words`](crate::words).
 
 /// A name, a sign, `::`, or a placeholder for a literal ([`LITERAL`]) or a lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
