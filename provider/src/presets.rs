@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use ah_conversation::json;
 use serde::Deserialize;
 
 use crate::named_server::Api;
@@ -103,7 +104,7 @@ struct File {
 /// Returns all rows.
 pub fn all() -> &'static [Preset] {
     static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-        let file: File = serde_json::from_str(ROWS).expect("a test reads the file");
+        let file: File = json::own(ROWS).expect("a test reads the file");
         file.presets
     });
     &PRESETS
