@@ -1,8 +1,9 @@
 //! The catalogue of models: aliases, limits, prices, and the origin of each entry.
 //!
-//! The built-in entries are dated and may be out of date, so files in the same format add to them and override them,
-//! field by field: the lists of servers, as [`listing`](crate::listing) makes them, and the user's own. Reading those
-//! files is left to the caller. The names of families (`opus`) are aliases of their newest models.
+//! The built-in entries are written by `cargo xtask models`; the settings that a model takes follow from its name
+//! (`rules.rs`). Both may be out of date, so files in the same format add to them and override them, field by field: the
+//! lists of servers, as [`listing`](crate::listing) makes them, and the user's own. Reading those files is left to the
+//! caller. The names of families (`opus`) are aliases of their newest models.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -13,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
 use crate::family::{self, FAMILIES};
+use crate::rules;
 
 const BUILT_IN: &str = include_str!("models.json");
 const READ_BY_TEST: &str = "a test reads the file that is built in";
@@ -174,10 +176,10 @@ impl Catalog {
         }
         for (name, facts) in file.models {
             let mut entry = match (self.models.get(&name), name.split_once('/')) {
-                (Some(known), _) => known.entry().clone(),
+                (Some(known), _) => known.entry(&name).clone(),
                 // What a server says of a model adds to what is known of the model.
                 (None, Some((server, model))) => self.entry(server, model),
-                (None, None) => ModelEntry::default(),
+                (None, None) => ModelEntry::of(&name),
             };
             entry.update(facts, &origin);
             Arc::make_mut(&mut self.models).insert(name, entry.into());
@@ -210,22 +212,21 @@ impl Catalog {
     }
 
     /// Returns the entry of the model that `server` calls `name`, which is not an alias. An unknown model of a known
-    /// family is taken for one like the newest of the family, without a price; any other unknown model has defaults.
+    /// family has the limits of the newest of the family and no price; any other unknown model has default limits.
     pub fn entry(&self, server: &str, name: &str) -> ModelEntry {
         let known = self.known_as(server, name);
-        if let Some(known) = known.and_then(|known| self.models.get(&known)) {
-            return known.entry().clone();
+        if let Some((known, entry)) = known.as_ref().and_then(|it| self.models.get_key_value(it)) {
+            return entry.entry(known).clone();
         }
+        let mut entry = ModelEntry::of(name);
         let family = family::of(name.rsplit('/').next().unwrap_or(name));
-        let Some(newest) = family.and_then(|family| self.newest(family)) else {
-            return ModelEntry::default();
-        };
-        ModelEntry {
-            price: None,
-            long_price: None,
-            origin: format!("assumed, as {newest}"),
-            ..self.models[newest].entry().clone()
+        if let Some(newest) = family.and_then(|family| self.newest(family)) {
+            let like = self.models[newest].entry(newest);
+            entry.context_window = like.context_window;
+            entry.abilities.max_output = like.abilities.max_output;
+            entry.origin = format!("assumed, as {newest}");
         }
+        entry
     }
 
     /// Returns the newest of OpenAI's small models.
@@ -259,7 +260,7 @@ impl Catalog {
 
     /// Returns the key of the entry for the model that `server` calls `name`. Tried in order: the name with the server
     /// before it, the name itself, and the name without the prefixes of gateways, which may also write a version with a
-    /// dot.
+    /// dot; each of them without a date, too.
     fn known_as(&self, server: &str, name: &str) -> Option<String> {
         let mut candidates = vec![format!("{server}/{name}"), name.to_owned()];
         let rests = name
@@ -268,8 +269,12 @@ impl Catalog {
         candidates.extend(rests);
         let last = name.rsplit('/').next().unwrap_or(name);
         candidates.push(last.replace('.', "-"));
+        let undated: Vec<_> = { candidates.iter() }
+            .filter_map(|name| Some(family::without_date(name)?.to_owned()))
+            .collect();
         candidates
             .into_iter()
+            .chain(undated)
             .find(|name| self.models.contains_key(name))
     }
 
@@ -277,7 +282,7 @@ impl Catalog {
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
         self.models
             .iter()
-            .map(|(name, entry)| (name.as_str(), entry.entry()))
+            .map(|(name, entry)| (name.as_str(), entry.entry(name)))
     }
 
     /// Returns all aliases with the models that they stand for.
@@ -293,9 +298,9 @@ impl Catalog {
 }
 
 impl KeptEntry {
-    fn entry(&self) -> &ModelEntry {
+    fn entry(&self, name: &str) -> &ModelEntry {
         self.parsed.get_or_init(|| {
-            let mut entry = ModelEntry::default();
+            let mut entry = ModelEntry::of(name);
             if let Some((json, origin)) = &self.unparsed {
                 let facts = json::own(json).expect(READ_BY_TEST);
                 entry.update(facts, origin);
@@ -325,6 +330,17 @@ impl<E> File<E> {
 }
 
 impl ModelEntry {
+    /// Returns what the name of a model says of it.
+    fn of(name: &str) -> Self {
+        let mut entry = Self::default();
+        if let Some((thinking, efforts, refuses)) = rules::taken(name) {
+            entry.abilities.thinking = thinking;
+            entry.abilities.efforts = efforts.map(<[Effort]>::to_vec);
+            entry.abilities.unsupported = refuses.to_vec();
+        }
+        entry
+    }
+
     fn update(&mut self, facts: FileEntry, origin: &str) {
         self.context_window = facts.context_window.unwrap_or(self.context_window);
         let known = &mut self.abilities;
@@ -372,7 +388,7 @@ mod tests {
         for (alias, name) in catalog.aliases() {
             let entry = catalog.entry("anthropic", name);
             assert!(entry.price.is_some(), "{alias}");
-            assert_eq!(entry.origin, "built in, 2026-11-22");
+            assert!(entry.origin.starts_with("built in, 2026-"));
         }
         let list = r#"{"models": {"anthropic/claude-opus-6": {"max_output": 9}}}"#;
         catalog.extend(list, "list").unwrap();
@@ -461,11 +477,16 @@ mod tests {
                 Some("claude-sonnet-4-5"),
             ),
             ("litellm", "openrouter/openai/gpt-5.1", Some("gpt-5.1")),
-            ("gemini", "gemini-2.5-pro", Some("gemini/gemini-2.5-pro")),
+            ("gemini", "gemini-3.8-flash", Some("gemini-3.8-flash")),
             (
                 "litellm",
-                "gemini/gemini-2.5-pro",
-                Some("gemini/gemini-2.5-pro"),
+                "gemini/gemini-3.8-flash",
+                Some("gemini-3.8-flash"),
+            ),
+            (
+                "gateway",
+                "openai/gpt-5.4-mini-2026-03-17",
+                Some("gpt-5.4-mini"),
             ),
             ("here", "claude-opus-4-6", Some("here/claude-opus-4-6")),
             ("litellm", "x/a/b", Some("a/b")),

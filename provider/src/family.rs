@@ -65,9 +65,37 @@ pub(crate) fn parse(name: &str) -> Option<(&str, Version)> {
     (!version.numbers.is_empty()).then_some((family, version))
 }
 
+/// Returns the name of a model without the date at its end, `-20251101` or `-2026-03-17`.
+pub(crate) fn without_date(name: &str) -> Option<&str> {
+    ["-########", "-####-##-##"].into_iter().find_map(|shape| {
+        let (undated, date) = name.split_at_checked(name.len().checked_sub(shape.len())?)?;
+        let is_like = |(c, shape): (u8, u8)| c == shape || (shape == b'#' && c.is_ascii_digit());
+        date.bytes()
+            .zip(shape.bytes())
+            .all(is_like)
+            .then_some(undated)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_is_no_part_of_the_name() {
+        for (name, expected) in [
+            ("claude-opus-4-5-20251101", Some("claude-opus-4-5")),
+            (
+                "openai/gpt-5.4-mini-2026-03-17",
+                Some("openai/gpt-5.4-mini"),
+            ),
+            ("gpt-4-0613", None),
+            ("ä-1234567", None),
+            ("o1", None),
+        ] {
+            assert_eq!(without_date(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn the_newest_mini_has_the_greatest_version() {

@@ -30,6 +30,7 @@ pub mod responses;
 pub mod retry;
 mod rope;
 pub mod route;
+mod rules;
 pub mod script;
 pub mod server;
 mod upstream;
