@@ -1,6 +1,6 @@
 """`ah` as an agent of Harbor (https://harborframework.com), the runner of Terminal-Bench and others.
 
-    harbor run -d terminal-bench@2.0 --agent-import-path ah_harbor:Ah -m anthropic/claude-sonnet-4-5 \\
+    harbor run -d terminal-bench@2.0 --agent-import-path ah_harbor:Ah -m anthropic/claude-sonnet-5-5 \\
         --ak archive=ah-x86_64-unknown-linux-musl.tar.gz
 
 It installs the static archive of a release, from this machine or from an address with its checksum, runs

@@ -232,7 +232,15 @@ const SESSIONS: &[Row] = &[
         ],
         "",
     ),
-    Row(Should, "a page in the browser", &[], "not built yet"),
+    Row(
+        Should,
+        "a page in the browser",
+        &[
+            "serve::browse::the_page_is_served_to_those_who_know_its_address",
+            "serve::browse::any_branch_is_read_and_gone_on_from",
+        ],
+        "",
+    ),
     Row(
         Should,
         "several programs on one session",
@@ -472,8 +480,11 @@ const SCRIPTS: &[Row] = &[
     Row(
         Should,
         "a server with HTTP and events",
-        &[],
-        "not built yet",
+        &[
+            "serve::a_session_is_begun_followed_and_continued",
+            "serve::clients_come_and_go_and_the_run_goes_on",
+        ],
+        "",
     ),
     Row(
         Should,
