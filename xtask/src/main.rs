@@ -15,10 +15,13 @@ mod check;
 mod checks;
 mod circles;
 mod dist;
+mod drift;
 mod fuzz;
 mod json;
 mod layout;
 mod licenses;
+mod models;
+mod newest;
 mod prints;
 mod sizes;
 mod source;
@@ -36,6 +39,8 @@ usage: cargo xtask <command>
 
   check   format, house rules, dependencies between crates, licences, clippy, documentation
   test    check, then every test suite; the last line names those left out: test [--all] [--again | acp | browser | conformance | differential | features | hubs | inspect | library | litellm | mcp | openapi | packages | postgres | programs | projects | sdk]
+  drift   what the newest packages of vendors and protocols have that is not judged in interop/drift; needs the network: drift [NAME…]
+  models  writes the built-in catalogue of models anew, from LiteLLM's newest list; needs the network
   fuzz    searches for inputs that break a parser; needs a nightly compiler: fuzz [--seconds N] [TARGET…]
   dist    builds the published binaries and packs them into target/packages: dist [--profile NAME] [--target TRIPLE]… [--twice]
   bench   measures the binary against its budget: bench [--build PROFILE | --binary FILE] [GROUP…]; with --profile, writes where its bytes go
@@ -84,6 +89,8 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         ["test", "sdk"] => suites::sdk::install().and_then(|it| suites::sdk::test_alone(&it)),
         ["dist", rest @ ..] => dist::dist(rest),
+        ["models"] => models::models(),
+        ["drift", names @ ..] => drift::drift(names),
         ["words"] => words::words(None),
         ["words", folder] => words::words(Some(folder)),
         ["bench", rest @ ..] => bench::bench(rest),

@@ -18,8 +18,9 @@ use crate::workspace::{cargo, root, run};
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 const FORGEJO: &str = "swagger.v1.json";
 /// The workflow that is written, and our own.
-const WORKFLOWS: [&str; 4] = [
+const WORKFLOWS: [&str; 5] = [
     "cli/src/sys/work.yml",
+    ".github/workflows/drift.yml",
     ".github/workflows/release.yml",
     ".github/workflows/test.yml",
     ".github/workflows/work.yml",
