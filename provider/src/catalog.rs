@@ -412,19 +412,63 @@ mod tests {
 
     #[test]
     fn prices_and_limits_are_built_in() {
-        let sonnet = Catalog::built_in().model("anthropic", "claude-sonnet-4-5-20250929");
-        let price = Price {
-            input: 3_000_000,
-            output: 15_000_000,
-            cache_read: 300_000,
-            cache_write: 3_750_000,
-            cache_write_1h: 6_000_000,
-        };
-        assert_eq!(
-            (sonnet.context_window, sonnet.max_output),
-            (200_000, 16_384)
-        );
-        assert_eq!(sonnet.price, Some(price));
+        for (server, name, window, pico_dollars) in [
+            (
+                "anthropic",
+                "claude-sonnet-5-5",
+                1_000_000,
+                [2_000_000, 10_000_000, 100_000, 2_500_000],
+            ),
+            (
+                "anthropic",
+                "claude-haiku-4-5-20251001",
+                200_000,
+                [1_000_000, 5_000_000, 100_000, 1_250_000],
+            ),
+            (
+                "openai",
+                "gpt-6.2-sol",
+                922_000,
+                [2_000_000, 10_000_000, 100_000, 2_500_000],
+            ),
+            (
+                "openai",
+                "gpt-6.2-astra",
+                922_000,
+                [8_000_000, 40_000_000, 400_000, 10_000_000],
+            ),
+            (
+                "gemini",
+                "gemini-4-carbon",
+                1_048_576,
+                [4_000_000, 20_000_000, 200_000, 4_000_000],
+            ),
+            (
+                "moonshot",
+                "kimi-k3",
+                1_048_576,
+                [3_000_000, 15_000_000, 300_000, 3_000_000],
+            ),
+            (
+                "zai",
+                "glm-5.3",
+                1_000_000,
+                [1_400_000, 4_400_000, 260_000, 1_400_000],
+            ),
+        ] {
+            let model = Catalog::built_in().model(server, name);
+            let price = model.price.expect(name);
+            assert_eq!(model.context_window, window, "{name}");
+            let [input, output, cache_read, cache_write] = pico_dollars;
+            let expected = Price {
+                input,
+                output,
+                cache_read,
+                cache_write,
+                ..price
+            };
+            assert_eq!(price, expected, "{name}");
+        }
     }
 
     /// What a list says of a model adds to what is known; a model that is not known is like the last of its family.

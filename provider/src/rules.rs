@@ -251,12 +251,7 @@ mod tests {
                 "low medium high xhigh max",
                 "Temperature TopP Stop NoThinking",
             ),
-            (
-                "chat-latest",
-                "Budget",
-                "medium",
-                "Temperature TopP Stop",
-            ),
+            ("chat-latest", "Budget", "medium", "Temperature TopP Stop"),
             (
                 "o3-mini",
                 "Budget",

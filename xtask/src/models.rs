@@ -147,10 +147,13 @@ fn elsewhere(list: &Map<String, Value>, models: &Models) -> Models {
         let Some((of_list, server)) = servers.find(|it| row["litellm_provider"] == it.0) else {
             continue;
         };
-        let Some(name) = path.strip_prefix(&format!("{of_list}/")) else {
+        // A name without a path is the list's own. Here it would say that the bare name is to be had from that server.
+        let name = path.strip_prefix(&format!("{of_list}/"));
+        let Some((name, last)) = name.and_then(|name| Some((name, name.rsplit_once('/')?.1)))
+        else {
             continue;
         };
-        let Some(vendor) = name.rsplit('/').next().and_then(|last| models.get(last)) else {
+        let Some(vendor) = models.get(last) else {
             continue;
         };
         let mut facts = vendor.clone();
@@ -350,6 +353,10 @@ mod tests {
             "gpt-image-1": {"litellm_provider": "openai", "mode": "image_generation"},
             "azure/gpt-5": {"litellm_provider": "azure", "mode": "chat"},
             "o1": {"litellm_provider": "openai", "mode": "chat", "deprecation_date": "2026-01-01"},
+            "fireworks_ai/kimi-k3": {
+                "litellm_provider": "fireworks_ai", "mode": "chat",
+                "input_cost_per_token": 1e-6, "output_cost_per_token": 3e-6,
+            },
             "fireworks_ai/accounts/x/deepseek-v4-pro": {
                 "litellm_provider": "fireworks_ai", "mode": "chat",
                 "input_cost_per_token": 1.2e-6, "output_cost_per_token": 3e-6,

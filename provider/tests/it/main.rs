@@ -11,7 +11,6 @@ mod openai_answers;
 mod openai_api;
 mod openai_recordings;
 mod openai_requests;
-mod prices;
 mod providers;
 mod recordings;
 mod requests;
