@@ -67,7 +67,7 @@ class Ah(BaseInstalledAgent):
         return "ah"
 
     def get_version_command(self) -> str | None:
-        return f"{PROGRAM} --version"
+        return f"{PROGRAM} -V"
 
     def parse_version(self, stdout: str) -> str:
         return stdout.split()[1] if len(stdout.split()) > 1 else ""
