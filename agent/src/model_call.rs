@@ -336,6 +336,9 @@ impl Session {
             provider: model.provider.clone(),
             latency_ms: self.ports.clock.now().since(started),
             request_id: answer.request_id.clone(),
+            opaque: { Some(&answer.opaque) }
+                .filter(|opaque| purpose == Purpose::Answer && !opaque.is_empty())
+                .map(|opaque| Box::new(opaque.clone())),
         }
     }
 

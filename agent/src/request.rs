@@ -148,11 +148,18 @@ fn without_thinking(message: Arc<Message>) -> Arc<Message> {
             ContentBlock::Thinking { .. } | ContentBlock::RedactedThinking { .. }
         )
     };
-    if message.role == Role::User || !message.content.iter().any(is_thinking) {
+    // What a server gives with a message for itself may be thinking as well.
+    let response = message.response.as_ref();
+    let opaque = response.and_then(|response| response.opaque.as_ref());
+    let is_sealed = opaque.is_some_and(|opaque| !opaque.message.is_empty());
+    if message.role == Role::User || !(is_sealed || message.content.iter().any(is_thinking)) {
         return message;
     }
     let mut stripped = (*message).clone();
-    stripped.content.retain(|block| !is_thinking(block));
+    stripped.retain_blocks(|block| !is_thinking(block));
+    if let Some(opaque) = { stripped.response.as_mut() }.and_then(|of| of.opaque.as_mut()) {
+        opaque.message.clear();
+    }
     Arc::new(stripped)
 }
 

@@ -1,8 +1,8 @@
 //! Assembly of streamed events into an answer, complete or interrupted. Pure.
 
 use ah_conversation::{
-    BlockStart, CacheMiss, ContentBlock, Cost, Delta, Input, Model, StopReason, StreamEvent,
-    ToolUse, ToolUseId, Usage, json,
+    BlockStart, CacheMiss, ContentBlock, Cost, Delta, Fields, Input, Model, Opaque, StopReason,
+    StreamEvent, ToolUse, ToolUseId, Usage, json,
 };
 use serde_json::{Map, Value};
 
@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     blocks: Vec<(usize, Partial)>,
+    /// What the server gave for itself, with the index of the block.
+    opaque: Vec<(Option<usize>, Fields)>,
     usage: Usage,
     cost: Option<Cost>,
     cache_miss: Option<CacheMiss>,
@@ -35,6 +37,8 @@ pub(crate) struct ModelAnswer {
     pub(crate) model: Option<Model>,
     /// The server's id of the request.
     pub(crate) request_id: Option<String>,
+    /// What the server gave for itself.
+    pub(crate) opaque: Opaque,
 }
 
 #[derive(Debug, Clone)]
@@ -80,6 +84,7 @@ impl Assembly {
                     ..Self::default()
                 };
             }
+            StreamEvent::Opaque { index, fields } => self.opaque.push((*index, fields.clone())),
             StreamEvent::Billed { cost } => self.cost = Some(*cost),
             StreamEvent::CacheMissed(miss) => self.cache_miss = Some(miss.clone()),
             StreamEvent::Started { usage, .. } => self.usage = *usage,
@@ -135,15 +140,27 @@ impl Assembly {
             StopReason::MaxTokens | StopReason::ContextWindowExceeded
         );
         let last = self.blocks.len().saturating_sub(1);
-        let whole = |(at, (_, block)): (usize, (usize, Partial))| {
+        let whole = |(at, block): (usize, Partial)| {
             if is_cut && at == last && block.lost_its_arguments() {
                 None
             } else {
                 block.into_block()
             }
         };
-        let blocks = self.blocks.into_iter().enumerate();
-        let mut content: Vec<_> = blocks.filter_map(whole).collect();
+        let mut opaque = Opaque::default();
+        let mut given = self.opaque;
+        let mut content = Vec::new();
+        for (at, (index, block)) in self.blocks.into_iter().enumerate() {
+            if let Some(block) = whole((at, block)) {
+                let own = given.extract_if(.., |(of, _)| *of == Some(index));
+                opaque
+                    .blocks
+                    .extend(own.map(|(_, fields)| (content.len(), fields)));
+                content.push(block);
+            }
+        }
+        let of_message = given.into_iter().filter(|(of, _)| of.is_none());
+        opaque.message = of_message.flat_map(|(_, fields)| fields).collect();
         // There are one or two, room is for four, and a long session has thousands of answers.
         content.shrink_to_fit();
         ModelAnswer {
@@ -154,6 +171,7 @@ impl Assembly {
             cache_miss: self.cache_miss,
             model: self.model,
             request_id: self.request_id,
+            opaque,
         }
     }
 
@@ -179,6 +197,8 @@ impl Assembly {
             cache_miss: self.cache_miss,
             model: self.model,
             request_id: self.request_id,
+            // A part of what a server seals is of no use to it.
+            opaque: Opaque::default(),
         })
     }
 }
@@ -422,6 +442,38 @@ mod tests {
         assert_eq!(cut(&["{\"command\": \"rm "]), words);
         assert_eq!(cut(&[]), words);
         assert!(cut(&["{\"command\": \"ls\"}"]).contains("tool_use"));
+    }
+
+    #[test]
+    fn what_a_server_gives_stays_with_its_block() {
+        let fields = |word: &str| Fields::from_iter([(word.to_owned(), json!(1))]);
+        let given = |index, word| {
+            vec![StreamEvent::Opaque {
+                index,
+                fields: fields(word),
+            }]
+        };
+        let empty = block(0, BlockStart::Text(String::new()), Vec::new());
+        let events = [
+            empty,
+            given(Some(0), "nothing"),
+            text(1, "Well."),
+            tool(2, &["{}"]),
+            given(Some(2), "call"),
+            given(None, "message"),
+            tool(3, &["{\"a"]),
+            given(Some(3), "cut"),
+            stop("max_tokens"),
+        ];
+        let answer = assemble(&events.concat()).into_answer();
+        assert_eq!(answer.content.len(), 2);
+        let expected = Opaque {
+            message: fields("message"),
+            blocks: vec![(1, fields("call"))],
+        };
+        assert_eq!(answer.opaque, expected);
+        let interrupted = assemble(&events.concat()).into_interrupted().unwrap();
+        assert!(interrupted.opaque.is_empty());
     }
 
     #[test]

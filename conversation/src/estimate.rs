@@ -42,5 +42,11 @@ pub fn estimate_block(block: &ContentBlock) -> u64 {
 
 /// Estimates the tokens of a whole message.
 pub fn estimate_message(message: &Message) -> u64 {
-    TOKENS_PER_MESSAGE + message.content.iter().map(estimate_block).sum::<u64>()
+    let content: u64 = message.content.iter().map(estimate_block).sum();
+    let response = message.response.as_ref();
+    let opaque = response.and_then(|response| response.opaque.as_ref());
+    let opaque: u64 = { opaque.iter().flat_map(|opaque| opaque.texts()) }
+        .map(|text| estimate_text(&text))
+        .sum();
+    TOKENS_PER_MESSAGE + content + opaque
 }

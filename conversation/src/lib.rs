@@ -31,6 +31,7 @@ mod model_usage;
 mod models;
 mod neutral;
 mod next;
+mod opaque;
 mod output;
 mod permission;
 mod prefix;
@@ -80,6 +81,7 @@ pub use model_usage::ModelUsage;
 pub use models::Models;
 pub use neutral::neutralise;
 pub use next::{Skip, Step, next};
+pub use opaque::{Fields, Opaque, said, says_nothing};
 pub use output::{Content, Output, Spool};
 pub use permission::{
     Behavior, Decision, Destination, HiddenFiles, Inquiry, PatternRoots, PermissionMode,

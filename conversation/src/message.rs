@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, JsonText, MessageId, Time, ToolUseId, Update, Usage};
+use crate::{Cost, JsonText, MessageId, Opaque, Time, ToolUseId, Update, Usage};
 
 /// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,9 @@ pub struct Response {
     /// The server's id of the request; `None` if it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// What the server gave with the answer for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opaque: Option<Box<Opaque>>,
 }
 
 /// Reason why the model stopped.
@@ -446,5 +449,31 @@ impl Message {
         self.response
             .as_ref()
             .is_some_and(|response| response.provider == provider && response.model == model)
+    }
+
+    /// Returns what the server of `model` gave with the message for itself, if it wrote the message.
+    pub fn opaque_of(&self, provider: &str, model: &str) -> Option<&Opaque> {
+        let response = self.response.as_ref()?;
+        let opaque = response.opaque.as_deref()?;
+        self.was_written_by(provider, model).then_some(opaque)
+    }
+
+    /// Removes the blocks that are not to be kept, with what a server gave with them.
+    pub fn retain_blocks(&mut self, mut keeps: impl FnMut(&ContentBlock) -> bool) {
+        let mut places = Vec::new();
+        let mut next = 0;
+        self.content.retain(|block| {
+            let is_kept = keeps(block);
+            places.push(is_kept.then_some(next));
+            next += usize::from(is_kept);
+            is_kept
+        });
+        let opaque = self.response.as_mut().and_then(|of| of.opaque.as_mut());
+        if let Some(opaque) = opaque {
+            opaque.blocks.retain_mut(|(place, _)| {
+                let moved = places.get(*place).copied().flatten();
+                moved.inspect(|moved| *place = *moved).is_some()
+            });
+        }
     }
 }

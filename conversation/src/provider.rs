@@ -9,7 +9,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, Message, Model, ModelUsage, StopReason, ToolSpec, ToolUseId, Usage};
+use crate::{Cost, Fields, Message, Model, ModelUsage, StopReason, ToolSpec, ToolUseId, Usage};
 
 /// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
@@ -231,6 +231,13 @@ pub enum StreamEvent {
     BlockStopped {
         /// Index of the block in the message.
         index: usize,
+    },
+    /// Fields that the server gives for itself, complete. Sent once for each block and for the message.
+    Opaque {
+        /// Index of the block; `None` for the message.
+        index: Option<usize>,
+        /// The fields, as they are to be given back.
+        fields: Fields,
     },
     /// Cost reported by the server; it takes precedence over a price list.
     Billed {

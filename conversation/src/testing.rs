@@ -129,6 +129,7 @@ fn assistant(answer: &str, calls: &mut usize) -> Message {
         provider: "p".into(),
         latency_ms: 0,
         request_id: None,
+        opaque: None,
     };
     Message {
         response: Some(response),

@@ -25,6 +25,11 @@ use crate::{Ids, names};
 pub use read::read_transcript;
 pub use transcribed::Transcribed;
 
+/// Field of a row with what the original program has no field for.
+const OWN: &str = "ah";
+/// The server of an answer whose row does not say it.
+const USUAL_SERVER: &str = "anthropic";
+
 /// Length above which a folder's name is cut and its hash appended.
 const MOST_NAME: usize = 200;
 
@@ -211,6 +216,10 @@ impl TranscriptFile {
             rows.push(row);
             parent = Some(name);
         }
+        // The last row of an answer has what is known of it as a whole.
+        if let (Some(row), Some(own)) = (rows.last_mut(), own(message)) {
+            row[OWN] = own;
+        }
         state
             .ends
             .extend(parent.map(|end| (message.id.clone(), end)));
@@ -276,6 +285,30 @@ impl RowHead {
         let branch = repository.and_then(|repository| repository.branch);
         branch.unwrap_or_else(|| "HEAD".to_owned())
     }
+}
+
+/// Returns what only its server can use of an answer, with the name of that server; `None` if there is nothing.
+fn own(message: &Message) -> Option<Value> {
+    let response = message.response.as_ref()?;
+    let is_sealed = |block: &ContentBlock| {
+        matches!(
+            block,
+            ContentBlock::Thinking {
+                signature: Some(_),
+                ..
+            } | ContentBlock::RedactedThinking { .. }
+        )
+    };
+    let is_of_other = response.provider != USUAL_SERVER;
+    let is_needed =
+        response.opaque.is_some() || (is_of_other && message.content.iter().any(is_sealed));
+    is_needed.then(|| {
+        let mut own = json!({"provider": response.provider});
+        if let Some(opaque) = &response.opaque {
+            own["opaque"] = json!(opaque);
+        }
+        own
+    })
 }
 
 /// Returns the id of the request of an answer. Usage readers count the rows of one request once, so there always is one.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ah_conversation::{BlockStart, Delta, StreamEvent};
+use ah_conversation::{BlockStart, Delta, Fields, StreamEvent};
 use serde_json::{Map, Value};
 
 /// The blocks of one answer. At most one block of text or reasoning is open at a time; tool calls stay open beside each
@@ -82,6 +82,23 @@ impl Blocks {
             input: Value::Object(Map::new()),
         };
         self.next(block, events)
+    }
+
+    /// Adds what the server gives with a block, or with the message.
+    pub fn opaque(
+        &mut self,
+        index: Option<usize>,
+        fields: Fields,
+        events: &mut VecDeque<StreamEvent>,
+    ) {
+        if !fields.is_empty() {
+            events.push_back(StreamEvent::Opaque { index, fields });
+        }
+    }
+
+    /// Returns whether a block of text or reasoning is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
     }
 
     /// Ends the open block of text or reasoning.

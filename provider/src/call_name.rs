@@ -23,9 +23,30 @@ pub fn call_name(name: &str, longest: usize) -> Cow<'_, str> {
     Cow::Owned(sent)
 }
 
+/// Returns a called name without the marks of a model's format that a server has left at its end, such as
+/// `<|channel|>commentary` of Harmony. No tool has such a name.
+pub fn unmarked(name: &str) -> &str {
+    let bare = name.split('<').next().unwrap_or_default().trim();
+    if bare.is_empty() { name } else { bare }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_at_the_end_of_a_name_are_no_part_of_it() {
+        for (name, expected) in [
+            ("Bash", "Bash"),
+            ("Bash<|channel|>commentary", "Bash"),
+            ("mcp__a__b <|constrain|>json", "mcp__a__b"),
+            ("Read<｜tool▁sep｜>", "Read"),
+            ("<|channel|>", "<|channel|>"),
+            ("", ""),
+        ] {
+            assert_eq!(unmarked(name), expected);
+        }
+    }
 
     #[test]
     fn invalid_names_are_made_valid() {

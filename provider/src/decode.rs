@@ -19,6 +19,8 @@ pub struct Decoder<R> {
     body: Body,
     seam: Seam,
     reader: R,
+    /// Number of events that only say that the server is there.
+    idle: u64,
 }
 
 /// Reads the events of one answer in the format of one API.
@@ -75,6 +77,7 @@ impl<R: AnswerReader> Decoder<R> {
             body: Body::default(),
             seam: Seam::default(),
             reader,
+            idle: 0,
         }
     }
 
@@ -87,9 +90,18 @@ impl<R: AnswerReader> Decoder<R> {
         if self.has_ended() {
             return Ok(());
         }
-        let Self { body, seam, reader } = self;
+        let Self {
+            body,
+            seam,
+            reader,
+            idle,
+        } = self;
         body.feed(bytes)?;
         while let Some(event) = body.next_event()? {
+            if event.data.trim_ascii() == "null" {
+                *idle += 1;
+                continue;
+            }
             seam.pass(event, |event| match reader.phase() {
                 Phase::Ended => Ok(()),
                 Phase::Waiting | Phase::Started => reader.read(event, events),
@@ -103,7 +115,9 @@ impl<R: AnswerReader> Decoder<R> {
         if self.has_ended() {
             return Ok(());
         }
-        let Self { body, seam, reader } = self;
+        let Self {
+            body, seam, reader, ..
+        } = self;
         match body.finish()? {
             Rest::Nothing => {}
             // A cut stream may end with half an event. The early end is reported then, not the half event.
@@ -136,6 +150,6 @@ impl<R: AnswerReader> Decoder<R> {
 
     /// Returns the number of events so far, without keep-alive events.
     pub fn content_events(&self) -> u64 {
-        self.body.events() - self.reader.pings()
+        self.body.events() - self.reader.pings() - self.idle
     }
 }

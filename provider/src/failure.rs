@@ -43,7 +43,7 @@ pub fn in_response<'a>(
     body: &str,
     now: SystemTime,
 ) -> ProviderError {
-    let json: Option<Value> = json::from_str(body).ok();
+    let json = json::from_str(body).ok().map(unwrapped);
     let (kinds, words) = match &json {
         Some(json) => (
             kinds_of(json.get("error").unwrap_or(json)),
@@ -83,6 +83,14 @@ pub fn in_response<'a>(
                 .to_owned()
         }),
         ..ProviderError::new(class, message)
+    }
+}
+
+/// Returns an error out of the list in which Google's servers wrap it.
+fn unwrapped(error: Value) -> Value {
+    match error {
+        Value::Array(mut errors) if !errors.is_empty() => errors.swap_remove(0),
+        error => error,
     }
 }
 
@@ -441,6 +449,7 @@ mod tests {
                 "no (request req_2)",
             ),
             (vec![], r#"{"error":"no"}"#, "no"),
+            (vec![], r#"[{"error":{"code":400,"message":"no"}}]"#, "no"),
             (vec![], r#"{"detail":"no"}"#, "no"),
             (
                 vec![],

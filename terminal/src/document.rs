@@ -164,6 +164,7 @@ mod tests {
             provider: "script".to_owned(),
             latency_ms: 1,
             request_id: None,
+            opaque: None,
         };
         let call = ToolUse {
             id: "t".into(),

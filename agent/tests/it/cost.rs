@@ -172,6 +172,7 @@ fn an_unknown_part_makes_the_cost_unknown() {
         provider: "p".to_owned(),
         latency_ms: 0,
         request_id: None,
+        opaque: None,
     };
     let responses = [
         response("a", Some(Cost(1))),

@@ -7,6 +7,7 @@ mod compaction;
 mod conformance;
 mod cost;
 mod endings;
+mod given_back;
 mod hooks;
 mod mail;
 mod permission;

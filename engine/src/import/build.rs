@@ -254,6 +254,7 @@ pub fn response(provider: &str, model: &str) -> Response {
         provider: provider.to_owned(),
         latency_ms: 0,
         request_id: None,
+        opaque: None,
     }
 }
 

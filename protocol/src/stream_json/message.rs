@@ -157,6 +157,7 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         StreamEvent::Sent { .. }
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
+        | StreamEvent::Opaque { .. }
         | StreamEvent::Billed { .. }
         | StreamEvent::Accepted { .. }
         | StreamEvent::CacheMissed(_) => return None,

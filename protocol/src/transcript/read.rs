@@ -8,11 +8,14 @@
 use std::collections::{HashMap, HashSet};
 
 use ah_conversation::{
-    ContentBlock, Image, Message, MessageId, Origin, Response, ResultBlock, Role, StopReason, Time,
-    ToolResult, ToolUse, ToolUseId, Usage, json,
+    ContentBlock, Fields, Image, Message, MessageId, Opaque, Origin, Response, ResultBlock, Role,
+    StopReason, Time, ToolResult, ToolUse, ToolUseId, Usage, json, said,
 };
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::Value;
+
+use super::{OWN, USUAL_SERVER};
 
 /// Returns the conversation in a transcript. `id` converts a UUID to a message id; where it returns `None`, `fresh` gives one.
 pub fn read_transcript(
@@ -85,9 +88,15 @@ impl Reader {
         };
         self.answer = answer.map(str::to_owned);
         if is_more && let Some(last) = self.messages.last_mut() {
+            let mut opaque = { last.response.take() }
+                .and_then(|response| response.opaque)
+                .map_or_else(Opaque::default, |opaque| *opaque);
+            opaque
+                .blocks
+                .extend(given(said, &content, last.content.len()));
             last.content.extend(content);
             // The last row of an answer has its stop reason.
-            last.response = answer.map(|_| response(said));
+            last.response = answer.map(|_| response(row, opaque));
             return;
         }
         let last = self.messages.last();
@@ -97,6 +106,10 @@ impl Reader {
             None if row["isCompactSummary"] == true => Origin::Summary { kept_from: None },
             None if row["isMeta"] == true => Origin::Reminder,
             None => Origin::Prompt,
+        };
+        let opaque = Opaque {
+            blocks: given(said, &content, 0).collect(),
+            ..Opaque::default()
         };
         let at = row["timestamp"]
             .as_str()
@@ -114,7 +127,7 @@ impl Reader {
             origin,
             created_at: Time(at.map_or(0, Timestamp::as_millisecond)),
             content,
-            response: answer.map(|_| response(said)),
+            response: answer.map(|_| response(row, opaque)),
         });
     }
 
@@ -190,7 +203,36 @@ fn results(content: &Value) -> Vec<ResultBlock> {
     }
 }
 
-fn response(said: &Value) -> Response {
+/// Returns the fields that a server gave with each block. `first` is the place of the first block in the answer.
+fn given(
+    said: &Value,
+    content: &[ContentBlock],
+    first: usize,
+) -> impl Iterator<Item = (usize, Fields)> {
+    let blocks = said["content"].as_array().into_iter().flatten();
+    let blocks = blocks.zip(content).enumerate();
+    blocks.filter_map(move |(place, (raw, block))| {
+        let ours: &[&str] = match block {
+            ContentBlock::Text { .. } => &["text"],
+            ContentBlock::Thinking { .. } => &["thinking", "signature"],
+            ContentBlock::RedactedThinking { .. } => &["data"],
+            ContentBlock::ToolUse(_) => &["id", "name", "input"],
+            ContentBlock::Image(_) | ContentBlock::ToolResult(_) | ContentBlock::Other { .. } => {
+                return None;
+            }
+        };
+        let mut fields = self::said(raw.as_object()?.clone());
+        fields.retain(|name, _| {
+            !(ours.contains(&&**name) || ["type", "cache_control"].contains(&&**name))
+        });
+        (!fields.is_empty()).then_some((first + place, fields))
+    })
+}
+
+/// Returns what a row of an answer says of it. What only its server can use is `opaque`, unless the row has it.
+fn response(row: &Value, opaque: Opaque) -> Response {
+    let (said, own) = (&row["message"], &row[OWN]);
+    let opaque = Opaque::deserialize(&own["opaque"]).unwrap_or(opaque);
     let count = |field: &str| said["usage"][field].as_u64().unwrap_or_default();
     let reason = said["stop_reason"].as_str();
     Response {
@@ -204,8 +246,9 @@ fn response(said: &Value) -> Response {
         },
         cost: None,
         model: said["model"].as_str().unwrap_or_default().to_owned(),
-        provider: "anthropic".to_owned(),
+        provider: own["provider"].as_str().unwrap_or(USUAL_SERVER).to_owned(),
         latency_ms: 0,
         request_id: None,
+        opaque: (!opaque.is_empty()).then(|| Box::new(opaque)),
     }
 }

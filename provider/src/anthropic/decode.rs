@@ -5,12 +5,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ah_conversation::{BlockStart, Delta, ProviderError, StopReason, StreamEvent, Usage, json};
+use ah_conversation::{
+    BlockStart, Delta, Fields, ProviderError, StopReason, StreamEvent, Usage, json, said,
+    says_nothing,
+};
 use ah_http::sse;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::wire;
+use crate::call_name::unmarked;
 use crate::decode::{AnswerReader, Phase};
 use crate::failure::{self, protocol, unparsable};
 
@@ -78,11 +82,17 @@ impl AnswerReader for MessageReader {
     ) -> Result<(), ProviderError> {
         let message: wire::Message =
             json::from_str(json).map_err(|error| unparsable(&error, json))?;
-        if message.error.is_some() {
+        if message
+            .error
+            .as_ref()
+            .is_some_and(|error| !says_nothing(error))
+        {
             return Err(failure::in_stream(message.error.as_ref()));
         }
+        let content = message.content;
+        let content = content.ok_or_else(|| protocol("the server's JSON holds no answer"))?;
         self.start(message.start, events)?;
-        for (index, block) in message.content.into_iter().enumerate() {
+        for (index, block) in content.into_iter().enumerate() {
             self.start_block(Some(index), Some(block), events)?;
             self.stop_block(Some(index), events)?;
         }
@@ -113,7 +123,7 @@ impl MessageReader {
         self.phase = Phase::Started;
         self.merge_usage(message.usage.as_ref());
         events.push_back(StreamEvent::Started {
-            id: message.id,
+            id: message.id.unwrap_or_default(),
             usage: self.usage,
         });
         Ok(())
@@ -172,11 +182,15 @@ impl MessageReader {
         if self.blocks.insert(index, true).is_some() {
             return Err(protocol(format!("content block {index} started twice")));
         }
-        let (block, signature) = block_start(block)?;
+        let (block, signature, fields) = block_start(block)?;
         events.push_back(StreamEvent::BlockStarted { index, block });
         if let Some(signature) = signature {
             let delta = Delta::Signature(signature);
             events.push_back(StreamEvent::Delta { index, delta });
+        }
+        if !fields.is_empty() {
+            let index = Some(index);
+            events.push_back(StreamEvent::Opaque { index, fields });
         }
         Ok(())
     }
@@ -263,21 +277,20 @@ fn tokens(usage: &wire::Usage) -> Usage {
     }
 }
 
-/// The start of a block, and the signature, which may already be there.
-fn block_start(
-    mut block: serde_json::Map<String, Value>,
-) -> Result<(BlockStart, Option<String>), ProviderError> {
-    let mut take = |field: &str| match block.get_mut(field).map(Value::take) {
+/// The start of a block, the signature, which may already be there, and the fields that are not ours.
+fn block_start(mut block: Fields) -> Result<(BlockStart, Option<String>, Fields), ProviderError> {
+    let kind = block.get("type").and_then(Value::as_str).map(str::to_owned);
+    let kind = kind.ok_or_else(|| protocol("a content block without a type"))?;
+    let mut take = |field: &str| match block.shift_remove(field) {
         Some(Value::String(text)) => Some(text),
         _ => None,
     };
-    let kind = take("type").ok_or_else(|| protocol("a content block without a type"))?;
+    let mut signature = None;
     let start = match kind.as_str() {
         "text" => BlockStart::Text(take("text").unwrap_or_default()),
         "thinking" => {
-            let signature = take("signature").filter(|signature| !signature.is_empty());
-            let thinking = take("thinking").unwrap_or_default();
-            return Ok((BlockStart::Thinking(thinking), signature));
+            signature = take("signature").filter(|signature| !signature.is_empty());
+            BlockStart::Thinking(take("thinking").unwrap_or_default())
         }
         "redacted_thinking" => {
             let data = take("data").ok_or_else(|| protocol("redacted thinking without data"))?;
@@ -289,16 +302,14 @@ fn block_start(
             };
             BlockStart::ToolUse {
                 id: id.into(),
-                name,
-                input: block.remove("input").unwrap_or_default(),
+                name: unmarked(&name).to_owned(),
+                input: block.shift_remove("input").unwrap_or_default(),
             }
         }
-        _ => {
-            block.insert("type".to_owned(), Value::String(kind));
-            BlockStart::Other(Value::Object(block))
-        }
+        _ => BlockStart::Other(Value::Object(std::mem::take(&mut block))),
     };
-    Ok((start, None))
+    block.shift_remove("type");
+    Ok((start, signature, said(block)))
 }
 
 fn delta_of(raw: &RawValue) -> Result<Delta, serde_json::Error> {

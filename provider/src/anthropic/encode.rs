@@ -339,10 +339,18 @@ fn pieces(conversation: &Conversation<Mark>, ttl: CacheTtl) -> Vec<Bytes> {
 /// The blocks of `message` that the API accepts.
 fn blocks<'a>(message: &'a Message, model: &Model) -> Vec<wire::Block<'a>> {
     let is_own = message.was_written_by(&model.provider, &model.name);
-    let mut blocks: Vec<_> = message
-        .content
-        .iter()
-        .filter_map(|block| self::block(block, is_own))
+    let opaque = message.opaque_of(&model.provider, &model.name);
+    let of_other_server =
+        { message.response.as_ref() }.is_some_and(|response| response.provider != model.provider);
+    let blocks = message.content.iter().enumerate();
+    let mut blocks: Vec<_> = blocks
+        .filter_map(|(place, block)| {
+            if let (ContentBlock::Other { .. }, true) = (block, of_other_server) {
+                return block.as_text().and_then(text);
+            }
+            let given = opaque.and_then(|opaque| opaque.of_block(place));
+            Some(self::block(block, is_own)?.with(given))
+        })
         .collect();
     // The API rejects an answer that ends with thinking, as an interrupted one may.
     while blocks.last().is_some_and(wire::Block::is_thinking) {

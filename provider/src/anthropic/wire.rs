@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use ah_conversation::{Input, StopReason};
+use ah_conversation::{Fields, Input, StopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::abilities::ThinkingSetting;
 use crate::caching::CacheControl;
+use crate::lenient::{label, lenient, or_default};
 
 /// A request without its messages, which are encoded separately.
 #[derive(Serialize)]
@@ -147,6 +148,9 @@ pub enum Block<'a> {
     },
     #[serde(untagged)]
     Other(&'a Value),
+    /// A block with what the server gave with it.
+    #[serde(untagged)]
+    Given(Value),
 }
 
 /// A tool that a system message adds.
@@ -167,7 +171,22 @@ pub enum Role {
 impl Block<'_> {
     /// Returns whether it is a thinking block.
     pub fn is_thinking(&self) -> bool {
-        matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
+        match self {
+            Self::Given(raw) => raw["type"] == "thinking" || raw["type"] == "redacted_thinking",
+            block => matches!(block, Self::Thinking { .. } | Self::RedactedThinking { .. }),
+        }
+    }
+
+    /// Returns the block with what the server gave with it, if anything.
+    pub fn with(self, fields: Option<&Fields>) -> Self {
+        let raw = fields.and_then(|_| serde_json::to_value(&self).ok());
+        match (fields, raw) {
+            (Some(fields), Some(Value::Object(mut raw))) => {
+                raw.extend(fields.clone());
+                Self::Given(Value::Object(raw))
+            }
+            _ => self,
+        }
     }
 }
 
@@ -191,11 +210,14 @@ pub enum ToolInput<'a> {
 pub struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
     pub kind: Cow<'a, str>,
+    #[serde(default, deserialize_with = "lenient")]
     pub index: Option<usize>,
+    #[serde(default, deserialize_with = "lenient")]
     pub message: Option<MessageStart>,
     pub content_block: Option<Value>,
     #[serde(borrow)]
     pub delta: Option<&'a RawValue>,
+    #[serde(default, deserialize_with = "lenient")]
     pub usage: Option<Usage>,
     pub error: Option<Value>,
 }
@@ -205,29 +227,37 @@ pub struct Event<'a> {
 pub struct Message {
     #[serde(flatten)]
     pub start: Option<MessageStart>,
-    #[serde(default)]
-    pub content: Vec<Value>,
+    pub content: Option<Vec<Value>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub stop_reason: Option<StopReason>,
     pub error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 pub struct MessageStart {
-    pub id: String,
+    #[serde(default, deserialize_with = "label")]
+    pub id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub usage: Option<Usage>,
 }
 
 /// Token counts, as far as this event has them.
 #[derive(Deserialize)]
 pub struct Usage {
+    #[serde(default, deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub cache_creation: Option<CacheCreation>,
+    #[serde(default, deserialize_with = "lenient")]
     pub server_tool_use: Option<ServerToolUse>,
     /// The parts of the answer, of which the totals leave out summaries.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub iterations: Vec<Iteration>,
 }
 
@@ -243,17 +273,20 @@ pub struct Iteration {
 /// Calls of tools that the server runs.
 #[derive(Deserialize)]
 pub struct ServerToolUse {
+    #[serde(default, deserialize_with = "lenient")]
     pub web_search_requests: Option<u64>,
 }
 
 #[derive(Deserialize)]
 pub struct CacheCreation {
+    #[serde(default, deserialize_with = "lenient")]
     pub ephemeral_1h_input_tokens: Option<u64>,
 }
 
 /// The `delta` of `message_delta`.
 #[derive(Deserialize)]
 pub struct MessageDelta {
+    #[serde(default, deserialize_with = "lenient")]
     pub stop_reason: Option<StopReason>,
 }
 

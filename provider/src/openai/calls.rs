@@ -5,13 +5,15 @@
 
 use std::collections::VecDeque;
 
-use ah_conversation::{Delta, ProviderError, StreamEvent, json};
+use ah_conversation::{Delta, Fields, ProviderError, StreamEvent, json};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::wire;
 use crate::blocks::Blocks;
+use crate::call_name::unmarked;
 use crate::failure::protocol;
+use crate::opaque::merge;
 
 /// Length below which an id is taken for a counter that restarts with each answer. Ids have to be unique in the
 /// conversation.
@@ -31,6 +33,8 @@ struct PartialCall {
     id: String,
     name: String,
     arguments: String,
+    /// What the server gives with it.
+    opaque: Fields,
     /// Index of its block, once that has started.
     block: Option<usize>,
 }
@@ -71,7 +75,7 @@ impl Calls {
     ) -> Result<(), ProviderError> {
         for index in 0..self.calls.len() {
             let call = &self.calls[index];
-            if call.is_of_server() {
+            if call.is_of_server() || call.is_nothing() {
                 continue;
             }
             if call.name.is_empty() {
@@ -81,9 +85,22 @@ impl Calls {
                 self.start(index, stamp, blocks, events);
             }
         }
-        let ends = self.calls.iter().filter_map(|call| call.block);
-        events.extend(ends.map(|index| StreamEvent::BlockStopped { index }));
+        for call in &mut self.calls {
+            if let Some(index) = call.block {
+                let fields = std::mem::take(&mut call.opaque);
+                blocks.opaque(Some(index), fields, events);
+                events.push_back(StreamEvent::BlockStopped { index });
+            }
+        }
         Ok(())
+    }
+
+    /// Returns whether there are calls to be run here, and all of them are there: each has arguments, which are whole.
+    pub fn are_there(&self) -> bool {
+        self.has_ours()
+            && self
+                .ours()
+                .all(|call| !call.name.is_empty() && is_object(&call.arguments))
     }
 
     /// Returns whether there is no call, including those of the server.
@@ -103,14 +120,14 @@ impl Calls {
     }
 
     fn ours(&self) -> impl Iterator<Item = &PartialCall> {
-        self.calls.iter().filter(|call| !call.is_of_server())
+        let calls = self.calls.iter();
+        calls.filter(|call| !call.is_of_server() && !call.is_nothing())
     }
 
     /// The index of the call that `piece` belongs to, or `None` if it starts a call.
     fn find(&self, piece: &wire::ToolCallDelta) -> Option<usize> {
         let id = piece.id.as_deref().filter(|id| !id.is_empty());
-        let name = piece.function.as_ref().and_then(|it| it.name.as_deref());
-        let has_name = name.is_some_and(|name| !name.is_empty());
+        let has_name = piece.name.as_ref().is_some_and(|name| !name.is_empty());
         if let Some(position) = piece.index {
             let is_at = |call: &PartialCall| call.position == Some(position);
             let index = self.calls.iter().rposition(is_at)?;
@@ -152,11 +169,12 @@ impl PartialCall {
             }
         };
         fill(&mut self.id, piece.id);
-        let Some(function) = piece.function else {
-            return String::new();
-        };
-        fill(&mut self.name, function.name);
-        let more = match function.arguments {
+        fill(
+            &mut self.name,
+            piece.name.map(|name| unmarked(&name).to_owned()),
+        );
+        merge(&mut self.opaque, piece.opaque);
+        let more = match piece.arguments {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text,
             Some(json) => json.to_string(),
@@ -172,6 +190,11 @@ impl PartialCall {
 
     fn is_of_server(&self) -> bool {
         is_of_server(&self.id)
+    }
+
+    /// Whether only its place was sent.
+    fn is_nothing(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty() && self.arguments.is_empty()
     }
 }
 
@@ -195,6 +218,10 @@ fn grow(index: usize, json: String, events: &mut VecDeque<StreamEvent>) {
         let delta = Delta::InputJson(json);
         events.push_back(StreamEvent::Delta { index, delta });
     }
+}
+
+fn is_object(text: &str) -> bool {
+    json::from_str::<Fields>(text).is_ok()
 }
 
 fn is_json(text: &str) -> bool {

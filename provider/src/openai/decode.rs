@@ -6,18 +6,21 @@
 
 use std::collections::VecDeque;
 
-use ah_conversation::{Cost, ErrorClass, ProviderError, StopReason, StreamEvent, Usage, json};
+use ah_conversation::{
+    Cost, ErrorClass, Fields, ProviderError, StopReason, StreamEvent, Usage, json, says_nothing,
+};
 use ah_http::sse;
 use serde_json::Value;
 
 use super::calls::Calls;
-use super::reasoning::Details;
+use super::reasoning;
 use super::tags::{Tags, TextPart, TextTags};
 use super::usage::{cost, usage};
 use super::wire;
 use crate::blocks::Blocks;
 use crate::decode::{AnswerReader, Phase};
 use crate::failure::{self, protocol, unparsable};
+use crate::opaque::{extend, merge};
 
 /// Index of the first tool call that is found in the text; no server counts so far.
 const FIRST_TEXT_CALL: i64 = 1 << 32;
@@ -34,7 +37,14 @@ pub struct ChatReader {
     is_refused: bool,
     blocks: Blocks,
     calls: Calls,
-    details: Details,
+    /// Reasoning that is shown, as far as it has come.
+    reasoning: String,
+    /// What the server gives with the message.
+    opaque: Fields,
+    /// The content as it came, if it begins with other parts than text.
+    parts: Vec<Value>,
+    /// Whether the tokens of the whole answer were counted after everything else.
+    is_counted: bool,
     tags: Tags,
     /// Number of tool calls that were found in the text.
     text_calls: i64,
@@ -84,10 +94,13 @@ impl AnswerReader for ChatReader {
     }
 
     fn close(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
+        // Some servers send no end marker, and some no reason either. A call that is there, with nothing begun behind it,
+        // lacks nothing; neither does an answer whose tokens have been counted.
+        let is_there = self.calls.are_there() && !self.blocks.is_open();
+        let is_counted = self.is_counted && !self.blocks.is_empty() && self.usage.output_tokens > 0;
         match self.finish_reason {
-            // Some servers send no end marker.
-            Some(_) => self.end(events),
-            None => Ok(()),
+            None if !is_there && !is_counted => Ok(()),
+            None | Some(_) => self.end(events),
         }
     }
 
@@ -115,6 +128,10 @@ impl ChatReader {
         delta: impl Fn(wire::Choice) -> Option<wire::Delta>,
         events: &mut VecDeque<StreamEvent>,
     ) {
+        self.is_counted = match &chunk.choices {
+            Some(choices) if !choices.is_empty() => false,
+            _ => self.is_counted || chunk.usage.as_ref().is_some_and(Value::is_object),
+        };
         self.note_usage(chunk.usage);
         self.note_usage(chunk.x_groq.and_then(|extension| extension.usage));
         // More than one answer was not asked for.
@@ -124,7 +141,7 @@ impl ChatReader {
                 self.phase = Phase::Started;
                 let id = chunk.id.clone().unwrap_or_default();
                 self.stamp = match (&*id, &chunk.created) {
-                    ("", Some(created)) => created.to_string(),
+                    ("", Some(created)) => created.clone(),
                     _ => id.clone(),
                 };
                 let usage = self.usage;
@@ -149,17 +166,13 @@ impl ChatReader {
     }
 
     fn add(&mut self, delta: wire::Delta, events: &mut VecDeque<StreamEvent>) {
-        let details = delta.reasoning_details.into_iter().flatten();
-        let detailed: String = details
-            .filter_map(|detail| self.details.read(detail))
-            .collect();
-        // Some servers send the same reasoning in several fields.
-        let names = [delta.reasoning_content, delta.reasoning, Some(detailed)];
-        let reasoning = names.into_iter().flatten().find(|words| !words.is_empty());
+        let reasoning = reasoning::text(&delta.opaque);
+        merge(&mut self.opaque, delta.opaque);
         match delta.thinking_blocks {
-            Some(blocks) if !blocks.is_empty() => self.add_thinking(blocks, events),
-            _ => self.blocks.thinking(reasoning.unwrap_or_default(), events),
+            blocks if !blocks.is_empty() => self.add_thinking(blocks, events),
+            _ => self.think(reasoning, events),
         }
+        self.keep_parts(delta.parts, delta.content.as_ref());
         match delta.content {
             Some(wire::Content::Text(text)) => self.add_text(text, events),
             Some(wire::Content::Parts(parts)) => self.add_parts(parts, events),
@@ -169,10 +182,26 @@ impl ChatReader {
             self.is_refused = true;
             self.blocks.text(refusal, events);
         }
-        for piece in delta.tool_calls.into_iter().flatten() {
+        for piece in delta.tool_calls {
             self.calls
                 .read(piece, &self.stamp, &mut self.blocks, events);
         }
+    }
+
+    /// Keeps content that is not text alone, such as thinking, which its server takes back in its place.
+    fn keep_parts(&mut self, parts: Vec<Value>, content: Option<&wire::Content>) {
+        let is_first = self.blocks.is_empty() && self.calls.is_empty();
+        if !parts.is_empty() && (is_first || !self.parts.is_empty()) {
+            extend(&mut self.parts, parts);
+        } else if let (Some(content), false) = (content, self.parts.is_empty()) {
+            let text = serde_json::json!({"type": "text", "text": content.text()});
+            extend(&mut self.parts, vec![text]);
+        }
+    }
+
+    fn think(&mut self, text: String, events: &mut VecDeque<StreamEvent>) {
+        self.reasoning.push_str(&text);
+        self.blocks.thinking(text, events);
     }
 
     fn add_text(&mut self, text: String, events: &mut VecDeque<StreamEvent>) {
@@ -184,16 +213,14 @@ impl ChatReader {
         for part in parts {
             match part {
                 TextPart::Text(text) => self.blocks.text(text, events),
-                TextPart::Thinking(text) => self.blocks.thinking(text, events),
+                TextPart::Thinking(text) => self.think(text, events),
                 TextPart::Call { name, arguments } => {
                     let piece = wire::ToolCallDelta {
                         // Apart from the calls that the server has found itself.
                         index: Some(FIRST_TEXT_CALL + self.text_calls),
-                        id: None,
-                        function: Some(wire::FunctionDelta {
-                            name: Some(name),
-                            arguments: Some(arguments),
-                        }),
+                        name: Some(name),
+                        arguments: Some(arguments),
+                        ..wire::ToolCallDelta::default()
                     };
                     self.text_calls += 1;
                     self.calls
@@ -212,8 +239,7 @@ impl ChatReader {
             if let Some(data) = block.data {
                 self.blocks.redacted(data, events);
             }
-            self.blocks
-                .thinking(block.thinking.unwrap_or_default(), events);
+            self.think(block.thinking.unwrap_or_default(), events);
             self.blocks
                 .signature(block.signature.unwrap_or_default(), events);
         }
@@ -224,7 +250,7 @@ impl ChatReader {
             match part {
                 wire::ContentPart::Text { text } => self.add_text(text, events),
                 wire::ContentPart::Thinking { thinking } => {
-                    self.blocks.thinking(thinking.into_text(), events);
+                    self.think(thinking.text(), events);
                 }
                 wire::ContentPart::Other => {}
             }
@@ -237,11 +263,12 @@ impl ChatReader {
         self.blocks.close(events);
         self.calls.finish(&self.stamp, &mut self.blocks, events)?;
         let stop_reason = self.stop_reason()?;
-        if let (StopReason::EndTurn | StopReason::ToolUse, Some(details)) =
-            (&stop_reason, self.details.signed())
-        {
-            self.blocks.redacted(details, events);
+        if !self.parts.is_empty() {
+            let parts = std::mem::take(&mut self.parts);
+            self.opaque.insert("content".to_owned(), parts.into());
         }
+        let fields = reasoning::shown_once(std::mem::take(&mut self.opaque), &self.reasoning);
+        self.blocks.opaque(None, fields, events);
         self.phase = Phase::Ended;
         let usage = self.usage;
         events.extend(self.cost.map(|cost| StreamEvent::Billed { cost }));
@@ -285,12 +312,12 @@ impl ChatReader {
 }
 
 impl wire::Content {
-    fn into_text(self) -> String {
+    fn text(&self) -> String {
         match self {
-            Self::Text(text) => text,
+            Self::Text(text) => text.clone(),
             Self::Parts(parts) => {
-                let texts = parts.into_iter().filter_map(|part| match part {
-                    wire::ContentPart::Text { text } => Some(text),
+                let texts = parts.iter().filter_map(|part| match part {
+                    wire::ContentPart::Text { text } => Some(text.as_str()),
                     wire::ContentPart::Thinking { .. } | wire::ContentPart::Other => None,
                 });
                 texts.collect()
@@ -301,9 +328,13 @@ impl wire::Content {
 
 /// Parses `data` as a chunk, or returns the error that it holds.
 fn chunk(data: &str) -> Result<wire::Chunk, ProviderError> {
-    let chunk: wire::Chunk = json::from_str(data).map_err(|error| unparsable(&error, data))?;
+    let chunk: wire::Chunk = match json::from_str(data) {
+        Ok(chunk) => chunk,
+        Err(error) => return Err(listed_error(data).unwrap_or_else(|| unparsable(&error, data))),
+    };
     let extension = chunk.x_groq.as_ref().and_then(|it| it.error.as_ref());
-    if let Some(error) = chunk.error.as_ref().or(extension) {
+    let errors = [chunk.error.as_ref(), extension].into_iter().flatten();
+    if let Some(error) = errors.into_iter().find(|error| !says_nothing(error)) {
         return Err(failure::in_stream(Some(error)));
     }
     if chunk.object.as_deref() == Some("error") {
@@ -311,4 +342,11 @@ fn chunk(data: &str) -> Result<wire::Chunk, ProviderError> {
         return Err(failure::in_stream(error.as_ref()));
     }
     Ok(chunk)
+}
+
+/// Returns the error that is sent in a list, in the place of a chunk.
+fn listed_error(data: &str) -> Option<ProviderError> {
+    let list: Vec<Value> = json::from_str(data).ok()?;
+    let error = list.first()?.get("error")?;
+    Some(failure::in_stream(Some(error)))
 }

@@ -7,14 +7,15 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    Audio, ContentBlock, Image, Input, Message, Model, ResultBlock, Role, ToolResult, json, text_of,
+    Audio, ContentBlock, Fields, Image, Input, Message, Model, ResultBlock, Role, ToolResult,
+    ToolUse, json, text_of,
 };
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
 use super::quirks::{Quirks, ReturnedReasoning, ToolCallIds};
-use super::wire;
+use super::{reasoning, wire};
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE};
 use crate::rope::Rope;
@@ -155,14 +156,14 @@ impl Writer<'_> {
 
     fn assistant(&mut self, message: &Message, model: &Model) {
         let text = text_of(&message.content);
-        let tool_calls: Vec<_> = message
-            .tool_uses()
-            .map(|call| wire::ToolCall {
-                id: tool_call_id(call.id.as_str(), self.quirks.tool_call_ids),
-                function: wire::FunctionCall {
-                    name: call_name(&call.name, call_name::OPENAI),
-                    arguments: arguments(&call.input),
-                },
+        let opaque = message.opaque_of(&model.provider, &model.name);
+        let calls = message.content.iter().enumerate();
+        let tool_calls: Vec<_> = calls
+            .filter_map(|(place, block)| match block {
+                ContentBlock::ToolUse(call) => {
+                    Some(self.call(call, opaque.and_then(|opaque| opaque.of_block(place))))
+                }
+                _ => None,
             })
             .collect();
         let text = Some(text.as_str()).filter(|text| !text.trim().is_empty());
@@ -170,22 +171,56 @@ impl Writer<'_> {
             return;
         }
         let returned = returned(message, model, self.quirks);
-        let (thinking_blocks, reasoning_details) = match returned {
+        let thinking_blocks = match returned {
             ReturnedReasoning::Sealed => signed(&message.content),
-            ReturnedReasoning::Words | ReturnedReasoning::None => (Vec::new(), None),
+            ReturnedReasoning::Words | ReturnedReasoning::None => Vec::new(),
         };
-        let reasoning_content = match returned {
-            ReturnedReasoning::Words => reasoning_text(&message.content),
-            ReturnedReasoning::Sealed | ReturnedReasoning::None => String::new(),
+        let mut fields = opaque.map_or_else(Fields::new, |opaque| opaque.message.clone());
+        match returned {
+            ReturnedReasoning::None => fields.retain(|name, _| !reasoning::is_reasoning(name)),
+            ReturnedReasoning::Words => reasoning::add_text(&mut fields),
+            ReturnedReasoning::Sealed => fields.extend(former_details(&message.content)),
+        }
+        let given = fields.shift_remove("content");
+        let content = given.filter(|_| returned != ReturnedReasoning::None);
+        let content = match content {
+            Some(content) => Some(wire::AnswerContent::Given(content)),
+            None => text.map(wire::AnswerContent::Text),
         };
+        let fields = reasoning::with_text(fields, &reasoning_text(&message.content));
         self.message(&wire::Message::Assistant {
-            content: text,
+            content,
             tool_calls,
             thinking_blocks,
-            reasoning_details,
-            reasoning_content: &reasoning_content,
+            opaque: self.taken(fields),
         });
         self.mark.role = Some(Role::Assistant);
+    }
+
+    /// A call with the fields that the server gave with it.
+    fn call<'c>(&self, call: &'c ToolUse, opaque: Option<&Fields>) -> wire::ToolCall<'c> {
+        let mut opaque = self.taken(opaque.cloned().unwrap_or_default());
+        let of_function = opaque.shift_remove("function");
+        wire::ToolCall {
+            id: tool_call_id(call.id.as_str(), self.quirks.tool_call_ids),
+            function: wire::FunctionCall {
+                name: call_name(&call.name, call_name::OPENAI),
+                arguments: arguments(&call.input),
+                opaque: match of_function {
+                    Some(Value::Object(fields)) => fields,
+                    _ => Fields::new(),
+                },
+            },
+            opaque,
+        }
+    }
+
+    /// Those of the fields that the server takes back.
+    fn taken(&self, mut fields: Fields) -> Fields {
+        if let Some(names) = &self.quirks.returned_fields {
+            fields.retain(|name, _| names.contains(name));
+        }
+        fields
     }
 
     fn message(&mut self, message: &wire::Message<'_>) {
@@ -294,7 +329,7 @@ pub fn arguments(input: &Input) -> String {
 /// Returns whether `answer` is sent with thinking blocks.
 pub fn begins_with_thinking(answer: &Message, model: &Model, quirks: &Quirks) -> bool {
     returned(answer, model, quirks) == ReturnedReasoning::Sealed
-        && !signed(&answer.content).0.is_empty()
+        && !signed(&answer.content).is_empty()
 }
 
 /// The form in which the reasoning in `message` is returned to `model`. Only the model that wrote it gets it back.
@@ -306,9 +341,8 @@ fn returned(message: &Message, model: &Model, quirks: &Quirks) -> ReturnedReason
     }
 }
 
-/// The signed reasoning: as blocks of the Messages API, and as a list of `reasoning_details`.
-fn signed(content: &[ContentBlock]) -> (Vec<wire::SentThinking<'_>>, Option<&RawValue>) {
-    let mut details = None;
+/// The signed reasoning, as blocks of the Messages API.
+fn signed(content: &[ContentBlock]) -> Vec<wire::SentThinking<'_>> {
     let blocks = content.iter().filter_map(|block| match block {
         ContentBlock::Thinking {
             thinking,
@@ -317,16 +351,23 @@ fn signed(content: &[ContentBlock]) -> (Vec<wire::SentThinking<'_>>, Option<&Raw
             thinking,
             signature,
         }),
-        ContentBlock::RedactedThinking { data } if data.starts_with('[') => {
-            details = json::own(data).ok();
-            None
-        }
-        ContentBlock::RedactedThinking { data } => {
+        ContentBlock::RedactedThinking { data } if !data.starts_with('[') => {
             Some(wire::SentThinking::RedactedThinking { data })
         }
         _ => None,
     });
-    (blocks.collect(), details)
+    blocks.collect()
+}
+
+/// The list of signed reasoning of a session of version 0.1, which kept it in a block.
+fn former_details(content: &[ContentBlock]) -> Option<(String, Value)> {
+    content.iter().find_map(|block| match block {
+        ContentBlock::RedactedThinking { data } if data.starts_with('[') => {
+            let details = json::from_str(data).ok()?;
+            Some(("reasoning_details".to_owned(), details))
+        }
+        _ => None,
+    })
 }
 
 /// The text of the reasoning.

@@ -19,6 +19,9 @@ pub struct Quirks {
     pub thinking: ThinkingField,
     /// Reasoning that is sent back to it.
     pub returned_reasoning: ReturnedReasoning,
+    /// Fields of its own that it takes back with an answer or a call, for a server that refuses some that it has sent. Unset,
+    /// it takes back all.
+    pub returned_fields: Option<Vec<String>>,
     /// Whether it accepts `cache_control`, the prompt cache breakpoints of the Messages API.
     pub cache_control: bool,
     /// Whether it accepts images in tool results.
@@ -65,10 +68,10 @@ pub enum ThinkingField {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnedReasoning {
-    /// Signed reasoning, unchanged.
+    /// As it came: in the same fields, signed reasoning unchanged.
     #[default]
     Sealed,
-    /// The text, which some open models expect between their tool calls.
+    /// As text in `reasoning_content`, also where the server left it in the text of the answer.
     Words,
     /// None.
     None,

@@ -1,59 +1,61 @@
-//! `reasoning_details`: reasoning as a list of signed items, which OpenRouter expects back unchanged.
+//! Reasoning in the fields of various servers. It is shown as text and, like every field that is not ours, given back as
+//! it came: some servers refuse a call without the reasoning before it.
 
-use serde_json::{Map, Value};
+use ah_conversation::Fields;
+use serde_json::Value;
 
-/// The details of one answer, put together from their pieces.
-#[derive(Debug, Default)]
-pub struct Details(Vec<Map<String, Value>>);
+/// Fields whose text is reasoning. Some servers send the same text in several.
+const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
+/// The field with reasoning as a list of items, some of them signed, as OpenRouter sends it.
+const DETAILS: &str = "reasoning_details";
 
-impl Details {
-    /// Adds the next piece and returns the text in it.
-    pub fn read(&mut self, piece: Value) -> Option<String> {
-        let Value::Object(piece) = piece else {
-            return None;
-        };
-        let text = ["text", "summary"]
-            .into_iter()
-            .find_map(|field| piece.get(field)?.as_str())
-            .map(str::to_owned);
-        match self.0.last_mut() {
-            Some(last) if is_continued(last, &piece) => append(last, piece),
-            _ => self.0.push(piece),
-        }
-        text
-    }
-
-    /// Returns all details as JSON, or `None` if none is signed; the server does not need them then.
-    pub fn signed(&self) -> Option<String> {
-        let any = self.0.iter().any(is_signed);
-        any.then(|| serde_json::to_string(&self.0).expect("maps with text for keys"))
-    }
+/// Returns the reasoning to show in a piece of an answer.
+pub fn text(piece: &Fields) -> String {
+    let mut texts = TEXTS
+        .iter()
+        .filter_map(|name| piece.get(*name)?.as_str())
+        .filter(|text| !text.is_empty());
+    texts.next().map_or_else(|| details(piece), str::to_owned)
 }
 
-fn is_signed(detail: &Map<String, Value>) -> bool {
-    ["signature", "data"]
-        .into_iter()
-        .filter_map(|field| detail.get(field)?.as_str())
-        .any(|signature| !signature.is_empty())
+fn details(piece: &Fields) -> String {
+    let items = piece.get(DETAILS).and_then(Value::as_array);
+    let texts = items.into_iter().flatten().filter_map(|item| {
+        let mut names = ["text", "summary"].into_iter();
+        names.find_map(|name| item.get(name)?.as_str())
+    });
+    texts.collect()
 }
 
-fn is_continued(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
-    let is_same = |field: &str| last.get(field) == piece.get(field);
-    is_same("type") && is_same("index") && !is_signed(last)
-}
-
-fn append(last: &mut Map<String, Value>, piece: Map<String, Value>) {
-    for (field, value) in piece {
-        match (last.get_mut(&field), value) {
-            (Some(Value::String(text)), Value::String(more))
-                if matches!(&*field, "text" | "summary" | "signature" | "data") =>
-            {
-                text.push_str(&more);
-            }
-            (None | Some(Value::Null), value) => {
-                last.insert(field, value);
-            }
-            _ => {}
+/// Returns the fields with `null` in the place of the text that is `shown`, which is kept with the answer.
+pub fn shown_once(mut fields: Fields, shown: &str) -> Fields {
+    for name in TEXTS {
+        if let Some(text) = fields.get_mut(name).filter(|text| **text == *shown) {
+            *text = Value::Null;
         }
     }
+    fields
+}
+
+/// Adds the text of the reasoning, if no field has it.
+pub fn add_text(fields: &mut Fields) {
+    if !TEXTS.iter().any(|name| fields.contains_key(*name)) {
+        fields.insert(TEXTS[0].to_owned(), Value::Null);
+    }
+}
+
+/// Returns the fields as they came: with the text of the reasoning in the place of `null`.
+pub fn with_text(mut fields: Fields, shown: &str) -> Fields {
+    for name in TEXTS {
+        if let Some(text) = fields.get_mut(name).filter(|text| text.is_null()) {
+            *text = shown.into();
+        }
+    }
+    fields.retain(|name, text| !(TEXTS.contains(&&**name) && *text == ""));
+    fields
+}
+
+/// Whether a field holds reasoning.
+pub fn is_reasoning(name: &str) -> bool {
+    name.starts_with("reasoning") || name.starts_with("thinking")
 }

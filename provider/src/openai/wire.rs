@@ -3,24 +3,29 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use ah_conversation::{Fields, said, says_nothing};
 use serde::de::value::SeqAccessDeserializer;
-use serde::de::{SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use crate::caching::CacheControl;
+use crate::lenient::{label, label_of, lenient, number_of};
 
 /// One chunk of a streamed answer, or a complete answer that is not streamed.
 #[derive(Deserialize)]
 pub struct Chunk {
+    #[serde(default, deserialize_with = "label")]
     pub id: Option<String>,
+    #[serde(default, deserialize_with = "label")]
     pub object: Option<String>,
-    pub created: Option<Number>,
+    #[serde(default, deserialize_with = "label")]
+    pub created: Option<String>,
     pub choices: Option<Vec<Choice>>,
     pub usage: Option<Value>,
     pub error: Option<Value>,
     /// Groq sends the usage here.
+    #[serde(default, deserialize_with = "lenient")]
     pub x_groq: Option<Box<Extension>>,
 }
 
@@ -32,28 +37,90 @@ pub struct Extension {
 
 #[derive(Deserialize)]
 pub struct Choice {
+    #[serde(default, deserialize_with = "lenient")]
     pub index: Option<u64>,
     pub delta: Option<Delta>,
     /// Instead of `delta` if the answer is not streamed; beside it, the whole message so far.
     pub message: Option<Box<Delta>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub finish_reason: Option<String>,
     pub usage: Option<Value>,
 }
 
 /// The part of the answer in a chunk.
 #[derive(Default, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Delta {
     pub content: Option<Content>,
+    /// The content as it came, if it has other parts than text.
+    pub parts: Vec<Value>,
     pub refusal: Option<String>,
-    /// Reasoning, in the field of most servers.
-    pub reasoning_content: Option<String>,
-    /// Reasoning, in another field.
-    pub reasoning: Option<String>,
-    /// Signed reasoning, in the form of OpenRouter.
-    pub reasoning_details: Option<Vec<Value>>,
     /// Signed reasoning, in the form of the Messages API.
-    pub thinking_blocks: Option<Vec<ThinkingBlock>>,
-    pub tool_calls: Option<Vec<ToolCallDelta>>,
+    pub thinking_blocks: Vec<ThinkingBlock>,
+    pub tool_calls: Vec<ToolCallDelta>,
+    /// All other fields, to be given back, among them reasoning in its various fields.
+    pub opaque: Fields,
+}
+
+/// Fields of an answer that say something of it to the client: OpenAI's own type has them, and no server takes them back
+/// (`openai` 6.x for Node and its `ChatCompletionMessage`, November 2026). Then the place of a piece, and Together's number
+/// of its token.
+const ONLY_IN_ANSWERS: [&str; 6] = [
+    "role",
+    "annotations",
+    "audio",
+    "function_call",
+    "index",
+    "token_id",
+];
+
+impl TryFrom<Value> for Delta {
+    type Error = serde_json::Error;
+
+    fn try_from(delta: Value) -> Result<Self, serde_json::Error> {
+        // Some servers end with a piece that is an empty text or list.
+        if says_nothing(&delta) {
+            return Ok(Self::default());
+        }
+        let mut fields = Fields::deserialize(delta)?;
+        for name in ONLY_IN_ANSWERS {
+            fields.shift_remove(name);
+        }
+        let blocks = fields.get("thinking_blocks").cloned();
+        let blocks = blocks.and_then(|blocks| serde_json::from_value(blocks).ok());
+        if blocks.is_some() {
+            fields.shift_remove("thinking_blocks");
+        }
+        let calls: Vec<Option<ToolCallDelta>> =
+            take(&mut fields, "tool_calls")?.unwrap_or_default();
+        let parts = fields.get("content").and_then(Value::as_array);
+        let parts = parts.filter(|parts| !parts.iter().all(is_text));
+        Ok(Self {
+            parts: parts.cloned().unwrap_or_default(),
+            content: take(&mut fields, "content")?,
+            refusal: fields.shift_remove("refusal").and_then(label_of),
+            thinking_blocks: blocks.unwrap_or_default(),
+            tool_calls: calls.into_iter().flatten().collect(),
+            opaque: said(fields),
+        })
+    }
+}
+
+/// Whether a part of the content is text and nothing else.
+fn is_text(part: &Value) -> bool {
+    let fields = part.as_object();
+    part["type"] == "text" && fields.is_some_and(|fields| fields.len() == 2)
+}
+
+/// Takes a field that the answer depends on; one that holds nothing is absent.
+fn take<T: DeserializeOwned>(
+    fields: &mut Fields,
+    name: &str,
+) -> Result<Option<T>, serde_json::Error> {
+    let value = fields
+        .shift_remove(name)
+        .filter(|value| !says_nothing(value));
+    value.map(serde_json::from_value).transpose()
 }
 
 pub enum Content {
@@ -110,18 +177,38 @@ pub struct ThinkingBlock {
     pub data: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// A piece of a tool call.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "Fields")]
 pub struct ToolCallDelta {
     pub index: Option<i64>,
     pub id: Option<String>,
-    pub function: Option<FunctionDelta>,
-}
-
-#[derive(Deserialize)]
-pub struct FunctionDelta {
     pub name: Option<String>,
     /// A string of JSON, or the JSON value.
     pub arguments: Option<Value>,
+    /// All other fields, to be given back; those of the function in a field of its name.
+    pub opaque: Fields,
+}
+
+impl TryFrom<Fields> for ToolCallDelta {
+    type Error = serde_json::Error;
+
+    fn try_from(mut fields: Fields) -> Result<Self, serde_json::Error> {
+        fields.shift_remove("type");
+        let index = fields.shift_remove("index");
+        let id = fields.shift_remove("id");
+        let mut function: Fields = take(&mut fields, "function")?.unwrap_or_default();
+        let name = function.shift_remove("name");
+        let arguments = function.shift_remove("arguments");
+        fields.insert("function".to_owned(), Value::Object(said(function)));
+        Ok(Self {
+            index: index.as_ref().and_then(number_of),
+            id: id.and_then(label_of),
+            name: name.and_then(label_of),
+            arguments,
+            opaque: said(fields),
+        })
+    }
 }
 
 /// A message that is sent. A user message of text alone is written without this type, since its end is left open.
@@ -135,20 +222,27 @@ pub enum Message<'a> {
         content: Vec<Part<'a>>,
     },
     Assistant {
-        content: Option<&'a str>,
+        content: Option<AnswerContent<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         thinking_blocks: Vec<SentThinking<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reasoning_details: Option<&'a RawValue>,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        reasoning_content: &'a str,
+        /// What the server gave with the message.
+        #[serde(flatten)]
+        opaque: Fields,
     },
     Tool {
         tool_call_id: Cow<'a, str>,
         content: SentContent<'a>,
     },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum AnswerContent<'a> {
+    Text(&'a str),
+    /// As the server gave it.
+    Given(Value),
 }
 
 #[derive(Serialize)]
@@ -204,12 +298,17 @@ pub enum SentThinking<'a> {
 pub struct ToolCall<'a> {
     pub id: Cow<'a, str>,
     pub function: FunctionCall<'a>,
+    /// What the server gave with the call.
+    #[serde(flatten)]
+    pub opaque: Fields,
 }
 
 #[derive(Serialize)]
 pub struct FunctionCall<'a> {
     pub name: Cow<'a, str>,
     pub arguments: String,
+    #[serde(flatten)]
+    pub opaque: Fields,
 }
 
 #[derive(Serialize)]

@@ -170,7 +170,7 @@ fn json_that_is_not_an_answer_is_an_error() {
             r#"{"type":"error","error":{"type":"api_error","message":"down"}}"#,
             "down (api_error)",
         ),
-        (r#"{"ok":true}"#, "message_start without a message"),
+        (r#"{"ok":true}"#, "the server's JSON holds no answer"),
         (
             r#"{"id":"m","content":["#,
             "cannot parse an event of the answer",

@@ -3,6 +3,7 @@
 mod answers;
 mod caching;
 mod fallback;
+mod given_back;
 mod halves;
 mod limits;
 mod listing;

@@ -65,6 +65,13 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
                 }
             }
             StreamEvent::Ended => end.push("end".to_owned()),
+            StreamEvent::Opaque { index, fields } => {
+                let place = index.map(|index| index.to_string()).unwrap_or_default();
+                end.push(format!(
+                    "given{place} {}",
+                    serde_json::to_string(fields).expect("JSON")
+                ));
+            }
             StreamEvent::Billed { cost } => end.push(format!("billed {}", cost.0)),
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
@@ -174,6 +181,14 @@ fn pieces_of_calls_are_put_together() {
             ],
             "0_0_a=x({}) call_one=y({}) call_one_2_a=z({}) tool_use end",
         ),
+        // Marks of the model's format at the end of a name, an index as a text, and a piece without a call.
+        (
+            &[
+                r#"{"tool_calls":[{"index":"0","id":"call_one","function":{"name":"x<|channel|>commentary","arguments":"{}"}}]}"#,
+                r#"{"tool_calls":[{"index":1,"function":{}},null]}"#,
+            ],
+            "call_one=x({}) tool_use end",
+        ),
         // Calls that the server runs itself, between texts.
         (
             &[
@@ -238,14 +253,14 @@ fn reasoning_is_read_from_any_field() {
     for (deltas, expected) in [
         (
             &[r#"{"reasoning_content":"Hm."}"#, r#"{"content":"So."}"#][..],
-            "thinking(Hm.) text(So.) end_turn end",
+            r#"thinking(Hm.) text(So.) given {"reasoning_content":null} end_turn end"#,
         ),
         (
             &[
                 r#"{"reasoning":"Hm.","content":""}"#,
                 r#"{"content":"So.","reasoning":null}"#,
             ],
-            "thinking(Hm.) text(So.) end_turn end",
+            r#"thinking(Hm.) text(So.) given {"reasoning":null} end_turn end"#,
         ),
         (
             &[
@@ -254,14 +269,14 @@ fn reasoning_is_read_from_any_field() {
                 r#"{"reasoning_details":[{"type":"reasoning.text","index":0,"signature":"s"},{"type":"reasoning.encrypted","index":1,"data":"x"}]}"#,
                 r#"{"content":"So."}"#,
             ],
-            "thinking(Hm,.) text(So.) redacted([{\"type\":\"reasoning.text\",\"index\":0,\"text\":\"Hm.\",\"signature\":\"s\"},{\"type\":\"reasoning.encrypted\",\"index\":1,\"data\":\"x\"}]) end_turn end",
+            r#"thinking(Hm,.) text(So.) given {"reasoning_content":null,"reasoning":null,"reasoning_details":[{"type":"reasoning.text","index":0,"text":"Hm.","signature":"s"},{"type":"reasoning.encrypted","index":1,"data":"x"}]} end_turn end"#,
         ),
         (
             &[
                 r#"{"reasoning_details":[{"type":"reasoning.summary","summary":"Hm."}]}"#,
                 r#"{"content":"So."}"#,
             ],
-            "thinking(Hm.) text(So.) end_turn end",
+            r#"thinking(Hm.) text(So.) given {"reasoning_details":[{"type":"reasoning.summary","summary":"Hm."}]} end_turn end"#,
         ),
         (
             &[
@@ -273,27 +288,18 @@ fn reasoning_is_read_from_any_field() {
                 r#"{"thinking_blocks":[{"type":"thinking","thinking":"","signature":"u"}]}"#,
                 r#"{"content":"So."}"#,
             ],
-            "thinking(Hm,.,seal s) thinking(Aha.,seal t) redacted(x) thinking(seal u) text(So.) end_turn end",
+            r#"thinking(Hm,.,seal s) thinking(Aha.,seal t) redacted(x) thinking(seal u) text(So.) given {"reasoning_content":null} end_turn end"#,
         ),
         (
             &[
                 r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"},{"type":"reference","reference_ids":[1]}]}]}"#,
                 r#"{"content":[{"type":"thinking","thinking":"."},{"type":"text","text":"So."},{"type":"image_url"}]}"#,
             ],
-            "thinking(Hm,.) text(So.) end_turn end",
+            r#"thinking(Hm,.) text(So.) given {"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"},{"type":"reference","reference_ids":[1]}]},{"type":"thinking","thinking":"."},{"type":"text","text":"So."},{"type":"image_url"}]} end_turn end"#,
         ),
     ] {
         check(deltas, "stop", expected);
     }
-    // The truncated part would be of no use to the server.
-    check(
-        &[
-            r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#,
-            r#"{"content":"So"}"#,
-        ],
-        "length",
-        "text(So) max_tokens end",
-    );
 }
 
 /// Events around the content: the start, and the token counts in each place that servers use.
@@ -336,6 +342,14 @@ fn events_around_the_content() {
             ),
             "text(Hi) end_turn 3/4 end",
         ),
+        // Signs of life, an error that holds nothing, and other types of fields that nobody needs.
+        (format!("data: null\n\n{stop}\n\n"), "text(Hi) end_turn end"),
+        (
+            format!(
+                "data: {{\"error\":{{\"message\":\"\",\"code\":null}},\"id\":5,\"object\":[],\"created\":\"now\",\"x_groq\":\"\",\"choices\":[{{\"index\":\"0\",\"delta\":\"\",\"finish_reason\":{{}},\"usage\":[]}}]}}\n\n{stop}\n\n"
+            ),
+            "text(Hi) end_turn end",
+        ),
         // The last event repeated, and a second choice.
         (
             format!(
@@ -359,7 +373,7 @@ fn an_answer_in_one_piece_is_an_answer() {
         ),
         (
             r#"{"id":"a","choices":[{"message":{"reasoning":"Hm.","content":null,"tool_calls":[{"id":"call_one","function":{"name":"x","arguments":"{}"}}]},"finish_reason":""}]}"#,
-            "thinking(Hm.) call_one=x({}) tool_use end",
+            r#"thinking(Hm.) call_one=x({}) given {"reasoning":null} tool_use end"#,
         ),
     ] {
         for json in [json.to_owned(), format!("\u{feff} \n{json}\n")] {
@@ -369,6 +383,76 @@ fn an_answer_in_one_piece_is_an_answer() {
         let (_, result) = decode([&json.as_bytes()[..json.len() - 1]]);
         assert!(result.is_err(), "{json}");
     }
+}
+
+/// Servers that close without a reason: an answer is whole if its calls are there, or its tokens have been counted.
+#[test]
+fn an_answer_that_lacks_nothing_needs_no_reason() {
+    let call = |arguments: &str| {
+        let function = serde_json::json!({"name": "x", "arguments": arguments});
+        let call = serde_json::json!({"index": 0, "id": "call_one", "function": function});
+        serde_json::json!({"tool_calls": [call]}).to_string()
+    };
+    let (text, none) = (r#"{"content":"Hi"}"#, call(""));
+    let count =
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\n";
+    let early = "the answer ended early";
+    let cut = "the answer ended within a tool call";
+    for (deltas, end, expected) in [
+        (vec![call("{}")], "", Ok("call_one=x({}) tool_use end")),
+        (
+            vec![call("{}")],
+            count,
+            Ok("call_one=x({}) tool_use 3/4 end"),
+        ),
+        (
+            vec![text.to_owned(), call("{}")],
+            "",
+            Ok("text(Hi) call_one=x({}) tool_use end"),
+        ),
+        (
+            vec![none.clone()],
+            count,
+            Ok("call_one=x() tool_use 3/4 end"),
+        ),
+        (
+            vec![text.to_owned()],
+            count,
+            Ok("text(Hi) end_turn 3/4 end"),
+        ),
+        (vec![none], "", Err(early)),
+        (vec![call("{\"a")], "", Err(early)),
+        (vec![call("[1]")], "", Err(early)),
+        (vec![call("{\"a")], count, Err(cut)),
+        (vec![call("{}"), text.to_owned()], "", Err(early)),
+        (
+            vec![
+                call("{}"),
+                r#"{"tool_calls":[{"index":1,"id":"call_two"}]}"#.to_owned(),
+            ],
+            "",
+            Err(early),
+        ),
+        (
+            vec![],
+            count,
+            Err("the stream ended before an answer began"),
+        ),
+        (vec!["{}".to_owned()], count, Err(early)),
+    ] {
+        let deltas: Vec<_> = deltas.iter().map(String::as_str).collect();
+        let stream = stream(&deltas, end);
+        let (shown, result) = decode([stream.as_bytes()]);
+        let found = result.as_ref().map(|()| shown.as_str());
+        assert_eq!(
+            found.map_err(|error| error.message.as_str()),
+            expected,
+            "{stream}"
+        );
+    }
+    // Numbers that are sent amid the answer are no end of it.
+    let amid = stream(&[text], &(count.to_owned() + &stream(&[text], "")));
+    assert!(decode([amid.as_bytes()]).1.is_err());
 }
 
 #[test]
@@ -438,6 +522,12 @@ fn incomplete_answers_are_errors() {
         (
             &[],
             "event: error\ndata: {\"error\":{\"message\":\"no\",\"code\":429}}\n\n",
+            E::RateLimit,
+            "no",
+        ),
+        (
+            &[],
+            "[{\"error\":{\"message\":\"no\",\"code\":429}}]",
             E::RateLimit,
             "no",
         ),

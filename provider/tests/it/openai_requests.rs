@@ -40,6 +40,11 @@ fn json_body(quirks: Quirks, request: &Request) -> Value {
     serde_json::from_str(&body).expect("JSON")
 }
 
+/// The messages as they are sent.
+pub(crate) fn sent_messages(quirks: Quirks, request: &Request) -> Value {
+    json_body(quirks, request)["messages"].take()
+}
+
 /// The messages, one per line.
 fn lines(quirks: Quirks, request: &Request) -> String {
     let body = json_body(quirks, request);

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde::Deserialize;
 
+use crate::openai_recordings::seals_of;
 use crate::recordings::{Recording, recordings_of};
 use crate::requests::{request, user};
 use crate::server::{Part, Server, stream_end, stream_head};
@@ -379,6 +380,9 @@ impl Seen {
                     delta: Delta::Signature(_),
                     ..
                 } => seals = true,
+                StreamEvent::Opaque { fields, .. } => {
+                    seals |= !seals_of(fields.get("reasoning_details")).is_empty();
+                }
                 StreamEvent::Billed { .. } => bills = true,
                 StreamEvent::Stopping { usage, .. } => {
                     caches = usage.cache_read_input_tokens + usage.cache_creation_input_tokens > 0;

@@ -339,6 +339,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             }
             StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
+            | StreamEvent::Opaque { .. }
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)

@@ -47,6 +47,7 @@ pub(crate) fn message(role: Role, model: Option<&str>, content: Vec<ContentBlock
             provider: "anthropic".to_owned(),
             latency_ms: 0,
             request_id: None,
+            opaque: None,
         }),
     })
 }
@@ -80,7 +81,7 @@ fn body(encoder: &mut Encoder, request: &Request) -> String {
     String::from_utf8(encoder.encode(request).concat()).expect("UTF-8")
 }
 
-fn messages(messages: Vec<Arc<Message>>) -> Value {
+pub(crate) fn messages(messages: Vec<Arc<Message>>) -> Value {
     let body = body(&mut encoder(ThinkingForm::Budget), &request(messages));
     let mut body: Value = serde_json::from_str(&body).expect("JSON");
     body["messages"].take()

@@ -96,6 +96,7 @@ fn answer(seq: u32, stop_reason: StopReason) -> Message {
             provider: "script".to_owned(),
             latency_ms: 0,
             request_id: None,
+            opaque: None,
         }),
         ..message(
             seq,

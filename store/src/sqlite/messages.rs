@@ -18,7 +18,7 @@ use super::{blocks, calls, context};
 /// Columns that [`head`] reads, in this order.
 pub(super) const HEAD: &str = "id, parent_id, seq, role, created_at, created_ms, stop_reason, model, provider,
     api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-    cache_creation_1h_input_tokens, cost, request_id, origin";
+    cache_creation_1h_input_tokens, cost, request_id, origin, opaque";
 
 /// Inserts a message into the conversation of a subagent or the main one, unless it is already stored; returns whether
 /// it was inserted. `outputs` are the full outputs of calls that ended in this transaction; those of earlier calls are
@@ -54,13 +54,14 @@ pub(super) fn insert(
 fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failure> {
     let response = message.response.as_ref();
     let usage = response.map(|response| response.usage);
+    let opaque = response.and_then(|response| response.opaque.as_ref());
     let tokens = |count: fn(&Usage) -> u64| usage.as_ref().map(|usage| signed(count(usage)));
     let inserted = connection
         .prepare_cached(
             "INSERT INTO messages (id, parent_id, role, seq, created_at, created_ms, stop_reason, model, provider,
                  api_latency_ms, input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens,
-                 cache_creation_1h_input_tokens, cost, request_id, origin)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+                 cache_creation_1h_input_tokens, cost, request_id, origin, opaque)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         )?
         .execute(params![
             message.id.as_str(),
@@ -86,6 +87,7 @@ fn insert_row(connection: &Connection, message: &Message) -> Result<bool, Failur
             response.and_then(|response| i64::try_from(response.cost?.0).ok()),
             response.and_then(|response| response.request_id.as_deref()),
             origin_text(&message.origin)?,
+            opaque.map(serde_json::to_string).transpose()?,
         ])?;
     Ok(inserted == 1)
 }
@@ -221,6 +223,8 @@ fn response(row: &Row<'_>) -> Result<Response, Failure> {
         provider: row.get::<_, Option<String>>(8)?.unwrap_or_default(),
         latency_ms: tokens(9)?,
         request_id: row.get(16)?,
+        // Without it the server may refuse the message; a damaged one is no reason to lose the rest.
+        opaque: { row.get_ref(18)?.as_str_or_null()? }.and_then(|text| json::own(text).ok()),
     })
 }
 

@@ -3,10 +3,11 @@
 //! Tables and columns of the original program keep its names and meanings. `created_at` and similar columns are Unix
 //! seconds; `input_tokens` of an assistant message counts all input, cached or not. Added here:
 //!
-//! - `messages`: `origin` (a word, or JSON if there is more to it), `cost` (in pico-dollars; NULL if unknown), `request_id` (the server's id of the request; NULL if none), `agent_id` and `spawned_by` (of a subagent's messages,
-//!   whose root is a child of the message with the call), `provider`, `created_ms` (the milliseconds within the
-//!   second), and the parts of `input_tokens` written to and read from the cache, which give the uncached rest and the
-//!   exact price.
+//! - `messages`: `origin` (a word, or JSON if there is more to it), `cost` (in pico-dollars; NULL if unknown),
+//!   `request_id` (the server's id of the request; NULL if none), `opaque` (what the server gave with the answer for
+//!   itself, as JSON; NULL if nothing), `agent_id` and `spawned_by` (of a subagent's messages, whose root is a child of the
+//!   message with the call), `provider`, `created_ms` (the milliseconds within the second), and the parts of
+//!   `input_tokens` written to and read from the cache, which give the uncached rest and the exact price.
 //! - `content_blocks`: the types `thinking`, `redacted_thinking`, `image`, `other`. `tool_output` is NULL if
 //!   `details.spool` names a file; it is the last column, so that the other columns are read without loading it. For a
 //!   tool result, `content` is what the model saw, NULL if it saw the full output.
@@ -163,6 +164,9 @@ CREATE INDEX file_states_hash ON file_states (hash) WHERE content NOT NULL;
         "DROP INDEX IF EXISTS events_type; ALTER TABLE messages ADD COLUMN origin TEXT; ",
         find_origins!()
     ),
+    "
+ALTER TABLE messages ADD COLUMN opaque TEXT;
+",
 ]};
 
 /// Returns the temporary views and tables that make an older conversation readable without migrating it.
@@ -172,9 +176,12 @@ fn to_read(version: i64) -> String {
         2..=4 => "NULL AS request_id, ",
         _ => "",
     };
+    let origin = match version {
+        ..=6 => concat!(former_origin!(), " AS origin, "),
+        _ => "",
+    };
     let mut sql = format!(
-        "CREATE TEMP VIEW messages AS SELECT rowid, *, {absent}{} AS origin FROM main.messages;",
-        former_origin!()
+        "CREATE TEMP VIEW messages AS SELECT rowid, *, {absent}{origin}NULL AS opaque FROM main.messages;"
     );
     if (2..=5).contains(&version) {
         sql += "CREATE TEMP TABLE file_notes (step INTEGER NOT NULL, path BLOB, until_ms INTEGER, unseen TEXT);";

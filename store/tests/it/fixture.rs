@@ -140,6 +140,7 @@ pub fn response() -> Response {
         provider: "anthropic".to_owned(),
         latency_ms: 1234,
         request_id: Some("req_1".to_owned()),
+        opaque: None,
     }
 }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    CallState, Content, ContentBlock, Cost, Image, Input, Message, MessageId, Origin, Record,
-    Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId, Usage,
+    CallState, Content, ContentBlock, Cost, Image, Input, Message, MessageId, Opaque, Origin,
+    Record, Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId,
+    Usage,
 };
 use ah_store::SessionStore;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::runtime::Builder;
 
 use crate::fixture::{Speaker, World, append, finished};
@@ -25,7 +26,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn json() -> impl Strategy<Value = Value> {
+fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -67,7 +68,7 @@ fn result_block() -> impl Strategy<Value = ResultBlock> {
 fn tool_result() -> impl Strategy<Value = ToolResult> {
     (
         (text(), text(), vec(result_block(), 0..3)),
-        (any::<bool>(), any::<u32>(), option::of(json())),
+        (any::<bool>(), any::<u32>(), option::of(any_json())),
     )
         .prop_map(
             |((id, tool_name, content), (is_error, duration_ms, details))| ToolResult {
@@ -90,13 +91,13 @@ fn block() -> impl Strategy<Value = ContentBlock> {
         }),
         text().prop_map(|data| ContentBlock::RedactedThinking { data }),
         image().prop_map(ContentBlock::Image),
-        (text(), text(), json()).prop_map(|(id, name, input)| ContentBlock::ToolUse(ToolUse {
+        (text(), text(), any_json()).prop_map(|(id, name, input)| ContentBlock::ToolUse(ToolUse {
             id: ToolUseId::from(id),
             name,
             input: Input::from(input),
         })),
         tool_result().prop_map(ContentBlock::ToolResult),
-        json().prop_map(|raw| ContentBlock::Other { raw }),
+        any_json().prop_map(|raw| ContentBlock::Other { raw }),
     ]
 }
 
@@ -113,6 +114,17 @@ fn origin() -> impl Strategy<Value = Origin> {
             kept_from: id.map(MessageId::from)
         }),
     ]
+}
+
+/// What a server gave for itself: texts, trees, and the mark for what is said elsewhere.
+fn opaque(number: u32) -> Opaque {
+    let fields = |value: Value| value.as_object().cloned().unwrap();
+    Opaque {
+        message: fields(
+            json!({"reasoning": null, "sealed": [{"n": number, "t": "\u{2028}\u{0}"}]}),
+        ),
+        blocks: vec![(3, fields(json!({"b": {"a": number}, "a": "s"})))],
+    }
 }
 
 fn response() -> impl Strategy<Value = Response> {
@@ -138,6 +150,7 @@ fn response() -> impl Strategy<Value = Response> {
                 provider,
                 latency_ms: latency_ms.into(),
                 request_id: (latency_ms % 2 == 0).then(|| format!("req_{latency_ms}")),
+                opaque: (latency_ms % 3 == 0).then(|| Box::new(opaque(latency_ms))),
             }
         })
 }

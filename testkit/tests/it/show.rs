@@ -67,6 +67,7 @@ async fn a_stored_conversation_is_formatted_in_lines() {
                 provider: "script".to_owned(),
                 latency_ms: 1,
                 request_id: None,
+                opaque: None,
             }),
         };
         parent = Some(message.clone());

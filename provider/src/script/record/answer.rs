@@ -44,6 +44,7 @@ impl RecordedAnswer {
             StreamEvent::Sent { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::Fallback(_)
+            | StreamEvent::Opaque { .. }
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)

@@ -59,6 +59,7 @@ impl Stream {
             StreamEvent::BlockStopped { .. }
             | StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
+            | StreamEvent::Opaque { .. }
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)

@@ -25,6 +25,7 @@ pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
         StreamEvent::Sent { .. }
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
+        | StreamEvent::Opaque { .. }
         | StreamEvent::Billed { .. }
         | StreamEvent::Accepted { .. }
         | StreamEvent::CacheMissed(_) => return None,

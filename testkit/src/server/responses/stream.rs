@@ -63,6 +63,7 @@ impl Stream {
             StreamEvent::Ended
             | StreamEvent::Sent { .. }
             | StreamEvent::Fallback(_)
+            | StreamEvent::Opaque { .. }
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
