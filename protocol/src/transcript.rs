@@ -414,7 +414,97 @@ fn said(message: &Message, blocks: &[ContentBlock], uuid: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use ah_conversation::{Fields, Opaque, StopReason, Time, ToolUse, Usage};
+
     use super::*;
+
+    fn answer(provider: &str, opaque: Option<Opaque>) -> Message {
+        let call = ToolUse {
+            id: "t".into(),
+            name: "Bash".to_owned(),
+            input: json!({}).into(),
+        };
+        Message {
+            id: MessageId::from("m"),
+            parent: None,
+            seq: 0,
+            role: Role::Assistant,
+            origin: Origin::Model,
+            created_at: Time(0),
+            content: vec![ContentBlock::text("So."), ContentBlock::ToolUse(call)],
+            response: Some(Response {
+                stop_reason: StopReason::ToolUse,
+                usage: Usage::default(),
+                cost: None,
+                model: "m".to_owned(),
+                provider: provider.to_owned(),
+                latency_ms: 0,
+                request_id: None,
+                opaque: opaque.map(Box::new),
+            }),
+        }
+    }
+
+    /// Reads the rows of an answer.
+    fn read(rows: &[Value]) -> Message {
+        let rows: Vec<_> = rows.iter().map(Value::to_string).collect();
+        let messages = read_transcript(&rows.join("\n"), |_| None, || MessageId::from("m"));
+        messages.into_iter().next().expect("an answer")
+    }
+
+    /// Rows have no field for it in the original, which hosts and SDKs do not see either.
+    #[test]
+    fn what_only_its_server_can_use_survives_a_transcript() {
+        let fields = |name: &str| Fields::from_iter([(name.to_owned(), json!({"seal": [1]}))]);
+        let opaque = Opaque {
+            message: Fields::from_iter([("reasoning".to_owned(), Value::Null)]),
+            blocks: vec![(1, fields("extra_content"))],
+        };
+        for (provider, opaque) in [
+            ("gemini", Some(opaque.clone())),
+            ("anthropic", Some(opaque)),
+            ("anthropic", None),
+        ] {
+            let answer = answer(provider, opaque);
+            let mut rows: Vec<_> = answer
+                .content
+                .chunks(1)
+                .enumerate()
+                .map(|(at, blocks)| {
+                    let message = said(&answer, blocks, "u");
+                    assert!(!message.to_string().contains("seal"), "{message}");
+                    json!({"type": "assistant", "uuid": at.to_string(), "message": message})
+                })
+                .collect();
+            rows[1]["parentUuid"] = json!("0");
+            if let Some(own) = own(&answer) {
+                rows[1][OWN] = own;
+            }
+            assert_eq!(read(&rows), answer);
+        }
+    }
+
+    #[test]
+    fn fields_of_blocks_in_transcripts_of_the_original_are_kept() {
+        let call = json!({"type": "tool_use", "id": "t", "name": "Bash", "input": {}, "caller": {"type": "direct"}});
+        let row = |uuid: &str, block: Value| {
+            json!({
+                "type": "assistant",
+                "uuid": uuid,
+                "parentUuid": "0",
+                "message": {"id": "msg", "model": "m", "content": [block]},
+            })
+        };
+        let text = json!({"type": "text", "text": "So.", "citations": null});
+        let answer = read(&[row("0", text), row("1", call)]);
+        let response = answer.response.expect("an answer");
+        let caller = Fields::from_iter([("caller".to_owned(), json!({"type": "direct"}))]);
+        let expected = Opaque {
+            message: Fields::new(),
+            blocks: vec![(1, caller)],
+        };
+        assert_eq!(response.opaque.as_deref(), Some(&expected));
+    }
 
     #[test]
     fn the_folder_has_the_name_that_the_sdks_look_for() {

@@ -13,7 +13,7 @@ use crate::exchange::SettingNames;
 use crate::failure::with_causes;
 use crate::keep_warm::KeepWarm;
 use crate::named_server::{Api, NamedServer};
-use crate::openai::{self, Additions, Chat, Quirks, ThinkingField};
+use crate::openai::{self, Additions, Chat, Quirks, ThinkingField, ToolCallIds};
 use crate::options::Options;
 use crate::presets::{self, Kind, List, Preset};
 use crate::responses::{self, Responses};
@@ -238,19 +238,22 @@ impl<'a> Route<'a> {
             .or_else(|| row.map(|row| row.api))
             .or_else(compatible)
             .unwrap_or_default();
-        let quirks = || Some(row.or(self.preset)?.quirks.clone());
+        // Only its own host limits the ids of calls: behind others, Gemini's signatures are in them.
+        let of_name = || Quirks {
+            tool_call_ids: ToolCallIds::Any,
+            ..self
+                .preset
+                .map(|own| own.quirks.clone())
+                .unwrap_or_default()
+        };
+        let quirks = || row.map_or_else(of_name, |row| row.quirks.clone());
         let is_messages = api == Api::Anthropic;
         let list = row
             .filter(|row| (row.api == Api::Anthropic) == is_messages)
             .and_then(|row| row.list);
         Dialect {
             api,
-            quirks: self
-                .settings
-                .quirks
-                .clone()
-                .or_else(quirks)
-                .unwrap_or_default(),
+            quirks: self.settings.quirks.clone().unwrap_or_else(quirks),
             list: list.unwrap_or(match (is_messages, row) {
                 (true, _) => List::Messages,
                 (false, Some(_)) => List::Models,
