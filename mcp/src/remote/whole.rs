@@ -1,5 +1,6 @@
 //! The SDK's HTTP client for servers that write half of a character ([`json`]): the SDK would skip an event with one, and its
-//! call would wait until it is given up.
+//! call would wait until it is given up. An answer that is one JSON document is read and parsed within the SDK; there the call
+//! fails at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
