@@ -96,9 +96,9 @@ impl Blocks {
         }
     }
 
-    /// Returns whether a block of text or reasoning is open.
-    pub fn is_open(&self) -> bool {
-        self.open.is_some()
+    /// Returns the index of the open block of text or reasoning.
+    pub fn open(&self) -> Option<usize> {
+        self.open.map(|(index, _)| index)
     }
 
     /// Ends the open block of text or reasoning.

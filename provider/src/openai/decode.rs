@@ -96,7 +96,7 @@ impl AnswerReader for ChatReader {
     fn close(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError> {
         // Some servers send no end marker, and some no reason either. A call that is there, with nothing begun behind it,
         // lacks nothing; neither does an answer whose tokens have been counted.
-        let is_there = self.calls.are_there() && !self.blocks.is_open();
+        let is_there = self.calls.are_there() && self.blocks.open().is_none();
         let is_counted = self.is_counted && !self.blocks.is_empty() && self.usage.output_tokens > 0;
         match self.finish_reason {
             None if !is_there && !is_counted => Ok(()),

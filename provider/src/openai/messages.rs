@@ -192,14 +192,14 @@ impl Writer<'_> {
             content,
             tool_calls,
             thinking_blocks,
-            opaque: self.taken(fields),
+            opaque: taken(fields, self.quirks),
         });
         self.mark.role = Some(Role::Assistant);
     }
 
     /// A call with the fields that the server gave with it.
     fn call<'c>(&self, call: &'c ToolUse, opaque: Option<&Fields>) -> wire::ToolCall<'c> {
-        let mut opaque = self.taken(opaque.cloned().unwrap_or_default());
+        let mut opaque = taken(opaque.cloned().unwrap_or_default(), self.quirks);
         let of_function = opaque.shift_remove("function");
         wire::ToolCall {
             id: tool_call_id(call.id.as_str(), self.quirks.tool_call_ids),
@@ -213,14 +213,6 @@ impl Writer<'_> {
             },
             opaque,
         }
-    }
-
-    /// Those of the fields that the server takes back.
-    fn taken(&self, mut fields: Fields) -> Fields {
-        if let Some(names) = &self.quirks.returned_fields {
-            fields.retain(|name, _| names.contains(name));
-        }
-        fields
     }
 
     fn message(&mut self, message: &wire::Message<'_>) {
@@ -324,6 +316,14 @@ pub fn arguments(input: &Input) -> String {
         }
     };
     arguments.expect("maps with text for keys")
+}
+
+/// Returns those of the fields that the server takes back.
+pub fn taken(mut fields: Fields, quirks: &Quirks) -> Fields {
+    if let Some(names) = &quirks.returned_fields {
+        fields.retain(|name, _| names.contains(name));
+    }
+    fields
 }
 
 /// Returns whether `answer` is sent with thinking blocks.

@@ -5,13 +5,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ah_conversation::{
-    Cost, Delta, ErrorClass, ProviderError, StopReason, StreamEvent, Usage, json,
+    Cost, Delta, ErrorClass, Fields, ProviderError, StopReason, StreamEvent, Usage, json, said,
+    says_nothing,
 };
 use ah_http::sse;
 use serde_json::value::RawValue;
 
 use super::wire;
 use crate::blocks::Blocks;
+use crate::call_name::unmarked;
 use crate::decode::{AnswerReader, Phase};
 use crate::failure::{self, protocol, unparsable};
 use crate::openai::calls::{is_of_server, unique_id};
@@ -97,8 +99,8 @@ impl AnswerReader for ResponseReader {
     ) -> Result<(), ProviderError> {
         let text = json::whole(json);
         let response: wire::Response = text.read().map_err(|error| unparsable(&error, json))?;
-        if response.error.is_some() {
-            return Err(failure::in_stream(response.error.as_ref()));
+        if let Some(error) = response.error.as_ref().filter(|error| !says_nothing(error)) {
+            return Err(failure::in_stream(Some(error)));
         }
         if response.output.is_none() {
             return Err(protocol("the server's JSON holds no answer"));
@@ -154,7 +156,7 @@ impl ResponseReader {
                 self.blocks.close(events);
             } else {
                 let id = unique_id(&id, false, index, &self.id);
-                item.call = Some(self.blocks.tool_use(&id, &name, events));
+                item.call = Some(self.blocks.tool_use(&id, unmarked(&name), events));
             }
         }
     }
@@ -215,6 +217,10 @@ impl ResponseReader {
                 if !has_deltas {
                     self.blocks.text(words, events);
                 }
+                if let Some(block) = self.blocks.open() {
+                    let fields = given(raw, &["id", "type", "status", "role", "content"]);
+                    self.blocks.opaque(Some(block), fields, events);
+                }
                 self.blocks.close(events);
             }
             wire::Item::Reasoning {
@@ -248,6 +254,8 @@ impl ResponseReader {
                     if let Some(delta) = arguments.map(Delta::InputJson) {
                         events.push_back(StreamEvent::Delta { index, delta });
                     }
+                    let ours = ["id", "type", "status", "call_id", "name", "arguments"];
+                    self.blocks.opaque(Some(index), given(raw, &ours), events);
                     events.push_back(StreamEvent::BlockStopped { index });
                 }
             }
@@ -350,6 +358,13 @@ fn text_of(parts: Vec<wire::Content>) -> String {
         })
         .collect();
     texts.join("\n\n")
+}
+
+/// Returns the fields of an item that are not ours.
+fn given(item: &RawValue, ours: &[&str]) -> Fields {
+    let mut fields = said(json::part(item).unwrap_or_default());
+    fields.retain(|name, _| !ours.contains(&&**name));
+    fields
 }
 
 fn parse(item: &RawValue) -> Result<wire::Item, ProviderError> {

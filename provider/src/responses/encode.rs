@@ -16,6 +16,7 @@ use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
 use crate::http_model::RequestEncoder;
 use crate::openai::encode::{model_name, passed_on};
+use crate::openai::messages::taken;
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
 use crate::openai::{Additions, Quirks, ReturnedReasoning};
 
@@ -186,7 +187,32 @@ fn assistant_items<'a>(
 ) -> Vec<wire::Input<'a>> {
     let is_own = message.was_written_by(&model.provider, &model.name);
     let takes_reasoning = is_own && quirks.returned_reasoning != ReturnedReasoning::None;
-    let inputs = message.content.iter().filter_map(|block| match block {
+    let opaque = message.opaque_of(&model.provider, &model.name);
+    let inputs = message
+        .content
+        .iter()
+        .enumerate()
+        .filter_map(|(place, block)| {
+            let input = assistant_item(block, takes_reasoning, quirks)?;
+            Some(match opaque.and_then(|opaque| opaque.of_block(place)) {
+                Some(given) => input.with(taken(given.clone(), quirks)),
+                None => input,
+            })
+        });
+    let mut inputs: Vec<_> = inputs.collect();
+    // The API rejects reasoning without an item after it.
+    while let Some(wire::Input::Reasoning(_)) = inputs.last() {
+        inputs.pop();
+    }
+    inputs
+}
+
+fn assistant_item<'a>(
+    block: &'a ContentBlock,
+    takes_reasoning: bool,
+    quirks: &Quirks,
+) -> Option<wire::Input<'a>> {
+    match block {
         ContentBlock::Thinking {
             signature: Some(signature),
             ..
@@ -206,13 +232,7 @@ fn assistant_items<'a>(
                 content: wire::InputContent::Text(text.into()),
             })
         }
-    });
-    let mut inputs: Vec<_> = inputs.collect();
-    // The API rejects reasoning without an item after it.
-    while let Some(wire::Input::Reasoning(_)) = inputs.last() {
-        inputs.pop();
     }
-    inputs
 }
 
 fn output<'a>(result: &'a ToolResult, quirks: &Quirks) -> wire::Input<'a> {

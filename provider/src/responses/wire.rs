@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use ah_conversation::Fields;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::lenient::{label, or_default};
 
 /// One event of a streamed response. The fields that are set depend on the type.
 #[derive(Deserialize)]
@@ -12,9 +15,9 @@ pub struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
     pub kind: Cow<'a, str>,
     pub response: Option<Response<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub output_index: usize,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub summary_index: usize,
     /// A string in all events that are read.
     #[serde(borrow)]
@@ -26,7 +29,9 @@ pub struct Event<'a> {
 /// A response, complete or in progress.
 #[derive(Deserialize)]
 pub struct Response<'a> {
+    #[serde(default, deserialize_with = "label")]
     pub id: Option<String>,
+    #[serde(default, deserialize_with = "label")]
     pub status: Option<String>,
     #[serde(default, borrow)]
     pub output: Option<Vec<&'a RawValue>>,
@@ -93,6 +98,8 @@ pub enum Input<'a> {
     FunctionCallOutput(FunctionCallOutput<'a>),
     /// Reasoning, unchanged.
     Reasoning(&'a RawValue),
+    /// An item with what the server gave with it.
+    Given(Value),
 }
 
 #[derive(Serialize)]
@@ -132,4 +139,17 @@ pub struct Tool<'a> {
     pub parameters: &'a Value,
     /// `false`: the schemas of tools are not limited to the subset that strict mode requires.
     pub strict: bool,
+}
+
+impl Input<'_> {
+    /// Returns the item with what the server gave with it.
+    pub fn with(self, fields: Fields) -> Self {
+        match serde_json::to_value(&self) {
+            Ok(Value::Object(mut item)) if !fields.is_empty() => {
+                item.extend(fields);
+                Self::Given(Value::Object(item))
+            }
+            _ => self,
+        }
+    }
 }

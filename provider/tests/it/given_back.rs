@@ -8,11 +8,13 @@ use ah_conversation::{
 };
 use ah_provider::anthropic;
 use ah_provider::openai::{self, Quirks, ReturnedReasoning};
+use ah_provider::responses;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::openai_requests::sent_messages;
 use crate::requests::{message, messages as blocks_sent, request, user};
+use crate::responses::items_sent;
 
 /// Puts the events of an answer together to the message of `model`.
 fn answered(model: &str, events: VecDeque<StreamEvent>) -> Arc<Message> {
@@ -352,6 +354,49 @@ fn what_comes_with_a_block_of_the_messages_api_goes_back() {
             {"type": "tool_use", "id": "t", "name": "bash", "input": {}},
         ]);
         assert_eq!(other[1]["content"], bare);
+    }
+}
+
+#[test]
+fn what_comes_with_an_item_of_a_response_goes_back() {
+    let items = json!([
+        {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "phase": "commentary",
+            "content": [{"type": "output_text", "text": "Let me see.", "annotations": []}]},
+        {"type": "message", "id": "m2", "role": "assistant", "phase": "final_answer",
+            "content": [{"type": "output_text", "text": "So."}]},
+        {"type": "function_call", "id": "f", "call_id": "call_aaaaaaaa", "name": "Bash", "arguments": "{}",
+            "status": "completed", "namespace": "shell", "caller": null},
+    ]);
+    let response = json!({"id": 5, "status": "completed", "output": items, "error": {}});
+    let done = items.as_array().expect("an array").iter().enumerate();
+    let done = done.map(|(index, item)| {
+        let kind = "response.output_item.done";
+        json!({"type": kind, "output_index": index, "summary_index": null, "item": item})
+    });
+    let completed = json!({"type": "response.completed", "response": response});
+    let events = done.chain([completed]);
+    let streamed: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    for body in [response.to_string(), streamed] {
+        let mut decoder = responses::Decoder::default();
+        let mut events = VecDeque::new();
+        decoder
+            .feed(body.as_bytes(), &mut events)
+            .expect("an answer");
+        decoder.finish(&mut events).expect("a whole answer");
+        let sent = |model| {
+            let answer = answered(model, events.clone());
+            items_sent(&request(vec![user("Go on."), answer]))[1..].to_vec()
+        };
+        let call = json!({"type": "function_call", "call_id": "call_aaaaaaaa", "name": "Bash", "arguments": "{}"});
+        let said = |text: &str| json!({"role": "assistant", "content": text});
+        let bare = [said("Let me see."), said("So."), call.clone()];
+        assert_eq!(sent("another"), bare);
+        let own = [
+            with(said("Let me see."), json!({"phase": "commentary"})),
+            with(said("So."), json!({"phase": "final_answer"})),
+            with(call, json!({"namespace": "shell"})),
+        ];
+        assert_eq!(sent("claude-x"), own);
     }
 }
 

@@ -35,6 +35,13 @@ fn body(encoder: &mut Encoder, request: &Request) -> String {
     String::from_utf8(encoder.encode(request).concat()).expect("UTF-8")
 }
 
+/// The items of the conversation.
+pub(crate) fn items_sent(request: &Request) -> Vec<Value> {
+    let body = body(&mut encoder("claude-x", Quirks::default()), request);
+    let body: Value = serde_json::from_str(&body).expect("JSON");
+    body["input"].as_array().expect("an array").clone()
+}
+
 /// The items of the conversation, one per line.
 fn lines(quirks: Quirks, request: &Request) -> String {
     let body = body(&mut encoder("claude-x", quirks), request);
