@@ -44,7 +44,8 @@ pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
         for path in tidy::files(root, &Path::new(folder).join("src"))? {
             let shown = path.to_string_lossy();
             let is_rust = path.extension().is_some_and(|extension| extension == "rs");
-            if is_rust && !shown.ends_with("/tests.rs") {
+            let is_test = shown.ends_with("/tests.rs") || shown.contains("/tests/");
+            if is_rust && !is_test {
                 let text = fs::read_to_string(root.join(&path))
                     .with_context(|| format!("reading {shown}"))?;
                 faults.extend(faults_of(&shown, &text));
