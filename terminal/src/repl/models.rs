@@ -1,6 +1,7 @@
 //! The list of models to choose from: what the servers say they have, and the catalogue.
 
 use ah_config::{Config, Error};
+use ah_provider::presets::Preset;
 
 use super::picker::Entry;
 use crate::print::count;
@@ -44,10 +45,7 @@ fn is_listed(listed: &[(String, Vec<String>)], server: &str) -> bool {
 
 /// Returns the server of a model that the catalogue has without one.
 fn vendor(name: &str) -> &'static str {
-    match name.starts_with("claude-") {
-        true => "anthropic",
-        false => "openai",
-    }
+    Preset::of_family(name).map_or("", |preset| &preset.name)
 }
 
 fn window(tokens: u64) -> String {
