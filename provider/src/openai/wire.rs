@@ -62,9 +62,9 @@ pub struct Delta {
     pub opaque: Fields,
 }
 
-/// Fields of an answer that say something of it to the client: OpenAI's own type has them, and no server takes them back
-/// (`openai` 6.x for Node and its `ChatCompletionMessage`, November 2026). Then the place of a piece, and Together's number
-/// of its token.
+/// Fields that tell the client something and do not go back: those of OpenAI's own answers that its requests have in no form or
+/// in another one (npm `openai` 7.59.0, `ChatCompletionMessage`, November 2026), the place of a piece (Mistral, LiteLLM), and
+/// the number of its token (Together).
 const ONLY_IN_ANSWERS: [&str; 6] = [
     "role",
     "annotations",
