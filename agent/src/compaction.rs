@@ -5,8 +5,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Clock, ContentBlock, Message, MessageId, Origin, Request, Role, Sampling, Thinking, Transcript,
-    estimate_message,
+    Clock, ContentBlock, Message, MessageId, Origin, Request, Role, Transcript, estimate_message,
 };
 
 /// What a summary has to hold.
@@ -118,13 +117,9 @@ impl Split {
         let message = prompt(clock, text);
         Request {
             system: Arc::new([format!("{FLATTENED}\n\n{INSTRUCTIONS}")]),
-            tools: Arc::new([]),
-            added: Arc::default(),
             messages: Arc::new(vec![Arc::new(message)]),
             max_output: MAX_SUMMARY,
-            thinking: Thinking::default(),
-            sampling: Sampling::default(),
-            summary: None,
+            ..Request::default()
         }
     }
 }

@@ -97,6 +97,12 @@ impl Session {
                 change: miss.change,
             });
         }
+        for reason in answer.dropped {
+            self.emit(EventKind::PrefixBroken {
+                message_id: id.clone(),
+                reason,
+            });
+        }
         let message = self.message_of(id, Role::Assistant, Origin::Model, answer.content);
         self.store_answer(message, response).await?;
         match self.settings.limits.max_budget {
@@ -117,6 +123,8 @@ impl Session {
                 tools: &self.tools.known(&self.transcript),
                 withdrawn: self.tools.withdrawn(),
                 mode,
+                thinking: self.settings.thinking,
+                appends_thinking: self.ports.provider.continuity().appends_thinking,
                 plan: plan.map(|text| Fact {
                     name: "plan mode".to_owned(),
                     text: text.clone(),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Known, Message, Origin, PermissionMode, Prefix, PrefixBreak, Role,
+    ContentBlock, Known, Message, Origin, PermissionMode, Prefix, PrefixBreak, Role, Thinking,
     ToolDefinition, ToolSpec, Transcript, Update, is_same_tool,
 };
 
@@ -25,6 +25,10 @@ pub(crate) struct Present<'a> {
     pub withdrawn: &'a [String],
     /// Permission mode.
     pub mode: PermissionMode,
+    /// Thinking setting.
+    pub thinking: Thinking,
+    /// Whether another one is told at the end of the conversation.
+    pub appends_thinking: bool,
     /// What mode `plan` asks for, while it is active.
     pub plan: Option<Fact>,
 }
@@ -71,6 +75,9 @@ pub(crate) fn due(transcript: &Transcript, present: &Present<'_>) -> Due {
     let facts = present.changed_facts(&told_facts(transcript, prefix), prefix);
     let mode = transcript.updates().filter_map(|update| update.mode).last();
     let mode = (mode.unwrap_or(prefix.mode) != present.mode).then_some(present.mode);
+    let thinking = transcript.updates().filter_map(|update| update.thinking);
+    let is_other = thinking.last().unwrap_or(prefix.thinking) != present.thinking;
+    let thinking = (present.appends_thinking && is_other).then_some(present.thinking);
     let tools: Vec<_> = present
         .tools
         .iter()
@@ -81,6 +88,7 @@ pub(crate) fn due(transcript: &Transcript, present: &Present<'_>) -> Due {
         facts: facts.iter().map(|(known, _)| known.clone()).collect(),
         mode,
         tools,
+        thinking,
     };
     if update.is_empty() {
         return Due::Nothing;
@@ -148,6 +156,7 @@ impl Present<'_> {
                 .collect(),
             options: self.prompt.options.clone(),
             mode: self.mode,
+            thinking: self.thinking,
             broken,
         }
     }
@@ -251,6 +260,7 @@ fn content(update: &Update, facts: &[String], known: &[ToolDefinition]) -> Vec<C
     if !update.tools.is_empty() {
         blocks.push(tools_text(&update.tools, known));
     }
+    blocks.extend(update.thinking.map(thinking_text));
     blocks.into_iter().map(ContentBlock::text).collect()
 }
 
@@ -269,6 +279,23 @@ fn mode_text(mode: PermissionMode) -> String {
         "{MARKER} The permission mode is now `{}`: {meaning}.",
         mode.as_str()
     )
+}
+
+fn thinking_text(thinking: Thinking) -> String {
+    match thinking {
+        Thinking {
+            effort: Some(effort),
+            ..
+        } => format!(
+            "{MARKER} The reasoning effort is now `{}`.",
+            effort.as_str()
+        ),
+        Thinking {
+            budget: Some(budget),
+            ..
+        } => format!("{MARKER} There are now {budget} tokens for thinking."),
+        _ => format!("{MARKER} The reasoning effort is now the usual one."),
+    }
 }
 
 /// A tool that the model knows by name is described in full, since its description at the beginning stays as it was.

@@ -115,6 +115,7 @@ fn behind(
         messages,
         max_output: settings.limits.reserved_output,
         thinking: settings.thinking,
+        first_thinking: prefix.thinking,
         sampling: settings.sampling.clone(),
         summary: None,
     }
@@ -197,7 +198,7 @@ fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
         return updates.into_iter().next();
     }
     let mut whole = Update::default();
-    let mut texts = [const { Vec::new() }; 3];
+    let mut texts = [const { Vec::new() }; 4];
     for message in &updates {
         let Origin::Update(update) = &message.origin else {
             continue;
@@ -207,6 +208,7 @@ fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
             !update.facts.is_empty(),
             update.mode.is_some(),
             !update.tools.is_empty(),
+            update.thinking.is_some(),
         ];
         for (texts, _) in texts
             .iter_mut()
@@ -218,6 +220,7 @@ fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
         whole.facts.extend(update.facts.iter().cloned());
         whole.mode = update.mode.or(whole.mode);
         whole.tools.extend(update.tools.iter().cloned());
+        whole.thinking = update.thinking.or(whole.thinking);
     }
     let texts = texts.into_iter().filter(|texts| !texts.is_empty());
     let content = texts.map(|texts| ContentBlock::text(texts.join("\n\n")));

@@ -1,8 +1,8 @@
 //! Assembly of streamed events into an answer, complete or interrupted. Pure.
 
 use ah_conversation::{
-    BlockStart, CacheMiss, ContentBlock, Cost, Delta, Fields, Input, Model, Opaque, StopReason,
-    StreamEvent, ToolUse, ToolUseId, Usage, json,
+    BlockStart, CacheMiss, ContentBlock, Cost, Delta, Fields, Input, Model, Opaque, PrefixBreak,
+    StopReason, StreamEvent, ToolUse, ToolUseId, Usage, json,
 };
 use serde_json::{Map, Value};
 
@@ -15,6 +15,7 @@ pub(crate) struct Assembly {
     usage: Usage,
     cost: Option<Cost>,
     cache_miss: Option<CacheMiss>,
+    dropped: Vec<PrefixBreak>,
     /// The server's id of the request.
     request_id: Option<String>,
     /// The fallback model that answers.
@@ -33,6 +34,8 @@ pub(crate) struct ModelAnswer {
     pub(crate) cost: Option<Cost>,
     /// What was not read from the prompt cache.
     pub(crate) cache_miss: Option<CacheMiss>,
+    /// Why the server has left out thinking of earlier answers.
+    pub(crate) dropped: Vec<PrefixBreak>,
     /// The model that answered, if not the requested one.
     pub(crate) model: Option<Model>,
     /// The server's id of the request.
@@ -87,6 +90,7 @@ impl Assembly {
             StreamEvent::Opaque { index, fields } => self.opaque.push((*index, fields.clone())),
             StreamEvent::Billed { cost } => self.cost = Some(*cost),
             StreamEvent::CacheMissed(miss) => self.cache_miss = Some(miss.clone()),
+            StreamEvent::ThinkingDropped(reason) => self.dropped.push(*reason),
             StreamEvent::Started { usage, .. } => self.usage = *usage,
             StreamEvent::BlockStarted { index, block } => {
                 let mut block = Partial::new(block);
@@ -169,6 +173,7 @@ impl Assembly {
             usage: self.usage,
             cost: self.cost,
             cache_miss: self.cache_miss,
+            dropped: self.dropped,
             model: self.model,
             request_id: self.request_id,
             opaque,
@@ -195,6 +200,7 @@ impl Assembly {
             usage: self.usage,
             cost: self.cost,
             cache_miss: self.cache_miss,
+            dropped: self.dropped,
             model: self.model,
             request_id: self.request_id,
             // A part of what a server seals is of no use to it.

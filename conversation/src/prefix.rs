@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Known, PermissionMode, ToolDefinition, ToolSpec, Truncation};
+use crate::{Known, PermissionMode, Thinking, ToolDefinition, ToolSpec, Truncation};
 
 /// System prompt and tools of a branch, as sent with its first request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -24,11 +24,14 @@ pub struct Prefix {
     pub options: Option<String>,
     /// Permission mode at the time.
     pub mode: PermissionMode,
+    /// Thinking setting at the time.
+    pub thinking: Thinking,
     /// Why it does not continue the earlier requests of the branch; `None` if there were none.
     pub broken: Option<PrefixBreak>,
 }
 
-/// Reason why a request does not continue the earlier ones of its branch, so that the cache and earlier thinking are lost.
+/// Reason why a request does not continue the earlier ones of its branch, so that the cache and earlier thinking are lost. The
+/// last four are a server's own: it has left out earlier thinking although the request sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefixBreak {
@@ -48,6 +51,14 @@ pub enum PrefixBreak {
     Trimmed,
     /// The earlier requests were made by a version that did not store their beginning.
     Unrecorded,
+    /// What stands before the thinking is not what it was written behind.
+    PrefixMismatch,
+    /// The model may not read the thinking of the one before.
+    ModelMismatch,
+    /// The thinking was written for another user.
+    EndUserMismatch,
+    /// The thinking was written for another organization.
+    OrganizationMismatch,
 }
 
 impl PrefixBreak {
@@ -62,6 +73,28 @@ impl PrefixBreak {
             Self::Withdrawn => "tools are no longer offered",
             Self::Trimmed => "maxConversationMessages left out older messages",
             Self::Unrecorded => "the beginning of the earlier requests is not recorded",
+            Self::PrefixMismatch => "what was said before earlier thinking has changed",
+            Self::ModelMismatch => "this model may not read the earlier thinking",
+            Self::EndUserMismatch => "earlier thinking was written for another user",
+            Self::OrganizationMismatch => "earlier thinking was written for another organization",
+        }
+    }
+
+    /// Whether a server found it, and not this program.
+    pub fn is_of_server(self) -> bool {
+        match self {
+            Self::PrefixMismatch
+            | Self::ModelMismatch
+            | Self::EndUserMismatch
+            | Self::OrganizationMismatch => true,
+            Self::Summary
+            | Self::Model
+            | Self::Options
+            | Self::Interface
+            | Self::Tools
+            | Self::Withdrawn
+            | Self::Trimmed
+            | Self::Unrecorded => false,
         }
     }
 }
@@ -99,6 +132,8 @@ struct StoredPrefix {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     options: Option<String>,
     mode: PermissionMode,
+    #[serde(default, skip_serializing_if = "Thinking::is_unset")]
+    thinking: Thinking,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     broken: Option<PrefixBreak>,
 }
@@ -111,6 +146,7 @@ impl From<StoredPrefix> for Prefix {
             facts: stored.facts,
             options: stored.options,
             mode: stored.mode,
+            thinking: stored.thinking,
             broken: stored.broken,
         }
     }
@@ -124,6 +160,7 @@ impl From<Prefix> for StoredPrefix {
             facts: prefix.facts,
             options: prefix.options,
             mode: prefix.mode,
+            thinking: prefix.thinking,
             broken: prefix.broken,
         }
     }

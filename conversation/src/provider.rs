@@ -9,7 +9,9 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cost, Fields, Message, Model, ModelUsage, StopReason, ToolSpec, ToolUseId, Usage};
+use crate::{
+    Cost, Fields, Message, Model, ModelUsage, PrefixBreak, StopReason, ToolSpec, ToolUseId, Usage,
+};
 
 /// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
@@ -42,6 +44,9 @@ pub trait Provider: Send + Sync {
 pub struct Continuity {
     /// Whether tools can be added at the end of the conversation. Otherwise new tools change the beginning of the request.
     pub appends_tools: bool,
+    /// Whether another thinking setting can be told at the end of the conversation. Otherwise it changes the beginning of
+    /// the request.
+    pub appends_thinking: bool,
     /// Whether its thinking is valid only behind exactly the same beginning.
     pub binds_thinking: bool,
     /// Whether the server is to write summaries itself.
@@ -88,7 +93,7 @@ pub struct Hit {
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
 /// A request to the model.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// Parts of the system prompt, in order; the prompt cache ends after the last one.
     pub system: Arc<[String]>,
@@ -105,6 +110,9 @@ pub struct Request {
     pub max_output: u64,
     /// Thinking budget.
     pub thinking: Thinking,
+    /// The one that the conversation began with. Messages have told of others since
+    /// ([`Origin::Update`](crate::Origin::Update)), for a model that takes them from there.
+    pub first_thinking: Thinking,
     /// Sampling parameters.
     pub sampling: Sampling,
     /// Asks for the server's own summary of the messages in the place of an answer, with these instructions, which may
@@ -132,15 +140,22 @@ pub struct Sampling {
 }
 
 /// Thinking budget of a model. Unset fields are left to the server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinking {
     /// Maximum number of thinking tokens; 0 disables thinking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u32>,
     /// Reasoning effort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
 }
 
 impl Thinking {
+    /// Whether all of it is left to the server.
+    pub fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns a budget of at most `tokens` thinking tokens.
     pub fn at_most(tokens: u32) -> Self {
         Self {
@@ -246,6 +261,8 @@ pub enum StreamEvent {
     },
     /// Less was read from the prompt cache than the request before had left there.
     CacheMissed(CacheMiss),
+    /// The server has left out thinking of earlier answers that the request sent.
+    ThinkingDropped(PrefixBreak),
     /// Stop reason and token usage of the answer.
     Stopping {
         /// Reason why the model stopped.

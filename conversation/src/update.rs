@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::PermissionMode;
+use crate::{PermissionMode, Thinking};
 
 /// State of a part of the system prompt, as last told to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,12 +30,18 @@ pub struct Update {
     /// Tools that are new, or take other arguments than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolDefinition>,
+    /// New thinking setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
 }
 
 impl Update {
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
-        self.facts.is_empty() && self.mode.is_none() && self.tools.is_empty()
+        self.facts.is_empty()
+            && self.mode.is_none()
+            && self.tools.is_empty()
+            && self.thinking.is_none()
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Usage {
     pub cache_creation_input_tokens: u64,
     /// Input tokens read from the cache.
     pub cache_read_input_tokens: u64,
-    /// Part of `cache_creation_input_tokens` cached for an hour, at a higher price.
+    /// Part of `cache_creation_input_tokens` with the longer lifetime of the server, an hour or twelve, at a higher price.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_creation_1h_input_tokens: u64,
     /// Searches of the web by the server, which are charged beside the tokens.
@@ -128,9 +128,9 @@ pub struct Price {
     pub output: u64,
     /// Per input token read from the cache.
     pub cache_read: u64,
-    /// Per input token written into the five-minute cache.
+    /// Per input token written into the cache with the usual lifetime.
     pub cache_write: u64,
-    /// Per input token written into the one-hour cache.
+    /// Per input token written into it with the longer lifetime.
     pub cache_write_1h: u64,
 }
 

@@ -270,8 +270,6 @@ pub fn effort_for(budget: u64) -> Effort {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ah_conversation::{Sampling, Thinking};
 
     use super::*;
@@ -280,10 +278,6 @@ mod tests {
     /// A request with all settings.
     fn request(budget: Option<u32>, effort: Option<Effort>) -> Request {
         Request {
-            system: Arc::default(),
-            tools: Arc::default(),
-            added: Arc::default(),
-            messages: Arc::default(),
             max_output: 10_000,
             thinking: Thinking { budget, effort },
             sampling: Sampling {
@@ -291,7 +285,7 @@ mod tests {
                 top_p: Some(0.9),
                 stop: vec!["END".to_owned()],
             },
-            summary: None,
+            ..Request::default()
         }
     }
 

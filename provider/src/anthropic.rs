@@ -6,9 +6,6 @@ pub(crate) mod encode;
 mod search;
 pub(crate) mod wire;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use ah_conversation::{
     Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching, Usage,
     WebSearch,
@@ -17,10 +14,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use self::decode::MessageReader;
 pub use self::encode::Encoder;
+use crate::featured::Featured;
 use crate::http_model::HttpModel;
 use crate::keep_warm::KeepWarm;
 use crate::server::Server;
-use crate::ways::or_again;
 
 /// Decoder of answers.
 pub type Decoder = crate::decode::Decoder<MessageReader>;
@@ -45,13 +42,7 @@ const FEATURE_WORDS: [&str; 8] = [
 ];
 
 /// A model behind the Messages API.
-pub struct Anthropic {
-    whole: Arc<Messages>,
-    /// The model without the features that only newer servers know; `None` if it has none.
-    plain: Option<Arc<Messages>>,
-    /// Whether the server has refused these features. It is not asked with them again.
-    is_plain: Arc<AtomicBool>,
-}
+pub struct Anthropic(Featured<Encoder, MessageReader>);
 
 type Messages = HttpModel<Encoder, MessageReader>;
 
@@ -65,24 +56,11 @@ impl Anthropic {
         keep_warm: KeepWarm,
     ) -> Result<Self, ProviderError> {
         let plain = match encoder.plain() {
-            (plain, true) => Some(Arc::new(
-                model(server.clone(), betas, plain)?.kept_warm(keep_warm),
-            )),
+            (plain, true) => Some(model(server.clone(), betas, plain)?.kept_warm(keep_warm)),
             (_, false) => None,
         };
-        Ok(Self {
-            whole: Arc::new(model(server, betas, encoder)?.kept_warm(keep_warm)),
-            plain,
-            is_plain: Arc::default(),
-        })
-    }
-
-    fn current(&self) -> &Arc<Messages> {
-        let is_plain = self.is_plain.load(Ordering::Relaxed);
-        self.plain
-            .as_ref()
-            .filter(|_| is_plain)
-            .unwrap_or(&self.whole)
+        let whole = model(server, betas, encoder)?.kept_warm(keep_warm);
+        Ok(Self(Featured::with(whole, plain, refuses_features)))
     }
 }
 
@@ -127,43 +105,24 @@ pub(crate) fn address(base: &str) -> String {
 
 impl Provider for Anthropic {
     fn model(&self) -> &Model {
-        self.whole.model()
+        self.0.model()
     }
 
     fn continuity(&self) -> Continuity {
-        self.current().continuity()
+        self.0.continuity()
     }
 
     fn end_pause(&self) -> Vec<Usage> {
-        self.current().end_pause()
+        self.0.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {
-        let is_plain = self.is_plain.clone();
-        let Some(plain) = self
-            .plain
-            .clone()
-            .filter(|_| !is_plain.load(Ordering::Relaxed))
-        else {
-            return self.current().stream(request);
-        };
-        let first = self.whole.stream(request.clone());
-        or_again(first, move |error| {
-            if !refuses_features(&error) {
-                return Err(error);
-            }
-            is_plain.store(true, Ordering::Relaxed);
-            match request.summary {
-                // Without the feature the request would ask for an answer.
-                Some(_) => Err(error),
-                None => Ok(plain.stream(request)),
-            }
-        })
+        self.0.stream(request)
     }
 
     fn search(&self, search: &WebSearch) -> Option<Searching> {
         let body = search::encode(self.model(), search);
-        let answer = self.current().ask(vec![body]);
+        let answer = self.0.current().ask(vec![body]);
         Some(Box::pin(search::findings(self.model().clone(), answer)))
     }
 }

@@ -57,8 +57,10 @@ impl CacheTtl {
 }
 
 /// Fields of a request that the cache covers, in its order.
-const COVERED: [&str; 6] = [
+const COVERED: [&str; 8] = [
     "model",
+    "prompt_cache_key",
+    "reasoning",
     "tools",
     "system",
     "instructions",

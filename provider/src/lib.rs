@@ -16,6 +16,7 @@ pub mod exchange;
 pub mod failure;
 pub mod fallback;
 pub mod family;
+pub mod featured;
 pub mod generation;
 mod halves;
 pub mod http_model;
@@ -143,14 +144,9 @@ pub fn left_out(
     }
     let (route, name) = route(name, options)?;
     let request = Request {
-        system: Arc::default(),
-        tools: Arc::default(),
-        added: Arc::default(),
-        messages: Arc::default(),
-        max_output: 0,
         thinking,
         sampling: sampling.clone(),
-        summary: None,
+        ..Request::default()
     };
     Ok(route.left_out(name, &request))
 }

@@ -3,6 +3,7 @@
 
 mod decode;
 mod encode;
+mod generation;
 mod wire;
 
 use ah_conversation::ProviderError;
@@ -11,20 +12,47 @@ use reqwest::header::HeaderMap;
 use self::decode::ResponseReader;
 pub use self::encode::Encoder;
 use crate::auth::AUTHORIZATION;
+use crate::featured::Featured;
 use crate::http_model::HttpModel;
 use crate::server::{Server, address};
+
+/// Words of an error that is about features which only newer servers know.
+const FEATURE_WORDS: [&str; 4] = [
+    "additional_tools",
+    "configuration_update",
+    "message role",
+    "prompt_cache",
+];
 
 /// Decoder of answers.
 pub type Decoder = crate::decode::Decoder<ResponseReader>;
 
 /// A model behind the Responses API.
-pub type Responses = HttpModel<Encoder, ResponseReader>;
+pub type Responses = Featured<Encoder, ResponseReader>;
 
 impl Responses {
     /// A model of `server` whose requests `encoder` writes.
     pub fn new(server: Server, encoder: Encoder) -> Result<Self, ProviderError> {
-        let url = address(&server.base_url, "responses");
-        let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
-        Ok(Self::at(endpoint, encoder))
+        let plain = match encoder.plain() {
+            (plain, true) => Some(model(server.clone(), plain)?),
+            (_, false) => None,
+        };
+        Ok(Self::with(model(server, encoder)?, plain, refuses_features))
     }
+}
+
+fn model(
+    server: Server,
+    encoder: Encoder,
+) -> Result<HttpModel<Encoder, ResponseReader>, ProviderError> {
+    let url = address(&server.base_url, "responses");
+    let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
+    Ok(HttpModel::at(endpoint, encoder))
+}
+
+/// Whether a server may have refused the features that only newer servers know.
+fn refuses_features(error: &ProviderError) -> bool {
+    let text = error.message.to_lowercase();
+    let is_of_features = FEATURE_WORDS.iter().any(|word| text.contains(word));
+    matches!(error.status, Some(400 | 422)) && is_of_features
 }

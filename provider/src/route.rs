@@ -109,7 +109,7 @@ impl<'a> Route<'a> {
                 Arc::new(Chat::new(server, encoder.cached_for(ttl))?)
             } else {
                 let encoder = responses::Encoder::new(model, abilities, additions, quirks);
-                Arc::new(Responses::new(server, encoder)?)
+                Arc::new(Responses::new(server, encoder.cached_for(ttl))?)
             };
             Ok(Way { api, model })
         };

@@ -1,5 +1,5 @@
-//! A model in the process, without a socket: its requests are encoded as for the Messages API and refused as by the
-//! loopback server. For tests with many requests.
+//! A model in the process, without a socket: its requests are encoded as for the Messages API, or the Responses API if it is
+//! one of OpenAI, and refused as by the loopback server. For tests with many requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,14 @@ use ah_conversation::{
     Request, StopReason, StreamEvent, Usage,
 };
 use ah_provider::abilities::Abilities;
-use ah_provider::anthropic::Encoder;
-use ah_provider::http_model::RequestEncoder as _;
+use ah_provider::http_model::RequestEncoder;
+use ah_provider::openai::{Additions, Quirks};
+use ah_provider::{anthropic, responses};
 use futures_util::stream;
 use serde_json::{Value, json};
 
+use crate::server;
 use crate::server::messages::binding::Binding;
-use crate::server::messages::history;
 
 /// Context window of the model, in tokens.
 const WINDOW: u64 = 200_000;
@@ -23,10 +24,13 @@ const WINDOW: u64 = 200_000;
 /// Model whose summaries the server writes itself.
 pub const SUMMARIZED: &str = "claude-haiku-5-5";
 
+/// Beginning of the names of OpenAI's models.
+const OF_OPENAI: &str = "gpt-";
+
 /// A model; its answers come from a record that several models can share.
 pub struct Bound {
     model: Model,
-    encoder: Mutex<Encoder>,
+    encoder: Mutex<Box<dyn RequestEncoder>>,
     record: Arc<BoundRecord>,
 }
 
@@ -50,6 +54,57 @@ pub struct Asked {
     pub is_declared: bool,
     /// Why it was refused.
     pub refused: Option<String>,
+}
+
+impl Asked {
+    /// Whether the request begins with everything that `earlier` says.
+    pub fn continues(&self, earlier: &Self) -> bool {
+        match (is_of_openai(&self.body), is_of_openai(&earlier.body)) {
+            (true, true) => server::responses::binding::continues(&self.body, &earlier.body),
+            (false, false) => server::messages::binding::continues(&self.body, &earlier.body),
+            _ => false,
+        }
+    }
+
+    /// Whether it carries no answer.
+    pub fn is_first(&self) -> bool {
+        let answers = match is_of_openai(&self.body) {
+            true => server::responses::answers(&self.body),
+            false => server::messages::answers(&self.body),
+        };
+        answers == 0
+    }
+}
+
+/// Returns why a request is refused, or its thinking left out.
+fn refusal(body: &Value) -> Option<String> {
+    if !is_of_openai(body) {
+        return server::messages::history::check(body).err();
+    }
+    let checked = server::responses::history::check(body);
+    let dropped = || server::responses::binding::dropped(body).map(str::to_owned);
+    checked.err().or_else(dropped)
+}
+
+/// Returns the signature of the thought in the answer to `body`.
+fn seal(body: &Value, number: usize) -> String {
+    if is_of_openai(body) {
+        let seal = server::responses::binding::seal(body);
+        return json!({
+            "type": "reasoning",
+            "id": format!("rs_{number}"),
+            "summary": [],
+            "encrypted_content": seal.unwrap_or_else(|| "seal".to_owned()),
+        })
+        .to_string();
+    }
+    let binding = Binding::of(body);
+    binding.map_or_else(|| "seal".to_owned(), |mut binding| binding.sign())
+}
+
+fn is_of_openai(body: &Value) -> bool {
+    let name = body["model"].as_str();
+    name.is_some_and(|name| name.starts_with(OF_OPENAI))
 }
 
 /// An answer to come; without one, the model says `Yes.`
@@ -78,16 +133,25 @@ impl Bound {
             price: None,
             long_price: None,
         };
+        let encoder: Box<dyn RequestEncoder> = if name.starts_with(OF_OPENAI) {
+            Box::new(responses::Encoder::new(
+                model.clone(),
+                Abilities::default(),
+                Additions::default(),
+                Quirks::openai(),
+            ))
+        } else {
+            let encoder = anthropic::Encoder::new(model.clone(), Abilities::default());
+            Box::new(encoder.summarizing(name == SUMMARIZED))
+        };
         Self {
-            encoder: Mutex::new(
-                Encoder::new(model.clone(), Abilities::default()).summarizing(name == SUMMARIZED),
-            ),
+            encoder: Mutex::new(encoder),
             model,
             record,
         }
     }
 
-    fn encoder(&self) -> MutexGuard<'_, Encoder> {
+    fn encoder(&self) -> MutexGuard<'_, Box<dyn RequestEncoder>> {
         self.encoder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,7 +194,7 @@ impl Provider for Bound {
     fn stream(&self, request: Request) -> EventStream {
         let bytes = self.encoder().encode(&request).concat();
         let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let refused = history::check(&body).err();
+        let refused = refusal(&body);
         let mut state = self.record.lock();
         let number = state.asked.len();
         let is_declared = std::mem::take(&mut state.is_declared);
@@ -149,7 +213,8 @@ impl Provider for Bound {
         };
         drop(state);
         let answer = answer.unwrap_or_else(|| BoundAnswer::Says("Yes.".to_owned()));
-        Box::pin(stream::iter(events(answer, number, Binding::of(&body))))
+        let signature = seal(&body, number);
+        Box::pin(stream::iter(events(answer, number, signature)))
     }
 }
 
@@ -157,9 +222,8 @@ impl Provider for Bound {
 fn events(
     answer: BoundAnswer,
     number: usize,
-    binding: Option<Binding>,
+    signature: String,
 ) -> Vec<Result<StreamEvent, ProviderError>> {
-    let signature = binding.map_or_else(|| "seal".to_owned(), |mut binding| binding.sign());
     let mut usage = Usage {
         input_tokens: 100,
         output_tokens: 10,

@@ -16,12 +16,11 @@ use ah_agent::{
     ToolConcurrency, Toolbox,
 };
 use ah_conversation::{
-    ContentBlock, Event, EventKind, Host, Limits, MailKind, Model, Models, Output,
+    ContentBlock, Effort, Event, EventKind, Host, Limits, MailKind, Model, Models, Output,
     PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider,
     ProviderError, Rulebook, Sampling, ServerStatus, Servers, ServersChange, Thinking, Tool,
 };
 use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
-use ah_testkit::server::messages::binding::continues;
 use ah_testkit::world::World;
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -33,11 +32,13 @@ use crate::world::Fake;
 const LIVES: u64 = 100;
 const STEPS: usize = 14;
 /// The models that answer.
-const MODELS: [&str; 4] = [
+const MODELS: [&str; 6] = [
     "claude-opus-5-5",
     "claude-opus-4-6",
     "claude-sonnet-5-5",
     SUMMARIZED,
+    "gpt-6.2-sol",
+    "gpt-6.2-astra",
 ];
 
 #[test]
@@ -94,31 +95,29 @@ async fn live(number: u64) -> Tally {
             request.refused, None,
             "life {number}, request {at}:\n{story}"
         );
-        let answers = request.body["messages"].as_array().unwrap();
-        let begins = answers.iter().all(|message| message["role"] != "assistant");
         let earlier = &asked[..at];
         // The server may be asked to summarise a part of what an earlier request says, to keep the rest.
         let is_summary = !request.body["compaction"].is_null();
-        let is_continued = earlier.iter().any(|earlier| {
-            continues(&request.body, &earlier.body)
-                || is_summary && continues(&earlier.body, &request.body)
-        });
+        let is_continued = earlier
+            .iter()
+            .any(|earlier| request.continues(earlier) || is_summary && earlier.continues(request));
         assert!(
-            begins || is_continued || request.is_declared,
+            request.is_first() || is_continued || request.is_declared,
             "life {number}, request {at}:\n{story}\n{:#}\nbehind\n{:#}",
             request.body,
             asked[at - 1].body
         );
     }
-    let holding = |block: &str| {
+    let holding = |blocks: &[&str]| {
         let bodies = asked.iter().map(|request| request.body.to_string());
-        bodies.filter(|body| body.contains(block)).count() as u64
+        let has = |body: &String| blocks.iter().any(|block| body.contains(block));
+        bodies.filter(has).count() as u64
     };
     let declared = asked.iter().filter(|request| request.is_declared).count();
     Tally {
         breaks: (declared as u64).saturating_sub(life.needed),
-        thinks: holding("\"type\":\"thinking\""),
-        summaries: holding("\"type\":\"compaction\""),
+        thinks: holding(&["\"type\":\"thinking\"", "\"type\":\"reasoning\""]),
+        summaries: holding(&["\"type\":\"compaction\""]),
     }
 }
 
@@ -154,6 +153,7 @@ struct Life {
     servers: Arc<Late>,
     model: usize,
     mode: PermissionMode,
+    effort: Option<Effort>,
     session: Option<Session>,
     story: Vec<String>,
     /// Steps so far that cannot go without a break.
@@ -176,6 +176,7 @@ impl Life {
             around,
             model: 0,
             mode: PermissionMode::BypassPermissions,
+            effort: None,
             session: None,
             story: Vec::new(),
             needed: 0,
@@ -183,7 +184,7 @@ impl Life {
     }
 
     async fn step(&mut self) {
-        let step = self.dice.below(20);
+        let step = self.dice.below(21);
         let word = self.story.len();
         self.story.push(format!("step {word}: {step}"));
         match step {
@@ -209,6 +210,7 @@ impl Life {
             16 => self.compact().await,
             17 => self.steer().await,
             18 => self.change_model(),
+            19 => self.change_effort().await,
             _ => self.delete().await,
         }
     }
@@ -240,6 +242,22 @@ impl Life {
         self.needed += 2;
         self.model = self.dice.below(MODELS.len());
         self.session = None;
+    }
+
+    async fn change_effort(&mut self) {
+        self.effort = Some(Effort::ALL[self.dice.below(3)]);
+        let thinking = self.thinking();
+        let session = self.open().await;
+        session
+            .controls()
+            .request(SessionChange::Thinking(thinking));
+    }
+
+    fn thinking(&self) -> Thinking {
+        Thinking {
+            budget: None,
+            effort: self.effort,
+        }
     }
 
     async fn prompt(&mut self, answers: Vec<BoundAnswer>) {
@@ -375,7 +393,7 @@ impl Life {
             max_result_chars: None,
             answer_form: None,
             must_produce: None,
-            thinking: Thinking::default(),
+            thinking: self.thinking(),
             sampling: Sampling::default(),
         };
         let ports = Ports {

@@ -195,14 +195,21 @@ fn lines(calls: &[Call<'_>]) -> String {
     )
 }
 
-/// Returns a line for each request that did not continue the earlier ones of its branch.
+/// Returns a line for each request that did not continue the earlier ones of its branch, or not by its server's judgement.
 fn breaks(calls: &[Call<'_>]) -> String {
     let broken = calls.iter().enumerate().filter_map(|(index, call)| {
-        let reason = call.call.broken?.as_str();
-        let number = index + 1;
-        Some(format!(
-            "call {number} could not use the cache of the earlier calls: {reason}\n"
-        ))
+        let broken = call.call.broken?;
+        let (number, reason) = (index + 1, broken.as_str());
+        Some(match broken.is_of_server() {
+            true => {
+                format!(
+                    "call {number} was answered without earlier thinking, by its server: {reason}\n"
+                )
+            }
+            false => {
+                format!("call {number} could not use the cache of the earlier calls: {reason}\n")
+            }
+        })
     });
     broken.collect()
 }
@@ -296,6 +303,26 @@ mod tests {
          MODEL  INPUT  CACHED  WRITTEN  OUTPUT  HITS  COST
 0 calls  total      0       0        0       0     -  $0.0000
 "#);
+    }
+
+    #[test]
+    fn a_break_is_named_as_ours_or_the_servers() {
+        use ah_conversation::PrefixBreak::{PrefixMismatch, Summary};
+        let broken = |broken| ApiCall {
+            broken,
+            ..call(None, "m", None)
+        };
+        let catalog = Catalog::built_in();
+        let calls = [
+            broken(None),
+            broken(Some(Summary)),
+            broken(Some(PrefixMismatch)),
+        ];
+        let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
+        insta::assert_snapshot!(breaks(&calls), @"
+        call 2 could not use the cache of the earlier calls: the conversation was compacted
+        call 3 was answered without earlier thinking, by its server: what was said before earlier thinking has changed
+        ");
     }
 
     #[test]

@@ -160,7 +160,8 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         | StreamEvent::Opaque { .. }
         | StreamEvent::Billed { .. }
         | StreamEvent::Accepted { .. }
-        | StreamEvent::CacheMissed(_) => return None,
+        | StreamEvent::CacheMissed(_)
+        | StreamEvent::ThinkingDropped(_) => return None,
     })
 }
 

@@ -46,6 +46,7 @@ impl RequestEncoder for Encoder {
     fn continuity(&self) -> Continuity {
         Continuity {
             appends_tools: self.generation.takes_updates,
+            appends_thinking: false,
             binds_thinking: self.generation.binds_thinking,
             summarizes: self.generation.summarizes,
         }

@@ -163,9 +163,11 @@ fn price(model: &Value, suffix: &str) -> Option<Value> {
             price[name] = dollars.into();
         }
     }
-    if suffix.is_empty()
-        && let Some(dollars) = model["cache_creation_input_token_cost_above_1hr"].as_f64()
-    {
+    let longer = ["1hr", "12hr"].map(|life| {
+        let field = format!("cache_creation_input_token_cost_above_{life}{suffix}");
+        model[field].as_f64()
+    });
+    if let Some(dollars) = longer.into_iter().flatten().next() {
         price["cache_write_1h"] = per_million(dollars).into();
     }
     Some(price)

@@ -27,6 +27,9 @@ pub fn usage(usage: &Value) -> Usage {
     let written_for_an_hour = first(&[
         "/prompt_tokens_details/cache_creation_token_details/ephemeral_1h_input_tokens",
         "/cache_creation/ephemeral_1h_input_tokens",
+        // The longer of OpenAI's lifetimes costs as much: twice the price of input.
+        "/input_tokens_details/cache_write_tokens_details/ttl_12h_tokens",
+        "/prompt_tokens_details/cache_write_tokens_details/ttl_12h_tokens",
     ]);
     let all = first(&["/prompt_tokens", "/input_tokens"]);
     Usage {

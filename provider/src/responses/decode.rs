@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ah_conversation::{
-    Cost, Delta, ErrorClass, Fields, ProviderError, StopReason, StreamEvent, Usage, json, said,
-    says_nothing,
+    Cost, Delta, ErrorClass, Fields, PrefixBreak, ProviderError, StopReason, StreamEvent, Usage,
+    json, said, says_nothing,
 };
 use ah_http::sse;
 use serde_json::value::RawValue;
@@ -300,6 +300,7 @@ impl ResponseReader {
             .as_ref()
             .and_then(|details| details.reason.clone());
         let is_incomplete = status == "incomplete";
+        let dropped = dropped(&response.input_transformations);
         self.start(Some(response), events);
         if self.items.is_empty() {
             for (index, item) in output.into_iter().enumerate() {
@@ -322,6 +323,7 @@ impl ResponseReader {
         events.extend(ends.map(|index| StreamEvent::BlockStopped { index }));
         self.phase = Phase::Ended;
         let usage = self.usage;
+        events.extend(dropped.into_iter().map(StreamEvent::ThinkingDropped));
         events.extend(self.cost.map(|cost| StreamEvent::Billed { cost }));
         events.push_back(StreamEvent::Stopping { stop_reason, usage });
         events.push_back(StreamEvent::Ended);
@@ -343,6 +345,24 @@ impl ItemState {
             }
         }
     }
+}
+
+/// Returns why the model has not read reasoning that the request sent: each reason once.
+fn dropped(transformations: &[wire::InputTransformation]) -> Vec<PrefixBreak> {
+    let mut reasons = Vec::new();
+    for removal in transformations.iter().filter_map(|it| it.reason) {
+        let reason = match removal {
+            wire::Removal::PrefixMismatch => PrefixBreak::PrefixMismatch,
+            wire::Removal::ModelMismatch => PrefixBreak::ModelMismatch,
+            wire::Removal::EndUserMismatch => PrefixBreak::EndUserMismatch,
+            wire::Removal::OrganizationMismatch => PrefixBreak::OrganizationMismatch,
+            wire::Removal::TurnBoundary | wire::Removal::Other => continue,
+        };
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons
 }
 
 fn text_of(parts: Vec<wire::Content>) -> String {

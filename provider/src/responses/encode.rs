@@ -4,14 +4,17 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Image, Message, Model, Request, ResultBlock, Role, ToolResult, json,
+    ContentBlock, Continuity, Effort, Image, Message, Model, Origin, Request, ResultBlock, Role,
+    ToolResult, ToolSpec, Update, json,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::generation::Generation;
 use super::wire;
-use crate::abilities::{Abilities, ThinkingSetting, effort_for};
+use crate::abilities::{Abilities, effort_for};
+use crate::caching::CacheTtl;
 use crate::call_name::{self, call_name};
 use crate::encoded::{EMPTY_MESSAGE, Encoded};
 use crate::http_model::RequestEncoder;
@@ -23,6 +26,9 @@ use crate::openai::{Additions, Quirks, ReturnedReasoning};
 /// Prefixes of models that do not reason, and reject a request for encrypted reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
 
+/// Role of what the engine itself says.
+const DEVELOPER: &str = "developer";
+
 /// Encodes requests to one model and caches their messages.
 #[derive(Debug)]
 pub struct Encoder {
@@ -30,12 +36,23 @@ pub struct Encoder {
     abilities: Abilities,
     additions: Additions,
     quirks: Quirks,
+    generation: Generation,
     encoded: Encoded<()>,
+    ttl: CacheTtl,
 }
 
 impl RequestEncoder for Encoder {
     fn model(&self) -> &Model {
         &self.model
+    }
+
+    fn continuity(&self) -> Continuity {
+        Continuity {
+            appends_tools: self.generation.takes_updates,
+            appends_thinking: self.generation.takes_effort,
+            binds_thinking: self.generation.binds_thinking,
+            summarizes: false,
+        }
     }
 
     fn abilities(&mut self) -> &mut Abilities {
@@ -44,11 +61,26 @@ impl RequestEncoder for Encoder {
 
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
-        let (model, quirks) = (&self.model, &self.quirks);
+        body.extend(self.standing_words(request));
+        let (model, quirks, generation) = (&self.model, &self.quirks, self.generation);
+        let effort = |request: &Request| effort(&self.abilities, &self.quirks, request);
         let conversation = self
             .encoded
             .conversation(&request.messages, |message, (), bytes| {
-                for input in inputs(message, model, quirks) {
+                let inputs = match &message.origin {
+                    Origin::Update(update) if generation.takes_updates => {
+                        let thinking = update.thinking.filter(|_| generation.takes_effort);
+                        let effort = thinking.map(|thinking| {
+                            effort(&Request {
+                                thinking,
+                                ..Request::default()
+                            })
+                        });
+                        told(message, update, &request.tools, effort)
+                    }
+                    _ => inputs(message, model, quirks),
+                };
+                for input in inputs {
                     if bytes.len() > 0 {
                         bytes.push(b",");
                     }
@@ -65,16 +97,43 @@ impl Encoder {
     /// An encoder for requests to `model`.
     pub fn new(model: Model, abilities: Abilities, additions: Additions, quirks: Quirks) -> Self {
         Self {
+            generation: Generation::of(&model.name),
             model,
             abilities,
             additions,
             quirks,
             encoded: Encoded::default(),
+            ttl: CacheTtl::default(),
         }
+    }
+
+    /// Keeps what the requests leave in the prompt cache for `ttl`, as far as the server can be asked for that.
+    pub fn cached_for(mut self, ttl: CacheTtl) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Returns the encoder without the features that only newer servers know, and whether it had any.
+    pub(super) fn plain(&self) -> (Self, bool) {
+        let generation = Generation {
+            binds_thinking: self.generation.binds_thinking,
+            ..Generation::default()
+        };
+        let plain = Self {
+            model: self.model.clone(),
+            abilities: self.abilities.clone(),
+            additions: self.additions.clone(),
+            quirks: self.quirks.clone(),
+            generation,
+            encoded: Encoded::default(),
+            ttl: self.ttl,
+        };
+        (plain, generation != self.generation)
     }
 
     /// The body up to the messages. Its size does not grow with the session, so it is not cached.
     fn head(&self, request: &Request) -> Bytes {
+        let generation = self.generation;
         let mut head = Map::new();
         head.insert("model".into(), model_name(&self.model, &self.quirks).into());
         head.insert("stream".into(), true.into());
@@ -82,12 +141,28 @@ impl Encoder {
         if self.reasons() {
             head.insert("include".into(), json!(["reasoning.encrypted_content"]));
         }
+        if let Some(first) = request
+            .messages
+            .first()
+            .filter(|_| generation.takes_cache_key)
+        {
+            head.insert("prompt_cache_key".into(), first.id.as_str().into());
+        }
+        if generation.takes_cache_options && self.ttl == CacheTtl::Hour {
+            // Entries live for half an hour or for twelve.
+            head.insert("prompt_cache_options".into(), json!({"ttl": "12h"}));
+        }
         // There is no field for stop sequences.
         let settings = self.abilities.effective(request, self.quirks.thinking);
         head.insert("max_output_tokens".into(), settings.max_output.into());
-        let of_budget =
-            |thinking: ThinkingSetting| self.abilities.effort(effort_for(thinking.tokens()));
-        if let Some(effort) = settings.effort.or_else(|| of_budget(settings.thinking?)) {
+        let effort = match generation.takes_effort {
+            true => self.effort(&Request {
+                thinking: request.first_thinking,
+                ..Request::default()
+            }),
+            false => self.effort(request),
+        };
+        if let Some(effort) = effort {
             head.insert("reasoning".into(), json!({"effort": effort.as_str()}));
         }
         for (field, value) in [
@@ -98,17 +173,16 @@ impl Encoder {
                 head.insert(field.into(), value.into());
             }
         }
-        let parts: Vec<_> = request
-            .system
-            .iter()
-            .map(String::as_str)
-            .filter(|part| !part.trim().is_empty())
-            .collect();
-        if !parts.is_empty() {
-            head.insert("instructions".into(), parts.join("\n\n").into());
+        if let Some(words) = system(request).filter(|_| !generation.takes_updates) {
+            head.insert("instructions".into(), words.into());
         }
-        if request.all_tools().len() > 0 {
-            head.insert("tools".into(), tools(request));
+        let added = match generation.takes_updates {
+            true => &[],
+            false => &request.added[..],
+        };
+        if request.tools.len() + added.len() > 0 {
+            let tools: Vec<_> = request.tools.iter().chain(added).map(tool).collect();
+            head.insert("tools".into(), json!(tools));
         }
         let headers = passed_on(&self.additions, &self.quirks);
         if !headers.is_empty() {
@@ -122,6 +196,24 @@ impl Encoder {
         bytes.into()
     }
 
+    /// The system prompt as the first message. `instructions` stand behind the conversation for models since GPT-6.2, so
+    /// that they would be paid for in full with each request (OpenAI's guide of GPT-6.2, 17 November 2026). Others keep
+    /// them: Ollama leaves out developer messages (its issue 18305, 8 September 2026), and other servers of open models
+    /// refuse them.
+    fn standing_words(&self, request: &Request) -> Option<Bytes> {
+        let words = system(request).filter(|_| self.generation.takes_updates)?;
+        let mut bytes = json(&developer(words.into()));
+        if !request.messages.is_empty() {
+            bytes.push(b',');
+        }
+        Some(bytes.into())
+    }
+
+    /// Returns the effort that the thinking setting of `request` asks for.
+    fn effort(&self, request: &Request) -> Option<Effort> {
+        effort(&self.abilities, &self.quirks, request)
+    }
+
     /// Whether the model may return encrypted reasoning.
     fn reasons(&self) -> bool {
         let name = self.model.name.rsplit('/').next().unwrap_or_default();
@@ -132,17 +224,87 @@ impl Encoder {
     }
 }
 
-fn tools(request: &Request) -> Value {
-    let tools: Vec<_> = request
-        .all_tools()
-        .map(|tool| wire::Tool {
+fn effort(abilities: &Abilities, quirks: &Quirks, request: &Request) -> Option<Effort> {
+    let settings = abilities.effective(request, quirks.thinking);
+    let of_budget = || abilities.effort(effort_for(settings.thinking?.tokens()));
+    settings.effort.or_else(of_budget)
+}
+
+/// Returns the system prompt, if it says anything.
+fn system(request: &Request) -> Option<String> {
+    let parts: Vec<_> = request
+        .system
+        .iter()
+        .map(String::as_str)
+        .filter(|part| !part.trim().is_empty())
+        .collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+fn tool(tool: &ToolSpec) -> wire::Tool<'_> {
+    wire::Tool {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.input_schema,
+        strict: false,
+    }
+}
+
+fn developer(text: Cow<'_, str>) -> wire::Input<'_> {
+    wire::Input::Message {
+        role: DEVELOPER,
+        content: wire::InputContent::Text(text),
+    }
+}
+
+/// The items of an update: what others can edit for the user, what the engine itself decides for the developer. A tool that
+/// stands in the head of the request as well cannot be replaced by an item (measured in npm `@earendil-works/pi-ai` 1.6.0,
+/// October 2026), so its change is told in words.
+fn told<'a>(
+    message: &'a Message,
+    update: &'a Update,
+    first: &[ToolSpec],
+    effort: Option<Option<Effort>>,
+) -> Vec<wire::Input<'a>> {
+    let mut texts = message.content.iter().filter_map(|block| block.as_text());
+    let mut text = |is_said: bool| is_said.then(|| texts.next()).flatten();
+    let facts = text(!update.facts.is_empty());
+    let mode = text(update.mode.is_some());
+    let of_tools = text(!update.tools.is_empty());
+    let is_first = |name: &str| first.iter().any(|tool| tool.name == name);
+    let (changed, new): (Vec<_>, Vec<_>) =
+        { update.tools.iter() }.partition(|tool| is_first(&tool.name));
+    let mut items = Vec::new();
+    items.extend(facts.map(|text| wire::Input::Message {
+        role: "user",
+        content: wire::InputContent::Text(text.into()),
+    }));
+    if !new.is_empty() {
+        let tools = new.into_iter().map(|tool| wire::Tool {
             name: &tool.name,
             description: &tool.description,
             parameters: &tool.input_schema,
             strict: false,
+        });
+        items.push(wire::Input::AdditionalTools(wire::AdditionalTools {
+            role: DEVELOPER,
+            tools: tools.collect(),
+        }));
+    }
+    let of_changed = of_tools.filter(|_| !changed.is_empty());
+    items.extend(
+        [mode, of_changed]
+            .into_iter()
+            .flatten()
+            .map(|text| developer(text.into())),
+    );
+    items.extend(effort.map(|effort| {
+        let effort = effort.map(Effort::as_str);
+        wire::Input::ConfigurationUpdate(wire::ConfigurationUpdate {
+            reasoning: wire::Reasoning { effort },
         })
-        .collect();
-    json!(tools)
+    }));
+    items
 }
 
 /// The items of `message`.

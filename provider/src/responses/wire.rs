@@ -38,6 +38,29 @@ pub struct Response<'a> {
     pub usage: Option<Value>,
     pub error: Option<Value>,
     pub incomplete_details: Option<IncompleteDetails>,
+    /// Reasoning that the request sent and the model has not read.
+    #[serde(default, deserialize_with = "or_default")]
+    pub input_transformations: Vec<InputTransformation>,
+}
+
+#[derive(Deserialize)]
+pub struct InputTransformation {
+    pub reason: Option<Removal>,
+}
+
+/// Why the model has not read reasoning (npm `openai` 7.59.0, 17 November 2026).
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    PrefixMismatch,
+    ModelMismatch,
+    EndUserMismatch,
+    OrganizationMismatch,
+    /// Not an error: models before GPT-5.6 never read the reasoning of earlier turns.
+    TurnBoundary,
+    /// Later extensions.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Deserialize)]
@@ -100,6 +123,29 @@ pub enum Input<'a> {
     Reasoning(&'a RawValue),
     /// An item with what the server gave with it.
     Given(Value),
+    AdditionalTools(AdditionalTools<'a>),
+    ConfigurationUpdate(ConfigurationUpdate),
+}
+
+/// Tools that are there from this item on.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "additional_tools")]
+pub struct AdditionalTools<'a> {
+    pub role: &'static str,
+    pub tools: Vec<Tool<'a>>,
+}
+
+/// Settings that hold from this item on.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "configuration_update")]
+pub struct ConfigurationUpdate {
+    pub reasoning: Reasoning,
+}
+
+#[derive(Serialize)]
+pub struct Reasoning {
+    /// `None` for the model's default.
+    pub effort: Option<&'static str>,
 }
 
 #[derive(Serialize)]

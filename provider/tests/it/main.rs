@@ -16,6 +16,7 @@ mod providers;
 mod recordings;
 mod requests;
 mod responses;
+mod responses_prefix;
 mod responses_recordings;
 mod retries;
 mod route;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ah_conversation::ContentBlock;
 use ah_conversation::{
     Delta, Environment, ErrorClass, Message, MessageId, Origin, Provider, ProviderError, Request,
-    Role, Sampling, StreamEvent, Thinking, Time,
+    Role, StreamEvent, Time,
 };
 use ah_provider::catalog::Catalog;
 use ah_provider::exchange::Timeouts;
@@ -75,14 +75,9 @@ fn request() -> Request {
         response: None,
     };
     Request {
-        system: Arc::from([]),
-        tools: Arc::from([]),
-        added: Arc::default(),
         messages: Arc::new(vec![Arc::new(message)]),
         max_output: 100,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-        summary: None,
+        ..Request::default()
     }
 }
 

@@ -73,6 +73,7 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
                 ));
             }
             StreamEvent::Billed { cost } => end.push(format!("billed {}", cost.0)),
+            StreamEvent::ThinkingDropped(reason) => end.push(format!("dropped {reason:?}")),
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
             | StreamEvent::Accepted { .. }

@@ -66,14 +66,9 @@ pub(crate) fn model(text: &str) -> Arc<Message> {
 
 pub(crate) fn request(messages: Vec<Arc<Message>>) -> Request {
     Request {
-        system: Arc::from([]),
-        tools: Arc::from([]),
-        added: Arc::default(),
         messages: Arc::new(messages),
         max_output: 1_000,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-        summary: None,
+        ..Request::default()
     }
 }
 

@@ -148,7 +148,7 @@ fn settings_of_a_request() {
                 ..Quirks::default()
             },
             request(vec![user("Hi")]),
-            r#"{"model":"openai/gpt-5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":1000,"input":[{"role":"user","content":"Hi"}]}"#,
+            r#"{"model":"openai/gpt-5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"1","max_output_tokens":1000,"input":[{"role":"user","content":"Hi"}]}"#,
         ),
     ] {
         assert_eq!(body(&mut encoder(name, quirks), &request), expected);

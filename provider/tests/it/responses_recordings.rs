@@ -209,6 +209,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
+            | StreamEvent::ThinkingDropped(_)
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

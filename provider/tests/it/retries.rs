@@ -1,11 +1,8 @@
 //! Delays between attempts, with a paused clock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{
-    Provider, ProviderError, Request, RetryNotice, Sampling, StreamEvent, Thinking,
-};
+use ah_conversation::{Provider, ProviderError, Request, RetryNotice, StreamEvent};
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::script::Script;
 use ah_provider::script::format::Scenario;
@@ -20,14 +17,8 @@ fn provider(scenario: &str, policy: Policy) -> Retrying<Script> {
 
 fn request() -> Request {
     Request {
-        system: Arc::from([]),
-        tools: Arc::from([]),
-        added: Arc::default(),
-        messages: Arc::default(),
         max_output: 100,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-        summary: None,
+        ..Request::default()
     }
 }
 

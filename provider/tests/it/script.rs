@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ah_conversation::{
     ContentBlock, Message, MessageId, Origin, Provider, Request, Response, ResultBlock, Role,
-    Sampling, StopReason, Thinking, Time, ToolResult, ToolSpec, Truncation, Usage,
+    StopReason, Time, ToolResult, ToolSpec, Truncation, Usage,
 };
 use ah_provider::script::format::Scenario;
 use ah_provider::script::{Script, demo};
@@ -35,12 +35,9 @@ fn request(messages: &[Message]) -> Request {
     Request {
         system: Arc::new(["You are a test.".to_owned()]),
         tools: Arc::new([tool("bash"), tool("read")]),
-        added: Arc::default(),
         messages: Arc::new(messages.iter().cloned().map(Arc::new).collect()),
         max_output: 1_000,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-        summary: None,
+        ..Request::default()
     }
 }
 

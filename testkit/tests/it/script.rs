@@ -1,20 +1,12 @@
-use std::sync::Arc;
-
-use ah_conversation::{Provider, ProviderError, Request, Sampling, StreamEvent, Thinking};
+use ah_conversation::{Provider, ProviderError, Request, StreamEvent};
 use ah_testkit::script::{Scripted, fails, says, uses};
 use futures_util::StreamExt;
 use serde_json::json;
 
 fn request() -> Request {
     Request {
-        system: Arc::default(),
-        added: Arc::default(),
-        tools: Arc::default(),
-        messages: Arc::default(),
         max_output: 1_000,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-        summary: None,
+        ..Request::default()
     }
 }
 

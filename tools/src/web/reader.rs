@@ -5,8 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use ah_conversation::{
-    ContentBlock, Delta, Message, ModelUsage, Origin, Provider, Request, Role, Sampling,
-    StreamEvent, Thinking, Usage,
+    ContentBlock, Delta, Message, ModelUsage, Origin, Provider, Request, Role, StreamEvent, Usage,
 };
 
 use super::quote::introduced;
@@ -47,13 +46,9 @@ fn request(prompt: String, max_output: u64) -> Request {
     };
     Request {
         system: Arc::new([INSTRUCTIONS.trim_end().to_owned()]),
-        tools: Arc::new([]),
-        added: Arc::default(),
         messages: Arc::new(vec![Arc::new(message)]),
         max_output,
-        thinking: Thinking::default(),
-        sampling: Sampling::default(),
-        summary: None,
+        ..Request::default()
     }
 }
 

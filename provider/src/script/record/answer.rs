@@ -48,6 +48,7 @@ impl RecordedAnswer {
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
+            | StreamEvent::ThinkingDropped(_)
             | StreamEvent::Started { .. }
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

@@ -63,6 +63,7 @@ impl Stream {
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
+            | StreamEvent::ThinkingDropped(_)
             | StreamEvent::Retry(_) => None,
         }
     }

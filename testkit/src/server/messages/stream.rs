@@ -28,7 +28,8 @@ pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
         | StreamEvent::Opaque { .. }
         | StreamEvent::Billed { .. }
         | StreamEvent::Accepted { .. }
-        | StreamEvent::CacheMissed(_) => return None,
+        | StreamEvent::CacheMissed(_)
+        | StreamEvent::ThinkingDropped(_) => return None,
         StreamEvent::Started { id, usage } => json!({
             "type": "message_start",
             "message": {

@@ -53,6 +53,20 @@ pub fn dropped(body: &Value) -> Option<&str> {
     None
 }
 
+/// Whether the request `later` begins with everything that `earlier` says. Besides what binds reasoning, that is what decides
+/// which cache is read: `Response.CacheMiss` in npm openai 7.59.0, 17 November 2026.
+pub fn continues(later: &Value, earlier: &Value) -> bool {
+    let fields = [
+        "instructions",
+        "prompt_cache_key",
+        "reasoning",
+        "text",
+        "tools",
+    ];
+    fields.iter().all(|field| later[*field] == earlier[*field])
+        && list(later, "input").starts_with(list(earlier, "input"))
+}
+
 fn binds(body: &Value) -> bool {
     let model = body["model"].as_str().unwrap_or_default();
     gpt_version(model).is_some_and(|version| version >= (6, 2))

@@ -67,6 +67,7 @@ impl Stream {
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
+            | StreamEvent::ThinkingDropped(_)
             | StreamEvent::Retry(_) => None,
         }
     }
@@ -186,7 +187,10 @@ impl Stream {
         let input = usage.input_tokens + usage.cache_creation_input_tokens + cached;
         response["usage"] = json!({
             "input_tokens": input,
-            "input_tokens_details": {"cached_tokens": cached},
+            "input_tokens_details": {
+                "cached_tokens": cached,
+                "cache_write_tokens": usage.cache_creation_input_tokens,
+            },
             "output_tokens": usage.output_tokens,
             "total_tokens": input + usage.output_tokens,
         });

@@ -136,6 +136,68 @@ pub const ITEMS: Rule = Rule::new(
     },
 );
 
+/// OpenAI: only newer models take them, and an added tool does not replace one of the request. Measured by that package.
+pub const ADDED_TOOLS: Rule = Rule::new(
+    Responses,
+    "npm @earendil-works/pi-ai 1.6.0, dist/api/openai-responses-shared.js",
+    "2026-11-20",
+    |asked| {
+        let names: Vec<_> = { list(asked.body, "tools").iter() }
+            .map(|tool| &tool["name"])
+            .collect();
+        let added = list(asked.body, "input").iter();
+        let mut added = added.filter(|item| kind(item) == "additional_tools");
+        let replaces = |item: &Value| {
+            let mut tools = list(item, "tools").iter();
+            tools.any(|tool| names.contains(&&tool["name"]))
+        };
+        match gpt::version(asked.model()) < Some((5, 6)) {
+            true if added.next().is_some() => Err("Invalid value: 'additional_tools'.".to_owned()),
+            false if added.any(replaces) => Err("Tool names must be unique.".to_owned()),
+            _ => Ok(()),
+        }
+    },
+);
+
+/// OpenAI: no model before GPT-6 takes them, none with `pro`, and none two in a row.
+pub const CONFIGURATION: Rule = Rule::new(
+    Responses,
+    "https://openrouter.ai/docs/cookbook/evaluate-and-optimize/model-migrations/gpt-6-astra and npm @ai-sdk/openai 4.0.118",
+    "2026-11-28",
+    |asked| {
+        let is_update = |item: &Value| kind(item) == "configuration_update";
+        let input = list(asked.body, "input");
+        let model = asked.model();
+        let takes = gpt::version(model) >= Some((6, 0)) && !model.contains("-pro");
+        if input.iter().any(is_update) && !takes {
+            return Err("The 'configuration_update' item type is not supported.".to_owned());
+        }
+        match input.windows(2).any(|pair| pair.iter().all(is_update)) {
+            true => Err("Configuration updates cannot be consecutive.".to_owned()),
+            false => Ok(()),
+        }
+    },
+);
+
+/// OpenAI: only newer models take options for the cache, and these lifetimes.
+pub const CACHE: Rule = Rule::new(
+    Responses,
+    "npm openai 7.59.0, resources/responses/responses.d.ts",
+    "2026-11-17",
+    |asked| {
+        let options = &asked.body["prompt_cache_options"];
+        if !options.is_null() && gpt::version(asked.model()) < Some((5, 6)) {
+            return Err("Unknown parameter: 'prompt_cache_options'.".to_owned());
+        }
+        match options["ttl"].as_str() {
+            None | Some("30m" | "12h") => Ok(()),
+            Some(ttl) => Err(format!(
+                "Invalid value: '{ttl}' in 'prompt_cache_options.ttl'."
+            )),
+        }
+    },
+);
+
 /// OpenAI: the phase of an answer comes back with it.
 pub const PHASE: Rule = Rule::new(
     Responses,

@@ -87,6 +87,9 @@ const GPT: &[Rule] = &[
     responses::SAMPLING,
     responses::IDS,
     responses::ITEMS,
+    responses::ADDED_TOOLS,
+    responses::CONFIGURATION,
+    responses::CACHE,
 ];
 
 const GPT_LOSES: &[Rule] = &[responses::PHASE, responses::PREFIX, responses::INSTRUCTIONS];
