@@ -45,6 +45,7 @@ mod store;
 mod task;
 #[cfg(test)]
 mod testing;
+mod thinking;
 mod tool;
 mod tool_spec;
 mod transcript;
@@ -89,9 +90,9 @@ pub use permission::{
 };
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
-    BlockStart, CacheMiss, Continuity, Delta, Effort, ErrorClass, EventStream, FallbackNotice,
-    Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, SkipDelay,
-    StreamEvent, Thinking, WebSearch,
+    BlockStart, CacheMiss, Continuity, Delta, ErrorClass, EventStream, FallbackNotice, Findings,
+    Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, SkipDelay,
+    StreamEvent, WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, repetition, signature};
@@ -104,6 +105,7 @@ pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
+pub use thinking::{Effort, Thinking};
 pub use tool::{Access, Context, Progress, ProgressSink, Tool, Unsaved};
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, RunTotals, Transcript, trimmed};
