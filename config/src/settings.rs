@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn half_of_a_character_is_read_and_places_stay() {
-        let text = "{\n  \"model\": \"a\\ud83d\", \"language\": \"\\udc80\",\n  \"effort\": 7}";
+        let text = "{\n  \"model\": \"a\\ud83d\", \"outputStyle\": \"\\udc80\",\n  \"effort\": 7}";
         let error = read("s", text, false).unwrap_err();
         assert!(error.to_string().starts_with("s:3:13: "), "{error}");
         let (settings, warnings) = read("s", &text.replace('7', "\"high\""), false).unwrap();
