@@ -126,7 +126,7 @@ pub fn perform(
         Subcommands::Serve(place) => serve::run(config, options, &place),
         Subcommands::Attach { session, .. } => attach::run(session.as_deref(), options, config),
         Subcommands::Fleet(command) => fleet::run(config, options, command),
-        Subcommands::Login => login::run(config, &options.output),
+        Subcommands::Login { server } => login::run(config, server.as_deref(), &options.output),
         Subcommands::Logout => login::forget(config),
         Subcommands::Doctor(options) => doctor::run(config, options),
         Subcommands::Models(form) => models::run(config, form),

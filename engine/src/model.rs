@@ -124,7 +124,19 @@ pub(super) fn connect(
     }
 }
 
-/// Returns the names of the model servers that are set up.
+/// Returns the name of the server of the configured model; `None` for a scripted model.
+///
+/// # Errors
+///
+/// If there is no such model.
+pub fn server(config: &Config) -> Result<Option<String>, Error> {
+    let server = asking(config, &[], |options| {
+        ah_provider::server_of(&config.model.value, options)
+    })?;
+    Ok(server.map(|(name, _)| name))
+}
+
+/// Returns the names of the model servers that are set up and have a list of models.
 ///
 /// # Errors
 ///

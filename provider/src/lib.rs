@@ -48,7 +48,7 @@ use self::catalog::Catalog;
 use self::failure::with_causes;
 use self::listing::Listing;
 pub use self::options::Options;
-use self::presets::Preset;
+use self::presets::{List, Preset};
 use self::retry::Retrying;
 use self::route::Route;
 use self::script::Script;
@@ -157,13 +157,15 @@ pub fn may_report_cost(name: &str, options: &Options<'_>) -> bool {
     found.is_some_and(|found| found.route.may_report_cost())
 }
 
-/// Returns the names of the servers that are set up: those of the settings, and the known ones with an address or a key.
+/// Returns the names of the servers that are set up (those of the settings, and the known ones with an address or a key) and
+/// have a list of models.
 pub fn configured(options: &Options<'_>) -> Vec<String> {
     let known = presets::servers().map(|preset| preset.name.as_str());
     let known = known.filter(|name| !options.servers.contains_key(*name));
     let names = known.chain(options.servers.keys().map(String::as_str));
-    let is_configured = |name: &&str| Route::to(name, options).is_some_and(|it| it.is_configured());
-    names.filter(is_configured).map(str::to_owned).collect()
+    let has_list = |route: Route<'_>| route.is_configured() && route.list() != List::None;
+    let listed = names.filter(|name| Route::to(name, options).is_some_and(has_list));
+    listed.map(str::to_owned).collect()
 }
 
 /// Asks the server called `server` for its models.

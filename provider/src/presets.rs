@@ -157,6 +157,18 @@ impl Preset {
         shared.max()
     }
 
+    /// Returns the variables for the parts of the address, each with its other names.
+    pub fn parts(&self) -> impl Iterator<Item = Vec<&str>> {
+        let pieces = self
+            .address
+            .as_deref()
+            .unwrap_or_default()
+            .split('{')
+            .skip(1);
+        let names = pieces.filter_map(|piece| Some(piece.split_once('}')?.0));
+        names.map(|names| names.split('|').collect())
+    }
+
     /// Returns the address that the variables give, or what has to be set.
     pub fn address<'a>(
         &'a self,

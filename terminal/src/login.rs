@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use ah_config::{Config, Error};
 use ah_conversation::neutralise;
+use ah_provider::presets::{self, Kind, List, Preset};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::print::Size;
@@ -24,14 +25,12 @@ pub enum Chosen {
 }
 
 /// A server on this machine that answered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct LocalServer {
-    /// Its name for people.
-    pub name: &'static str,
-    /// The server as models name it: `ollama`.
-    pub server: &'static str,
-    /// Its address, and the variable for it; `None` for the usual one.
-    pub address: Option<(&'static str, &'static str)>,
+    /// Its row.
+    pub preset: &'static Preset,
+    /// Its address, if that is not the usual one.
+    pub address: Option<&'static str>,
     /// Number of its models.
     pub models: usize,
 }
@@ -39,17 +38,18 @@ pub struct LocalServer {
 /// Lists the models of a server with a configuration.
 pub type ListModels<'a> = dyn Fn(&Config, &str) -> Result<Vec<String>, Error> + 'a;
 
-/// Asks how models are to be reached, and keeps the answer.
+/// Asks how models are to be reached, and keeps the answer. `wanted` is the server of the configured model, whose key is missing.
 ///
 /// # Errors
 ///
 /// If the terminal cannot be used, or the answer cannot be kept.
 pub fn offer(
     config: &Config,
+    wanted: Option<&'static Preset>,
     local: &[LocalServer],
     list: &ListModels<'_>,
 ) -> Result<Chosen, Error> {
-    let sheet = sheet(local);
+    let sheet = sheet(wanted, local);
     let chosen = {
         let mut form = Lines::of_process(Size {
             width: 80,
@@ -62,25 +62,40 @@ pub fn offer(
     };
     let at = chosen.first().copied().unwrap_or_default();
     let word = sheet.answers[at].word.as_str();
-    match word {
-        "key" => keep_key(config, "ANTHROPIC_API_KEY", "API key"),
-        "token" => keep_key(config, "CLAUDE_CODE_OAUTH_TOKEN", "Token"),
-        "server" => other_server(config, list),
-        "demo" => Ok(Chosen::Demo),
-        "leave" => Ok(Chosen::Nothing),
-        name => match local.iter().find(|local| local.name.to_lowercase() == name) {
+    match (word, wanted) {
+        ("key", _) => keep_key(config, "ANTHROPIC_API_KEY", "API key"),
+        ("token", _) => keep_key(config, "CLAUDE_CODE_OAUTH_TOKEN", "Token"),
+        ("server", _) => to(config, Preset::named("litellm").expect("a row"), list),
+        ("vendor", _) => to_vendor(config, list),
+        ("demo", _) => Ok(Chosen::Demo),
+        ("leave", _) => Ok(Chosen::Nothing),
+        (name, Some(wanted)) if name == wanted.name => {
+            let variable = wanted.keys.first().map_or("", String::as_str);
+            keep_key(config, variable, &format!("{} API key", wanted.title))
+        }
+        (name, _) => match local.iter().find(|local| word_of(local) == name) {
             Some(local) => use_local(config, local, list),
             None => Ok(Chosen::Nothing),
         },
     }
 }
 
-fn sheet(local: &[LocalServer]) -> Sheet {
+fn word_of(local: &LocalServer) -> String {
+    local.preset.title.to_lowercase()
+}
+
+fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
     let mut answers: Vec<Answer> = Vec::new();
     let mut add = |word: &str, label: String| {
         let key = (answers.len() + 1).to_string();
         answers.push(Answer::of(&key, word, &label));
     };
+    if let Some(wanted) = wanted {
+        add(
+            &wanted.name,
+            format!("paste an API key for {}, whose model is set", wanted.title),
+        );
+    }
     add("key", "paste an Anthropic API key".to_owned());
     add(
         "token",
@@ -90,13 +105,17 @@ fn sheet(local: &[LocalServer]) -> Sheet {
         "server",
         "LiteLLM or another server with an OpenAI-compatible API, by its address".to_owned(),
     );
+    add(
+        "vendor",
+        "another vendor or gateway: OpenAI, Gemini, OpenRouter, Bedrock and more".to_owned(),
+    );
     for local in local {
         let many = if local.models == 1 { "model" } else { "models" };
         let label = format!(
             "{}, running on this machine ({} {many})",
-            local.name, local.models
+            local.preset.title, local.models
         );
-        add(&local.name.to_lowercase(), label);
+        add(&word_of(local), label);
     }
     add(
         "demo",
@@ -114,6 +133,87 @@ fn sheet(local: &[LocalServer]) -> Sheet {
     }
 }
 
+/// Asks which vendor or gateway, and what it needs.
+fn to_vendor(config: &Config, list: &ListModels<'_>) -> Result<Chosen, Error> {
+    let remote = presets::servers().filter(|preset| preset.kind != Kind::Local);
+    let names: Vec<_> = remote.map(|preset| preset.name.as_str()).collect();
+    crate::note(&names.join(", "));
+    let Some(name) = line("Which one: ")? else {
+        return Ok(Chosen::Nothing);
+    };
+    match named(&name) {
+        Ok(preset) => to(config, preset, list),
+        Err(error) => {
+            crate::report(&error);
+            Ok(Chosen::Nothing)
+        }
+    }
+}
+
+/// Returns the server with this name.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn named(name: &str) -> Result<&'static Preset, Error> {
+    let found = presets::servers().find(|preset| preset.name.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        let names: Vec<_> = presets::servers()
+            .map(|preset| preset.name.as_str())
+            .collect();
+        let message = format!("no server is called `{}`", neutralise(name));
+        Error::usage(message).hint(format!(
+            "one of {}; any other is named in the settings (`providers`)",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Asks for what a server needs and is not set, lets the user choose one of its models, and keeps all of it.
+///
+/// # Errors
+///
+/// If the terminal cannot be used, or the answers cannot be kept.
+pub fn to(
+    config: &Config,
+    preset: &'static Preset,
+    list: &ListModels<'_>,
+) -> Result<Chosen, Error> {
+    let is_set = |name: &str| config.environment.get(name).is_some();
+    let mut variables: Vec<(&str, String)> = Vec::new();
+    if preset.address.is_none() && !is_set(&preset.address_variable) {
+        let Some(address) = line("Address (https://...): ")? else {
+            return Ok(Chosen::Nothing);
+        };
+        variables.push((&preset.address_variable, address));
+    }
+    for names in preset.parts() {
+        if is_set(&preset.address_variable) || names.iter().any(|name| is_set(name)) {
+            continue;
+        }
+        let Some(part) = line(&format!("{}: ", names[0]))? else {
+            return Ok(Chosen::Nothing);
+        };
+        variables.push((names[0], part));
+    }
+    let key = preset.keys.first().filter(|_| preset.kind != Kind::Local);
+    if let Some(variable) = key.filter(|_| !preset.keys.iter().any(|name| is_set(name))) {
+        let whose = match &preset.address {
+            Some(_) => format!("{} API key (it is not shown): ", preset.title),
+            None => "Its key, or Enter for none (it is not shown): ".to_owned(),
+        };
+        match secret(&whose)? {
+            Some(key) => variables.push((variable, key)),
+            None if preset.address.is_some() => return Ok(Chosen::Nothing),
+            None => {}
+        }
+    }
+    let variables: Vec<_> = { variables.iter() }
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    use_server(config, preset, &variables, list)
+}
+
 fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error> {
     let Some(key) = secret(&format!("{what} (it is not shown): "))? else {
         return Ok(Chosen::Nothing);
@@ -122,12 +222,12 @@ fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error
     Ok(Chosen::Kept)
 }
 
-/// Keeps a key that came from a pipe; the kind is told by its beginning.
+/// Keeps a key that came from a pipe: that of `preset`, or else one for the Messages API, whose kind is told by its beginning.
 ///
 /// # Errors
 ///
 /// If there is none, or it cannot be kept.
-pub fn keep_piped(config: &Config) -> Result<(), Error> {
+pub fn keep_piped(config: &Config, preset: Option<&Preset>) -> Result<(), Error> {
     let mut line = String::new();
     io::stdin()
         .lock()
@@ -137,10 +237,10 @@ pub fn keep_piped(config: &Config) -> Result<(), Error> {
     if key.is_empty() {
         return Err(Error::usage("no key on standard input").hint("pipe it in: `ah login < FILE`"));
     }
-    let variable = if key.starts_with("sk-ant-oat") {
-        "CLAUDE_CODE_OAUTH_TOKEN"
-    } else {
-        "ANTHROPIC_API_KEY"
+    let variable = match preset {
+        Some(preset) if preset.name != "anthropic" => preset.keys[0].as_str(),
+        _ if key.starts_with("sk-ant-oat") => "CLAUDE_CODE_OAUTH_TOKEN",
+        _ => "ANTHROPIC_API_KEY",
     };
     keep(config, &[(variable, key)])
 }
@@ -156,25 +256,18 @@ fn keep(config: &Config, variables: &[(&str, &str)]) -> Result<(), Error> {
     Ok(())
 }
 
-fn other_server(config: &Config, list: &ListModels<'_>) -> Result<Chosen, Error> {
-    let Some(address) = line("Address (https://...): ")? else {
-        return Ok(Chosen::Nothing);
-    };
-    let key = secret("Its key, or Enter for none (it is not shown): ")?;
-    let mut variables = vec![("LITELLM_BASE_URL", address.as_str())];
-    variables.extend(key.iter().map(|key| ("LITELLM_API_KEY", key.as_str())));
-    use_server(config, "litellm", &variables, list)
-}
-
 fn use_local(config: &Config, local: &LocalServer, list: &ListModels<'_>) -> Result<Chosen, Error> {
-    let variables: Vec<_> = local.address.into_iter().collect();
-    use_server(config, local.server, &variables, list)
+    let variable = local.preset.address_variable.as_str();
+    let variables: Vec<_> = { local.address.into_iter() }
+        .map(|address| (variable, address))
+        .collect();
+    use_server(config, local.preset, &variables, list)
 }
 
 /// Lets the user choose one of a server's models, and keeps both.
 fn use_server(
     config: &Config,
-    server: &str,
+    preset: &Preset,
     variables: &[(&str, &str)],
     list: &ListModels<'_>,
 ) -> Result<Chosen, Error> {
@@ -182,14 +275,19 @@ fn use_server(
     for (name, value) in variables {
         reached.environment.set_default(name, value);
     }
-    let models = match list(&reached, server) {
-        Ok(models) => models,
-        Err(error) => {
-            crate::report(&error);
-            return Ok(Chosen::Nothing);
+    let server = &preset.name;
+    let model = if preset.list == Some(List::None) {
+        line(&format!("Model (such as {}): ", preset.example))?
+    } else {
+        match list(&reached, server) {
+            Ok(models) => choose(&models)?,
+            Err(error) => {
+                crate::report(&error);
+                None
+            }
         }
     };
-    let Some(model) = choose(&models)? else {
+    let Some(model) = model else {
         return Ok(Chosen::Nothing);
     };
     if !variables.is_empty() {

@@ -248,7 +248,10 @@ pub enum Subcommands {
     #[expect(missing_docs, reason = "they say what they are")]
     Fleet(FleetCommands),
     /// Save an API key, or choose a model server; in a pipe, reads the key
-    Login,
+    Login {
+        /// The vendor, gateway or local server [default: asks]
+        server: Option<String>,
+    },
     /// Remove the keys that `ah login` has saved
     Logout,
     /// Watch a small repair in a temporary folder; needs no API key

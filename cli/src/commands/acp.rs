@@ -20,7 +20,7 @@ use crate::args::options::Options;
 /// If the connection fails, or the login cannot be kept.
 pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error> {
     if login {
-        return super::login::run(config, &options.output);
+        return super::login::run(config, None, &options.output);
     }
     if std::io::stdin().is_terminal() {
         ah_terminal::note(

@@ -3,45 +3,33 @@
 use std::io::IsTerminal as _;
 
 use ah_config::{Config, Error};
+use ah_provider::presets::{self, Kind, Preset};
 use ah_terminal::login::{self, Chosen, LocalServer};
 use jiff::Zoned;
 
 use crate::args::options::OutputOptions;
 use crate::commands::runtime::runtime;
 
-/// A server that people run on their own machine: name, server, and variable and value of the address.
-type Local = (
-    &'static str,
-    &'static str,
-    Option<(&'static str, &'static str)>,
-);
-
-const LOCAL: [Local; 3] = [
-    ("Ollama", "ollama", None),
-    (
-        "LM Studio",
-        "openai",
-        Some(("OPENAI_BASE_URL", "http://127.0.0.1:1234")),
-    ),
-    (
-        "llama.cpp",
-        "openai",
-        Some(("OPENAI_BASE_URL", "http://127.0.0.1:8080")),
-    ),
-];
-
-/// Asks for a key or a server and keeps it; a pipe has the key itself.
+/// Asks for a key or a server and keeps it; a pipe has the key itself. `server` is the name of the one that is meant.
 ///
 /// # Errors
 ///
-/// If the answer cannot be kept.
-pub fn run(config: &Config, output: &OutputOptions) -> Result<u8, Error> {
+/// If there is no such server, or the answer cannot be kept.
+pub fn run(config: &Config, server: Option<&str>, output: &OutputOptions) -> Result<u8, Error> {
+    let preset = server.map(login::named).transpose()?;
     if !std::io::stdin().is_terminal() {
-        login::keep_piped(config)?;
+        login::keep_piped(config, preset)?;
         return Ok(0);
     }
-    while ask(config)? == Chosen::Demo {
-        super::demo::run(output)?;
+    match preset {
+        Some(preset) if preset.name != "anthropic" => {
+            login::to(config, preset, &list)?;
+        }
+        _ => {
+            while ask(config, None)? == Chosen::Demo {
+                super::demo::run(output)?;
+            }
+        }
     }
     Ok(0)
 }
@@ -71,8 +59,11 @@ pub fn is_needed(config: &Config) -> bool {
 ///
 /// If the answer cannot be kept.
 pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
+    let server = ah::model::server(config).ok().flatten();
+    let wanted = server.and_then(|name| login::named(&name).ok());
+    let wanted = wanted.filter(|preset| preset.name != "anthropic");
     loop {
-        match ask(config)? {
+        match ask(config, wanted)? {
             Chosen::Kept => return Ok(true),
             Chosen::Nothing => return Ok(false),
             Chosen::Demo => drop(super::demo::run(output)?),
@@ -80,27 +71,31 @@ pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
     }
 }
 
-fn ask(config: &Config) -> Result<Chosen, Error> {
-    let list = |config: &Config, server: &str| list(config, server);
-    login::offer(config, &running(config), &list)
+fn ask(config: &Config, wanted: Option<&'static Preset>) -> Result<Chosen, Error> {
+    login::offer(config, wanted, &running(config), &list)
 }
 
-/// Returns the servers on this machine that answer.
+/// Returns the servers on this machine that answer. One whose address is set is looked for there alone.
 fn running(config: &Config) -> Vec<LocalServer> {
-    let found = LOCAL.iter().filter_map(|(name, server, address)| {
+    let local = presets::servers().filter(|preset| preset.kind == Kind::Local);
+    let places = local.flat_map(|preset| {
+        let is_set = config.environment.get(&preset.address_variable).is_some();
+        let others = preset.also.iter().map(|address| Some(address.as_str()));
+        std::iter::once(None)
+            .chain(others.filter(move |_| !is_set))
+            .map(move |address| (preset, address))
+    });
+    let found = places.filter_map(|(preset, address)| {
         let mut reached = config.clone();
-        if let Some((variable, address)) = address {
-            if reached.environment.get(variable).is_some() {
-                return None;
-            }
-            reached.environment.set_default(variable, address);
-            reached.environment.set_default("OPENAI_API_KEY", "none");
+        if let Some(address) = address {
+            reached
+                .environment
+                .set_default(&preset.address_variable, address);
         }
-        let models = ask_server(&reached, server).ok()?.models.len();
+        let models = ask_server(&reached, &preset.name).ok()?.models.len();
         Some(LocalServer {
-            name,
-            server,
-            address: *address,
+            preset,
+            address,
             models,
         })
     });

@@ -29,7 +29,7 @@ fn refresh(config: &Config, form: Json) -> Result<u8, Error> {
     let servers = ah::model::servers(config)?;
     if servers.is_empty() {
         return Err(Error::failure("no model server is set up")
-            .hint("set ANTHROPIC_API_KEY or LITELLM_BASE_URL, or name a server in the settings"));
+            .hint("`ah login NAME` sets one up; docs/providers.md lists them"));
     }
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))?;

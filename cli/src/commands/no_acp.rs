@@ -11,7 +11,7 @@ use crate::args::options::Options;
 /// If an editor is to be served, or the login cannot be kept.
 pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error> {
     if login {
-        return super::login::run(config, &options.output);
+        return super::login::run(config, None, &options.output);
     }
     Err(Error::failure("this build cannot serve code editors")
         .hint("build it with the feature `acp`"))

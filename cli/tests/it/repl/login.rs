@@ -72,6 +72,52 @@ fn a_server_is_named_by_its_address_and_its_model_is_remembered() {
     assert!(kept(&world).unwrap().contains("LITELLM_BASE_URL"));
 }
 
+/// What a vendor needs is asked for, its list gives the model, and both are kept.
+#[test]
+fn a_vendor_is_named_and_asked_for_its_models() {
+    let world = World::new();
+    let list = r#"{"data": [{"id": "deepseek-v9-pro"}, {"id": "deepseek-v9-flash"}]}"#;
+    let url = crate::models::server_of(list);
+    let login = world.ah(["login", "deepseek"]);
+    let mut seat = Seat::take(login.env("DEEPSEEK_BASE_URL", url));
+    seat.sees("DeepSeek API key (it is not shown)");
+    seat.says("sk-test-secret");
+    seat.sees("deepseek-v9-flash");
+    seat.says("pro");
+    seat.sees("deepseek/deepseek-v9-pro is your model from now on");
+    assert_eq!(seat.leaves(), 0);
+    assert!(!seat.scrollback().contains("sk-test-secret"));
+    let kept = kept(&world).unwrap();
+    assert!(kept.contains("DEEPSEEK_API_KEY") && kept.contains("sk-test-secret"));
+    let piped = world.ah(["login", "Groq"]).stdin("gsk-1\n").run().expect(0);
+    assert!(
+        piped.stderr.contains("GROQ_API_KEY saved to"),
+        "{}",
+        piped.stderr
+    );
+    let unknown = world.ah(["login", "oracle"]).stdin("k\n").run().expect(2);
+    assert!(
+        unknown.stderr.contains("no server is called `oracle`"),
+        "{}",
+        unknown.stderr
+    );
+}
+
+/// The key that the configured model needs is offered first.
+#[test]
+fn without_the_key_of_the_configured_model_that_key_is_asked_for() {
+    let world = World::new();
+    let mut seat = Seat::take(world.ah(["-m", "gemini/gemini-3.8-flash"]));
+    seat.sees("paste an API key for Gemini, whose model is set");
+    seat.says("1");
+    seat.sees("Gemini API key (it is not shown)");
+    seat.says("sk-test-secret");
+    seat.sees("GEMINI_API_KEY saved to");
+    seat.sees("lists commands and keys");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
 #[test]
 fn a_key_is_read_from_a_pipe() {
     let world = World::new();
