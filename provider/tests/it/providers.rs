@@ -20,7 +20,7 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 
 use crate::openai_recordings::seals_of;
-use crate::recordings::{Recording, recordings_of};
+use crate::recordings::recordings_of;
 use crate::requests::{request, user};
 use crate::server::{Part, Server, hello, stream_end, stream_head};
 
@@ -399,10 +399,13 @@ fn table_of_servers() -> String {
             let Preset {
                 title, page, name, ..
             } = preset;
+            let key = match kind {
+                Kind::Local => String::new(),
+                Kind::Vendor | Kind::Gateway => format!("`{}`", preset.keys[0]),
+            };
             lines.push(format!(
-                "| [{title}]({page}) | `{name}/{}` | `{}` | {} | {protocol} |",
+                "| [{title}]({page}) | `{name}/{}` | {key} | {} | {protocol} |",
                 preset.example,
-                preset.keys[0],
                 also.join(", "),
             ));
         }
@@ -447,29 +450,25 @@ fn the_tables_of_the_documentation_agree_with_the_data() {
     }
 }
 
-/// Numbers of recordings of a vendor, by feature.
+/// Numbers of recorded answers of a vendor, by feature.
 #[derive(Default)]
 struct Seen {
-    streamed: usize,
-    whole: usize,
+    answers: usize,
     tools: usize,
-    several: usize,
     thinking: usize,
     sealed: usize,
     cached: usize,
     cost: usize,
-    errors: usize,
 }
 
 impl Seen {
-    fn add(&mut self, recording: &Recording, events: &VecDeque<StreamEvent>) {
-        let mut calls = 0;
-        let (mut thinks, mut seals, mut caches, mut bills, mut ends) =
+    fn add(&mut self, events: &VecDeque<StreamEvent>) {
+        let (mut calls, mut thinks, mut seals, mut caches, mut bills) =
             (false, false, false, false, false);
         for event in events {
             match event {
                 StreamEvent::BlockStarted { block, .. } => match block {
-                    BlockStart::ToolUse { .. } => calls += 1,
+                    BlockStart::ToolUse { .. } => calls = true,
                     BlockStart::Thinking(_) => thinks = true,
                     BlockStart::RedactedThinking(_) => seals = true,
                     BlockStart::Text(_) | BlockStart::Other(_) => {}
@@ -485,37 +484,30 @@ impl Seen {
                 StreamEvent::Stopping { usage, .. } => {
                     caches = usage.cache_read_input_tokens + usage.cache_creation_input_tokens > 0;
                 }
-                StreamEvent::Ended => ends = true,
                 _ => {}
             }
         }
         let counts = [
-            (&mut self.streamed, ends && recording.kind == "stream"),
-            (&mut self.whole, ends && recording.kind == "json"),
-            (&mut self.tools, ends && calls > 0),
-            (&mut self.several, ends && calls > 1),
-            (&mut self.thinking, ends && thinks),
-            (&mut self.sealed, ends && seals),
-            (&mut self.cached, ends && caches),
-            (&mut self.cost, ends && bills),
-            (&mut self.errors, !ends),
+            (&mut self.answers, true),
+            (&mut self.tools, calls),
+            (&mut self.thinking, thinks),
+            (&mut self.sealed, seals),
+            (&mut self.cached, caches),
+            (&mut self.cost, bills),
         ];
         for (count, shows) in counts {
             *count += usize::from(shows);
         }
     }
 
-    fn cells(&self) -> [usize; 9] {
+    fn cells(&self) -> [usize; 6] {
         [
-            self.streamed,
-            self.whole,
+            self.answers,
             self.tools,
-            self.several,
             self.thinking,
             self.sealed,
             self.cached,
             self.cost,
-            self.errors,
         ]
     }
 }
@@ -548,16 +540,18 @@ fn matrix() -> Option<String> {
                 "chat" => decode!(ah_provider::openai::Decoder, body),
                 _ => decode!(ah_provider::responses::Decoder, body),
             };
+            if events.back() != Some(&StreamEvent::Ended) {
+                // An error, which is no answer.
+                continue;
+            }
             let vendor = recording.vendor.replace('_', " ");
-            seen.entry((vendor, name))
-                .or_default()
-                .add(&recording, &events);
+            seen.entry((vendor, name)).or_default().add(&events);
         }
     }
-    let head = "| vendor | protocol | streamed | whole | tools | several | thinking | sealed | cached | cost | errors |";
+    let head = "| vendor | protocol | answers | tools | thinking | sealed | cached | cost |";
     let mut lines = vec![
         head.to_owned(),
-        "| --- | --- |".to_owned() + &" ---: |".repeat(9),
+        "| --- | --- |".to_owned() + &" ---: |".repeat(6),
     ];
     for ((vendor, api), seen) in &seen {
         let cells = seen.cells().map(|count| match count {
