@@ -110,7 +110,7 @@ data: [DONE]
 
 "#,
         },
-        expected! {
+        Expected {
             server: "openrouter",
             sent: &[r#""cache_control""#],
             answer: r#": OPENROUTER PROCESSING
