@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::hooks::{HookEvent, HookMoment, HookSubject, HookVerdict};
 use crate::tool_call::PreparedCall;
-use crate::{RunFailure, RunOutcome, Session, Stop, finish};
+use crate::{RunFailure, RunOutcome, Session, Stop, finish, pictures};
 
 /// Marks a hook's demand to continue.
 const DEMAND: &str = "[STOP HOOK]";
@@ -90,7 +90,7 @@ impl Session {
     /// Calls the hooks of the session's beginning once, then those for a prompt.
     pub(crate) async fn admit(
         &mut self,
-        mut prompt: Vec<ContentBlock>,
+        prompt: Vec<ContentBlock>,
         stop: &Stop,
     ) -> Result<Vec<ContentBlock>, String> {
         let clock = self.ports.clock.clone();
@@ -114,6 +114,7 @@ impl Session {
                 "UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {text}"
             ));
         }
+        let mut prompt = pictures::in_prompt(prompt, &self.ports.pictures).await;
         prompt.extend(self.take_context());
         Ok(prompt)
     }

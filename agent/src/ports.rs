@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_conversation::{Clock, FileState, MessageId, Provider, Rulebook, Store};
 
 use crate::hooks::Hooks;
-use crate::{Conflict, Frontend};
+use crate::{Conflict, Frontend, Pictures};
 
 /// Ports of a session to the outside.
 #[derive(Clone)]
@@ -25,6 +25,8 @@ pub struct Ports {
     pub rules: Arc<dyn Rulebook>,
     /// Hooks of the session.
     pub hooks: Hooks,
+    /// Check of pictures.
+    pub pictures: Pictures,
     /// Source of refused connections.
     pub refusals: Refusals,
     /// Files that confined commands change; `None` if nobody sees them.

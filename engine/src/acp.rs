@@ -15,8 +15,6 @@ use ah_config::{Config, Error, ErrorKind, Overrides, extensions};
 use ah_conversation::{ContentBlock, Environment, Image, Interface, MailKind, Servers};
 use ah_store::{Paths, Queue, SessionHead, SessionStore};
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -329,10 +327,8 @@ fn refusal(error: impl Into<Error>) -> Refusal {
 
 /// Returns a picture of an editor in a form that models accept.
 fn picture(data: &str) -> Result<Image, Error> {
-    let content = STANDARD.decode(data).map_err(|error| error.to_string());
-    content
-        .and_then(|content| ah_tools::picture(&content))
-        .map_err(|error| Error::failure(format!("the attached picture cannot be sent: {error}")))
+    ah_tools::picture_in_base64(data)
+        .map_err(|error| Error::failure(format!("the attached picture {error}")))
 }
 
 /// Returns the models that have a short name.

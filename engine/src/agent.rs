@@ -324,6 +324,7 @@ impl AgentBuilder {
             }),
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
+            pictures: Arc::new(ah_tools::checked_picture),
             refusals: ah_agent::no_refusals(),
             command_files: None,
         };

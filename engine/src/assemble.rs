@@ -184,6 +184,7 @@ pub async fn session(
         frontend,
         rules: Arc::new(SettingsFiles::of(config)),
         hooks,
+        pictures: Arc::new(ah_tools::checked_picture),
         refusals: safety::refusals(inputs.sandbox),
         command_files: safety::command_files(inputs.sandbox, store, config),
     };

@@ -1,9 +1,7 @@
 //! Content blocks that programs and Lua tools return, in the form of the Messages API. Their pictures are checked, since the
 //! API refuses a whole conversation for one picture that it does not take.
 
-use ah_conversation::{Image, ResultBlock};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use ah_conversation::ResultBlock;
 use serde::Deserialize;
 
 use crate::image;
@@ -25,19 +23,9 @@ pub(crate) struct ImageSource {
 pub(crate) fn shown(blocks: Vec<Block>) -> Result<Vec<ResultBlock>, String> {
     let convert = |block| match block {
         Block::Text { text } => Ok(ResultBlock::Text { text }),
-        Block::Image { source } => picture(&source.data)
+        Block::Image { source } => image::in_base64(&source.data)
             .map(ResultBlock::Image)
             .map_err(|error| format!("the tool is faulty: a picture that it returned {error}")),
     };
     blocks.into_iter().map(convert).collect()
-}
-
-fn picture(base64: &str) -> Result<Image, String> {
-    let bytes = BASE64_STANDARD
-        .decode(base64)
-        .map_err(|error| format!("is not in base64: {error}"))?;
-    let format = image::sniff(&bytes).ok_or("is of an unknown format")?;
-    let picture =
-        image::fit(&bytes, format).map_err(|error| format!("cannot be shown: {error}"))?;
-    Ok(picture.image)
 }

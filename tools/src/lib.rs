@@ -57,7 +57,7 @@ pub use executable::{Executable, HelpCache};
 pub use folder::{LoadedTools, ToolLoader};
 pub use glob::Glob;
 pub use grep::Grep;
-pub use image::picture;
+pub use image::{checked_picture, in_base64 as picture_in_base64, picture};
 pub use layered::{Layered, LayeredTool, ToolOrigin};
 pub use lua::{LuaFiles, LuaSurroundings, LuaTool, LuaTools, script};
 pub use notebook_edit::NotebookEdit;

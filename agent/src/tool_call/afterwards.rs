@@ -10,7 +10,7 @@ use super::unsaved::written;
 use crate::hooks::{
     HookEvent, HookMoment, HookSubject, HookVerdict, call_payload, output_payload, task_events,
 };
-use crate::{Session, Stop};
+use crate::{Session, Stop, pictures};
 
 /// Total time for hooks after an interrupt: the user is waiting for the end of the run.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ impl Session {
         };
         async move {
             let started = ports.clock.now();
-            let mut output = run.await;
+            let mut output = pictures::in_output(run.await, &ports.pictures).await;
             let duration_ms = ports.clock.now().since(started);
             for path in written.iter().filter(|_| !output.is_error) {
                 ports.frontend.wrote(path).await;

@@ -404,6 +404,7 @@ impl Life {
             frontend: frontend.clone(),
             rules: frontend,
             hooks: Hooks::default(),
+            pictures: ah_agent::unchecked_pictures(),
             refusals: ah_agent::no_refusals(),
             command_files: None,
         };

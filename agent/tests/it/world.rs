@@ -240,6 +240,7 @@ impl World {
             frontend: self.screen.clone(),
             rules: self.screen.clone(),
             hooks: Hooks::new(self.hooks.clone(), HookSession::default()),
+            pictures: ah_agent::unchecked_pictures(),
             refusals: ah_agent::no_refusals(),
             command_files: None,
         };

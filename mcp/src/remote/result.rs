@@ -10,11 +10,6 @@ use serde_json::{Value, json};
 
 use crate::remote::name::clean_line;
 
-/// Media types of the images that models accept.
-const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Maximum size of an image in bytes of base64, as vendors accept it.
-const LARGEST_IMAGE: usize = 5 * 1024 * 1024;
-
 /// Returns the output of a tool call.
 pub(crate) fn output(result: CallToolResult) -> Output {
     let mut blocks: Vec<_> = result.content.into_iter().flat_map(block).collect();
@@ -102,7 +97,7 @@ fn of_blocks(blocks: Vec<ResultBlock>) -> Output {
 fn block(block: ContentBlock) -> Vec<ResultBlock> {
     vec![match block {
         ContentBlock::Text(content) => text(content.text),
-        ContentBlock::Image(content) => image(&content.mime_type, content.data),
+        ContentBlock::Image(content) => image(content.mime_type, content.data),
         ContentBlock::Audio(content) => return audio(&content.mime_type, content.data),
         ContentBlock::Resource(content) => return contents_block(content.resource),
         ContentBlock::ResourceLink(link) => {
@@ -127,10 +122,14 @@ fn contents_block(contents: ResourceContents) -> Vec<ResultBlock> {
             mime_type, blob, ..
         } => {
             let media_type = mime_type.as_deref().unwrap_or("unknown type");
-            if media_type.starts_with("audio/") {
+            let kind = media_type.trim().to_ascii_lowercase();
+            if kind.starts_with("audio/") {
                 return audio(media_type, blob);
             }
-            image(media_type, blob)
+            match kind.starts_with("image/") {
+                true => image(kind, blob),
+                false => left_out(media_type, &blob),
+            }
         }
         other => text(serde_json::to_string(&other).unwrap_or_default()),
     }]
@@ -150,28 +149,9 @@ fn audio(media_type: &str, data: String) -> Vec<ResultBlock> {
     }
 }
 
-/// Returns an image if vendors accept it, else a note: one invalid image makes a vendor refuse the whole request.
-fn image(media_type: &str, data: String) -> ResultBlock {
-    let media_type = media_type.trim().to_ascii_lowercase();
-    let is_accepted = IMAGE_TYPES.contains(&media_type.as_str())
-        && data.len() <= LARGEST_IMAGE
-        && STANDARD
-            .decode(&data)
-            .is_ok_and(|bytes| is_of_type(&bytes, &media_type));
-    if is_accepted {
-        ResultBlock::Image(Image { media_type, data })
-    } else {
-        left_out(&media_type, &data)
-    }
-}
-
-fn is_of_type(bytes: &[u8], media_type: &str) -> bool {
-    match media_type {
-        "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
-        "image/jpeg" => bytes.starts_with(b"\xff\xd8\xff"),
-        "image/gif" => bytes.starts_with(b"GIF8"),
-        _ => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
-    }
+/// Returns an image, whatever its type and content: the session decodes it before a model sees it.
+fn image(media_type: String, data: String) -> ResultBlock {
+    ResultBlock::Image(Image { media_type, data })
 }
 
 fn left_out(media_type: &str, data: &str) -> ResultBlock {
@@ -234,19 +214,23 @@ mod tests {
             ),
             (
                 json!([{"type": "text", "text": "a"}, {"type": "image", "mimeType": "image/PNG", "data": png}]),
-                "a | <image/png>",
+                "a | <image/PNG>",
             ),
             (
                 json!([{"type": "image", "mimeType": "image/jpeg", "data": png}]),
-                "[image/jpeg, about 12 bytes: not shown]",
+                "<image/jpeg>",
             ),
             (
                 json!([{"type": "image", "mimeType": "image/svg+xml", "data": "AAAA"}]),
-                "[image/svg+xml, about 3 bytes: not shown]",
+                "<image/svg+xml>",
             ),
             (
                 json!([{"type": "image", "mimeType": "image/png", "data": "no base64"}]),
-                "[image/png, about 6 bytes: not shown]",
+                "<image/png>",
+            ),
+            (
+                json!([{"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA", "mimeType": "application/pdf"}}]),
+                "[application/pdf, about 3 bytes: not shown]",
             ),
             (
                 json!([{"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}]),

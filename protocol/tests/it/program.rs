@@ -45,6 +45,7 @@ impl Engine for Scene {
             frontend: setting.frontend,
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
+            pictures: ah_agent::unchecked_pictures(),
             refusals: ah_agent::no_refusals(),
             command_files: None,
         };

@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ah_conversation::{Content, Output, ResultBlock};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::text::Window;
@@ -88,18 +86,12 @@ impl NotebookView {
         if self.pictures > PICTURES {
             return self.line("[a picture that is not shown: there are too many]");
         }
-        let bytes = BASE64_STANDARD.decode(data.replace('\n', ""));
-        let format = bytes.as_deref().ok().and_then(image::sniff);
-        let fitted = bytes
-            .ok()
-            .zip(format)
-            .map(|(bytes, format)| image::fit(&bytes, format));
-        match fitted {
-            Some(Ok(picture)) => {
+        match image::in_base64(&data) {
+            Ok(image) => {
                 self.close();
-                self.blocks.push(ResultBlock::Image(picture.image));
+                self.blocks.push(ResultBlock::Image(image));
             }
-            Some(Err(_)) | None => self.line("[a picture that cannot be shown]"),
+            Err(_) => self.line("[a picture that cannot be shown]"),
         }
     }
 

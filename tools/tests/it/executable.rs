@@ -184,7 +184,7 @@ async fn a_program_gets_a_command_line_or_json() {
         (
             "broken",
             json!({}),
-            "error: the tool is faulty: a picture that it returned is of an unknown format",
+            "error: the tool is faulty: a picture that it returned is not a PNG, JPEG, GIF or WebP picture",
         ),
         ("list", json!({}), "alone"),
         ("says", json!({}), "error: wrong"),
