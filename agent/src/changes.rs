@@ -78,4 +78,12 @@ impl Session {
         self.ports.provider = provider;
         self.sent = SentRequest::default();
     }
+
+    /// Keeps to the limits that the model's server has named meanwhile.
+    pub(crate) fn narrow_limits(&mut self) {
+        let model = self.ports.provider.model();
+        let limits = &mut self.settings.limits;
+        limits.context_window = limits.context_window.min(model.context_window);
+        limits.reserved_output = limits.reserved_output.min(model.max_output);
+    }
 }

@@ -81,8 +81,12 @@ impl Session {
         let answer = match reply {
             Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
             Ok(ModelReply::Stopped(None)) => return Ok(()),
-            Err(error) if error.class == ErrorClass::ContextTooLong && self.can_compact() => {
-                return self.compact(stop).await;
+            Err(error) if error.class == ErrorClass::ContextTooLong => {
+                self.narrow_limits();
+                return match self.can_compact() {
+                    true => self.compact(stop).await,
+                    false => Err(error.into()),
+                };
             }
             Err(error) => return Err(error.into()),
         };
@@ -472,6 +476,7 @@ impl Session {
                 delta: Delta::Text(text),
                 ..
             } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
+            StreamEvent::LeftOut { notice } => self.ports.frontend.notice(&notice),
             StreamEvent::Fallback(FallbackNotice {
                 model,
                 instead_of,

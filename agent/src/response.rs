@@ -73,7 +73,7 @@ impl Assembly {
     /// Handles the next event; a retry discards everything before it.
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Sent { .. } => {}
+            StreamEvent::Sent { .. } | StreamEvent::LeftOut { .. } => {}
             StreamEvent::Accepted { request_id } => self.request_id = Some(request_id.clone()),
             StreamEvent::Retry(_) => {
                 *self = Self {

@@ -152,6 +152,11 @@ pub enum StreamEvent {
     Retry(RetryNotice),
     /// Another model answers instead of the requested one; everything received before is void.
     Fallback(FallbackNotice),
+    /// The server refuses a part of the request, such as a picture. It is sent again without it.
+    LeftOut {
+        /// What is left out and why, for the user.
+        notice: String,
+    },
     /// The server has accepted the request under this id, which its support asks for.
     Accepted {
         /// The server's id of the request.

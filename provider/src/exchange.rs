@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::auth::Authorization;
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
+use crate::refused;
 
 /// Limit of an answer, in bytes as they are decompressed: several times what the longest takes, of 128,000 tokens with an
 /// event for each.
@@ -419,7 +420,18 @@ async fn error_response(response: Response, setting_names: &SettingNames) -> Pro
             setting_names.credentials
         )),
         (ErrorClass::ContextTooLong, _) => Some(
-            "start a new session with `--new`, or use a model with a larger context window"
+            "`/compact` shortens the conversation, and `--new` starts another; `context_window` in models.json is the \
+             model's window"
+                .to_owned(),
+        ),
+        // It cannot be told.
+        (ErrorClass::InvalidRequest, 400) if refused::says_nothing(&error.message) => Some(
+            "if the conversation is too long for the model, `/compact` shortens it; `context_window` in models.json is \
+             the model's window"
+                .to_owned(),
+        ),
+        (ErrorClass::RateLimit, _) if exceeds_alone(&error.message) => Some(
+            "one request needs more tokens than the account may use in a minute; `/compact` shortens the conversation"
                 .to_owned(),
         ),
         (ErrorClass::InvalidRequest, 300..=399 | 404) => {
@@ -429,6 +441,12 @@ async fn error_response(response: Response, setting_names: &SettingNames) -> Pro
     };
     error.hint = error.hint.or(hint);
     error
+}
+
+/// Whether a limit of the account refuses a request that exceeds it alone, so that waiting does not help: `Request too large …
+/// on tokens per min (TPM): Limit 6000, Requested 9000`.
+fn exceeds_alone(message: &str) -> bool {
+    message.to_lowercase().contains("request too large")
 }
 
 /// The error of a web page in the place of an answer.

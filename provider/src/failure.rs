@@ -9,32 +9,17 @@ use std::time::{Duration, SystemTime};
 use ah_conversation::{ErrorClass, ProviderError, json};
 use serde_json::Value;
 
+use crate::too_long::{says_account, says_too_long};
 use crate::upstream;
 
 /// Length limit, in bytes, of the server's message.
 const LONGEST_MESSAGE: usize = 500;
 /// Length limit, in bytes, of the excerpt of a body or header that an error message repeats.
 const LONGEST_EXCERPT: usize = 200;
+/// Most places in a request that an error message repeats.
+const MOST_PLACES: usize = 20;
 /// Longer request ids are left out of messages.
 pub(crate) const LONGEST_REQUEST_ID: usize = 40;
-
-/// Phrases in errors of servers about a conversation that is too long, in lower case.
-const TOO_LONG: [&str; 14] = [
-    "prompt is too long",
-    "exceed context limit",
-    "context_length_exceeded",
-    "contextwindowexceeded",
-    "maximum context length",
-    "maximum prompt length",
-    "max context length",
-    "exceeds the context window",
-    "exceeds the available context size",
-    "exceed_context_size",
-    "input token count",
-    "reduce the length of the messages",
-    "too_many_prompt_tokens",
-    "request_too_large",
-];
 
 /// Returns the error of a response with an error status.
 pub fn in_response<'a>(
@@ -51,18 +36,25 @@ pub fn in_response<'a>(
         ),
         None => (Vec::new(), None),
     };
+    let own = json.as_ref().and_then(own_message_in);
     let mut message = match words {
         Some(words) => excerpt(&words, LONGEST_MESSAGE),
         None if body.trim().is_empty() => "the server gave no reason".to_owned(),
         None => html_title(body).unwrap_or_else(|| excerpt(body, LONGEST_MESSAGE)),
     };
+    let places = json.as_ref().map(places).unwrap_or_default();
+    let places = places.iter().filter(|place| !message.contains(**place));
+    let places: Vec<_> = places.copied().collect();
+    if !places.is_empty() {
+        message.push_str(&format!(" ({})", places.join(", ")));
+    }
     let request_id = header("request-id").or_else(|| json.as_ref()?.get("request_id")?.as_str());
     if let Some(id) = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID) {
         message.push_str(&format!(" (request {id})"));
     }
     let class = match status {
         300..=399 => ErrorClass::InvalidRequest,
-        _ => class(Some(status), &kinds, body),
+        _ => class(Some(status), &kinds, own.as_deref().unwrap_or(body), body),
     };
     if let (300..=399, Some(target)) = (status, header("location")) {
         message = format!(
@@ -70,10 +62,7 @@ pub fn in_response<'a>(
             excerpt(target, 200)
         );
     }
-    let is_of_upstream = json
-        .as_ref()
-        .and_then(own_message_in)
-        .is_some_and(|own| own.contains("Exception - "));
+    let is_of_upstream = own.is_some_and(|own| own.contains("Exception - "));
     let refuses_gateway = class == ErrorClass::Authentication && is_of_upstream;
     ProviderError {
         status: Some(status),
@@ -122,12 +111,12 @@ pub fn in_stream(error: Option<&Value>) -> ProviderError {
     let status = statuses.find(|status| (400..600).contains(status));
     ProviderError {
         retry_after: delay_in_text(&reason),
-        ..ProviderError::new(class(status, &kinds, &reason), message)
+        ..ProviderError::new(class(status, &kinds, &reason, &reason), message)
     }
 }
 
-/// The class of an error, by its HTTP status, the server's error types and the text of the response.
-fn class(status: Option<u16>, kinds: &[String], text: &str) -> ErrorClass {
+/// The class of an error, by its HTTP status, the server's error types, its words and the text of the whole response.
+fn class(status: Option<u16>, kinds: &[String], words: &str, text: &str) -> ErrorClass {
     let text = text.to_ascii_lowercase();
     let says = |words: &str| text.contains(words);
     let is = |words: &[&str]| kinds.iter().any(|kind| words.contains(&kind.as_str()));
@@ -151,8 +140,9 @@ fn class(status: Option<u16>, kinds: &[String], text: &str) -> ErrorClass {
         _ if says("no healthy deployments for this model") => ErrorClass::ModelNotFound,
         Some(404) if says("model") => ErrorClass::ModelNotFound,
         None if is(&["not_found_error"]) && says("model") => ErrorClass::ModelNotFound,
+        Some(413) if says_account(&text) => ErrorClass::RateLimit,
         Some(413) => ErrorClass::ContextTooLong,
-        _ if TOO_LONG.iter().any(|words| says(words)) => ErrorClass::ContextTooLong,
+        _ if says_too_long(kinds, words) => ErrorClass::ContextTooLong,
         Some(529) => ErrorClass::Overloaded,
         _ if is(&["overloaded_error"]) || says("overloaded") => ErrorClass::Overloaded,
         _ if says("rate limit") || says("rate_limit") => ErrorClass::RateLimit,
@@ -214,11 +204,11 @@ fn seconds(number: f64, unit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// The error types that the server gives: `type`, and `code`, which may be a number.
+/// The error types that the server gives: `type`, and codes, which may be numbers.
 fn kinds_of(error: &Value) -> Vec<String> {
-    ["type", "code"]
+    ["/type", "/code", "/error_code", "/details/error_code"]
         .into_iter()
-        .filter_map(|field| match error.get(field)? {
+        .filter_map(|field| match error.pointer(field)? {
             Value::String(kind) => Some(kind.clone()),
             Value::Number(code) => Some(code.to_string()),
             _ => None,
@@ -239,7 +229,12 @@ fn own_message_in(body: &Value) -> Option<Cow<'_, str>> {
     let message = text(error, "message")
         .or_else(|| error.as_str())
         .or_else(|| text(body, "message"))
-        .or_else(|| text(body, "detail"))?;
+        .or_else(|| text(body, "detail"))
+        .or_else(|| text(body, "msg"))
+        .or_else(|| text(body, "error_msg"))
+        // FastAPI, Cloudflare.
+        .or_else(|| body.pointer("/detail/0/msg")?.as_str())
+        .or_else(|| body.pointer("/errors/0/message")?.as_str())?;
     // A gateway may give the error of the server behind it in another field.
     Some(
         match error.pointer("/metadata/raw").and_then(Value::as_str) {
@@ -247,6 +242,16 @@ fn own_message_in(body: &Value) -> Option<Cow<'_, str>> {
             None => message.into(),
         },
     )
+}
+
+/// The places in the request that an error is about, where its fields name them: of OpenAI, and of the Messages API.
+fn places(body: &Value) -> Vec<&str> {
+    let error = body.get("error").unwrap_or(body);
+    let listed = error.pointer("/details/paths").and_then(Value::as_array);
+    let places = listed.into_iter().flatten().chain(error.get("param"));
+    let is_within = |place: &&str| place.contains(|c: char| c.is_ascii_digit());
+    let places = places.filter_map(Value::as_str).filter(is_within);
+    places.take(MOST_PLACES).collect()
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
@@ -358,6 +363,27 @@ mod tests {
             (404, "<html>nginx</html>", E::InvalidRequest),
             (408, "", E::Server),
             (413, "", E::ContextTooLong),
+            (
+                413,
+                "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000",
+                E::RateLimit,
+            ),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"context shift is disabled"}}"#,
+                E::ContextTooLong,
+            ),
+            (
+                400,
+                r#"{"error":{"code":"1261","message":"no"}}"#,
+                E::ContextTooLong,
+            ),
+            // What stands beside the message, such as an echo of the request, says nothing.
+            (
+                400,
+                r#"{"error":{"message":"no"},"input":"the prompt is too long"}"#,
+                E::InvalidRequest,
+            ),
             (429, "", E::RateLimit),
             (400, "rate limit reached", E::RateLimit),
             (500, "", E::Server),
@@ -416,6 +442,34 @@ mod tests {
         );
         let error = failure(401, &[], r#"{"error": {"message": "bad key"}}"#);
         assert_eq!((error.message.as_str(), error.hint), ("bad key", None));
+    }
+
+    #[test]
+    fn the_place_that_an_error_is_about_is_told() {
+        for (body, expected) in [
+            (
+                r#"{"error":{"message":"Invalid schema.","param":"tools[19].function.parameters"}}"#,
+                "Invalid schema. (tools[19].function.parameters)",
+            ),
+            (
+                r#"{"error":{"message":"Invalid 'input[3].id'.","param":"input[3].id"}}"#,
+                "Invalid 'input[3].id'.",
+            ),
+            (r#"{"error":{"message":"No.","param":"tools"}}"#, "No."),
+            (
+                r#"{"error":{"message":"too large","details":{"error_code":"image_dimensions_too_large","paths":["messages.0.content.1"]}}}"#,
+                "too large (messages.0.content.1)",
+            ),
+            (r#"[{"error":{"message":"no"}}]"#, "no"),
+            (r#"{"detail":[{"loc":["body"],"msg":"no"}]}"#, "no"),
+            (
+                r#"{"success":false,"errors":[{"code":5021,"message":"no"}]}"#,
+                "no",
+            ),
+            (r#"{"code":70000,"msg":"no"}"#, "no"),
+        ] {
+            assert_eq!(failure(400, &[], body).message, expected);
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A model behind an HTTP API, as far as all APIs are alike: an encoder writes the body of each request, and a reader
 //! turns the answer into stream events. One call of [`Provider::stream`] is one attempt; retries are left to
-//! [`retry`](crate::retry). Only a request for more output than the server allows is sent again here, once, with the
-//! limit that the server names.
+//! [`retry`](crate::retry). Only what the server says about the request itself is heeded here, and the request sent again:
+//! with the limit of the output that the server names, and without the part that it refuses.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ah_conversation::{
-    Continuity, EventStream, Model, Provider, ProviderError, Request, StreamEvent, Usage,
+    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
+    Usage,
 };
 use bytes::Bytes;
 use futures_core::Stream;
@@ -17,7 +18,11 @@ use crate::cached_prefix::{CachedPrefixes, left_by_last};
 use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
 use crate::keep_warm::{KeepWarm, Warming};
-use crate::limit::{self, Limit, MIN_OUTPUT};
+use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
+use crate::refused::{self, LeftOut};
+
+/// Most times that one request is sent, each time with less.
+const MOST_ATTEMPTS: usize = 32;
 
 /// Writes the bodies of requests to one model.
 pub trait RequestEncoder: Send + 'static {
@@ -39,12 +44,22 @@ pub trait RequestEncoder: Send + 'static {
 /// A model whose requests `E` encodes and whose answers `R` reads.
 pub struct HttpModel<E, R> {
     model: Model,
+    learned: Arc<Learned>,
     endpoint: Endpoint,
     encoder: Arc<Mutex<E>>,
     reader: Reader<R>,
     cached: Arc<Mutex<CachedPrefixes>>,
     keep_warm: KeepWarm,
     warming: Arc<Warming>,
+}
+
+/// What the server has said about the model and the conversations.
+#[derive(Default)]
+struct Learned {
+    /// The model with the window that a refusal has named.
+    model: OnceLock<Model>,
+    windows: Mutex<Windows>,
+    left_out: Mutex<LeftOut>,
 }
 
 /// Makes the reader of an answer.
@@ -64,6 +79,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
     ) -> Self {
         Self {
             model: encoder.model().clone(),
+            learned: Arc::default(),
             endpoint,
             encoder: Arc::new(Mutex::new(encoder)),
             reader: Arc::new(reader),
@@ -101,7 +117,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
 
 impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
     fn model(&self) -> &Model {
-        &self.model
+        self.learned.model.get().unwrap_or(&self.model)
     }
 
     fn continuity(&self) -> Continuity {
@@ -114,6 +130,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
     }
 
     fn stream(&self, request: Request) -> EventStream {
+        let request = locked(&self.learned.left_out).apply(request);
         let (keep_warm, warming) = (self.keep_warm, self.warming.clone());
         let mut warmer = (keep_warm.times > 0).then(|| self.warmer(&request));
         let first = request.messages.first().cloned();
@@ -127,8 +144,7 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
                     None
                 }
                 (Ok(StreamEvent::Stopping { usage, .. }), Some(first)) => {
-                    let mut cached = cached.lock().unwrap_or_else(PoisonError::into_inner);
-                    cached.miss(first, std::mem::take(&mut cached_body), usage, left)
+                    locked(&cached).miss(first, std::mem::take(&mut cached_body), usage, left)
                 }
                 (Ok(StreamEvent::Ended), _) => {
                     if let Some(warmer) = warmer.take() {
@@ -149,54 +165,127 @@ impl<E: RequestEncoder, R: AnswerReader> Provider for HttpModel<E, R> {
 type EventOfBody = (Result<StreamEvent, ProviderError>, Arc<Vec<Bytes>>);
 
 impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
-    /// The events of the answer to `request`, which is sent again if the server names a limit that it exceeds.
+    /// The events of the answer to `request`, which is sent again with less if the server says what it refuses.
     fn asked(&self, request: Request) -> impl Stream<Item = EventOfBody> + Send + use<E, R> {
         let body = Arc::new(encode(&self.encoder, &request));
-        // Boxed, as it is moved with each event.
-        let again = Box::new(Again {
-            endpoint: self.endpoint.clone(),
-            encoder: self.encoder.clone(),
-            reader: self.reader.clone(),
-            request,
-        });
-        let state = (self.ask(body.to_vec()), body, Some(again));
-        stream::unfold(state, |(mut events, body, again)| async move {
-            let event = events.next().await?;
-            let again = match (&event, again) {
-                (Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }), again) => {
-                    return Some(((event, body.clone()), (events, body, again)));
-                }
-                (Err(error), Some(again)) => again.learn(error),
-                _ => None,
-            };
-            let Some(again) = again else {
-                return Some(((event, body.clone()), (events, body, None)));
-            };
-            let body = Arc::new(encode(&again.encoder, &again.request));
-            let mut events = again.endpoint.ask(body.to_vec(), (again.reader)());
-            let event = events.next().await?;
-            Some(((event, body.clone()), (events, body, None)))
+        let asked = Asked {
+            events: self.ask(body.to_vec()),
+            body,
+            // Boxed, as it is moved with each event.
+            again: Some(Box::new(Again {
+                model: self.model.clone(),
+                endpoint: self.endpoint.clone(),
+                encoder: self.encoder.clone(),
+                reader: self.reader.clone(),
+                learned: self.learned.clone(),
+                left_out: locked(&self.learned.left_out).clone(),
+                attempts: 1,
+                request,
+            })),
+        };
+        stream::unfold(asked, |mut asked| async move {
+            let event = asked.next().await?;
+            Some(((event, asked.body.clone()), asked))
         })
     }
 }
 
 fn encode<E: RequestEncoder>(encoder: &Mutex<E>, request: &Request) -> Vec<Bytes> {
-    let mut encoder = encoder.lock().unwrap_or_else(PoisonError::into_inner);
-    encoder.encode(request)
+    locked(encoder).encode(request)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A request that was sent, and its answer.
+struct Asked<E, R> {
+    events: EventStream,
+    body: Arc<Vec<Bytes>>,
+    /// What is needed to send it again, until the server has taken it.
+    again: Option<Box<Again<E, R>>>,
+}
+
+impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
+    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
+        loop {
+            let event = self.events.next().await?;
+            if let Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }) = event {
+                return Some(event);
+            }
+            let Some(mut again) = self.again.take() else {
+                return Some(event);
+            };
+            let error = match event {
+                Ok(event) => {
+                    again.keep();
+                    return Some(Ok(event));
+                }
+                Err(error) => error,
+            };
+            let notice = match again.learn(&error, &self.body) {
+                Lesson::Nothing => return Some(Err(error)),
+                Lesson::Output => None,
+                Lesson::Part(notice) => Some(notice),
+            };
+            self.body = Arc::new(encode(&again.encoder, &again.request));
+            self.events = again.endpoint.ask(self.body.to_vec(), (again.reader)());
+            self.again = Some(again);
+            if let Some(notice) = notice {
+                return Some(Ok(StreamEvent::LeftOut { notice }));
+            }
+        }
+    }
 }
 
 /// A request that may be sent again.
 struct Again<E, R> {
+    model: Model,
     endpoint: Endpoint,
     encoder: Arc<Mutex<E>>,
     reader: Reader<R>,
+    learned: Arc<Learned>,
+    left_out: LeftOut,
+    attempts: usize,
     request: Request,
 }
 
+/// What is learned from a refusal.
+enum Lesson {
+    /// Nothing that helps.
+    Nothing,
+    /// A limit of the output.
+    Output,
+    /// A part of the request that is refused, and what the user is told of it.
+    Part(String),
+}
+
 impl<E: RequestEncoder, R> Again<E, R> {
-    /// Learns the limit that `error` names; returns the request with less output, unless that is no help.
-    fn learn(mut self: Box<Self>, error: &ProviderError) -> Option<Box<Self>> {
-        let mut encoder = self.encoder.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Learns from `error`, the answer to `body`; the request becomes one that the server may take.
+    fn learn(&mut self, error: &ProviderError, body: &[Bytes]) -> Lesson {
+        self.attempts += 1;
+        if self.attempts > MOST_ATTEMPTS {
+            return Lesson::Nothing;
+        }
+        if self.learn_output(error).is_some() {
+            return Lesson::Output;
+        }
+        if error.class == ErrorClass::ContextTooLong {
+            self.learn_window(error);
+            return Lesson::Nothing;
+        }
+        let parts = refused::refused(error, &self.request, body);
+        let notice = refused::notice(&parts, error);
+        if !self.left_out.add(parts) {
+            return Lesson::Nothing;
+        }
+        self.request = self.left_out.apply(self.request.clone());
+        Lesson::Part(notice)
+    }
+
+    /// Learns the limit of the output that `error` names; `None` if there is none, or it is no help.
+    fn learn_output(&mut self, error: &ProviderError) -> Option<()> {
+        let mut encoder = locked(&self.encoder);
         let abilities = encoder.abilities();
         let known = abilities.max_output.unwrap_or(u64::MAX);
         let wanted = self.request.max_output.min(known);
@@ -212,7 +301,27 @@ impl<E: RequestEncoder, R> Again<E, R> {
             }
             Limit::Output(_) | Limit::Window { .. } => return None,
         }
-        drop(encoder);
-        Some(self)
+        Some(())
+    }
+
+    /// Learns the window that `error` names.
+    fn learn_window(&self, error: &ProviderError) {
+        let mut windows = locked(&self.learned.windows);
+        if let Some(window) = windows.learn(&error.message, &self.request, &self.model) {
+            let model = Model {
+                context_window: window,
+                max_output: self.model.max_output.min((window / 4).max(MIN_OUTPUT)),
+                ..self.model.clone()
+            };
+            // A second one can only repeat it.
+            let _ = self.learned.model.set(model);
+        }
+    }
+
+    /// Keeps what was learned for later requests, since the server has taken this one.
+    fn keep(&mut self) {
+        if self.attempts > 1 {
+            *locked(&self.learned.left_out) = std::mem::take(&mut self.left_out);
+        }
     }
 }

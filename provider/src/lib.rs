@@ -29,6 +29,7 @@ mod opaque;
 pub mod openai;
 mod options;
 pub mod presets;
+mod refused;
 pub mod responses;
 pub mod retry;
 mod rope;
@@ -36,6 +37,7 @@ pub mod route;
 mod rules;
 pub mod script;
 pub mod server;
+mod too_long;
 mod upstream;
 pub mod ways;
 

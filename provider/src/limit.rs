@@ -1,5 +1,9 @@
-//! The limit that a server names when it refuses a request for too many output tokens. Pure. Every server has its own
+//! The limits that a server names when it refuses a request: of the output, and of the window. Pure. Every server has its own
 //! sentence; what they share are the numbers.
+
+use std::sync::Arc;
+
+use ah_conversation::{Message, Model, Request, Role, estimate_message, estimate_text};
 
 /// Fewest output tokens with which a request is worth sending again.
 pub const MIN_OUTPUT: u64 = 1_024;
@@ -55,6 +59,97 @@ fn window(text: &str) -> Option<Limit> {
     let (window, input) = sum().or_else(requested).or_else(passed).or_else(given)?;
     let room = window.checked_sub(input)?;
     Some(Limit::Window { window, room })
+}
+
+/// What a refusal for too much input says before the window, in lower case without quotes.
+const BEFORE_WINDOW: [&str; 23] = [
+    "maximum context length is",
+    "model maximum context length:",
+    "maximum context length of",
+    "maximum context length (",
+    "context length is only",
+    "context length of only",
+    "context length (",
+    "n_ctx:",
+    "available context size (",
+    "context size is",
+    "configured limit of",
+    "maximum prompt length is",
+    "maximum number of tokens allowed (",
+    "maximum allowed input length of",
+    "maximum input length (",
+    "exceeds the limit of",
+    "model token limit:",
+    "model maximum (",
+    "prompt cannot exceed",
+    "input length should be [1,",
+    "maximum model length of",
+    "only supports up to",
+    "window limit (",
+];
+/// What it says behind the window.
+const BEHIND_WINDOW: [&str; 2] = [" maximum context length", " maximum"];
+/// Smallest window that is believed: that of the smallest models.
+const MIN_WINDOW: u64 = 2_048;
+
+/// Returns the context window that the refusal of a conversation names.
+pub fn window_in(message: &str) -> Option<u64> {
+    let text = message.to_ascii_lowercase().replace(['`', '\'', '"'], "");
+    let digits = |at: usize| text[..at].ends_with(|c: char| c.is_ascii_digit());
+    // `300,000`; lists have a blank behind the comma.
+    let text: String = { text.char_indices() }
+        .filter(|(at, c)| !(*c == ',' && digits(*at)) || text[at + 1..].starts_with(' '))
+        .map(|(_, c)| c)
+        .collect();
+    let sum = || {
+        let (_, sum) = text.split_once("exceed context limit:")?;
+        first_number(sum.split_once('>')?.1)
+    };
+    let before = || { BEFORE_WINDOW.iter() }.find_map(|phrase| number_after(&text, phrase));
+    // `213462 tokens > 200000 maximum`, `too large for model with 32768 maximum context length`
+    let behind = || {
+        { BEHIND_WINDOW.iter() }.find_map(|phrase| {
+            let (before, _) = text.split_once(phrase)?;
+            before
+                .ends_with(|c: char| c.is_ascii_digit())
+                .then(|| last_number(before))?
+        })
+    };
+    let window = sum().or_else(before).or_else(behind)?;
+    (window >= MIN_WINDOW).then_some(window)
+}
+
+/// What is known of the window of one model, besides its name.
+#[derive(Debug, Default)]
+pub struct Windows {
+    /// Most tokens, by our estimate, that the server has answered.
+    answered: u64,
+}
+
+impl Windows {
+    /// Returns the window that `message`, the refusal of `request`, names, if it is smaller than the known one. A window into
+    /// which less would fit than was answered before is not believed: the server speaks of something else.
+    pub fn learn(&mut self, message: &str, request: &Request, model: &Model) -> Option<u64> {
+        self.answered = self.answered.max(answered(request, model));
+        let window = window_in(message)?;
+        (window < model.context_window && self.answered <= window + window / 4).then_some(window)
+    }
+}
+
+/// Estimates the tokens of the request that the last answer of `model` answered.
+fn answered(request: &Request, model: &Model) -> u64 {
+    let is_answer = |message: &Arc<Message>| {
+        message.role == Role::Assistant && message.was_written_by(&model.provider, &model.name)
+    };
+    let Some(at) = request.messages.iter().rposition(is_answer) else {
+        return 0;
+    };
+    let messages = request.messages[..at].iter();
+    let system = request.system.iter().map(|text| estimate_text(text));
+    messages
+        .map(|message| estimate_message(message))
+        .chain(system)
+        .sum()
 }
 
 fn output(text: &str) -> Option<Limit> {
@@ -198,10 +293,120 @@ mod tests {
         }
     }
 
+    #[test]
+    fn windows_are_read_from_the_sentences_of_servers() {
+        for (message, expected) in [
+            (
+                "prompt is too long: 213462 tokens > 200000 maximum",
+                Some(200_000),
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000, decrease",
+                Some(200_000),
+            ),
+            (
+                "This model's maximum context length is 12,000 tokens. However, you requested 20043 tokens",
+                Some(12_000),
+            ),
+            (
+                "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 479832 tokens.",
+                Some(272_000),
+            ),
+            (
+                "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+                Some(1_048_575),
+            ),
+            (
+                "the input token count is 40000 but model only supports up to 32768.",
+                Some(32_768),
+            ),
+            (
+                "prompt tokens (250000) exceed model maximum (200000)",
+                Some(200_000),
+            ),
+            (
+                "maximum prompt length is 131072 but the request contains 537812 tokens.",
+                Some(131_072),
+            ),
+            (
+                "Input length 33000 exceeds the maximum allowed input length of 32000 tokens",
+                Some(32_000),
+            ),
+            (
+                "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+                Some(4_096),
+            ),
+            (
+                "Input length (265330) exceeds model's maximum context length (262144).",
+                Some(262_144),
+            ),
+            (
+                "prompt token count of 140000 exceeds the limit of 128000",
+                Some(128_000),
+            ),
+            (
+                "Your request exceeded model token limit: 131072 (requested: 140000)",
+                Some(131_072),
+            ),
+            (
+                "Prompt has 300,000 tokens, but the configured context size is 131,072 tokens",
+                Some(131_072),
+            ),
+            (
+                "Prompt contains 65673 tokens, too large for model with 32768 maximum context length",
+                Some(32_768),
+            ),
+            ("Range of input length should be [1, 129024]", Some(129_024)),
+            (
+                "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
+                Some(4_081),
+            ),
+            (
+                "request (4500 tokens) exceeds the available context size (4096 tokens), try increasing it",
+                Some(4_096),
+            ),
+            (
+                "is greater than the context length (n_keep: 5000>= n_ctx: 4096). Try to load the model",
+                Some(4_096),
+            ),
+            (
+                "the model is loaded with context length of only 4096 tokens",
+                Some(4_096),
+            ),
+            (
+                "Prompt length (5000) exceeds maximum input length (4096).",
+                Some(4_096),
+            ),
+            (
+                "The prompt is too long: 140000, model maximum context length: 131071",
+                Some(131_071),
+            ),
+            (
+                "exceeded this model context window limit (24000).",
+                Some(24_000),
+            ),
+            // Numbers of something else, or none.
+            (
+                "prompt too long; exceeded max context length by 4096 tokens",
+                None,
+            ),
+            ("invalid params, context window exceeds limit (2013)", None),
+            ("Input is too long for requested model.", None),
+            ("maximum context length is 12 tokens", None),
+            ("", None),
+        ] {
+            assert_eq!(window_in(message), expected, "{message}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn any_text_is_read(text in ".{0,200}") {
+        fn any_text_is_read(text in "(?s).{0,200}", digits in "[0-9,]{0,30}") {
             let _ = named(&text);
+            let _ = window_in(&text);
+            for phrase in BEFORE_WINDOW {
+                let _ = window_in(&format!("{text}{phrase} {digits}{text}"));
+            }
         }
 
         #[test]

@@ -61,7 +61,7 @@ impl Ways {
 
 impl Provider for Ways {
     fn model(&self) -> &Model {
-        self.first.model.model()
+        self.ordered().0.model.model()
     }
 
     fn continuity(&self) -> Continuity {
@@ -110,9 +110,14 @@ pub(crate) fn or_again(
     Box::pin(stream::unfold(state, |(mut events, again)| async move {
         let event = events.next().await?;
         match (event, again) {
-            (event @ Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }), again) => {
-                Some((event, (events, again)))
-            }
+            (
+                event @ Ok(
+                    StreamEvent::Sent { .. }
+                    | StreamEvent::LeftOut { .. }
+                    | StreamEvent::Accepted { .. },
+                ),
+                again,
+            ) => Some((event, (events, again))),
             (Err(error), Some(again)) => match again(error) {
                 Ok(mut events) => {
                     let event = events.next().await?;

@@ -155,6 +155,7 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         }),
         StreamEvent::Ended => json!({"type": "message_stop"}),
         StreamEvent::Sent { .. }
+        | StreamEvent::LeftOut { .. }
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
         | StreamEvent::Opaque { .. }

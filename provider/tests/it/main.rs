@@ -14,6 +14,7 @@ mod openai_recordings;
 mod openai_requests;
 mod providers;
 mod recordings;
+mod refused;
 mod requests;
 mod responses;
 mod responses_prefix;

@@ -77,6 +77,7 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
             | StreamEvent::Accepted { .. }
+            | StreamEvent::LeftOut { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::Fallback(_)
             | StreamEvent::Retry(_) => {}

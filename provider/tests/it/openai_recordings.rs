@@ -303,6 +303,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             | StreamEvent::Fallback(_)
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
+            | StreamEvent::LeftOut { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
             | StreamEvent::Retry(_)

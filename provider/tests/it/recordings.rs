@@ -342,6 +342,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             | StreamEvent::Opaque { .. }
             | StreamEvent::Billed { .. }
             | StreamEvent::Accepted { .. }
+            | StreamEvent::LeftOut { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
             | StreamEvent::Retry(_)

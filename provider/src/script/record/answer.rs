@@ -42,6 +42,7 @@ impl RecordedAnswer {
                 self.usage = *usage;
             }
             StreamEvent::Sent { .. }
+            | StreamEvent::LeftOut { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::Fallback(_)
             | StreamEvent::Opaque { .. }

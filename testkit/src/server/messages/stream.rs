@@ -23,6 +23,7 @@ pub fn failure(error: &Value) -> Vec<u8> {
 pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
     let data = match event {
         StreamEvent::Sent { .. }
+        | StreamEvent::LeftOut { .. }
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
         | StreamEvent::Opaque { .. }

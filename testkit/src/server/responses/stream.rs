@@ -68,6 +68,7 @@ impl Stream {
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
+            | StreamEvent::LeftOut { .. }
             | StreamEvent::Retry(_) => None,
         }
     }
