@@ -47,7 +47,7 @@ impl<E: RequestEncoder, R: AnswerReader> Featured<E, R> {
 
 impl<E: RequestEncoder, R: AnswerReader> Provider for Featured<E, R> {
     fn model(&self) -> &Model {
-        self.whole.model()
+        self.current().model()
     }
 
     fn continuity(&self) -> Continuity {
