@@ -85,8 +85,8 @@ fn a_vendor_is_named_and_asked_for_its_models() {
     seat.sees("deepseek-v9-flash");
     seat.says("pro");
     seat.sees("deepseek/deepseek-v9-pro is your model from now on");
-    assert_eq!(seat.leaves(), 0);
     assert!(!seat.scrollback().contains("sk-test-secret"));
+    assert_eq!(seat.leaves(), 0);
     let kept = kept(&world).unwrap();
     assert!(kept.contains("DEEPSEEK_API_KEY") && kept.contains("sk-test-secret"));
     let piped = world.ah(["login", "Groq"]).stdin("gsk-1\n").run().expect(0);
