@@ -12,6 +12,7 @@ use ah_conversation::{
 };
 
 use crate::background::Background;
+use crate::hooks::LineHooks;
 use crate::prompt::SystemPrompt;
 use crate::request::SentRequest;
 use crate::{
@@ -112,6 +113,11 @@ impl Session {
         self.tools
             .catch_up(appends, |notice| frontend.notice(notice))
             .await;
+    }
+
+    /// Returns the hooks that shell commands in the texts of its slash commands need the consent of.
+    pub fn line_hooks(&self) -> LineHooks {
+        LineHooks::new(self.ports.hooks.clone(), self.ports.frontend.clone())
     }
 
     /// Returns the current settings.

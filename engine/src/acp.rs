@@ -8,6 +8,7 @@ use ah_acp::{
     stdio,
 };
 use ah_agent::Frontend;
+use ah_agent::hooks::LineHooks;
 use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
 use ah_config::overrides::McpSource;
@@ -147,6 +148,7 @@ impl EditorSessions {
             )));
         }
         let servers = session.tools().servers().cloned();
+        let line_hooks = session.line_hooks();
         Ok(Opened {
             session,
             id,
@@ -160,6 +162,7 @@ impl EditorSessions {
                 skills,
                 config,
                 probe,
+                line_hooks,
                 first_words: Mutex::new(first_words),
                 warn: self.warn.clone(),
             }),
@@ -235,6 +238,7 @@ struct EditorProject {
     skills: Arc<Skills>,
     config: Config,
     probe: SandboxProbe,
+    line_hooks: LineHooks,
     /// Text that the first prompt begins with, until it has come.
     first_words: Mutex<Option<String>>,
     warn: Warn,
@@ -244,7 +248,8 @@ impl EditorProject {
     async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Error> {
         let (skills, config) = (&self.skills, &self.config);
         let given = config.run.prompt.skill.as_deref();
-        let expanded = expand(&prompt.text, given, skills, config, &self.probe).await?;
+        let hooks = || self.line_hooks.clone();
+        let expanded = expand(&prompt.text, given, skills, config, &self.probe, &hooks).await?;
         expanded.warnings.iter().for_each(|text| (self.warn)(text));
         let first_words = take(&self.first_words);
         let before = first_words.map_or_else(String::new, |words| format!("{words}\n\n"));

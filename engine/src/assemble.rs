@@ -33,6 +33,7 @@ use crate::model::Around;
 use crate::model::{connect, sampling, thinking};
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
+pub use hooks::before_session;
 use isolation::InWorktrees;
 use mcp::{mcp_options, without_hosts};
 use tools::Sources;

@@ -6,14 +6,18 @@ use std::borrow::Cow;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ah_agent::commands::{Numbering, Piece, SlashCommand, call, pieces};
+use ah_agent::hooks::{LineHooks, TextLine};
 use ah_agent::skills::{Skill, Skills, escaped};
-use ah_conversation::{Content, Embedded, EmbeddedEntry, Interface, Layer, Rule, split_words};
+use ah_conversation::{
+    Content, Embedded, EmbeddedEntry, Interface, Layer, Rule, ToolUse, split_words,
+};
 use ah_process::{Ending, Keep};
 use ah_tools::Shell;
+use serde_json::json;
 
 use ah_config::{Config, Error, Origin, Plugin, Sourced, extensions, untrusted};
 
@@ -88,7 +92,8 @@ impl Expanded {
 }
 
 /// Expands the skill or command that `prompt` names (`/name`, `/skill:name`), or the skill `given` by an option. An
-/// unknown command stays as it is, and so does an unknown skill in the prompt of a program.
+/// unknown command stays as it is, and so does an unknown skill in the prompt of a program. `hooks` gives those that a
+/// command's lines need the consent of.
 ///
 /// # Errors
 ///
@@ -99,6 +104,7 @@ pub async fn expand(
     skills: &Skills,
     config: &Config,
     probe: &SandboxProbe,
+    hooks: &(dyn Fn() -> LineHooks + Sync),
 ) -> Result<Expanded, Error> {
     if let Some(name) = given {
         let skill = skills.get(name).ok_or_else(|| unknown(name, skills))?;
@@ -116,7 +122,7 @@ pub async fn expand(
     }
     let (commands, warnings) = extensions::commands(config);
     let mut expanded = match (commands.get(name), skills.get(name)) {
-        (Some(command), _) => with_command(command, arguments, config, probe).await,
+        (Some(command), _) => with_command(command, arguments, config, probe, hooks).await,
         (None, Some(skill)) if skill.is_command => with_skill(skill, arguments, config),
         (None, _) => plain(prompt),
     };
@@ -155,6 +161,7 @@ async fn with_command(
     arguments: &str,
     config: &Config,
     probe: &SandboxProbe,
+    hooks: &(dyn Fn() -> LineHooks + Sync),
 ) -> Expanded {
     let distrust = config.distrust(command.layer, &command.location);
     let is_trusted = distrust.is_none();
@@ -193,13 +200,15 @@ async fn with_command(
         },
         probe,
         root,
+        make_hooks: hooks,
+        hooks: OnceLock::new(),
     };
     let mut files = String::new();
     for piece in pieces(&command.body, arguments, numbering(config)) {
         match piece {
             Piece::Text(text) => expanded.text.push_str(&Plugin::placed(text, root)),
-            Piece::Shell(line) => {
-                let output = filling.run(&line, &mut expanded.warnings).await;
+            Piece::Shell { line, filled } => {
+                let output = filling.run(&line, &filled, &mut expanded.warnings).await;
                 expanded.text.push_str(&output);
             }
             Piece::File(path) => {
@@ -237,15 +246,16 @@ struct Filling<'a> {
     probe: &'a SandboxProbe,
     /// The folder of the plugin that the command is from.
     root: Option<&'a Path>,
+    make_hooks: &'a (dyn Fn() -> LineHooks + Sync),
+    /// Made for the first line.
+    hooks: OnceLock<LineHooks>,
 }
 
 impl Filling<'_> {
     /// Returns the output of a command line. Typed arguments are passed as shell arguments, never as part of the line.
-    async fn run(&self, line: &str, warnings: &mut Vec<String>) -> String {
+    async fn run(&self, line: &str, filled: &str, warnings: &mut Vec<String>) -> String {
         let location = self.command.location.display();
-        let distrust = self.distrust.map(str::to_owned);
-        let why_not = distrust.or_else(|| self.ruled.refusal_of_line(line));
-        if let Some(why) = why_not {
+        if let Some(why) = self.refusal(line, filled).await {
             warnings.push(format!("{location}: `{line}` is not run: {why}"));
             return format!("[`{line}` was not run: {why}]");
         }
@@ -297,6 +307,28 @@ impl Filling<'_> {
             Content::Spool(spool) => shown(&spool.head, spool.len),
             Content::Blocks(_) => String::new(),
         }
+    }
+
+    /// Returns the reason to refuse a line. Hooks are asked about what would run without them.
+    async fn refusal(&self, line: &str, filled: &str) -> Option<String> {
+        if let Some(distrust) = self.distrust {
+            return Some(distrust.to_owned());
+        }
+        let (call, accesses) = self.ruled.line(line);
+        if let Some(why) = self.ruled.refusal_of_line(&call, &accesses) {
+            return Some(why);
+        }
+        let line = TextLine {
+            command: &self.command.name,
+            call: &ToolUse {
+                input: json!({ "command": filled }).into(),
+                ..call
+            },
+            accesses: &accesses,
+            places: self.ruled.places(),
+        };
+        let hooks = self.hooks.get_or_init(self.make_hooks);
+        hooks.refusal(line).await
     }
 
     /// Returns the text of the file, or the names in the folder; `None` if neither exists.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ah_agent::Session;
 use ah_agent::agents::Agents;
+use ah_agent::hooks::LineHooks;
 use ah_agent::skills::Skills;
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
@@ -24,7 +25,7 @@ use futures_util::SinkExt as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::{self, HostExtensions, SessionInputs};
+use crate::assemble::{self, HostExtensions, SessionInputs, before_session};
 use crate::confinement::SandboxProbe;
 use crate::expand::{Expanded, expand};
 use crate::identity::{STANDS_IN_FOR, SystemIds};
@@ -137,6 +138,8 @@ struct SessionOpener {
     servers: Mutex<Option<Arc<dyn Servers>>>,
     /// The UUID of the session that is open.
     session_id: Mutex<String>,
+    /// The hooks of the session that is open, for the lines of commands.
+    line_hooks: Mutex<Option<LineHooks>>,
     /// The stores of new sessions.
     begun: Mutex<Vec<Arc<SessionStore>>>,
 }
@@ -159,6 +162,7 @@ impl SessionOpener {
             held: OnceLock::new(),
             servers: Mutex::new(None),
             session_id: Mutex::default(),
+            line_hooks: Mutex::default(),
             begun: Mutex::default(),
         }))
     }
@@ -311,6 +315,7 @@ impl SessionOpener {
         config: Config,
     ) -> Engaged {
         *lock(&self.servers) = session.tools().servers().cloned();
+        *lock(&self.line_hooks) = Some(session.line_hooks());
         store.uuid().clone_into(&mut lock(&self.session_id));
         let source = model::credentials(&config).ok().flatten();
         let subagents = session.tools().subagents();
@@ -394,9 +399,14 @@ impl Engine for SessionOpener {
         let config = self.config();
         let (skills, _) = extensions::skills(config);
         let given = self.config.run.prompt.skill.as_deref();
+        let own = lock(&self.line_hooks).clone();
+        let hooks = || {
+            own.clone()
+                .unwrap_or_else(|| before_session(config, self.probe.status(), &self.warn))
+        };
         let expanded = match self.served(prompt, config).await {
             Ok(Some(served)) => Ok(served),
-            Ok(None) => expand(prompt, given, &skills, config, &self.probe).await,
+            Ok(None) => expand(prompt, given, &skills, config, &self.probe, &hooks).await,
             Err(error) => Err(error),
         };
         match expanded {

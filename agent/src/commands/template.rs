@@ -7,9 +7,14 @@ use ah_conversation::split_words;
 pub enum Piece {
     /// Literal text.
     Text(String),
-    /// The output of this command line. Its placeholders are left for the shell to expand from its arguments (`${0}` for
-    /// `$ARGUMENTS[0]`), so that foreign text cannot become part of the command.
-    Shell(String),
+    /// The output of a command line.
+    Shell {
+        /// The line. Its placeholders are left for the shell to expand from its arguments (`${0}` for `$ARGUMENTS[0]`), so
+        /// that foreign text cannot become part of the command.
+        line: String,
+        /// The line with the arguments in it, to be judged and not to be run.
+        filled: String,
+    },
     /// The contents of this file, by the path as written.
     File(String),
 }
@@ -64,23 +69,7 @@ pub fn pieces(template: &str, arguments: &str, numbering: Numbering) -> Vec<Piec
 /// Puts `arguments` into a text without commands and files; arguments without a placeholder are appended.
 pub fn filled(text: &str, arguments: &str) -> String {
     let given = Given::new(arguments, Numbering::FromZero);
-    let (mut filled, mut rest, mut used) = (String::new(), text, false);
-    while let Some((before, after)) = rest.split_once('$') {
-        filled.push_str(before);
-        let at = &rest[before.len()..];
-        match given.place(at) {
-            Some((taken, value)) => {
-                used = true;
-                filled.push_str(&value);
-                rest = &at[taken..];
-            }
-            None => {
-                filled.push('$');
-                rest = after;
-            }
-        }
-    }
-    filled.push_str(rest);
+    let (mut filled, used) = given.fill(text);
     if !used && !given.text.is_empty() {
         filled.push_str("\n\n");
         filled.push_str(given.text);
@@ -115,12 +104,11 @@ impl Expansion<'_> {
         if line.trim().is_empty() {
             return None;
         }
-        self.used |= line
-            .char_indices()
-            .any(|(at, c)| c == '$' && self.given.place(&line[at..]).is_some());
+        let (filled, used) = self.given.fill(line);
+        self.used |= used;
         self.flush();
         let line = self.given.for_shell(line);
-        self.pieces.push(Piece::Shell(line));
+        self.pieces.push(Piece::Shell { line, filled });
         Some(end + 3)
     }
 
@@ -184,6 +172,28 @@ impl<'a> Given<'a> {
             words: split_words(arguments),
             numbering,
         }
+    }
+
+    /// Returns a text with the values of its placeholders, and whether there was any.
+    fn fill(&self, text: &str) -> (String, bool) {
+        let (mut filled, mut rest, mut used) = (String::new(), text, false);
+        while let Some((before, after)) = rest.split_once('$') {
+            filled.push_str(before);
+            let at = &rest[before.len()..];
+            match self.place(at) {
+                Some((taken, value)) => {
+                    used = true;
+                    filled.push_str(&value);
+                    rest = &at[taken..];
+                }
+                None => {
+                    filled.push('$');
+                    rest = after;
+                }
+            }
+        }
+        filled.push_str(rest);
+        (filled, used)
     }
 
     /// Returns a command line in which the shell finds what `$ARGUMENTS[0]` and so on mean.

@@ -9,7 +9,8 @@ fn fill(template: &str, arguments: &str) -> String {
 fn fill_from(numbering: Numbering, template: &str, arguments: &str) -> String {
     let show = |piece| match piece {
         Piece::Text(text) => text,
-        Piece::Shell(line) => format!("<shell {line}>"),
+        Piece::Shell { line, filled } if line == filled => format!("<shell {line}>"),
+        Piece::Shell { line, filled } => format!("<shell {line}, that is {filled}>"),
         Piece::File(path) => format!("<file {path}>"),
     };
     pieces(template, arguments, numbering)
@@ -43,8 +44,10 @@ fn words_can_be_counted_from_zero() {
     // In a command line, the shell has the words.
     let line = "!`see \"$ARGUMENTS[0]\" $ARGUMENTS[1] $ARGUMENTS`";
     let zero = fill_from(Numbering::FromZero, line, "a b");
-    assert_eq!(zero, "<shell see \"${0}\" ${1} $ARGUMENTS>");
-    assert_eq!(fill(line, "a b"), "<shell see \"${1}\" ${2} $ARGUMENTS>");
+    let read = "that is see \"a\" b a b>";
+    let shell = |line: &str| format!("<shell {line}, {read}");
+    assert_eq!(zero, shell("see \"${0}\" ${1} $ARGUMENTS"));
+    assert_eq!(fill(line, "a b"), shell("see \"${1}\" ${2} $ARGUMENTS"));
 }
 
 #[test]
@@ -77,7 +80,11 @@ fn arguments_replace_their_placeholders() {
 fn shell_commands_and_files_are_recognised() {
     for (template, arguments, expected) in [
         ("On !`git branch` now", "", "On <shell git branch> now"),
-        ("!`git log $1`", "'; rm -rf /'", "<shell git log $1>"),
+        (
+            "!`git log $1`",
+            "'; rm -rf /'",
+            "<shell git log $1, that is git log ; rm -rf />",
+        ),
         ("!`open\n`", "", "!`open\n`"),
         ("!``", "", "!``"),
         ("Wow! `code`", "", "Wow! `code`"),

@@ -27,11 +27,12 @@ pub enum HookEvent {
     TaskCreated,
     TaskCompleted,
     TeammateIdle,
+    PreSkillShellCommand,
 }
 
 impl HookEvent {
     /// All events.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::SessionStart,
         Self::UserPromptSubmit,
         Self::PreToolUse,
@@ -53,6 +54,7 @@ impl HookEvent {
         Self::TaskCreated,
         Self::TaskCompleted,
         Self::TeammateIdle,
+        Self::PreSkillShellCommand,
     ];
 
     /// Whether a hook at the event may refuse something that happens if nobody answers. A permission question is not among
@@ -65,6 +67,7 @@ impl HookEvent {
                 | Self::TaskCreated
                 | Self::TaskCompleted
                 | Self::ElicitationResult
+                | Self::PreSkillShellCommand
         )
     }
 
@@ -73,7 +76,7 @@ impl HookEvent {
         matches!(self, Self::Stop | Self::SubagentStop | Self::TeammateIdle)
     }
 
-    /// Whether it is about one tool call, which a hook's condition may be compared with.
+    /// Whether it is about one call, which a hook's condition may be compared with.
     pub(super) fn is_of_one_call(self) -> bool {
         matches!(
             self,
@@ -81,6 +84,7 @@ impl HookEvent {
                 | Self::PermissionRequest
                 | Self::PostToolUse
                 | Self::PostToolUseFailure
+                | Self::PreSkillShellCommand
         )
     }
 
@@ -107,7 +111,8 @@ impl HookEvent {
             | Self::Elicitation
             | Self::ElicitationResult
             | Self::Setup
-            | Self::TeammateIdle => false,
+            | Self::TeammateIdle
+            | Self::PreSkillShellCommand => false,
         }
     }
 
@@ -135,6 +140,7 @@ impl HookEvent {
             Self::TaskCreated => "TaskCreated",
             Self::TaskCompleted => "TaskCompleted",
             Self::TeammateIdle => "TeammateIdle",
+            Self::PreSkillShellCommand => "PreSkillShellCommand",
         }
     }
 }

@@ -30,12 +30,20 @@ pub(super) fn fault(event: HookEvent, reply: &HookReply) -> Option<String> {
 
 /// Returns the verdict of a hook with a fault: it has not allowed the call.
 pub(super) fn verdict(event: HookEvent, name: &str) -> HookVerdict {
-    HookVerdict {
-        decision: (event == HookEvent::PreToolUse).then(|| HookDecision {
-            behavior: Behavior::Ask,
-            reason: format!("what the hook `{name}` decided cannot be read"),
-        }),
-        ..HookVerdict::default()
+    let reason = format!("what the hook `{name}` decided cannot be read");
+    match event {
+        HookEvent::PreToolUse => HookVerdict {
+            decision: Some(HookDecision {
+                behavior: Behavior::Ask,
+                reason,
+            }),
+            ..HookVerdict::default()
+        },
+        HookEvent::PreSkillShellCommand => HookVerdict {
+            block: Some(reason),
+            ..HookVerdict::default()
+        },
+        _ => HookVerdict::default(),
     }
 }
 
@@ -50,6 +58,7 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> Option<String> {
     match event {
         HookEvent::PreToolUse => word(specific, "permissionDecision", &BEHAVIORS)
             .or_else(|| kind(specific, "updatedInput", "an object", Value::is_object)),
+        HookEvent::PreSkillShellCommand => word(specific, "permissionDecision", &BEHAVIORS),
         HookEvent::PermissionRequest => {
             let fault = kind(specific, "decision", "an object", Value::is_object);
             fault.or_else(|| of_permission(specific.get("decision")?.as_object()?))
@@ -118,7 +127,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_decision_is_a_fault() {
-        use HookEvent::{Elicitation, PermissionRequest, PreToolUse, SessionStart, Stop};
+        use HookEvent::{
+            Elicitation, PermissionRequest, PreSkillShellCommand, PreToolUse, SessionStart, Stop,
+        };
         let specific = |value: Value| json!({ "hookSpecificOutput": value });
         let of_permission = |value: Value| specific(json!({ "decision": value }));
         for (event, said, expected) in [
@@ -170,6 +181,11 @@ mod tests {
                 "its `updatedInput` is not an object",
             ),
             (Stop, specific(json!({"permissionDecision": "Deny"})), ""),
+            (
+                PreSkillShellCommand,
+                specific(json!({"permissionDecision": "Deny"})),
+                "its `permissionDecision` is \"Deny\"; expected `allow`, `deny`, `ask`, `defer`",
+            ),
             (
                 PermissionRequest,
                 of_permission(json!({"behavior": "allow", "updatedPermissions": []})),

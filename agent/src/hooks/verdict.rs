@@ -166,12 +166,29 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
                     .unwrap_or_default();
             }
         }
+        HookEvent::PreSkillShellCommand => {
+            verdict.block = verdict.block.take().or_else(|| refusal(specific));
+        }
         HookEvent::Elicitation | HookEvent::ElicitationResult => {
             verdict.elicitation = ElicitationAnswer::of_value(&Value::Object(specific.clone()));
         }
         _ => {}
     }
     verdict
+}
+
+/// Returns the reason to refuse a line of a text: whatever does not let it run as it is. Nobody can be asked about it, and
+/// it cannot be changed.
+fn refusal(specific: &Map<String, Value>) -> Option<String> {
+    let given = |key: &str| specific.get(key).filter(|it| !it.is_null());
+    let why = match given("permissionDecision").and_then(Value::as_str) {
+        Some("deny") => "no reason given",
+        Some("ask" | "defer") => "a hook leaves the decision to somebody else",
+        _ => given("updatedInput").map(|_| "a hook would change it")?,
+    };
+    let reason = given("permissionDecisionReason").and_then(Value::as_str);
+    let reason = reason.filter(|reason| !reason.is_empty());
+    Some(reason.unwrap_or(why).to_owned())
 }
 
 fn behavior(word: &Value) -> Option<Behavior> {
@@ -290,6 +307,28 @@ mod tests {
                 HookEvent::PreToolUse,
                 vec![json!({"hookSpecificOutput": 3, "decision": [], "continue": "no"})],
                 " |  |  |  | ",
+            ),
+            (
+                HookEvent::PreSkillShellCommand,
+                vec![pre("allow")],
+                " |  |  |  | ",
+            ),
+            (
+                HookEvent::PreSkillShellCommand,
+                vec![pre("allow"), pre("ask")],
+                " | why |  |  | ",
+            ),
+            (
+                HookEvent::PreSkillShellCommand,
+                vec![json!({"hookSpecificOutput": {"permissionDecision": "defer"}})],
+                " | a hook leaves the decision to somebody else |  |  | ",
+            ),
+            (
+                HookEvent::PreSkillShellCommand,
+                vec![
+                    json!({"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {}}}),
+                ],
+                " | a hook would change it |  |  | ",
             ),
         ] {
             assert_eq!(check(event, &replies), expected, "{replies:?}");

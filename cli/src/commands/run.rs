@@ -6,11 +6,12 @@ use super::runtime::runtime;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
-use ah::assemble::{self, HostExtensions, SessionInputs, SessionView};
+use ah::assemble::{self, HostExtensions, SessionInputs, SessionView, before_session};
 use ah::confinement::SandboxProbe;
 use ah::expand::expand;
 use ah::place::SessionLocation;
 use ah::served;
+use ah::warn::Warn;
 use ah::{Opened, mentions, open};
 use ah_agent::{Frontend, Stop};
 use ah_config::overrides::Profile;
@@ -121,7 +122,9 @@ async fn show(
     if let Some(refusal) = unknown(&text, given, config) {
         return Err(Error::usage(refusal).hint("to send it as it is, begin with a space"));
     }
-    let expanded = expand(&text, given, &skills, config, &probe).await?;
+    let told: Warn = Arc::new(warn);
+    let hooks = || before_session(config, probe.status(), &told);
+    let expanded = expand(&text, given, &skills, config, &probe, &hooks).await?;
     let (config, more) = expanded.applied_to(config);
     let config = &*config;
     let all = warnings.iter().chain(&expanded.warnings).chain(&more);
@@ -141,7 +144,7 @@ async fn show(
         host: None,
         hooks: Vec::new(),
         extensions: HostExtensions::default(),
-        warn: Arc::new(warn),
+        warn: told,
     };
     let look = Look::of_process(options.output.plain, &config.environment);
     let screen = Screen::of_process(look, outlet.clone());

@@ -1,8 +1,10 @@
 //! Commands in files: substitution and permissions.
 
+use std::fs;
+
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::binary::World;
 use crate::extensions::{asked, put};
@@ -172,6 +174,60 @@ fn the_lines_of_a_command_obey_the_rules() {
         warning: <home>/.ah/commands/look.md: `.env` is not read: Permission to use read was denied by the rule `Read(.env)`.
         ");
     assert!(!world.file("denied").exists() && !world.file("asked").exists());
+}
+
+/// Hooks may refuse the lines of a command, which they see with its arguments; they are asked about those alone that the
+/// rules let run, and nothing but a refusal counts.
+#[test]
+fn hooks_may_refuse_the_lines_of_a_command() {
+    let world = World::new();
+    put(
+        &world,
+        "~/.ah/commands/look.md",
+        "A: !`echo $1`\nB: !`touch made`\nC: !`touch other`\nD: !`git push`\n",
+    );
+    let hook = |matcher: &str, more: Value, command: &str| {
+        let mut hook = json!({"type": "command", "command": command});
+        hook.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"matcher": matcher, "hooks": [hook]})
+    };
+    let change = r#"echo '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "true"}}}'"#;
+    let settings = json!({
+        "hooks": {"PreSkillShellCommand": [
+            hook("", json!({}), "cat >> told; echo >> told"),
+            hook("Edit", json!({}), "exit 2"),
+            hook("Bash", json!({"if": "Bash(touch made)"}), "echo by hand >&2; exit 2"),
+            hook("Bash", json!({"if": "Bash(touch other)"}), change),
+        ]},
+        "permissions": {"deny": ["Bash(git push:*)"]},
+    });
+    let (told, _) = asked(
+        &world,
+        &["--settings", &settings.to_string(), "/look", "'so it is'"],
+    );
+    insta::assert_snapshot!(told.prompt, @"
+        A: so it is
+
+        B: [`touch made` was not run: by hand]
+        C: [`touch other` was not run: a hook would change it]
+        D: [`git push` was not run: Permission to use bash was denied by the rule `Bash(git push:*)`.]
+        ");
+    assert!(!world.file("made").exists() && !world.file("other").exists());
+    let seen = fs::read_to_string(world.file("told")).unwrap();
+    let seen = seen.lines().filter(|line| !line.is_empty()).map(|line| {
+        let told: Value = serde_json::from_str(line).unwrap();
+        let words = ["hook_event_name", "tool_name", "command_name", "invoked_by"];
+        let words = words.map(|word| told[word].as_str().unwrap().to_owned());
+        assert!(!told["tool_use_id"].as_str().unwrap().is_empty());
+        format!("{}: {}", words.join(" "), told["tool_input"])
+    });
+    insta::assert_snapshot!(seen.collect::<Vec<_>>().join("\n"), @r#"
+        PreSkillShellCommand bash look user: {"command":"echo so it is"}
+        PreSkillShellCommand bash look user: {"command":"touch made"}
+        PreSkillShellCommand bash look user: {"command":"touch other"}
+        "#);
 }
 
 /// Read-only permission modes also apply to the shell lines of a command.

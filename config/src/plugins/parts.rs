@@ -71,7 +71,7 @@ impl Config {
                 parts.commands.push(command.name.clone());
                 let lines = pieces(&command.body, "", Numbering::FromOne).into_iter();
                 parts.programs.extend(lines.filter_map(|piece| match piece {
-                    Piece::Shell(line) => Some(format!("command /{}: {line}", command.name)),
+                    Piece::Shell { line, .. } => Some(format!("command /{}: {line}", command.name)),
                     Piece::Text(_) | Piece::File(_) => None,
                 }));
             }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use ah_agent::Frontend;
 use ah_agent::hooks::{
-    CommandHook, Hook, HookAction, HookCommand, HookSession, HookSetting, Hooks,
+    CommandHook, Hook, HookAction, HookCommand, HookSession, HookSetting, Hooks, LineHooks,
 };
-use ah_conversation::{Environment, Store as _};
+use ah_conversation::{Environment, Event, Host, Store as _};
 use ah_process::Sandbox;
 use ah_protocol::{RowHead, Transcribed};
 use ah_store::SessionStore;
@@ -20,6 +20,7 @@ use super::post_hook::PostHook;
 use crate::confinement::SandboxStatus;
 use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::place;
+use crate::warn::Warn;
 
 /// Default timeout of a hook.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,6 +40,41 @@ pub fn of(
         transcript_path,
         cwd: config.environment.cwd().to_owned(),
     };
+    made(subject, config, sandbox_status, frontend, more)
+}
+
+/// Returns the hooks of the settings for the lines of a command whose session is not open yet: they are told no id and
+/// no transcript.
+pub fn before_session(config: &Config, sandbox_status: &SandboxStatus, warn: &Warn) -> LineHooks {
+    let subject = HookSession {
+        cwd: config.environment.cwd().to_owned(),
+        ..HookSession::default()
+    };
+    let frontend: Arc<dyn Frontend> = Arc::new(Warned(warn.clone()));
+    let hooks = made(subject, config, sandbox_status, &frontend, Vec::new());
+    LineHooks::new(hooks, frontend)
+}
+
+/// Frontend before there is a session: shows notices as warnings.
+struct Warned(Warn);
+
+impl Host for Warned {}
+
+impl Frontend for Warned {
+    fn show(&self, _: &Event) {}
+
+    fn notice(&self, text: &str) {
+        (self.0)(text);
+    }
+}
+
+fn made(
+    subject: HookSession,
+    config: &Config,
+    sandbox_status: &SandboxStatus,
+    frontend: &Arc<dyn Frontend>,
+    more: Vec<Arc<dyn Hook>>,
+) -> Hooks {
     let maker = Maker::new(config, sandbox_status, frontend.clone());
     let own = config.hooks.iter();
     let own = own.filter(|setting| counts(&setting.origin, config));

@@ -5,14 +5,18 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{Decision, Interface, PermissionMode, Permissions, Rule, Tool, ToolUse};
+use ah_conversation::{
+    Access, Decision, Interface, PatternRoots, PermissionMode, Permissions, Rule, Tool, ToolUse,
+};
 use ah_tools::{Bash, Read, Shell, Workspace};
 use serde_json::{Value, json};
 
 use ah_config::Config;
+use ah_protocol::Ids as _;
 
 use crate::assemble::safety;
 use crate::confinement::SandboxProbe;
+use crate::identity::SystemIds;
 
 /// The rules, and the tools whose calls they are matched against.
 pub struct Ruled {
@@ -37,11 +41,7 @@ impl Ruled {
         };
         Self {
             permissions,
-            bash: Bash::new(
-                workspace.clone(),
-                Shell::new(environment),
-                Interface::Native,
-            ),
+            bash: Bash::new(workspace.clone(), Shell::new(environment), config.interface),
             read: Read::new(workspace, Interface::Native),
         }
     }
@@ -61,9 +61,19 @@ impl Ruled {
         self
     }
 
-    /// Returns the reason to refuse the command `line`, if there is one.
-    pub fn refusal_of_line(&self, line: &str) -> Option<String> {
-        refusal(&self.permissions, &self.bash, json!({ "command": line }))
+    /// Returns the command `line` as a call, and what it would touch.
+    pub fn line(&self, line: &str) -> (ToolUse, Vec<Access>) {
+        called(&self.bash, json!({ "command": line }))
+    }
+
+    /// Returns the base directories of path patterns.
+    pub fn places(&self) -> &PatternRoots {
+        &self.permissions.places
+    }
+
+    /// Returns the reason to refuse the command line of this call, if there is one.
+    pub fn refusal_of_line(&self, call: &ToolUse, accesses: &[Access]) -> Option<String> {
+        refusal(&self.permissions, call, accesses)
     }
 
     /// Returns the reason to refuse reading the file `path`, if there is one.
@@ -73,17 +83,23 @@ impl Ruled {
             mode: PermissionMode::BypassPermissions,
             ..self.permissions.clone()
         };
-        refusal(&permissions, &self.read, json!({ "path": path }))
+        let (call, accesses) = called(&self.read, json!({ "path": path }));
+        refusal(&permissions, &call, &accesses)
     }
 }
 
-fn refusal(permissions: &Permissions, tool: &dyn Tool, input: Value) -> Option<String> {
+fn called(tool: &dyn Tool, input: Value) -> (ToolUse, Vec<Access>) {
     let call = ToolUse {
-        id: "".into(),
+        id: SystemIds::default().fresh().into(),
         name: tool.spec().name.clone(),
         input: input.into(),
     };
-    match permissions.decide(&call, &tool.access(&call.input)) {
+    let accesses = tool.access(&call.input);
+    (call, accesses)
+}
+
+fn refusal(permissions: &Permissions, call: &ToolUse, accesses: &[Access]) -> Option<String> {
+    match permissions.decide(call, accesses) {
         Decision::Allow => None,
         Decision::Deny(why) => Some(why),
         Decision::Ask(inquiry) => {

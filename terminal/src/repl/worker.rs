@@ -250,7 +250,12 @@ impl SessionWorker {
         let servers = self.session.tools().servers().cloned();
         let expanded = match served::expand(text, servers.as_ref()).await {
             Ok(Some(served)) => Ok(served),
-            Ok(None) => expand(text, None, &factory.skills, &factory.config, &factory.probe).await,
+            Ok(None) => {
+                let hooks = self.session.line_hooks();
+                let hooks = || hooks.clone();
+                let (skills, config) = (&factory.skills, &factory.config);
+                expand(text, None, skills, config, &factory.probe, &hooks).await
+            }
             Err(error) => Err(error),
         };
         let ending = match expanded {

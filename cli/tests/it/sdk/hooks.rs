@@ -37,6 +37,60 @@ fn a_hook_sees_all_calls_of_an_answer_at_once() {
     assert!(sent.contains("[HOOK] now the tests"), "{sent}");
 }
 
+/// The shell commands in a command's text run only if the host's callback lets them; one that does not answer has not.
+#[test]
+fn a_hook_may_refuse_the_lines_of_a_command() {
+    let event = "PreSkillShellCommand";
+    let deny = json!({"hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": "not here"});
+    for (answer, expected, runs) in [
+        (Some(json!({})), "It says fine.", true),
+        (
+            Some(json!({ "hookSpecificOutput": deny })),
+            "It says [`touch made; echo $0` was not run: not here].",
+            false,
+        ),
+        (
+            None,
+            "It says [`touch made; echo $0` was not run: the hook callback `hook` failed: it timed out after 0.1 s].",
+            false,
+        ),
+    ] {
+        let world = World::new();
+        world.write(
+            ".claude/commands/look.md",
+            "---\nallowed-tools: Bash\n---\nIt says !`touch made; echo $0`.",
+        );
+        let server = Server::new([says("done")]);
+        let mut host = Host::new(&world, &server, &[]);
+        let timeout = if answer.is_some() { 60.0 } else { 0.1 };
+        let hook = json!({"matcher": "Bash", "hookCallbackIds": ["hook"], "timeout": timeout});
+        host.ask("initialize", &json!({"hooks": {event: [hook]}}));
+        host.prompt("/look fine");
+        let asked = host.until(|line| line["request"]["subtype"] == "hook_callback");
+        let input = &asked["request"]["input"];
+        assert_eq!(input["hook_event_name"], event);
+        assert_eq!(input["tool_name"], "Bash");
+        assert_eq!(
+            input["tool_input"],
+            json!({"command": "touch made; echo fine"})
+        );
+        assert_eq!(input["command_name"], "look");
+        assert_eq!(input["invoked_by"], "user");
+        assert!(
+            input["session_id"]
+                .as_str()
+                .is_some_and(|id| !id.is_empty())
+        );
+        if let Some(answer) = answer {
+            host.answer(&asked, &answer);
+        }
+        assert_eq!(host.result()["result"], "done");
+        let sent = server.requests()[0].body["messages"].to_string();
+        assert_eq!(world.file("made").exists(), runs, "{sent}");
+        assert!(sent.replace("\\n", "").contains(expected), "{sent}");
+    }
+}
+
 #[test]
 fn a_hook_is_told_why_a_run_failed() {
     let world = World::new();
