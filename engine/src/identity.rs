@@ -5,7 +5,7 @@ use ah_protocol::Ids;
 use ah_store::{SystemClock, uuid_of};
 
 /// Version of the official program that this one is compatible with; the SDKs read the digits.
-pub const STANDS_IN_FOR: &str = "2.1.330";
+pub const STANDS_IN_FOR: &str = "2.1.332";
 
 /// Clock and ids of the system.
 #[derive(Default)]

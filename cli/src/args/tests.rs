@@ -422,8 +422,8 @@ fn options_of_other_agents_are_accepted_and_noted() {
 fn versions_and_help_are_printed() {
     for (words, start) in [
         (&["-V"] as &[_], "ah 0.1.0\n"),
-        (&["-v"], "2.1.330 (ah 0.1.0)\n"),
-        (&["--version"], "2.1.330 (ah 0.1.0)\n"),
+        (&["-v"], "2.1.332 (ah 0.1.0)\n"),
+        (&["--version"], "2.1.332 (ah 0.1.0)\n"),
         (&["--help"], "Runs an agent"),
         (&["-h"], "Runs an agent"),
         (&["tree", "--help"], "Draw all branches"),

@@ -21,7 +21,7 @@ fn wheel(world: &World) -> PathBuf {
     let line = format!("claude_agent_sdk/_bundled/claude,sha256={HASH},8\n");
     put(
         world,
-        &format!("{packages}/claude_agent_sdk-0.2.187.dist-info/RECORD"),
+        &format!("{packages}/claude_agent_sdk-0.2.189.dist-info/RECORD"),
         &line,
     );
     put(
@@ -88,7 +88,7 @@ fn the_package_for_the_platform_is_replaced_or_made() {
     let world = World::new();
     let modules = "app/node_modules/@anthropic-ai";
     let manifest = |name: &str| {
-        json!({"name": format!("@anthropic-ai/{name}"), "version": "0.3.330"}).to_string()
+        json!({"name": format!("@anthropic-ai/{name}"), "version": "0.3.332"}).to_string()
     };
     put(
         &world,

@@ -17,7 +17,7 @@ const WRITING: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
 /// Arguments that select a kind of the tool: a subagent's type, a skill's name.
 const TOPICS: [&str; 2] = ["subagent_type", "skill"];
 /// Alternative tool names: from older rules and conversations, and of the native interface.
-const ALIASES: [(&str, &str); 9] = [
+const ALIASES: [(&str, &str); 11] = [
     ("Task", "Agent"),
     ("FileRead", "Read"),
     ("FileWrite", "Write"),
@@ -27,6 +27,8 @@ const ALIASES: [(&str, &str); 9] = [
     ("AgentOutput", "TaskOutput"),
     ("KillShell", "TaskStop"),
     ("KillBash", "TaskStop"),
+    ("ListMcpResourcesTool", "ListMcpResources"),
+    ("ReadMcpResourceTool", "ReadMcpResource"),
 ];
 
 /// A tool, or some of its calls: `Bash`, `Bash(git status:*)`, `Edit(src/**)`, `mcp__server`.

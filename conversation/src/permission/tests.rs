@@ -673,6 +673,8 @@ fn a_tool_is_known_by_all_its_names() {
         ("BashOutput", "TaskOutput", true),
         ("KillShell", "TaskStop", true),
         ("KillBash", "KillShell", true),
+        ("ListMcpResourcesTool", "ListMcpResources", true),
+        ("ReadMcpResourceTool", "ReadMcpResource", true),
         ("todo", "TodoWrite", true),
         ("Task", "Agent", true),
         ("TaskOutput", "TaskStop", false),

@@ -130,6 +130,11 @@ def declared():
     }
 
 
+def tools():
+    """The names of built-in tools."""
+    return TypeScript().words("BUILTIN_TOOL_NAMES")
+
+
 def methods(kind):
     return [f"ClaudeSDKClient.{it}" for it in vars(kind) if not it.startswith("_")]
 

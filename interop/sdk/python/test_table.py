@@ -40,6 +40,14 @@ def test_what_does_not_work_says_why(section):
         assert why or state == "works", script + python
 
 
+def test_every_tool_has_its_row():
+    table = [row for row in rows(SECTIONS["Tools"]) if row[0] != "name"]
+    shown = [name for row in table for name in names(row[0])]
+    assert sorted(shown) == sorted(entries.tools())
+    for tool, state, why in table:
+        assert state in ("works", "differs", "not") and why, tool
+
+
 def test_every_event_has_its_row_and_every_field_its_place():
     events, told, said, told_at, said_at = entries.hooks()
     before = SECTIONS["Hooks"].split("\n|")[0]

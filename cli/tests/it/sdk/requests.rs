@@ -148,16 +148,17 @@ fn the_modes_are_six() {
     for word in words {
         let answer = host.ask("set_permission_mode", &json!({"mode": word}));
         assert_eq!(answer["subtype"], "success", "{answer}");
+        assert_eq!(answer["response"]["mode"], word, "the mode in effect");
     }
     let answer = host.ask("set_permission_mode", &json!({"mode": "yolo"}));
     assert_eq!(answer["error_code"], "invalid_mode");
     assert_eq!(host.end().code, Some(0));
 }
 
-/// All fifteen hook events are accepted; an unknown one is reported to the host, and nothing breaks.
+/// The hook events are accepted; an unknown one is reported to the host, and nothing breaks.
 #[test]
-fn the_events_of_hooks_are_fifteen() {
-    const EVENTS: [&str; 18] = [
+fn the_events_of_hooks_are_known() {
+    const EVENTS: [&str; 19] = [
         "PreToolUse",
         "PostToolUse",
         "PostToolUseFailure",
@@ -176,6 +177,7 @@ fn the_events_of_hooks_are_fifteen() {
         "Setup",
         "TeammateIdle",
         "TaskCompleted",
+        "PreSkillShellCommand",
     ];
     for (more, is_told) in [(None, false), (Some("AtDawn"), true)] {
         let world = World::new();
