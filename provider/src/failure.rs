@@ -21,6 +21,19 @@ const MOST_PLACES: usize = 20;
 /// Longer request ids are left out of messages.
 pub(crate) const LONGEST_REQUEST_ID: usize = 40;
 
+/// Error types and codes about money. Anthropic's have other types and statuses than `billing_error`, such as
+/// `rate_limit_error` (`@anthropic-ai/sdk` 1.14.0, 24 November 2026): waiting does not help.
+const BILLING: [&str; 8] = [
+    "billing_error",
+    "insufficient_quota",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "linked_organization_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+    "user_profile_billing_not_authorized",
+    "user_profile_not_billable",
+];
+
 /// Returns the error of a response with an error status.
 pub fn in_response<'a>(
     status: u16,
@@ -121,7 +134,7 @@ fn class(status: Option<u16>, kinds: &[String], words: &str, text: &str) -> Erro
     let says = |words: &str| text.contains(words);
     let is = |words: &[&str]| kinds.iter().any(|kind| words.contains(&kind.as_str()));
     match status {
-        _ if is(&["billing_error", "insufficient_quota"]) => ErrorClass::Billing,
+        _ if is(&BILLING) => ErrorClass::Billing,
         Some(402) => ErrorClass::Billing,
         _ if says("credit balance is too low") => ErrorClass::Billing,
         Some(401 | 403) => ErrorClass::Authentication,
@@ -339,6 +352,26 @@ mod tests {
             (
                 400,
                 r#"{"error":{"type":"invalid_request_error","message":"no"}}"#,
+                E::InvalidRequest,
+            ),
+            (
+                429,
+                r#"{"error":{"type":"rate_limit_error","message":"no","details":{"error_code":"contract_spend_limit_reached"}}}"#,
+                E::Billing,
+            ),
+            (
+                403,
+                r#"{"error":{"type":"permission_error","message":"no","details":{"error_code":"user_profile_billing_not_authorized"}}}"#,
+                E::Billing,
+            ),
+            (
+                429,
+                r#"{"error":{"type":"rate_limit_error","message":"no","details":{"error_code":"ramp_limit_exceeded"}}}"#,
+                E::RateLimit,
+            ),
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"no","details":{"error_code":"image_dimensions_too_large","max_side_length_pixels":2000,"paths":["messages.0.content.1"]}}}"#,
                 E::InvalidRequest,
             ),
             (
