@@ -431,8 +431,8 @@ impl Session {
         }
     }
 
-    /// Records the requests that kept the conversation in the prompt cache since the last answer, as calls without a
-    /// message: nothing was said.
+    /// Records the requests that kept the conversation in the prompt cache since the last answer, or were refused, as calls
+    /// without a message: nothing was said.
     pub(crate) fn end_pause(&mut self) {
         for usage in self.ports.provider.end_pause() {
             let model = self.ports.provider.model();

@@ -29,7 +29,8 @@ pub trait Provider: Send + Sync {
         Continuity::default()
     }
 
-    /// Ends the pause since the last answer; returns what the requests used that kept the conversation in the prompt cache.
+    /// Ends the pause since the last answer; returns what was used beside the answers: by requests that kept the conversation
+    /// in the prompt cache, and by answers that were refused.
     fn end_pause(&self) -> Vec<Usage> {
         Vec::new()
     }

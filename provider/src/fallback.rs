@@ -1,22 +1,28 @@
-//! A provider with a fallback: the second model answers if the first one fails. The second may have a fallback itself.
-//! Retries of the first are left to [`retry`](crate::retry).
+//! A provider with a fallback: the second model answers if the first one fails or refuses to. The second may have a
+//! fallback itself. Retries of the first are left to [`retry`](crate::retry).
+//!
+//! A refusal is answered here and not by the server (`fallbacks` of the Messages API, a beta): so any model may answer for
+//! any other, and the conversation has no answers of two models in one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider, Request,
-    Searching, StreamEvent, Usage, WebSearch,
+    Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
+    ProviderError, Request, Searching, StopReason, StreamEvent, Usage, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 
-/// Two models, of which the second answers if the first cannot answer: its server is busy, fails, cannot be reached or does not know it.
+/// Two models, of which the second answers if the first cannot answer, as its server is busy, fails, cannot be reached or
+/// does not know it, or if the first refuses to.
 pub struct Fallback {
     first: Arc<dyn Provider>,
     second: Arc<dyn Provider>,
     /// Whether the second model has taken over. It then answers for the rest of the run, so that its prompt cache is used
     /// and no time is lost with the first. The next prompt starts with the first again.
     has_taken_over: Arc<AtomicBool>,
+    /// What the first model used for answers that it refused.
+    refused: Arc<Mutex<Vec<Usage>>>,
 }
 
 impl Fallback {
@@ -26,6 +32,7 @@ impl Fallback {
             first,
             second,
             has_taken_over: Arc::default(),
+            refused: Arc::default(),
         }
     }
 }
@@ -44,7 +51,10 @@ impl Provider for Fallback {
     }
 
     fn end_pause(&self) -> Vec<Usage> {
-        self.first.end_pause()
+        let refused = &mut *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = std::mem::take(refused);
+        used.extend(self.first.end_pause());
+        used
     }
 
     fn stream(&self, request: Request) -> EventStream {
@@ -64,6 +74,7 @@ impl Provider for Fallback {
             second: self.second.clone(),
             request: request.clone(),
             has_taken_over: self.has_taken_over.clone(),
+            refused: self.refused.clone(),
         };
         if self.has_taken_over.load(Ordering::Relaxed) {
             return call.ask_second(None);
@@ -76,10 +87,17 @@ impl Provider for Fallback {
                 (Err(error), Some(call))
                     if may_succeed_elsewhere(error.class, call.has_other_server) =>
                 {
-                    call.has_taken_over.store(true, Ordering::Relaxed);
-                    let mut events = call.ask_second(Some(error.to_string()));
-                    let event = events.next().await?;
-                    Some((event, (events, None)))
+                    call.take_over(error.to_string()).await
+                }
+                (
+                    Ok(StreamEvent::Stopping {
+                        stop_reason: StopReason::Refusal,
+                        usage,
+                    }),
+                    Some(call),
+                ) => {
+                    call.note_refusal(usage);
+                    call.take_over("it refuses to answer".to_owned()).await
                 }
                 (event, call) => Some((event, (events, call))),
             }
@@ -115,9 +133,32 @@ struct FallbackCall {
     second: Arc<dyn Provider>,
     request: Request,
     has_taken_over: Arc<AtomicBool>,
+    refused: Arc<Mutex<Vec<Usage>>>,
 }
 
+/// An event, and the state of the stream behind it.
+type Next = (
+    Result<StreamEvent, ProviderError>,
+    (EventStream, Option<FallbackCall>),
+);
+
 impl FallbackCall {
+    /// Has the second model answer from now on.
+    async fn take_over(self, why: String) -> Option<Next> {
+        self.has_taken_over.store(true, Ordering::Relaxed);
+        let mut events = self.ask_second(Some(why));
+        let event = events.next().await?;
+        Some((event, (events, None)))
+    }
+
+    /// Keeps what a refused answer has used, which may be nothing.
+    fn note_refusal(&self, usage: Usage) {
+        if usage != Usage::default() {
+            let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            refused.push(usage);
+        }
+    }
+
     fn ask_second(self, error: Option<String>) -> EventStream {
         let model = self.second.model().clone();
         let request = Request {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Delta, Message, Origin, Provider, StreamEvent};
+use ah_conversation::{Delta, Message, Origin, Provider, StreamEvent, Usage};
 use ah_provider::fallback::Fallback;
 use ah_provider::retry::{Policy, Retrying};
 use ah_provider::script::Script;
@@ -111,6 +111,30 @@ async fn the_second_model_answers_if_the_first_cannot() {
     ] {
         assert_eq!(ask(&provider(first, second), user("go")).await, expected);
     }
+}
+
+/// What was said before the refusal is void, and what it has used is still paid for.
+#[tokio::test]
+async fn the_second_model_answers_if_the_first_refuses() {
+    let used = Usage {
+        input_tokens: 7,
+        output_tokens: 2,
+        ..Usage::default()
+    };
+    let refuses = || Turn {
+        stop_reason: Some("refusal".to_owned()),
+        usage: Some(used),
+        ..says("I would ra")
+    };
+    let asked = provider(vec![refuses()], vec![says("B"), says("C")]);
+    let said = ask(&asked, user("go")).await;
+    assert_eq!(said, "I would ra[second for first]B");
+    assert_eq!(asked.end_pause(), [used]);
+    assert_eq!(asked.end_pause(), []);
+    assert_eq!(ask(&asked, results()).await, "[silent]C");
+    let both = provider(vec![refuses()], vec![refuses()]);
+    let said = ask(&both, user("go")).await;
+    assert_eq!(said, "I would ra[second for first]I would ra");
 }
 
 #[tokio::test]
