@@ -62,6 +62,8 @@ pub struct Settings {
     pub cache_ttl: Option<CacheTtl>,
     /// Whether summaries are left to servers that write them.
     pub server_compaction: Option<bool>,
+    /// Whether models answer faster that do so at a higher price.
+    pub fast_mode: Option<bool>,
     /// How often a pause is bridged by a request that keeps the conversation in the prompt cache.
     pub keep_warm: Option<u32>,
     /// Time in seconds until the first event of an answer.
@@ -171,6 +173,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
             "cacheTtl" => settings.cache_ttl = Some(file.value(value)?),
             "serverCompaction" => settings.server_compaction = Some(file.value(value)?),
+            "fastMode" => settings.fast_mode = Some(file.value(value)?),
             "keepWarm" => settings.keep_warm = Some(file.value(value)?),
             "firstEventTimeout" => settings.first_event_timeout = Some(file.value(value)?),
             "nextEventTimeout" => settings.next_event_timeout = Some(file.value(value)?),
@@ -343,7 +346,7 @@ mod tests {
             "toolConcurrency": "serial",
             "maxToolResultChars": 2000, "maxToolOutputBytes": 1000,
             "effort": "xhigh", "maxThinkingTokens": 4000, "maxOutputTokens": 9000,
-            "cacheTtl": "1h", "serverCompaction": true, "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
+            "cacheTtl": "1h", "serverCompaction": true, "fastMode": true, "keepWarm": 3, "firstEventTimeout": 900, "nextEventTimeout": 60,
             "temperature": 0.5, "topP": 0.9, "stop": ["END"],
             "permissions": {
                 "allow": ["Bash(git log:*)"], "ask": ["WebFetch"], "deny": ["Edit"], "defaultMode": "acceptEdits",
@@ -417,6 +420,7 @@ mod tests {
             max_output_tokens: NonZero::new(9_000),
             cache_ttl: Some(CacheTtl::Hour),
             server_compaction: Some(true),
+            fast_mode: Some(true),
             keep_warm: Some(3),
             first_event_timeout: NonZero::new(900),
             next_event_timeout: NonZero::new(60),

@@ -35,6 +35,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         max_output_tokens: _,
         cache_ttl: _,
         server_compaction: _,
+        fast_mode,
         keep_warm,
         first_event_timeout: _,
         next_event_timeout: _,
@@ -69,6 +70,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     let mut taken = take_files([model, compaction_model], fallback_models);
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
     take("undoMegabytes", undo_megabytes.take().is_some());
+    // It doubles the price.
+    take("fastMode", fast_mode.take().is_some());
     // It spends money while nobody is there.
     take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());

@@ -135,6 +135,19 @@ pub struct Price {
 }
 
 impl Price {
+    /// Returns `factor` times the price.
+    #[must_use]
+    pub fn times(self, factor: u64) -> Self {
+        let times = |price: u64| price.saturating_mul(factor);
+        Self {
+            input: times(self.input),
+            output: times(self.output),
+            cache_read: times(self.cache_read),
+            cache_write: times(self.cache_write),
+            cache_write_1h: times(self.cache_write_1h),
+        }
+    }
+
     /// Returns the cost of `usage` at this price.
     pub fn of(&self, usage: &Usage) -> Cost {
         let short_lived = usage

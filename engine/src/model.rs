@@ -303,6 +303,7 @@ impl Inputs {
                 .server_compaction
                 .as_ref()
                 .is_some_and(|set| set.value),
+            fast_mode: exchange.fast_mode.as_ref().is_some_and(|set| set.value),
             keep_warm: exchange.keep_warm.as_ref().map_or(0, |set| set.value),
             timeouts: timeouts(exchange),
             retry: config.retry,

@@ -30,12 +30,14 @@ const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 /// Usual header of the key.
 pub(crate) const KEY_HEADER: &str = "x-api-key";
 /// Words of an error that is about features which only newer servers know.
-const FEATURE_WORDS: [&str; 8] = [
+const FEATURE_WORDS: [&str; 10] = [
     "anthropic-beta",
     "beta header",
     "block_binding",
     "compaction",
     "display",
+    "fast mode",
+    "speed",
     "tool_addition",
     "unexpected role",
     "unexpected value",
@@ -105,7 +107,8 @@ pub(crate) fn address(base: &str) -> String {
 
 impl Provider for Anthropic {
     fn model(&self) -> &Model {
-        self.0.model()
+        // Without fast mode, the price is another.
+        self.0.current().model()
     }
 
     fn continuity(&self) -> Continuity {

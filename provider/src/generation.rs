@@ -1,6 +1,23 @@
 //! What a Claude model takes by its generation, as the vendor's documentation says (November 2026). A model that the
 //! documentation does not name yet is newer than all that it names, and takes what they take.
 
+/// Whether a model answers faster, at a higher price, if asked to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FastMode {
+    /// It does not.
+    #[default]
+    No,
+    /// It does, with a beta feature.
+    Preview,
+    /// It does.
+    Yes,
+}
+
+impl FastMode {
+    /// How much more each token costs then: twice, over the whole window (vendor's page on fast mode, November 2026).
+    pub const PRICE: u64 = 2;
+}
+
 /// Features of the Messages API that only newer models have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Generation {
@@ -14,6 +31,8 @@ pub struct Generation {
     pub hides_thoughts: bool,
     /// Whether the server writes a summary for it on demand.
     pub summarizes: bool,
+    /// Whether it answers faster on demand.
+    pub fast: FastMode,
 }
 
 impl Generation {
@@ -31,7 +50,15 @@ impl Generation {
             "fable" | "mythos" => [&[5], &[5, 1], &[5], &[5], &[5]],
             _ => return Self::default(),
         };
-        let has = first.map(|first| version.numbers.as_slice() >= first);
+        let version = version.numbers.as_slice();
+        let has = first.map(|first| version >= first);
+        // Opus 4.8 has had it until 30 November 2026.
+        let fast = match family {
+            "opus" if version >= [5, 5].as_slice() => FastMode::Yes,
+            "opus" if version >= [5].as_slice() => FastMode::Preview,
+            "fable" | "mythos" if version >= [5, 2].as_slice() => FastMode::Yes,
+            _ => FastMode::No,
+        };
         let [
             takes_updates,
             binds_thinking,
@@ -45,6 +72,7 @@ impl Generation {
             always_thinks,
             hides_thoughts,
             summarizes,
+            fast,
         }
     }
 }
@@ -52,6 +80,24 @@ impl Generation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn newer_models_have_fast_mode() {
+        use FastMode::{No, Preview, Yes};
+        for (name, expected) in [
+            ("claude-opus-4-8", No),
+            ("claude-opus-5", Preview),
+            ("claude-opus-5-5-20260922", Yes),
+            ("claude-opus-6", Yes),
+            ("claude-fable-5-1", No),
+            ("claude-fable-5-2", Yes),
+            ("claude-mythos-5-2", Yes),
+            ("claude-sonnet-5-5", No),
+            ("gpt-6", No),
+        ] {
+            assert_eq!(Generation::of(name).fast, expected, "{name}");
+        }
+    }
 
     #[test]
     fn features_follow_from_family_and_version() {

@@ -34,6 +34,8 @@ pub struct Options<'a> {
     pub cache_ttl: CacheTtl,
     /// Whether summaries are left to servers that write them.
     pub server_compaction: bool,
+    /// Whether models answer faster that do so at a higher price.
+    pub fast_mode: bool,
     /// How often a pause of a conversation is bridged by a request that keeps it in the prompt cache.
     pub keep_warm: u32,
     /// Timeouts of a server's answer.

@@ -97,7 +97,8 @@ impl<'a> Route<'a> {
         if api == Api::Anthropic {
             let encoder = anthropic::Encoder::new(model, abilities)
                 .cached_for(ttl)
-                .summarizing(self.options.server_compaction);
+                .summarizing(self.options.server_compaction)
+                .fast(self.options.fast_mode);
             let messages = Anthropic::new(server, &betas, encoder, keep_warm)?;
             return Ok(Arc::new(Retrying::new(messages, retry, seed)));
         }

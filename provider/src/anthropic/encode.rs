@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use ah_conversation::{
-    ContentBlock, Continuity, Image, Input, Message, Model, Origin, Request, ResultBlock, Role,
-    ToolResult, Update,
+    ContentBlock, Continuity, Image, Input, Message, Model, Origin, Price, Request, ResultBlock,
+    Role, ToolResult, Update,
 };
 use bytes::Bytes;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::abilities::{Abilities, ThinkingSetting};
 use crate::caching::CacheTtl;
 use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
-use crate::generation::Generation;
+use crate::generation::{FastMode, Generation};
 use crate::http_model::RequestEncoder;
 use crate::openai::ThinkingField;
 use crate::rope::Rope;
@@ -27,10 +27,15 @@ const SUMMARIES: &str = "compact-2026-09-04";
 /// Beta feature with which invalid thinking is left out instead of refused.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
+/// Beta feature with which models answer faster that do so as a preview.
+const FAST_MODE: &str = "fast-mode-2026-02-01";
+
 /// Encodes requests to one model and caches their messages.
 #[derive(Debug)]
 pub struct Encoder {
     model: Model,
+    /// The model at its usual price.
+    usual: Model,
     abilities: Abilities,
     generation: Generation,
     encoded: Encoded<Mark>,
@@ -87,8 +92,10 @@ impl Encoder {
         Self {
             generation: Generation {
                 summarizes: false,
+                fast: FastMode::No,
                 ..Generation::of(&model.name)
             },
+            usual: model.clone(),
             model,
             abilities,
             encoded: Encoded::default(),
@@ -103,7 +110,8 @@ impl Encoder {
             ..Generation::default()
         };
         let plain = Self {
-            model: self.model.clone(),
+            model: self.usual.clone(),
+            usual: self.usual.clone(),
             abilities: self.abilities.clone(),
             generation,
             encoded: Encoded::default(),
@@ -120,11 +128,13 @@ impl Encoder {
             always_thinks,
             hides_thoughts: _,
             summarizes,
+            fast,
         } = self.generation;
         let betas = [
             takes_updates.then_some(INLINE_TOOLS),
             (binds_thinking && always_thinks).then_some(BINDING_CONTROLS),
             summarizes.then_some(SUMMARIES),
+            (fast == FastMode::Preview).then_some(FAST_MODE),
         ];
         betas.into_iter().flatten()
     }
@@ -163,6 +173,19 @@ impl Encoder {
     pub fn summarizing(mut self, is_wanted: bool) -> Self {
         let offered = Generation::of(&self.model.name).summarizes;
         self.generation.summarizes = is_wanted && offered;
+        self
+    }
+
+    /// Asks for faster answers at a higher price, if `is_wanted` and the model has them.
+    pub fn fast(mut self, is_wanted: bool) -> Self {
+        let offered = Generation::of(&self.model.name).fast;
+        if is_wanted && offered != FastMode::No {
+            self.generation.fast = offered;
+            let price = |price: Price| price.times(FastMode::PRICE);
+            self.model.price = self.usual.price.map(price);
+            let long = self.usual.long_price;
+            self.model.long_price = long.map(|(above, long)| (above, price(long)));
+        }
         self
     }
 
@@ -216,6 +239,7 @@ impl Encoder {
             }),
             temperature: settings.temperature,
             top_p: settings.top_p,
+            speed: (self.generation.fast != FastMode::No).then_some("fast"),
             stop_sequences: settings.stop,
             tools: tools.collect(),
             system,

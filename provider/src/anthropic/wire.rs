@@ -25,6 +25,8 @@ pub struct Head<'a> {
     pub temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<&'static str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -44,6 +44,7 @@ fn connected(server: &Server, name: &str, ttl: CacheTtl) -> Arc<dyn Provider> {
         let options = Options {
             cache_ttl: ttl,
             server_compaction: false,
+            fast_mode: false,
             ..*options
         };
         ah_provider::connect(name, &options)

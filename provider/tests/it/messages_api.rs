@@ -38,6 +38,16 @@ fn provider_with(
     retry: Policy,
     timeouts: Timeouts,
 ) -> Arc<dyn Provider> {
+    connected("claude-opus-4-6", variables, retry, timeouts, false)
+}
+
+fn connected(
+    model: &str,
+    variables: &[(&str, &str)],
+    retry: Policy,
+    timeouts: Timeouts,
+    fast_mode: bool,
+) -> Arc<dyn Provider> {
     let environment = environment(variables);
     let http = ah_http::Options::from_variables(|name| environment.get(name));
     let options = Options {
@@ -50,12 +60,13 @@ fn provider_with(
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
         server_compaction: false,
+        fast_mode,
         keep_warm: 0,
         timeouts,
         retry,
         seed: 1,
     };
-    connect("claude-opus-4-6", &options).expect("connected")
+    connect(model, &options).expect("connected")
 }
 
 fn provider(url: &str) -> Arc<dyn Provider> {
@@ -403,6 +414,70 @@ async fn proxies_of_the_environment_are_used() {
     assert_eq!(proxy.requests().len(), 2);
 }
 
+/// It is asked for where the model has it; a server that does not know it is asked without, at the usual price.
+#[tokio::test]
+async fn fast_mode_has_its_price() {
+    let unknown = r#"{"error":{"type":"invalid_request_error","message":"speed: Extra inputs are not permitted"}}"#;
+    for (model, wanted, refused, [speed, beta], factor) in [
+        ("claude-opus-5-5", true, false, [true, false], 2),
+        ("claude-opus-5", true, false, [true, true], 2),
+        ("claude-sonnet-5-5", true, false, [false, false], 1),
+        ("claude-opus-5-5", false, false, [false, false], 1),
+        ("claude-opus-5-5", true, true, [false, false], 1),
+    ] {
+        let refusal = refused.then(|| plain("400 Bad Request", "", unknown));
+        let answers = refusal.into_iter().chain([hello()]).collect();
+        let server = Server::start(answers).await;
+        let variables = [
+            ("ANTHROPIC_BASE_URL", server.url.as_str()),
+            ("ANTHROPIC_API_KEY", "key"),
+        ];
+        let provider = connected(model, &variables, QUICK, Timeouts::default(), wanted);
+        assert_eq!(ask(&*provider).await, ("Hello".to_owned(), Ok(())));
+        let asked = server.requests().pop().expect("a request");
+        let (head, body) = asked.split_once("\r\n\r\n").expect("a head");
+        assert_eq!(body.contains(r#""speed":"fast""#), speed, "{model}");
+        assert_eq!(head.contains("fast-mode-2026-02-01"), beta, "{model}");
+        let usual = Catalog::built_in().model("anthropic", model).price;
+        let price = usual.map(|price| price.times(factor));
+        assert!(
+            price.is_some() && provider.model().price == price,
+            "{model}"
+        );
+    }
+}
+
+/// The API warns of these (`@anthropic-ai/sdk` 1.9.0, 16 November 2026); a later version refuses them.
+#[tokio::test]
+async fn no_beta_is_asked_for_that_is_deprecated() {
+    for model in [
+        "claude-opus-5-5",
+        "claude-opus-5",
+        "claude-fable-5-2",
+        "claude-haiku-4-5",
+    ] {
+        let server = Server::start(vec![hello()]).await;
+        let variables = [
+            ("ANTHROPIC_BASE_URL", server.url.as_str()),
+            ("ANTHROPIC_API_KEY", "key"),
+        ];
+        let provider = connected(model, &variables, QUICK, Timeouts::default(), true);
+        assert_eq!(ask(&*provider).await.1, Ok(()));
+        let (head, _) = server.request();
+        for deprecated in [
+            "message-batches-2024-09-24",
+            "prompt-caching-2024-07-31",
+            "pdfs-2024-09-25",
+            "token-counting-2024-11-01",
+            "token-efficient-tools-2025-02-19",
+            "extended-cache-ttl-2025-04-11",
+            "cache-diagnosis-2026-04-07",
+        ] {
+            assert!(!head.contains(deprecated), "{model}: {head}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn names_lead_to_providers_or_errors() {
     let environment = environment(&[("ANTHROPIC_API_KEY", "key")]);
@@ -416,6 +491,7 @@ async fn names_lead_to_providers_or_errors() {
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
         server_compaction: false,
+        fast_mode: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy::default(),

@@ -69,6 +69,7 @@ pub fn with_options<T>(
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
         server_compaction: false,
+        fast_mode: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {

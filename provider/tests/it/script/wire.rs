@@ -33,6 +33,7 @@ fn client(server: &Server) -> Arc<dyn Provider> {
         max_output: None,
         cache_ttl: ah_provider::caching::CacheTtl::default(),
         server_compaction: false,
+        fast_mode: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {
