@@ -48,10 +48,21 @@ pub struct Wanted {
     pub directories: Vec<PathBuf>,
     /// MCP servers by name, in the form of the settings.
     pub servers: Map<String, Value>,
+    /// What the editor wants the model to be told besides, or in the place of, the usual.
+    pub system_prompt: Option<SystemPrompt>,
     /// Id of the stored session; `None` for a new one.
     pub stored: Option<String>,
     /// Whether to go on in a copy of the stored session.
     pub forks: bool,
+}
+
+/// A system prompt of an editor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPrompt {
+    /// Its text.
+    pub text: String,
+    /// Whether it stands in the place of the built-in one.
+    pub replaces: bool,
 }
 
 /// An open session.

@@ -17,8 +17,10 @@ use agent_client_protocol::v1::schema::{
     NewSessionResponse, PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest,
     ResumeSessionResponse, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
     SessionCloseCapabilities, SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo,
-    SessionListCapabilities, SessionResumeCapabilities, SetSessionConfigOptionRequest,
-    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, StopReason,
+    SessionListCapabilities, SessionResumeCapabilities, SessionSystemPromptCapabilities,
+    SessionSystemPromptModeCapabilities, SessionSystemPromptOverrideCapabilities,
+    SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
+    SetSessionModeResponse, StopReason,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{
@@ -135,13 +137,16 @@ fn initialize(
 ) -> Result<(), Error> {
     let client = request.client_capabilities;
     requests.meet(Abilities::first(&client));
+    let prompt_modes = SessionSystemPromptModeCapabilities::new()
+        .override_(SessionSystemPromptOverrideCapabilities::new());
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())
         .resume(SessionResumeCapabilities::new())
         .fork(SessionForkCapabilities::new())
         .close(SessionCloseCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
-        .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
+        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+        .system_prompt(SessionSystemPromptCapabilities::new().mode(prompt_modes));
     let capabilities = AgentCapabilities::new()
         .load_session(true)
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
@@ -185,7 +190,8 @@ fn begin(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         requests.open(wanted, peer).await
     })
 }
@@ -204,7 +210,8 @@ fn load(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         let held = requests.reopen(&request.session_id.0, wanted, peer).await?;
         held.replay().await;
         Ok(held)
@@ -225,7 +232,8 @@ fn resume(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         requests.reopen(&request.session_id.0, wanted, peer).await
     })
 }
@@ -244,7 +252,8 @@ fn fork(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         requests.fork(&request.session_id.0, wanted, peer).await
     })
 }

@@ -29,7 +29,9 @@ mod wanted;
 mod wire;
 
 pub use agent_client_protocol::{Agent, Client, ConnectTo};
-pub use engine::{Command, Engine, Listed, Offered, Opened, Project, Refusal, Wanted};
+pub use engine::{
+    Command, Engine, Listed, Offered, Opened, Project, Refusal, SystemPrompt, Wanted,
+};
 pub use prompt::Prompt;
 pub use serve::{Served, serve};
 pub use stdio::stdio;

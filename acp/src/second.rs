@@ -20,8 +20,9 @@ use agent_client_protocol::v2::schema::{
     ReplayFrom, ResumeSessionRequest, ResumeSessionResponse,
     SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionConfigOptionValue,
     SessionDeleteCapabilities, SessionForkCapabilities, SessionInfo, SessionListCursor,
-    SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, StopReason,
-    UserMessage,
+    SessionSystemPromptCapabilities, SessionSystemPromptModeCapabilities,
+    SessionSystemPromptOverrideCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, StopReason, UserMessage,
 };
 use agent_client_protocol::v2::{ConnectionTo, Responder};
 use agent_client_protocol::{
@@ -141,12 +142,15 @@ fn initialize(
     let servers = McpCapabilities::new()
         .stdio(McpStdioCapabilities::new())
         .http(McpHttpCapabilities::new());
+    let prompt_modes = SessionSystemPromptModeCapabilities::new()
+        .override_(SessionSystemPromptOverrideCapabilities::new());
     let sessions = SessionCapabilities::new()
         .prompt(prompts)
         .mcp(servers)
         .fork(SessionForkCapabilities::new())
         .delete(SessionDeleteCapabilities::new())
-        .additional_directories(SessionAdditionalDirectoriesCapabilities::new());
+        .additional_directories(SessionAdditionalDirectoriesCapabilities::new())
+        .system_prompt(SessionSystemPromptCapabilities::new().mode(prompt_modes));
     let can_log_in = client.auth.is_some_and(|auth| auth.terminal.is_some());
     let login = can_log_in.then(|| {
         let login = AuthMethodTerminal::new(LOGIN, LOGIN_NAME)
@@ -196,7 +200,8 @@ fn begin(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         requests.open(wanted, peer).await
     })
 }
@@ -224,7 +229,8 @@ fn resume(
             }
         };
         let directories = request.additional_directories;
-        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         let held = requests.reopen(&request.session_id.0, wanted, peer).await?;
         if is_told {
             held.replay().await;
@@ -246,7 +252,8 @@ fn fork(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?;
+        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?
+            .with_system_prompt(request.system_prompt.as_ref())?;
         requests.fork(&request.session_id.0, wanted, peer).await
     })
 }

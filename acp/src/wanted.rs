@@ -6,8 +6,8 @@ use agent_client_protocol::Error;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::Wanted;
 use crate::fault::invalid;
+use crate::{SystemPrompt, Wanted};
 
 /// Returns the new session that an editor wants.
 pub(crate) fn wanted(
@@ -34,6 +34,42 @@ pub(crate) fn wanted(
         servers,
         ..Wanted::default()
     })
+}
+
+impl Wanted {
+    /// Adds the system prompt that the editor gives. What cannot be told the model is an error, as the protocol wants it.
+    pub(crate) fn with_system_prompt(self, given: Option<&impl Serialize>) -> Result<Self, Error> {
+        let system_prompt = given.map(system_prompt).transpose()?;
+        Ok(Self {
+            system_prompt,
+            ..self
+        })
+    }
+}
+
+fn system_prompt(given: &impl Serialize) -> Result<SystemPrompt, Error> {
+    let given = serde_json::to_value(given).unwrap_or_default();
+    let replaces = match given["mode"].as_str() {
+        Some("append") => false,
+        Some("override") => true,
+        _ => {
+            return Err(invalid(
+                "the mode of a system prompt is `append` or `override`",
+            ));
+        }
+    };
+    let blocks = given["content"].as_array().into_iter().flatten();
+    let texts = blocks.map(
+        |block| match (block["type"].as_str(), block["text"].as_str()) {
+            (Some("text"), Some(text)) => Ok(text),
+            _ => Err(invalid("a system prompt consists of texts")),
+        },
+    );
+    let text = texts.collect::<Result<Vec<_>, _>>()?.join("\n\n");
+    if text.trim().is_empty() {
+        return Err(invalid("the system prompt is empty"));
+    }
+    Ok(SystemPrompt { text, replaces })
 }
 
 /// Returns the name of a server, and its entry as in the settings. Version 1 names no type for those over pipes.
@@ -64,6 +100,23 @@ fn server(server: &impl Serialize) -> Result<(String, Value), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_prompt_is_appended_or_replaces_ours() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let of = |mode: &str, content: Value| {
+            let told = system_prompt(&json!({"mode": mode, "content": content}));
+            told.ok().map(|told| (told.text, told.replaces))
+        };
+        let both = || json!([text("Be brief."), text("Be kind.")]);
+        let joined = "Be brief.\n\nBe kind.".to_owned();
+        assert_eq!(of("append", both()), Some((joined.clone(), false)));
+        assert_eq!(of("override", both()), Some((joined, true)));
+        assert_eq!(of("_prepend", both()), None);
+        assert_eq!(of("append", json!([])), None);
+        let picture = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        assert_eq!(of("append", json!([text("x"), picture])), None);
+    }
 
     #[test]
     fn servers_of_both_versions_are_entries_of_the_settings() {

@@ -11,7 +11,7 @@ use ah_agent::Frontend;
 use ah_agent::hooks::LineHooks;
 use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
-use ah_config::overrides::McpSource;
+use ah_config::overrides::{McpSource, SystemPromptSource};
 use ah_config::{Config, Error, ErrorKind, Overrides, extensions};
 use ah_conversation::{ContentBlock, Environment, Image, Interface, MailKind, Servers};
 use ah_store::{Paths, Queue, SessionHead, SessionStore};
@@ -80,6 +80,16 @@ impl EditorSessions {
         let mut overrides = self.overrides.clone();
         let directories = wanted.directories.iter().cloned();
         overrides.directories.extend(directories);
+        if let Some(given) = wanted.system_prompt.clone() {
+            let prompt = &mut overrides.run.prompt;
+            if given.replaces {
+                prompt.system_prompt = Some(SystemPromptSource::Text(given.text));
+            } else {
+                let own = prompt.append_system_prompt.take().into_iter();
+                let all: Vec<_> = own.chain([given.text]).collect();
+                prompt.append_system_prompt = Some(all.join("\n\n"));
+            }
+        }
         let servers = McpSource::of_values("the editor", &wanted.servers);
         overrides.mcp_servers.push(servers);
         let config = Config::resolve(overrides, Interface::Native, environment, &self.overlay)?;

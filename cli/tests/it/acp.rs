@@ -18,7 +18,7 @@ use agent_client_protocol::v1::schema::{
     PromptRequest, ReadTextFileRequest, ReadTextFileResponse, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionId,
     SessionNotification, SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason,
-    WriteTextFileRequest, WriteTextFileResponse,
+    SystemPrompt, SystemPromptMode, WriteTextFileRequest, WriteTextFileResponse,
 };
 use agent_client_protocol::{
     Agent, Client, Error, Lines, on_receive_notification, on_receive_request,
@@ -532,6 +532,30 @@ fn the_editor_brings_its_own_servers() {
         assert_eq!(call["content"][0]["content"]["text"], "hello");
         Ok(())
     });
+}
+
+#[test]
+fn an_editor_gives_a_system_prompt() {
+    for (mode, is_ours) in [
+        (SystemPromptMode::Append, true),
+        (SystemPromptMode::Override, false),
+    ] {
+        let world = World::new();
+        let server = Server::new([says("Done.")]);
+        edit(served(&world, &server, &[]), None, async |cx, _| {
+            let able = initialized(&cx).await?;
+            let able = &able["agentCapabilities"]["sessionCapabilities"]["systemPrompt"];
+            assert_eq!(*able, json!({"mode": {"override": {}}}));
+            let given = SystemPrompt::new(vec!["You are a pirate.".into()]).mode(mode);
+            let request = NewSessionRequest::new(world.project()).system_prompt(given);
+            let id = cx.send_request(request).block_task().await?.session_id;
+            assert_eq!(prompted(&cx, &id, "Who?").await?, StopReason::EndTurn);
+            Ok(())
+        });
+        let told = server.requests()[0].body["system"].to_string();
+        assert!(told.contains("You are a pirate."), "{told}");
+        assert_eq!(told.contains("You are `ah`"), is_ours, "{told}");
+    }
 }
 
 #[test]
