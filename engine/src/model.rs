@@ -101,6 +101,12 @@ pub(super) fn connect(
         let names = left_out.join("`, `");
         warnings.push(format!("{name} does not support `{names}`; ignored"));
     }
+    let end = asking(config, &[], |options| Ok(ah_provider::end(name, options)))?;
+    if let Some((family, day)) = end {
+        warnings.push(format!(
+            "`{name}` is not served from {day} on; `{family}` is the newest of its family"
+        ));
+    }
     let may_report_cost = asking(config, &[], |options| {
         Ok(ah_provider::may_report_cost(name, options))
     })?;

@@ -12,6 +12,7 @@ mod call_name;
 pub mod catalog;
 mod decode;
 mod encoded;
+mod ends;
 pub mod exchange;
 pub mod failure;
 pub mod fallback;
@@ -131,6 +132,16 @@ pub fn unlisted(name: &str, options: &Options<'_>) -> Option<String> {
     let found = find_route(name, options)?;
     let setting = found.route.address_setting();
     (!found.is_named).then(|| format!("{} ({setting})", found.route.name()))
+}
+
+/// Returns the family of the model `name` and the day of its end, if its vendor itself is asked and has said when it ends.
+/// Other servers of the same model have days of their own.
+pub fn end(name: &str, options: &Options<'_>) -> Option<(&'static str, &'static str)> {
+    if name.starts_with("script:") {
+        return None;
+    }
+    let (route, name) = route(without_window(name), options).ok()?;
+    ends::end(name).filter(|_| route.is_of_vendor())
 }
 
 /// Returns the names of the settings that are not sent to the model `name`, because it or its server does not support

@@ -478,10 +478,8 @@ async fn no_beta_is_asked_for_that_is_deprecated() {
     }
 }
 
-#[tokio::test]
-async fn names_lead_to_providers_or_errors() {
-    let environment = environment(&[("ANTHROPIC_API_KEY", "key")]);
-    let options = |environment| Options {
+fn options(environment: &Environment) -> Options<'_> {
+    Options {
         environment,
         catalog: Box::leak(Box::new(Catalog::built_in())),
         servers: Box::leak(Box::default()),
@@ -496,7 +494,29 @@ async fn names_lead_to_providers_or_errors() {
         timeouts: Timeouts::default(),
         retry: Policy::default(),
         seed: 1,
+    }
+}
+
+/// Only of the vendor is it known when it stops serving a model.
+#[test]
+fn the_end_of_a_model_is_known_of_its_vendor() {
+    let key = ("ANTHROPIC_API_KEY", "key");
+    let gateway = ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    let end = |name: &str, variables: &[(&str, &str)]| {
+        let environment = environment(variables);
+        ah_provider::end(name, &options(&environment))
     };
+    let day = Some(("opus", "22 January 2027"));
+    assert_eq!(end("claude-opus-4-5", &[key]), day);
+    assert_eq!(end("anthropic/claude-opus-4-5-20251101", &[key]), day);
+    assert_eq!(end("claude-opus-4-5", &[key, gateway]), None);
+    assert_eq!(end("opus", &[key]), None);
+    assert_eq!(end("script:demo", &[key]), None);
+}
+
+#[tokio::test]
+async fn names_lead_to_providers_or_errors() {
+    let environment = environment(&[("ANTHROPIC_API_KEY", "key")]);
     for (name, provider, model) in [
         ("sonnet", "anthropic", "claude-sonnet-5-5"),
         ("claude-next", "anthropic", "claude-next"),
