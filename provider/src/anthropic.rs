@@ -30,8 +30,9 @@ const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 /// Usual header of the key.
 pub(crate) const KEY_HEADER: &str = "x-api-key";
 /// Words of an error that is about features which only newer servers know.
-const FEATURE_WORDS: [&str; 10] = [
+const FEATURE_WORDS: [&str; 11] = [
     "anthropic-beta",
+    "beta flag",
     "beta header",
     "block_binding",
     "compaction",

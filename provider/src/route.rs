@@ -96,6 +96,7 @@ impl<'a> Route<'a> {
         };
         if api == Api::Anthropic {
             let encoder = anthropic::Encoder::new(model, abilities)
+                .with_quirks(&quirks)
                 .cached_for(ttl)
                 .summarizing(self.options.server_compaction)
                 .fast(self.options.fast_mode);

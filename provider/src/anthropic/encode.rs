@@ -17,7 +17,7 @@ use crate::call_name::{self, call_name};
 use crate::encoded::{Conversation, EMPTY_MESSAGE, Encoded};
 use crate::generation::{FastMode, Generation};
 use crate::http_model::RequestEncoder;
-use crate::openai::ThinkingField;
+use crate::openai::{Quirks, ThinkingField};
 use crate::rope::Rope;
 
 /// Beta feature with which tools are added by messages.
@@ -39,6 +39,8 @@ pub struct Encoder {
     abilities: Abilities,
     generation: Generation,
     encoded: Encoded<Mark>,
+    /// Whether a message with tool results may hold nothing else.
+    results_alone: bool,
     /// Lifetime of what the requests leave in the prompt cache.
     ttl: CacheTtl,
 }
@@ -64,6 +66,7 @@ impl RequestEncoder for Encoder {
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let mut body = vec![self.head(request)];
         let model = &self.model;
+        let alone = self.results_alone;
         let Generation {
             takes_updates,
             summarizes,
@@ -72,6 +75,7 @@ impl RequestEncoder for Encoder {
         let conversation = self
             .encoded
             .conversation(&request.messages, |message, mark, bytes| {
+                mark.results_alone = alone;
                 match &message.origin {
                     Origin::Update(update) if takes_updates => {
                         append_update(message, update, mark, bytes);
@@ -99,8 +103,17 @@ impl Encoder {
             model,
             abilities,
             encoded: Encoded::default(),
+            results_alone: false,
             ttl: CacheTtl::default(),
         }
+    }
+
+    /// Adapts the requests to a server with these deviations.
+    #[must_use]
+    pub fn with_quirks(mut self, quirks: &Quirks) -> Self {
+        self.results_alone = quirks.results_alone;
+        self.generation.takes_updates &= !quirks.no_updates;
+        self
     }
 
     /// Returns the encoder without the features that only newer servers know, and whether it had any.
@@ -115,6 +128,7 @@ impl Encoder {
             abilities: self.abilities.clone(),
             generation,
             encoded: Encoded::default(),
+            results_alone: self.results_alone,
             ttl: self.ttl,
         };
         (plain, generation != self.generation)
@@ -262,6 +276,10 @@ struct Mark {
     open: Option<wire::Role>,
     /// Offsets for breakpoints in the last two user messages, in order.
     breakpoints: [Option<usize>; 2],
+    /// Whether a message with tool results may hold nothing else.
+    results_alone: bool,
+    /// Whether the last block is a tool result.
+    is_result: bool,
 }
 
 /// Appends the bytes of `message`, to the open message if it has the same role.
@@ -328,7 +346,10 @@ fn push<'a>(
     bytes: &mut Rope,
 ) {
     for block in blocks {
-        if mark.open == Some(role) {
+        let is_result = matches!(block, wire::Block::ToolResult { .. });
+        let is_apart = mark.results_alone && is_result != mark.is_result;
+        mark.is_result = is_result;
+        if mark.open == Some(role) && !is_apart {
             bytes.push(b",");
         } else {
             if mark.open.is_some() {

@@ -173,12 +173,16 @@ impl Writer<'_> {
         let returned = returned(message, model, self.quirks);
         let thinking_blocks = match returned {
             ReturnedReasoning::Sealed => signed(&message.content),
-            ReturnedReasoning::Words | ReturnedReasoning::None => Vec::new(),
+            ReturnedReasoning::Words | ReturnedReasoning::Always | ReturnedReasoning::None => {
+                Vec::new()
+            }
         };
         let mut fields = opaque.map_or_else(Fields::new, |opaque| opaque.message.clone());
         match returned {
             ReturnedReasoning::None => fields.retain(|name, _| !reasoning::is_reasoning(name)),
-            ReturnedReasoning::Words => reasoning::add_text(&mut fields),
+            ReturnedReasoning::Words | ReturnedReasoning::Always => {
+                reasoning::add_text(&mut fields);
+            }
             ReturnedReasoning::Sealed => fields.extend(former_details(&message.content)),
         }
         let given = fields.shift_remove("content");
@@ -187,7 +191,10 @@ impl Writer<'_> {
             Some(content) => Some(wire::AnswerContent::Given(content)),
             None => text.map(wire::AnswerContent::Text),
         };
-        let fields = reasoning::with_text(fields, &reasoning_text(&message.content));
+        let mut fields = reasoning::with_text(fields, &reasoning_text(&message.content));
+        if self.quirks.returned_reasoning == ReturnedReasoning::Always {
+            reasoning::fill(&mut fields);
+        }
         self.message(&wire::Message::Assistant {
             content,
             tool_calls,

@@ -30,6 +30,10 @@ pub struct Quirks {
     pub tool_call_ids: ToolCallIds,
     /// Thinking and tool calls that it leaves in the text of answers.
     pub text_tags: TextTags,
+    /// Whether a message of the Messages API with tool results may hold nothing else.
+    pub results_alone: bool,
+    /// Whether it refuses new tools and system messages within a conversation of the Messages API.
+    pub no_updates: bool,
     /// Whether it passes on the headers in `extra_headers` to the server behind it; betas are sent there then.
     pub extra_headers: bool,
 }
@@ -73,6 +77,9 @@ pub enum ReturnedReasoning {
     Sealed,
     /// As text in `reasoning_content`, also where the server left it in the text of the answer.
     Words,
+    /// The text with each answer, and a space for one without any: a server that refuses an answer with calls otherwise, even if
+    /// another model gave it.
+    Always,
     /// None.
     None,
 }

@@ -55,6 +55,14 @@ pub fn with_text(mut fields: Fields, shown: &str) -> Fields {
     fields
 }
 
+/// Fills the text of the reasoning, if there is none, with a space: Moonshot takes an empty one for none.
+pub fn fill(fields: &mut Fields) {
+    let text = fields.entry(TEXTS[0]).or_insert(Value::Null);
+    if text.as_str().is_none_or(str::is_empty) {
+        *text = " ".into();
+    }
+}
+
 /// Whether a field holds reasoning.
 pub fn is_reasoning(name: &str) -> bool {
     name.starts_with("reasoning") || name.starts_with("thinking")
