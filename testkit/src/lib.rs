@@ -15,3 +15,6 @@ pub mod show;
 pub mod svg;
 pub mod wait;
 pub mod world;
+
+/// Real providers and stores, for tests of crates below those that use both.
+pub use {ah_provider as provider, ah_store as store};

@@ -13,6 +13,7 @@ mod mail;
 mod permission;
 mod prefix;
 mod resume;
+mod sessions;
 mod structured;
 mod subagents;
 mod tools;

@@ -107,7 +107,12 @@ impl Protocol {
         }
         let checked = match self {
             Self::Messages => messages::history::check(body),
-            Self::Chat => chat::history::check(body),
+            Self::Chat => {
+                let with = |vendor: &Vendor| {
+                    chat::history::check_with(body, vendor.in_results, vendor.in_answers)
+                };
+                vendor.map_or_else(|| chat::history::check(body), with)
+            }
             Self::Responses => responses::history::check(body),
         };
         checked.err().map(Refusal::invalid)

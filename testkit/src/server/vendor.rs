@@ -32,6 +32,10 @@ pub struct Vendor {
     pub refuses: &'static [Rule],
     /// What it takes, although it makes the answers worse or more expensive.
     pub loses: &'static [Rule],
+    /// Parts that it takes in tool results of chat completions.
+    pub in_results: &'static [&'static str],
+    /// Parts that it takes in answers of chat completions.
+    pub in_answers: &'static [&'static str],
     /// Shape of its answers.
     pub answers: Answers,
 }

@@ -15,6 +15,11 @@ const LONGEST_NAME: usize = 64;
 
 /// Returns the first error in `body`, with the vendor's text.
 pub fn check(body: &Value) -> Result<(), String> {
+    check_with(body, &["text"], &["text", "refusal"])
+}
+
+/// Returns the first error in `body` for a vendor that takes these kinds of parts in tool results and in answers.
+pub fn check_with(body: &Value, of_results: &[&str], of_answers: &[&str]) -> Result<(), String> {
     if body["model"].as_str().is_none_or(str::is_empty) {
         return Err("you must provide a model parameter".to_owned());
     }
@@ -25,11 +30,11 @@ pub fn check(body: &Value) -> Result<(), String> {
     let mut open = Vec::new();
     for (number, message) in messages.iter().enumerate() {
         if message["role"] == "tool" {
-            close(number, message, &mut open)?;
+            close(number, message, &mut open, of_results)?;
             continue;
         }
         all_answered(&open)?;
-        open = check_message(number, message)?;
+        open = check_message(number, message, of_answers)?;
     }
     all_answered(&open)
 }
@@ -59,7 +64,11 @@ fn check_tools(body: &Value) -> Result<(), String> {
 }
 
 /// Checks a message of another role than `tool`; returns the calls in it.
-fn check_message(number: usize, message: &Value) -> Result<Vec<&str>, String> {
+fn check_message<'a>(
+    number: usize,
+    message: &'a Value,
+    of_answers: &[&str],
+) -> Result<Vec<&'a str>, String> {
     let place = format!("messages[{number}]");
     let calls = message["tool_calls"].as_array();
     match message["role"].as_str() {
@@ -69,7 +78,7 @@ fn check_message(number: usize, message: &Value) -> Result<Vec<&str>, String> {
         Some("system" | "developer") => check_content(&place, &message["content"], &["text"]),
         Some("user") => check_content(&place, &message["content"], &["text", "image_url"]),
         Some("assistant") if calls.is_some() && message["content"].is_null() => Ok(()),
-        Some("assistant") => check_content(&place, &message["content"], &["text", "refusal"]),
+        Some("assistant") => check_content(&place, &message["content"], of_answers),
         role => Err(format!(
             "Invalid value: '{}' in '{place}.role'. Supported values are: 'system', 'developer', 'user', 'assistant' and 'tool'.",
             role.unwrap_or_default()
@@ -114,7 +123,12 @@ fn check_call<'a>(place: &str, call: &'a Value) -> Result<&'a str, String> {
 }
 
 /// Removes the call that a result answers from the `open` ones.
-fn close<'a>(number: usize, message: &'a Value, open: &mut Vec<&'a str>) -> Result<(), String> {
+fn close<'a>(
+    number: usize,
+    message: &'a Value,
+    open: &mut Vec<&'a str>,
+    kinds: &[&str],
+) -> Result<(), String> {
     let id = message["tool_call_id"].as_str().unwrap_or_default();
     let Some(at) = open.iter().position(|call| *call == id) else {
         return Err(format!(
@@ -122,11 +136,7 @@ fn close<'a>(number: usize, message: &'a Value, open: &mut Vec<&'a str>) -> Resu
         ));
     };
     open.remove(at);
-    check_content(
-        &format!("messages[{number}]"),
-        &message["content"],
-        &["text"],
-    )
+    check_content(&format!("messages[{number}]"), &message["content"], kinds)
 }
 
 fn all_answered(open: &[&str]) -> Result<(), String> {
@@ -153,6 +163,7 @@ fn check_content(place: &str, content: &Value, kinds: &[&str]) -> Result<(), Str
         let kind = part["type"].as_str().unwrap_or_default();
         let is_sound = match kind {
             "image_url" => part["image_url"]["url"].as_str().is_some_and(is_picture),
+            "thinking" => part["thinking"].is_array(),
             kind => part[kind].is_string(),
         };
         if !kinds.contains(&kind) || !is_sound {

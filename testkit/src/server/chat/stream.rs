@@ -137,7 +137,9 @@ impl Stream {
                 "index": self.calls.saturating_sub(1),
                 "function": {"arguments": json},
             }]})),
-            Delta::Signature(signature) if self.answers.reasoning == Reasoning::Details => {
+            Delta::Signature(signature)
+                if self.answers.call_signature == CallSignature::Details =>
+            {
                 Some(json!({"reasoning_details": [
                     {"type": "reasoning.text", "signature": signature, "index": 0},
                 ]}))

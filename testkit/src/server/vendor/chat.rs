@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::json::list;
 use super::super::protocol::Protocol::Chat;
-use super::fields::{Fields, Unknown};
+use super::fields::{CEREBRAS, FIREWORKS, GROQ, MISTRAL, Unknown};
 use super::{Asked, Rule, digest, gpt};
 
 /// OpenAI: no empty list of tools. vLLM refuses it as well since 0.20.
@@ -311,46 +311,6 @@ pub const MISTRAL_FIELDS: Rule = Rule::new(
 )
 .with_status(422);
 
-const MISTRAL: Fields = Fields {
-    request: &[
-        "model",
-        "messages",
-        "temperature",
-        "top_p",
-        "max_tokens",
-        "stream",
-        "stop",
-        "random_seed",
-        "metadata",
-        "response_format",
-        "tools",
-        "tool_choice",
-        "presence_penalty",
-        "frequency_penalty",
-        "min_tokens",
-        "repetition_penalty",
-        "top_k",
-        "logprobs",
-        "top_logprobs",
-        "prompt_logprobs",
-        "top_prompt_logprobs",
-        "n",
-        "prediction",
-        "parallel_tool_calls",
-        "reasoning_effort",
-        "prompt_mode",
-        "guardrails",
-        "prompt_cache_key",
-        "safe_prompt",
-    ],
-    messages: &[
-        ("system", &["role", "content"]),
-        ("user", &["role", "content"]),
-        ("assistant", &["role", "content", "tool_calls", "prefix"]),
-        ("tool", &["role", "content", "tool_call_id", "name"]),
-    ],
-};
-
 /// Groq: no fields but its own, at the top and in messages.
 pub const GROQ_FIELDS: Rule = Rule::new(
     Chat,
@@ -366,64 +326,6 @@ pub const GROQ_FIELDS: Rule = Rule::new(
         None => Ok(()),
     },
 );
-
-const GROQ: Fields = Fields {
-    request: &[
-        "messages",
-        "model",
-        "citation_options",
-        "compound_custom",
-        "disable_tool_validation",
-        "documents",
-        "exclude_domains",
-        "frequency_penalty",
-        "function_call",
-        "functions",
-        "include_domains",
-        "include_reasoning",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "metadata",
-        "n",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "reasoning_effort",
-        "reasoning_format",
-        "response_format",
-        "search_settings",
-        "seed",
-        "service_tier",
-        "stop",
-        "store",
-        "stream",
-        // Not in the package, but in the documentation: https://github.com/withceleste/celeste-python/pull/351.
-        "stream_options",
-        "temperature",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "user",
-    ],
-    messages: &[
-        ("system", &["role", "content", "name"]),
-        ("user", &["role", "content", "name"]),
-        (
-            "assistant",
-            &[
-                "role",
-                "content",
-                "function_call",
-                "name",
-                "reasoning",
-                "tool_calls",
-            ],
-        ),
-        ("tool", &["role", "content", "tool_call_id"]),
-    ],
-};
 
 /// Cerebras: no fields but its own, at the top and in messages.
 pub const CEREBRAS_FIELDS: Rule = Rule::new(
@@ -442,50 +344,6 @@ pub const CEREBRAS_FIELDS: Rule = Rule::new(
     },
 );
 
-const CEREBRAS: Fields = Fields {
-    request: &[
-        "messages",
-        "model",
-        "clear_thinking",
-        "disable_reasoning",
-        "frequency_penalty",
-        "logit_bias",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "min_completion_tokens",
-        "min_tokens",
-        "n",
-        "parallel_tool_calls",
-        "prediction",
-        "presence_penalty",
-        "prompt_cache_key",
-        "reasoning_effort",
-        "reasoning_format",
-        "response_format",
-        "seed",
-        "service_tier",
-        "stop",
-        "stream",
-        "stream_options",
-        "temperature",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "user",
-    ],
-    messages: &[
-        ("system", &["role", "content", "name"]),
-        ("user", &["role", "content", "name"]),
-        (
-            "assistant",
-            &["role", "content", "name", "reasoning", "tool_calls"],
-        ),
-        ("tool", &["role", "content", "tool_call_id", "name"]),
-    ],
-};
-
 /// Fireworks: no fields at the top but its own.
 pub const FIREWORKS_FIELDS: Rule = Rule::new(
     Chat,
@@ -499,47 +357,6 @@ pub const FIREWORKS_FIELDS: Rule = Rule::new(
         None => Ok(()),
     },
 );
-
-const FIREWORKS: Fields = Fields {
-    request: &[
-        "messages",
-        "model",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "reasoning_effort",
-        "reasoning_history",
-        "thinking",
-        "stream",
-        "max_completion_tokens",
-        "max_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "frequency_penalty",
-        "presence_penalty",
-        "n",
-        "stop",
-        "response_format",
-        "user",
-        "logprobs",
-        "prompt_truncate_len",
-        "context_length_exceeded_behavior",
-        "seed",
-        "top_logprobs",
-        "min_p",
-        "typical_p",
-        "repetition_penalty",
-        "logit_bias",
-        "prompt_cache_key",
-        "prompt_cache_isolation_key",
-        "service_tier",
-        "prediction",
-        "stream_options",
-        "metadata",
-    ],
-    messages: &[],
-};
 
 /// xAI: Grok 4 and later take neither stop sequences nor penalties, and not every model takes an effort.
 pub const GROK: Rule = Rule::new(
@@ -643,9 +460,10 @@ pub const DETAILS_COME_BACK: Rule = Rule::new(
     },
 );
 
-/// Returns the signature of a call of the tool `name`.
+/// Returns the signature of a call of the tool `name`. A name that no tool can have comes back as a similar one.
 pub fn signature(name: &str) -> String {
-    format!("sig.{}", digest(name))
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    format!("sig.{}", digest(&name.replace(|c| !is_plain(c), "_")))
 }
 
 /// Checks the signatures of calls: `given` returns the one that a message has for its first call.

@@ -210,6 +210,27 @@ pub const NO_ADDRESSES: Rule = Rule::new(
     },
 );
 
+/// MiniMax: a message with results holds nothing else.
+pub const RESULTS_ALONE: Rule = Rule::new(
+    Messages,
+    "https://github.com/anomalyco/opencode/pull/32609",
+    "2026-06-16",
+    |asked| {
+        let mut messages = list(asked.body, "messages").iter();
+        let is_mixed = |message: &Value| {
+            let blocks = list(message, "content");
+            let is_result = |block: &Value| block["type"] == "tool_result";
+            blocks.iter().any(is_result) && !blocks.iter().all(is_result)
+        };
+        match messages.find(|message| is_mixed(message)) {
+            Some(_) => {
+                Err("invalid params, tool call result does not follow tool call (2013)".to_owned())
+            }
+            None => Ok(()),
+        }
+    },
+);
+
 /// Beta features that are part of the API by now.
 pub const OLD_BETAS: Rule = Rule::new(
     Messages,

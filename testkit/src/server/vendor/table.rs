@@ -121,6 +121,8 @@ const MOONSHOT: Vendor = Vendor {
 const MISTRAL: Vendor = Vendor {
     name: "mistral",
     refuses: &[chat::MISTRAL_FIELDS, chat::NINE, chat::ORDER],
+    // PyPI mistral-common 1.13.1, protocol/instruct/validator.py.
+    in_answers: &["text", "thinking"],
     answers: Answers {
         reasoning: Reasoning::Parts,
         ids: Ids::Nine,
@@ -175,13 +177,13 @@ const ZAI: Vendor = Vendor {
 
 const MINIMAX: Vendor = Vendor {
     name: "minimax",
-    refuses: &[chat::PARAMETERS],
+    refuses: &[chat::PARAMETERS, messages::RESULTS_ALONE],
     loses: &[chat::DETAILS_COME_BACK],
     answers: Answers {
         reasoning: Reasoning::Details,
         ..Answers::OF_API
     },
-    ..of(&[Chat])
+    ..of(&[Chat, Messages])
 };
 
 const QWEN: Vendor = Vendor {
@@ -205,6 +207,8 @@ const OPENROUTER: Vendor = Vendor {
 const LITELLM: Vendor = Vendor {
     name: "litellm",
     refuses: &[chat::THINKING_BLOCKS],
+    // It translates them for each vendor.
+    in_results: &["text", "image_url"],
     ..of(&[Chat])
 };
 
@@ -227,6 +231,8 @@ const fn of(apis: &'static [Protocol]) -> Vendor {
         apis,
         refuses: &[],
         loses: &[],
+        in_results: &["text"],
+        in_answers: &["text", "refusal"],
         answers: Answers::OF_API,
     }
 }
