@@ -205,6 +205,7 @@ impl World {
             hooks: Hooks::default(),
             refusals: ah_agent::no_refusals(),
             command_files: None,
+            pictures: ah_agent::unchecked_pictures(),
         };
         let tools = TOOLS.map(|name| tool(name, &self.store));
         let toolbox = Toolbox::new(tools).with_servers(self.late.clone(), Duration::ZERO);
@@ -270,6 +271,7 @@ fn connect(route: &Route, model: &str, address: &str) -> Arc<dyn Provider> {
         max_output: None,
         cache_ttl: CacheTtl::default(),
         server_compaction: false,
+        fast_mode: false,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {
