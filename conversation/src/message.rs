@@ -451,11 +451,14 @@ impl Message {
             .is_some_and(|response| response.provider == provider && response.model == model)
     }
 
-    /// Returns what the server of `model` gave with the message for itself, if it wrote the message.
+    /// Returns what the server of `model` gave with the message for itself, if it wrote the message: this model or another of
+    /// the same maker, since behind a gateway each maker has a server of its own. Thinking among it is of use to the model
+    /// that [wrote](Self::was_written_by) it only.
     pub fn opaque_of(&self, provider: &str, model: &str) -> Option<&Opaque> {
         let response = self.response.as_ref()?;
         let opaque = response.opaque.as_deref()?;
-        self.was_written_by(provider, model).then_some(opaque)
+        let is_of_server = response.provider == provider && maker(&response.model) == maker(model);
+        is_of_server.then_some(opaque)
     }
 
     /// Removes the blocks that are not to be kept, with what a server gave with them.
@@ -476,4 +479,10 @@ impl Message {
             });
         }
     }
+}
+
+/// Returns the word that stands for the maker in a model's name: `gpt` in `gpt-6.2-sol`, `google` in `google/gemini-3.8-flash`.
+fn maker(model: &str) -> &str {
+    let end = model.find(|c: char| !c.is_alphanumeric());
+    &model[..end.unwrap_or(model.len())]
 }

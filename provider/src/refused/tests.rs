@@ -80,6 +80,7 @@ fn request() -> Request {
         ]),
         max_output: 1_000,
         thinking: Thinking::default(),
+        first_thinking: Thinking::default(),
         sampling: Sampling::default(),
         summary: None,
     }

@@ -221,7 +221,12 @@ async fn a_permanent_failure_is_reported_at_once_with_a_hint() {
             ErrorClass::Billing,
             "check the account of LITELLM_API_KEY",
         ),
-        (plain("400 -", "", ""), ErrorClass::InvalidRequest, ""),
+        (
+            plain("400 -", "", ""),
+            ErrorClass::InvalidRequest,
+            "if the conversation is too long for the model, `/compact` shortens it; `context_window` in models.json is the \
+             model's window",
+        ),
         (
             plain("404 -", "", ""),
             ErrorClass::InvalidRequest,

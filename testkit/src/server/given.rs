@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use ah_provider::script::format::{BlockContent, Turn};
 
+use super::vendor::has_phases;
+
 /// What was given so far.
 #[derive(Debug, Default)]
 pub struct Given {
-    /// Phases of answers by their text.
+    /// Phases of answers by their text, of models that have them.
     phases: HashMap<String, &'static str>,
     /// Models that made calls with reasoning before them, by the ids of the calls.
     reasoned: HashMap<String, String>,
@@ -22,9 +24,11 @@ impl Given {
             .iter()
             .any(|it| matches!(it, BlockContent::Thinking(..)));
         let calls = parts.iter().any(|it| matches!(it, BlockContent::Tool(_)));
+        // What comes with a block comes at its end.
+        let ends = !(turn.hang || turn.cut || turn.stream_error.is_some());
         for (index, part) in parts.into_iter().enumerate() {
             match part {
-                BlockContent::Text(text) => {
+                BlockContent::Text(text) if ends && has_phases(model) => {
                     self.phases.insert(text.whole(), phase(calls));
                 }
                 BlockContent::Tool(call) if thinks => {

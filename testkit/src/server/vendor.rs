@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-pub use self::gpt::version as gpt_version;
+pub use self::gpt::{has_phases, version as gpt_version};
 pub use self::table::{ALL, ANTHROPIC, OPENAI};
 use super::given::Given;
 use super::protocol::{Protocol, Refusal};

@@ -5,7 +5,7 @@ use ah_conversation::{BlockStart, Delta, StopReason, StreamEvent, Usage};
 use serde_json::{Value, json};
 
 use super::super::given::phase;
-use super::super::vendor::gpt_version;
+use super::super::vendor::has_phases;
 use super::binding;
 
 /// 2026-01-01T00:00:00Z in seconds since the epoch.
@@ -31,9 +31,8 @@ impl Stream {
     /// Starts the response to `body`, with calls or without.
     pub fn new(body: &Value, has_calls: bool) -> Self {
         let model = body["model"].as_str().unwrap_or_default();
-        let has_phases = gpt_version(model).is_some_and(|version| version >= (5, 3));
         Self {
-            phase: has_phases.then(|| phase(has_calls)),
+            phase: has_phases(model).then(|| phase(has_calls)),
             seal: binding::seal(body),
             model: model.to_owned(),
             id: String::new(),

@@ -204,6 +204,9 @@ pub const PHASE: Rule = Rule::new(
     "npm openai 7.59.0, resources/responses/responses.d.ts",
     "2026-11-17",
     |asked| {
+        if !gpt::has_phases(asked.model()) {
+            return Ok(());
+        }
         for item in list(asked.body, "input") {
             let text = item.pointer("/content/0/text").unwrap_or(&item["content"]);
             let Some(given) = text.as_str().and_then(|text| asked.given.phase(text)) else {
