@@ -209,7 +209,8 @@ fn route<'a>(
 }
 
 /// The server that the name says, or whose list has the model, or the one that is configured for all models (users of
-/// gateways name models of other vendors), or the vendor of the name's family.
+/// gateways name models of other vendors), or the vendor of the name's family, if its key is set or the
+/// catalogue knows the name.
 fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> {
     let name = options.catalog.resolve(without_window(name));
     let (server, model) = match name.split_once('/') {
@@ -238,7 +239,11 @@ fn find_route<'a>(name: &'a str, options: &'a Options<'a>) -> Option<Found<'a>> 
         .or_else(listing)
         .or_else(|| of(configured?, name, false))
         .or_else(named)
-        .or_else(|| of(&Preset::of_family(name)?.name, name, true))
+        .or_else(|| {
+            let vendor = of(&Preset::of_family(name)?.name, name, true)?;
+            let is_known = || options.catalog.models().any(|(known, _)| known == name);
+            (vendor.route.is_configured() || is_known()).then_some(vendor)
+        })
 }
 
 /// Least similarity of a name that is suggested.

@@ -220,13 +220,15 @@ fn a_cost_limit_without_a_price_needs_a_server_that_says_the_cost() {
     let world = World::new();
     let server = Server::new([says("Done.")]);
     let arguments = |model| ["-n", "-m", model, "--max-budget-usd", "1", "go"];
-    let ended = plain(&world, &server, arguments("glm-5")).run().expect(1);
+    let ended = plain(&world, &server, arguments("team-model"))
+        .run()
+        .expect(1);
     assert!(
-        ended.stderr.contains("the price of glm-5 is unknown"),
+        ended.stderr.contains("the price of team-model is unknown"),
         "{}",
         ended.stderr
     );
-    let ended = plain(&world, &server, arguments("litellm/glm-5"));
+    let ended = plain(&world, &server, arguments("litellm/team-model"));
     let ended = ended
         .env("LITELLM_BASE_URL", server.url())
         .env("LITELLM_API_KEY", "key-of-a-test")
@@ -234,7 +236,7 @@ fn a_cost_limit_without_a_price_needs_a_server_that_says_the_cost() {
         .expect(1);
     let told = "the cost of the answer is not known, so the cost limit cannot be enforced";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
-    assert_eq!(asked(&server), ["glm-5"]);
+    assert_eq!(asked(&server), ["team-model"]);
 }
 
 #[test]

@@ -50,6 +50,15 @@ impl Seat {
 
     /// Starts `ah` at a terminal of this size.
     pub fn of_size(ah: Ah, columns: u16, lines: u16) -> Self {
+        let seat = Self::seeing(ah, columns, lines);
+        seat.wait_until("it is ready", |bytes, _| {
+            bytes.windows(8).any(|piece| piece == b"\x1b[?2004h") || bytes.contains(&b'>')
+        });
+        seat
+    }
+
+    /// Starts `ah` at a terminal of this size, where it may ask for something at once.
+    pub fn seeing(ah: Ah, columns: u16, lines: u16) -> Self {
         let (person, side) = open_terminal();
         tcsetwinsize(&person, size(columns, lines)).unwrap();
         // It must be the controlling terminal of a session of its own, or nobody would get SIGWINCH.
@@ -87,15 +96,11 @@ impl Seat {
                 }
             }
         });
-        let seat = Self {
+        Self {
             person,
             seen,
             child,
-        };
-        seat.wait_until("it is ready", |bytes, _| {
-            bytes.windows(8).any(|piece| piece == b"\x1b[?2004h") || bytes.contains(&b'>')
-        });
-        seat
+        }
     }
 
     /// Types these bytes.

@@ -331,5 +331,5 @@ fn models_of_ones_own_are_known() {
         .lines()
         .filter(|line| line.contains("house-1"))
         .collect();
-    insta::assert_snapshot!(steady(&world, &own.join("\n")), @"house-1                                                    5.0k     100    1.00    2.00    1.00  <project>/.ah/models.json");
+    insta::assert_snapshot!(steady(&world, &own.join("\n")), @"house-1                                                                    5.0k     100    1.00    2.00    1.00  <project>/.ah/models.json");
 }

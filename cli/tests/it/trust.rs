@@ -101,13 +101,16 @@ fn the_doctor_tells_whether_the_folder_is_trusted() {
             .lines()
             .position(|line| line.contains(" trust "))
             .unwrap();
-        lines.extend(page.lines().skip(line).take(2).map(str::to_owned));
+        let of_trust = page
+            .lines()
+            .skip(line)
+            .take_while(|line| !line.contains(" models "));
+        lines.extend(of_trust.map(str::to_owned));
     }
     insta::assert_snapshot!(lines.join("\n"), @"
         note     trust        <project> is not trusted; ignored: .ah/settings.json (providers, permissions.allow, env, trustedFolders, permissions.defaultMode), .env (ANTHROPIC_API_KEY)
                               hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         ok       trust        <project> is trusted (--trust)
-        ok       models       141 known
         ");
 }
 

@@ -79,7 +79,7 @@ fn a_vendor_is_named_and_asked_for_its_models() {
     let list = r#"{"data": [{"id": "deepseek-v9-pro"}, {"id": "deepseek-v9-flash"}]}"#;
     let url = crate::models::server_of(list);
     let login = world.ah(["login", "deepseek"]);
-    let mut seat = Seat::take(login.env("DEEPSEEK_BASE_URL", url));
+    let mut seat = Seat::seeing(login.env("DEEPSEEK_BASE_URL", url), 80, 24);
     seat.sees("DeepSeek API key (it is not shown)");
     seat.says("sk-test-secret");
     seat.sees("deepseek-v9-flash");
