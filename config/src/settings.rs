@@ -600,7 +600,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (38, 6, 12),
+            (39, 6, 12),
             "a setting is missing in the schema"
         );
     }

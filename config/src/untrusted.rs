@@ -78,10 +78,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     take("apiKeyHelper", api_key_helper.take().is_some());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());
     take("permissions.allow", !std::mem::take(allow).is_empty());
-    take(
-        "permissions.additionalDirectories",
-        !std::mem::take(additional_directories).is_empty(),
-    );
+    let directories = std::mem::take(additional_directories);
+    take("permissions.additionalDirectories", !directories.is_empty());
     take("hooks", !std::mem::take(hooks).is_empty());
     // They may be the user's guards.
     take("disableAllHooks", disable_all_hooks.take().is_some());

@@ -153,10 +153,7 @@ pub async fn session(
     };
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
     let frontend = make_frontend(view(&*provider, &tools, store, config));
-    let summarizer = match &config.compaction_model {
-        Some(name) => connect(config, &name.value, warnings)?,
-        None => provider.clone(),
-    };
+    let summarizer = summarizer(&provider, config, warnings)?;
     safety::ask_about_hosts(inputs.sandbox, &frontend, config);
     if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
         frontend.notice(&text);
@@ -169,7 +166,7 @@ pub async fn session(
     let asked = (inputs.host, inputs.has_person);
     let options = ah_mcp::Options {
         outputs: Some(store.outputs().to_owned()),
-        ..server_options(asked, &hooks, &frontend, config, inputs.sandbox)
+        ..server_options(asked, &hooks, &frontend, config, sandbox)
     };
     // A person is shown them, and a host is told.
     let warn = (!is_hosted && !inputs.has_person).then(|| inputs.warn.clone());
@@ -190,6 +187,18 @@ pub async fn session(
         command_files: safety::command_files(inputs.sandbox, store, config),
     };
     Ok((ports, tools, settings))
+}
+
+/// Returns the model that writes summaries: the one that the settings name, or that of the session.
+fn summarizer(
+    provider: &Arc<dyn Provider>,
+    config: &Config,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Provider>, Error> {
+    match &config.compaction_model {
+        Some(name) => connect(config, &name.value, warnings),
+        None => Ok(provider.clone()),
+    }
 }
 
 /// Returns the options of MCP servers; what they ask the user goes to the hooks, and to the host of an Agent SDK or to the
