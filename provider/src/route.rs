@@ -1,5 +1,5 @@
 //! Finds the server of a model by the part of the model's name before the `/`: a server that the settings define, or one
-//! that has a row in [`presets`](crate::presets). The protocol follows from the settings, the address and the row, in this
+//! that has a row in `presets`. The protocol follows from the settings, the address and the row, in this
 //! order.
 
 use std::borrow::Cow;
