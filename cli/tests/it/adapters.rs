@@ -136,8 +136,6 @@ fn common(mut messages: Vec<Value>) -> Vec<Value> {
         if let Some(Value::Object(response)) = message.get_mut("response") {
             // Not all protocols report tokens written to the cache, which have a price of their own.
             response.remove("cost");
-            // The field that had the reasoning is the server's own affair.
-            response.remove("opaque");
         }
         if let Some(usage) = message.pointer_mut("/response/usage") {
             let written = usage["cache_creation_input_tokens"].take().as_u64();

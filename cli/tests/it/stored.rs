@@ -15,7 +15,8 @@ pub fn stored(world: &World, server: &Server) -> Vec<Value> {
         for name in ["id", "parent", "created_at"] {
             forget(message, name);
         }
-        for name in ["model", "provider", "latency_ms"] {
+        // What a server gives for itself is its own affair.
+        for name in ["model", "provider", "latency_ms", "opaque"] {
             forget(&mut message["response"], name);
         }
         if let Some(summary) = message.pointer_mut("/origin/summary") {

@@ -90,6 +90,10 @@ impl TryFrom<Value> for Delta {
         let blocks = blocks.and_then(|blocks| serde_json::from_value(blocks).ok());
         if blocks.is_some() {
             fields.shift_remove("thinking_blocks");
+            // LiteLLM repeats them there.
+            if let Some(Value::Object(copies)) = fields.get_mut("provider_specific_fields") {
+                copies.shift_remove("thinking_blocks");
+            }
         }
         let calls: Vec<Option<ToolCallDelta>> =
             take(&mut fields, "tool_calls")?.unwrap_or_default();
@@ -324,4 +328,27 @@ pub struct Function<'a> {
     pub name: &'a str,
     pub description: &'a str,
     pub parameters: &'a Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn thinking_that_is_repeated_is_kept_once() {
+        let blocks = json!([{"type": "thinking", "thinking": "Hm.", "signature": "s"}]);
+        let given = |more: Value| {
+            let piece = json!({"thinking_blocks": blocks, "provider_specific_fields": more});
+            let delta = Delta::try_from(piece).unwrap();
+            assert_eq!(delta.thinking_blocks.len(), 1);
+            Value::Object(delta.opaque)
+        };
+        assert_eq!(given(json!({"thinking_blocks": blocks})), json!({}));
+        assert_eq!(
+            given(json!({"thinking_blocks": blocks, "mark": 7})),
+            json!({"provider_specific_fields": {"mark": 7}})
+        );
+    }
 }
