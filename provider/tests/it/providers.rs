@@ -416,8 +416,8 @@ fn table_of_servers() -> String {
         .collect();
     let (first, last) = (days.first().expect("a row"), days.last().expect("a row"));
     lines.push(match first == last {
-        true => format!("\nThe pages were read on {first}."),
-        false => format!("\nThe pages were read from {first} to {last}."),
+        true => format!("\nThe rows were checked against pages and packages of the vendors on {first}."),
+        false => format!("\nThe rows were checked against pages and packages of the vendors from {first} to {last}."),
     });
     lines.join("\n")
 }
