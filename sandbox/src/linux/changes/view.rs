@@ -78,9 +78,14 @@ impl View {
     }
 }
 
-/// Tells of what is moved, and of all below it: each old name goes, and each new one comes.
-fn tell_moved(recorder: &dyn Recorder, from: &Path, to: &Path, found: BorrowedFd<'_>) {
-    for (path, found) in [(from, Some(found)), (to, None)] {
+/// Tells of what is moved, and of all below it: each old name goes, and each new one comes, over what is `replaced`.
+/// That can be a folder with entries: two exchange their places, or the call fails.
+fn tell_moved(
+    recorder: &dyn Recorder,
+    (from, found): (&Path, BorrowedFd<'_>),
+    (to, replaced): (&Path, Option<BorrowedFd<'_>>),
+) {
+    for (path, found) in [(from, Some(found)), (to, replaced)] {
         if recorder.covers(path) {
             recorder.before(UpcomingChange {
                 path,
@@ -94,16 +99,26 @@ fn tell_moved(recorder: &dyn Recorder, from: &Path, to: &Path, found: BorrowedFd
     let Ok(entries) = openat(found, c".", flags, Mode::empty()).and_then(Dir::new) else {
         return;
     };
+    let below = |folder: BorrowedFd<'_>, name: &CStr| {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(folder, name, flags, Mode::empty()).ok()
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
         if name == c"." || name == c".." {
             continue;
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Ok(below) = openat(found, name, flags, Mode::empty()) {
-            let name = OsStr::from_bytes(name.to_bytes());
-            tell_moved(recorder, &from.join(name), &to.join(name), below.as_fd());
-        }
+        let Some(found) = below(found, name) else {
+            continue;
+        };
+        let replaced = replaced.and_then(|folder| below(folder, name));
+        let name = OsStr::from_bytes(name.to_bytes());
+        let replaced = replaced.as_ref().map(OwnedFd::as_fd);
+        tell_moved(
+            recorder,
+            (&from.join(name), found.as_fd()),
+            (&to.join(name), replaced),
+        );
     }
 }
 
@@ -164,11 +179,10 @@ impl Stopped<'_> {
             Deed::Move(from, to, at) => {
                 const EXCHANGE: u32 = 2;
                 let (from, to) = (place(from, false, Always)?, place(to, false, Always)?);
-                match has(flags(at), EXCHANGE) {
-                    true => self.rename_all(&to, &from.path),
-                    false => self.rename(&to),
-                };
-                self.rename_all(&from, &to.path)
+                if has(flags(at), EXCHANGE) {
+                    self.rename_all(&to, &from);
+                }
+                self.rename_all(&from, &to)
             }
             Deed::Link(from, to, at) => {
                 let follows = has(flags(at), AtFlags::SYMLINK_FOLLOW.bits());
@@ -201,10 +215,11 @@ impl Stopped<'_> {
     }
 
     /// Tells that what is at a place moves with all below it.
-    fn rename_all(&self, from: &Place, to: &Path) -> Option<()> {
-        let found = from.found.as_ref()?;
-        if self.recorder.covers(&from.path) || self.recorder.covers(to) {
-            tell_moved(self.recorder, &from.path, to, found.as_fd());
+    fn rename_all(&self, from: &Place, to: &Place) -> Option<()> {
+        let found = from.found.as_ref()?.as_fd();
+        let replaced = to.found.as_ref().map(OwnedFd::as_fd);
+        if self.recorder.covers(&from.path) || self.recorder.covers(&to.path) {
+            tell_moved(self.recorder, (&from.path, found), (&to.path, replaced));
         }
         Some(())
     }
