@@ -1,5 +1,8 @@
 //! Reproducible randomness: a failing test prints its seed, and the same seed repeats the test.
 //!
+//! A usual run has the same seed each time, so that a change is judged by the change alone. `AH_TEST_SEED` sets
+//! another; with `random` it is drawn from the clock, as the scheduled run of the workflow `test` does to search.
+//!
 //! A test has few rounds, to keep the suite fast; its variable sets more: `AH_TEST_KILLS`, `AH_TEST_WRITES`,
 //! `AH_TEST_CUTS`, `AH_TEST_GARBLED`, `AH_TEST_DAMAGED`, `AH_TEST_DENIED`, `AH_TEST_UNDO`,
 //! `AH_TEST_UNDO_KILLS`, `AH_TEST_AGENTS`. `AH_TEST_OUTPUT_MB` sets the size of the very long output.
@@ -17,21 +20,20 @@ pub fn rounds(variable: &str, usual: u32) -> u32 {
 pub struct Random(u64);
 
 impl Random {
-    /// Starts from `AH_TEST_SEED`, or from the time; prints the seed.
+    /// Starts from `AH_TEST_SEED`; prints the seed.
     #[expect(
         clippy::print_stdout,
         reason = "a test that fails shows what it has printed"
     )]
     pub fn new() -> Self {
-        let now = || {
-            SystemTime::UNIX_EPOCH
-                .elapsed()
-                .unwrap()
-                .subsec_nanos()
-                .into()
+        let seed = match env::var("AH_TEST_SEED").unwrap_or_default().as_str() {
+            "" => 0,
+            "random" => {
+                let now = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+                now.subsec_nanos().into()
+            }
+            seed => seed.parse().expect("a seed"),
         };
-        let seed =
-            env::var("AH_TEST_SEED").map_or_else(|_| now(), |text| text.parse().expect("a seed"));
         println!("AH_TEST_SEED={seed}");
         Self(seed)
     }
