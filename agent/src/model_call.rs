@@ -186,7 +186,7 @@ impl Session {
             (self.transcript.context_tokens(), limits.context_window);
         let Some(split) = split(&self.transcript, limits.used_window()) else {
             return Err(RunFailure::Overflow {
-                needed: input_tokens + limits.reserved_output,
+                needed: input_tokens + limits.reserve(),
                 window: context_limit,
             });
         };

@@ -24,7 +24,7 @@ pub struct Limits {
     /// Tokens of input and output from which on the conversation is summarised, if that is before its window is crowded
     /// (`--compact-at`).
     pub compact_at: Option<u64>,
-    /// Tokens of the context window reserved for the answer.
+    /// Most tokens of an answer, which the context window has to have room for (see [`reserve`](Self::reserve)).
     pub reserved_output: u64,
     /// Whether the same calls may be asked for again and again: by a program, which waits for something, and not by a
     /// model that is stuck.
@@ -34,6 +34,13 @@ pub struct Limits {
 impl Limits {
     /// Percentage of a context window that triggers a summary.
     pub const CROWDED: u64 = 80;
+
+    /// Returns the tokens of the window that a conversation leaves free for the next answer: the reserved ones, at most an
+    /// eighth of the window, since a reserve must not make a conversation impossible. With what is free past
+    /// [`CROWDED`](Self::CROWDED) there is room for an answer of a quarter.
+    pub fn reserve(&self) -> u64 {
+        self.reserved_output.min(self.context_window / 8)
+    }
 
     /// Returns the context window that a conversation is kept in: that of the model, or one of which
     /// [`compact_at`](Self::compact_at) is the part that triggers a summary.

@@ -121,7 +121,7 @@ fn before_call(
     }
     // The size of a first prompt is only an estimate, so the server decides there.
     if fullness > FULL && transcript.summary().is_some() {
-        let needed = transcript.context_tokens() + limits.reserved_output;
+        let needed = transcript.context_tokens() + limits.reserve();
         return Step::Overflow {
             needed,
             window: limits.context_window,
@@ -385,7 +385,13 @@ mod tests {
             &reserved,
         );
         check(
-            &[("user", "call"), ("summary user", "overflow 985/1000")],
+            &[
+                ("user", "call"),
+                // A reserve larger than an eighth of the window makes no conversation impossible.
+                ("user assistant:end_turn@67% user", "call"),
+                ("user assistant:end_turn@68% user", "compact"),
+                ("summary user", "call"),
+            ],
             &Limits {
                 reserved_output: 974,
                 ..limits()

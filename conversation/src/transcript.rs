@@ -320,7 +320,7 @@ impl Transcript {
 
     /// Returns the fullness of the window including the next request and its answer, in percent, rounded up.
     pub fn fullness(&self, limits: &Limits) -> u64 {
-        let needed = self.context_tokens() + limits.reserved_output;
+        let needed = self.context_tokens() + limits.reserve();
         (needed * 100).div_ceil(limits.context_window.max(1))
     }
 

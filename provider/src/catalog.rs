@@ -252,7 +252,7 @@ impl Catalog {
             provider: server.to_owned(),
             name: name.to_owned(),
             context_window: entry.context_window,
-            max_output: entry.abilities.output_limit().min(USUAL_OUTPUT),
+            max_output: entry.output_limit().min(USUAL_OUTPUT),
             price: entry.price,
             long_price: entry.long_price,
         }
@@ -341,6 +341,15 @@ impl ModelEntry {
         entry
     }
 
+    /// Returns the most tokens of one response: as stated, or else the usual number, at most a quarter of the window. A
+    /// stated limit that leaves no room for a conversation is the window itself, and none of the output.
+    pub fn output_limit(&self) -> u64 {
+        let stated = self.abilities.max_output;
+        let stated = stated.filter(|stated| *stated <= self.context_window / 2);
+        let quarter = (self.context_window / 4).max(1);
+        stated.unwrap_or_else(|| self.abilities.output_limit().min(quarter))
+    }
+
     fn update(&mut self, facts: FileEntry, origin: &str) {
         self.context_window = facts.context_window.unwrap_or(self.context_window);
         let known = &mut self.abilities;
@@ -364,6 +373,8 @@ impl ModelEntry {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// The names are those of the vendor's current models: when it releases one, its entry is all that has to be added.
@@ -501,6 +512,34 @@ mod tests {
         let model = Catalog::built_in().model("anthropic", "claude-next");
         assert_eq!((model.context_window, model.max_output), (200_000, 16_384));
         assert_eq!(model.price, None);
+    }
+
+    /// An answer has a quarter of the window where nobody has said more, and what was said counts as far as it leaves room.
+    #[test]
+    fn an_output_limit_leaves_room_for_a_conversation() {
+        for (window, stated, expected) in [
+            (4_096, None, 1_024),
+            (8_192, None, 2_048),
+            (16_384, None, 4_096),
+            (32_768, None, 8_192),
+            (65_536, None, 16_384),
+            (200_000, None, 16_384),
+            (8_192, Some(4_096), 4_096),
+            (8_192, Some(100), 100),
+            (8_192, Some(8_192), 2_048),
+            (131_072, Some(131_072), 16_384),
+            (1, None, 1),
+        ] {
+            let mut facts = json!({"context_window": window});
+            if let Some(stated) = stated {
+                facts["max_output"] = json!(stated);
+            }
+            let mut catalog = Catalog::default();
+            let list = json!({"models": {"local/m": facts}});
+            catalog.extend(&list.to_string(), "list").unwrap();
+            let model = catalog.model("local", "m");
+            assert_eq!(model.max_output, expected, "{window} {stated:?}");
+        }
     }
 
     #[test]

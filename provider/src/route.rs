@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
 
+use crate::abilities::USUAL_OUTPUT;
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
 use crate::exchange::SettingNames;
@@ -76,7 +77,12 @@ impl<'a> Route<'a> {
         if let Some(wanted) = self.options.max_output {
             model.max_output = wanted.min(entry.abilities.max_output.unwrap_or(wanted));
         }
-        let abilities = entry.abilities;
+        let most = entry.output_limit();
+        let mut abilities = entry.abilities;
+        if most < USUAL_OUTPUT {
+            // Thinking is added to the output, up to this limit.
+            abilities.max_output = Some(most.max(model.max_output));
+        }
         let (server, beta) = self.server()?;
         let betas: Vec<_> = beta
             .map(str::to_owned)

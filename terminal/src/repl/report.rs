@@ -167,7 +167,7 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
     if counted > 0 {
         lines.push(row("last request (counted by the model)", counted, window));
     }
-    let reserved = session.settings().limits.reserved_output.min(window);
+    let reserved = session.settings().limits.reserve();
     lines.push(row("reserved for the answer", reserved, window));
     let used = if counted > 0 { counted } else { all };
     let free = window.saturating_sub(used + reserved);
