@@ -23,6 +23,7 @@ impl Session {
                 SessionChange::Permissions(update) => self.settings.permissions.apply(&update),
             }
         }
+        self.follow_window();
         self.tell_mode();
     }
 
@@ -70,6 +71,7 @@ impl Session {
     /// If the old model summarised its own conversation, so does the new one.
     fn change_model(&mut self, provider: Arc<dyn Provider>) {
         let model = provider.model();
+        self.window = model.context_window;
         self.settings.limits.context_window = model.context_window;
         self.settings.limits.reserved_output = model.max_output;
         if Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider) {
@@ -79,11 +81,13 @@ impl Session {
         self.sent = SentRequest::default();
     }
 
-    /// Keeps to the limits that the model's server has named meanwhile.
-    pub(crate) fn narrow_limits(&mut self) {
+    /// Keeps to the window of the model, if its server has named another one meanwhile.
+    pub(crate) fn follow_window(&mut self) {
         let model = self.ports.provider.model();
-        let limits = &mut self.settings.limits;
-        limits.context_window = limits.context_window.min(model.context_window);
-        limits.reserved_output = limits.reserved_output.min(model.max_output);
+        if model.context_window != self.window {
+            self.window = model.context_window;
+            self.settings.limits.context_window = model.context_window;
+            self.settings.limits.reserved_output = model.max_output;
+        }
     }
 }

@@ -10,7 +10,9 @@ use ah_conversation::{
 };
 use futures_util::StreamExt;
 
-use crate::compaction::{MARKER, Split, WITHOUT_SUMMARY, split, whole};
+use crate::compaction::{
+    MARKER, Split, WITHOUT_SUMMARY, short_summary, shorter_tail, split, whole,
+};
 use crate::prefix::{Due, Present, brings_names, due, is_other_model};
 use crate::prompt::{Fact, SystemPrompt};
 use crate::request::SentRequest;
@@ -82,11 +84,8 @@ impl Session {
             Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
             Ok(ModelReply::Stopped(None)) => return Ok(()),
             Err(error) if error.class == ErrorClass::ContextTooLong => {
-                self.narrow_limits();
-                return match self.can_compact() {
-                    true => self.compact(stop).await,
-                    false => Err(error.into()),
-                };
+                self.follow_window();
+                return self.make_room(error, stop).await;
             }
             Err(error) => return Err(error.into()),
         };
@@ -173,9 +172,21 @@ impl Session {
         Ok(self.transcript.prefix().cloned().unwrap_or_default())
     }
 
-    fn can_compact(&self) -> bool {
-        let was_just_compacted = self.transcript.last().is_some_and(|last| last.is_summary());
-        !was_just_compacted && split(&self.transcript, self.settings.limits.used_window()).is_some()
+    /// Makes room in a conversation that the server has refused as too long: by a summary, or by a shorter tail behind the
+    /// last one.
+    async fn make_room(&mut self, refusal: ProviderError, stop: &Stop) -> Result<(), RunFailure> {
+        if let Some(last) = self.transcript.last().filter(|last| last.is_summary()) {
+            let content = last.content.clone();
+            let origin = shorter_tail(&self.transcript).ok_or(refusal)?;
+            return Ok(self.append(origin, content).await?);
+        }
+        // Whatever the window is, the conversation is larger.
+        let mut limits = self.settings.limits.clone();
+        limits.context_window = { limits.context_window }.min(self.transcript.context_tokens());
+        match split(&self.transcript, &limits) {
+            Some(split) => self.summarize(split, None, stop).await,
+            None => Err(refusal.into()),
+        }
     }
 
     /// Requests a summary of the older messages and stores it; even without a summary, the older messages are left
@@ -184,7 +195,7 @@ impl Session {
         let limits = &self.settings.limits;
         let (input_tokens, context_limit) =
             (self.transcript.context_tokens(), limits.context_window);
-        let Some(split) = split(&self.transcript, limits.used_window()) else {
+        let Some(split) = split(&self.transcript, limits) else {
             return Err(RunFailure::Overflow {
                 needed: input_tokens + limits.reserve(),
                 window: context_limit,
@@ -247,7 +258,7 @@ impl Session {
         let started = self.ports.clock.now();
         let mut reply = self.ask_own(&split, wanted.as_deref(), stop).await;
         if is_no_summary(&reply) {
-            let request = split.flattened(&*self.ports.clock, wanted.as_deref());
+            let request = self.flattened(&split, wanted.as_deref());
             reply = self.ask(Purpose::Summary, request, stop).await;
         }
         let error = match reply {
@@ -290,7 +301,7 @@ impl Session {
             && !is_other_model(&self.transcript, &model.provider, &model.name);
         let clock = self.ports.clock.clone();
         let Some(prefix) = self.transcript.prefix().filter(|_| is_own).cloned() else {
-            let request = split.flattened(&*clock, wanted);
+            let request = self.flattened(split, wanted);
             return self.ask(Purpose::Summary, request, stop).await;
         };
         if self.ports.provider.continuity().summarizes {
@@ -306,14 +317,29 @@ impl Session {
                 _ => return reply,
             }
         }
-        let needed = self.transcript.context_tokens() + Split::ROOM;
-        let messages = if needed <= self.settings.limits.context_window {
+        let window = self.settings.limits.context_window;
+        let room = Split::room(window);
+        let messages = if self.transcript.context_tokens() <= room {
             self.transcript.view()
-        } else {
+        } else if self.transcript.prefix_tokens() + split.older_tokens() <= room {
             split.older().to_vec()
+        } else {
+            let request = self.flattened(split, wanted);
+            return self.ask(Purpose::Summary, request, stop).await;
         };
-        let request = Split::appended(self.request_of(messages, &prefix), &*clock, wanted);
+        let request = self.request_of(messages, &prefix);
+        let request = Split::appended(request, &*clock, wanted, window);
         self.ask(Purpose::Summary, request, stop).await
+    }
+
+    /// Returns a request for a summary with the conversation as text.
+    fn flattened(&self, split: &Split, wanted: Option<&str>) -> Request {
+        let of_model = self.ports.summarizer.model().context_window;
+        let window = match Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider) {
+            true => of_model.min(self.settings.limits.context_window),
+            false => of_model,
+        };
+        split.flattened(&*self.ports.clock, wanted, window)
     }
 
     /// Returns a request with these messages of the view behind the beginning of the branch.
@@ -330,9 +356,11 @@ impl Session {
     fn summary(&self, split: Split, mut content: Vec<ContentBlock>) -> Message {
         let origin = Origin::Summary {
             kept_from: split.kept_from,
+            shortened_to: split.shortened_to,
         };
         if let Some(ContentBlock::Text { text }) = content.first_mut() {
-            *text = format!("{MARKER}\n{}", text.trim());
+            let summary = short_summary(text.trim(), self.settings.limits.context_window);
+            *text = format!("{MARKER}\n{summary}");
         }
         self.message(Role::User, origin, content)
     }

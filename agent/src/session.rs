@@ -42,6 +42,8 @@ pub struct Session {
     /// What the session began by, if that is neither a start nor a resume.
     pub(crate) source: Option<&'static str>,
     pub(crate) controls: Controls,
+    /// Context window of the model when it was last looked at.
+    pub(crate) window: u64,
     /// Mode last reported to the frontend.
     pub(crate) shown_mode: PermissionMode,
     pub(crate) background: Background,
@@ -69,6 +71,7 @@ impl Session {
         let transcript = ports.store.load().await?;
         let mut session = Self {
             shown_mode: settings.permissions.mode,
+            window: ports.provider.model().context_window,
             ports,
             tools,
             settings,

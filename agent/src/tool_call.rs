@@ -337,13 +337,14 @@ impl Session {
         let now = self.ports.clock.now();
         let output = done.output;
         let PreparedCall { call, plan, .. } = &batch.calls[at];
+        let most = self.settings.limits.result_bytes(batch.calls.len());
         let truncation = match plan {
             CallPlan::Run { tool, .. } => tool.spec().truncation,
             CallPlan::Answer(_) => Truncation::DEFAULT,
         };
         let mut content = match self.cut(&output.content, call) {
             Some(block) => vec![block],
-            None => truncate(&output.content, truncation, &call.id),
+            None => truncate(&output.content, truncation, most, &call.id),
         };
         content.extend(self.refused_connections());
         content.extend(self.overwritten());

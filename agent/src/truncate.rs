@@ -5,10 +5,20 @@ use std::borrow::Cow;
 
 use ah_conversation::{Content, ResultBlock, ToolUseId, Truncation};
 
-/// Returns the part of `content` for the model. Invalid UTF-8 becomes U+FFFD; images are never truncated.
-pub(crate) fn truncate(content: &Content, limit: Truncation, call: &ToolUseId) -> Vec<ResultBlock> {
+/// Returns the part of `content` for the model: within the `limit` of the tool, and of at most `most` bytes, as much as the
+/// context window has room for. Invalid UTF-8 becomes U+FFFD; images are never truncated.
+pub(crate) fn truncate(
+    content: &Content,
+    limit: Truncation,
+    most: usize,
+    call: &ToolUseId,
+) -> Vec<ResultBlock> {
+    let limit = Truncation {
+        bytes: limit.bytes.min(most),
+        ..limit
+    };
     let text = match content {
-        Content::Blocks(blocks) => return blocks.clone(),
+        Content::Blocks(blocks) => return cut_blocks(blocks, most, call),
         Content::Bytes(bytes) if bytes.len() <= limit.bytes => String::from_utf8_lossy(bytes),
         Content::Bytes(bytes) => {
             let (head, tail) = bytes.split_at(bytes.len() / 2);
@@ -27,6 +37,29 @@ pub(crate) fn truncate(content: &Content, limit: Truncation, call: &ToolUseId) -
         None => text.into_owned(),
     };
     vec![ResultBlock::Text { text }]
+}
+
+/// Returns the blocks with all their texts together cut to `most` bytes, each in proportion.
+fn cut_blocks(blocks: &[ResultBlock], most: usize, call: &ToolUseId) -> Vec<ResultBlock> {
+    let length = |block: &ResultBlock| match block {
+        ResultBlock::Text { text } => text.len(),
+        ResultBlock::Image(_) | ResultBlock::Audio(_) => 0,
+    };
+    let all: usize = blocks.iter().map(length).sum();
+    if all <= most {
+        return blocks.to_vec();
+    }
+    let cut = blocks.iter().map(|block| match block {
+        ResultBlock::Text { text } => {
+            let share = most as u128 * text.len() as u128 / all as u128;
+            let share = usize::try_from(share).unwrap_or(most);
+            let (head, tail) = text.as_bytes().split_at(text.len() / 2);
+            let text = cut_bytes(head, tail, text.len() as u64, share, call);
+            ResultBlock::Text { text }
+        }
+        ResultBlock::Image(_) | ResultBlock::Audio(_) => block.clone(),
+    });
+    cut.collect()
 }
 
 /// Returns the first `limit` characters of `content` with a notice, and the total number of characters, if it is
@@ -136,7 +169,14 @@ mod tests {
     use super::*;
 
     fn shown(content: &Content, bytes: usize, lines: Option<usize>) -> String {
-        match truncate(content, Truncation { bytes, lines }, &"t1".into()).remove(0) {
+        match truncate(
+            content,
+            Truncation { bytes, lines },
+            usize::MAX,
+            &"t1".into(),
+        )
+        .remove(0)
+        {
             ResultBlock::Text { text } => text,
             ResultBlock::Image(_) | ResultBlock::Audio(_) => unreachable!("text in, text out"),
         }
@@ -194,6 +234,27 @@ mod tests {
             shown(&Content::Spool(spool), 1000, Some(9)),
             shown(&bytes(&text), 1000, Some(9))
         );
+    }
+
+    #[test]
+    fn the_texts_of_blocks_share_what_the_window_has_room_for() {
+        let text = |text: &str| ResultBlock::Text {
+            text: text.to_owned(),
+        };
+        let blocks = vec![text(&"a".repeat(3_000)), text(&"b".repeat(1_000))];
+        let content = Content::Blocks(blocks.clone());
+        let cut = |most| truncate(&content, Truncation::DEFAULT, most, &"t1".into());
+        assert_eq!(cut(4_000), blocks);
+        let shown = cut(2_000);
+        let lengths: Vec<_> = { shown.iter() }
+            .map(|block| match block {
+                ResultBlock::Text { text } => text.matches(['a', 'b']).count(),
+                ResultBlock::Image(_) | ResultBlock::Audio(_) => 0,
+            })
+            .collect();
+        // The notices have letters as well.
+        assert!((1_500..1_510).contains(&lengths[0]), "{lengths:?}");
+        assert!((500..510).contains(&lengths[1]), "{lengths:?}");
     }
 
     proptest! {

@@ -1,9 +1,9 @@
 //! Token estimates for content without reported usage. No vendor publishes its tokenizer, so four bytes count as one
 //! token; an image counts as the maximum that the Messages API charges at its own size limit.
 
-use crate::{ContentBlock, Message, ResultBlock};
+use crate::{ContentBlock, Message, Prefix, ResultBlock};
 
-const BYTES_PER_TOKEN: u64 = 4;
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 const TOKENS_PER_MESSAGE: u64 = 4;
 const TOKENS_PER_IMAGE: u64 = 1_600;
 /// Bytes of base64 per token of sound: 32 tokens for a second of an MP3.
@@ -28,16 +28,29 @@ pub fn estimate_block(block: &ContentBlock) -> u64 {
             let input = serde_json::to_string(&call.input).unwrap_or_default();
             estimate_text(&call.name) + estimate_text(&input)
         }
-        ContentBlock::ToolResult(result) => {
-            let pieces = result.content.iter().map(|piece| match piece {
-                ResultBlock::Text { text } => estimate_text(text),
-                ResultBlock::Image(_) => TOKENS_PER_IMAGE,
-                ResultBlock::Audio(audio) => (audio.data.len() as u64).div_ceil(SOUND_PER_TOKEN),
-            });
-            pieces.sum()
-        }
+        ContentBlock::ToolResult(result) => result.content.iter().map(estimate_piece).sum(),
         ContentBlock::Other { raw } => estimate_text(&raw.to_string()),
     }
+}
+
+/// Estimates the tokens of a part of a result.
+pub(crate) fn estimate_piece(piece: &ResultBlock) -> u64 {
+    match piece {
+        ResultBlock::Text { text } => estimate_text(text),
+        ResultBlock::Image(_) => TOKENS_PER_IMAGE,
+        ResultBlock::Audio(audio) => (audio.data.len() as u64).div_ceil(SOUND_PER_TOKEN),
+    }
+}
+
+/// Estimates the tokens of the beginning of requests: the system prompt and the tools.
+pub fn estimate_prefix(prefix: &Prefix) -> u64 {
+    let system = prefix.system.iter().map(|text| estimate_text(text));
+    let tools = prefix.tools.iter().map(|tool| {
+        estimate_text(&tool.name)
+            + estimate_text(&tool.description)
+            + estimate_text(&tool.input_schema.to_string())
+    });
+    system.chain(tools).sum()
 }
 
 /// Estimates the tokens of a whole message.

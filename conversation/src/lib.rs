@@ -39,7 +39,7 @@ mod provider;
 mod repair;
 mod repetition;
 mod servers;
-
+mod shortened;
 mod steering;
 mod store;
 mod task;
@@ -63,7 +63,7 @@ pub use command_line::{CommandLine, Effect, PossibleFiles, SimpleCommand};
 pub use elicitation::{Elicitation, ElicitationAnswer, Wanted};
 pub use embedded::{Embedded, EmbeddedEntry, EmbeddedError, EmbeddedFile};
 pub use environment::Environment;
-pub use estimate::{estimate_block, estimate_message, estimate_text};
+pub use estimate::{estimate_block, estimate_message, estimate_prefix, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
 pub use host::{Host, HostPermission, PermissionAnswer, PermissionRequest, Rulebook};
 pub use id::{MessageId, SessionId, ToolUseId};
@@ -100,6 +100,7 @@ pub use servers::{
     Completion, PromptArgument, ServerPrompt, ServerScope, ServerState, ServerStatus, ServerTool,
     Servers, ServersChange, Software,
 };
+pub use shortened::shortened;
 pub use steering::{Steered, steered_by, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,

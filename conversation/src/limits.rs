@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::BYTES_PER_TOKEN;
 use crate::{Cost, Time};
 
 /// Limits of a run. All counts start at the run's prompt.
@@ -40,6 +41,14 @@ impl Limits {
     /// [`CROWDED`](Self::CROWDED) there is room for an answer of a quarter.
     pub fn reserve(&self) -> u64 {
         self.reserved_output.min(self.context_window / 8)
+    }
+
+    /// Returns the most bytes of a result that the model is shown, where `count` calls are answered together: an eighth of the
+    /// window, and a third for all of them.
+    pub fn result_bytes(&self, count: usize) -> usize {
+        let tokens =
+            { self.context_window / 8 }.min(self.context_window * 3 / 8 / count.max(1) as u64);
+        usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
     }
 
     /// Returns the context window that a conversation is kept in: that of the model, or one of which

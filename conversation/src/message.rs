@@ -67,7 +67,20 @@ pub enum Origin {
     Summary {
         /// First message that the view keeps beside the summary, `None` if it keeps none.
         kept_from: Option<MessageId>,
+        /// Length in bytes to which the view shortens each text of those messages; `None` if it has them whole.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortened_to: Option<usize>,
     },
+}
+
+impl Origin {
+    /// Returns the origin of a summary that keeps the messages from `kept_from` on as they are.
+    pub fn summary(kept_from: Option<MessageId>) -> Self {
+        Self::Summary {
+            kept_from,
+            shortened_to: None,
+        }
+    }
 }
 
 /// Metadata of a model's answer.

@@ -116,7 +116,7 @@ fn before_call(
         return Step::Continue;
     }
     let fullness = transcript.fullness(limits);
-    if is_crowded(transcript, limits) && transcript.has_answer_since_summary() {
+    if is_crowded(transcript, limits) && transcript.has_more_to_summarise() {
         return Step::Compact;
     }
     // The size of a first prompt is only an estimate, so the server decides there.

@@ -146,9 +146,10 @@ fn user(word: &str, before: Option<&Arc<Message>>) -> Message {
         "nudge" => text(Origin::Nudge),
         "continue" => text(Origin::Continuation),
         "empty" => message(Role::User, Origin::Prompt, Vec::new()),
-        "summary" => text(Origin::Summary {
-            kept_from: argument(word).map(|at| format!("m{at}").into()),
-        }),
+        "summary" => {
+            let kept_from = argument(word).map(|at| format!("m{at}").into());
+            text(Origin::summary(kept_from))
+        }
         "results" => message(Role::User, Origin::Results, results(word, before)),
         _ => panic!("no such message: {word}"),
     }

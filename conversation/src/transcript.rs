@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::permission::canonical_tool;
 use crate::{
     ContentBlock, Cost, Limits, Message, MessageId, ModelUsage, Origin, Prefix, Role, ToolResult,
-    ToolUse, ToolUseId, Usage, estimate_message,
+    ToolUse, ToolUseId, Usage, estimate_message, estimate_prefix,
 };
 
 /// Number of answers that [`Transcript::forget`] leaves: more than any decision about a run looks back.
@@ -31,6 +31,8 @@ pub struct Transcript {
     updates: Vec<(usize, Arc<Message>)>,
     /// Beginning of the branch's requests, and the position of the message since which it is sent.
     prefix: Option<(usize, Arc<Prefix>)>,
+    /// Estimated tokens of the beginning.
+    prefix_tokens: u64,
     /// Usage per model of all answers and summaries.
     models: Vec<ModelUsage>,
     /// The current run in numbers.
@@ -101,12 +103,16 @@ impl Transcript {
             .messages
             .iter()
             .position(|message| message.id == *since);
-        self.prefix = at.map(|at| (at + self.forgotten, prefix));
+        if let Some(at) = at {
+            self.prefix_tokens = estimate_prefix(&prefix);
+            self.prefix = Some((at + self.forgotten, prefix));
+        }
         self
     }
 
     /// Sets the beginning of all requests from now on.
     pub fn begin(&mut self, prefix: Arc<Prefix>) {
+        self.prefix_tokens = estimate_prefix(&prefix);
         self.prefix = Some((self.count().saturating_sub(1), prefix));
     }
 
@@ -114,6 +120,11 @@ impl Transcript {
     pub fn prefix(&self) -> Option<&Arc<Prefix>> {
         let (at, prefix) = self.prefix.as_ref()?;
         (self.index.summary <= Some(*at)).then_some(prefix)
+    }
+
+    /// Returns the estimated tokens of the beginning of the branch's requests, or of the one before the last summary.
+    pub fn prefix_tokens(&self) -> u64 {
+        self.prefix_tokens
     }
 
     /// Returns the position of the message since which the beginning is sent; 0 if none was sent yet.
@@ -277,7 +288,13 @@ impl Transcript {
         let mut view = Vec::with_capacity(kept.len());
         view.push(summary.clone());
         let tail = tail.iter().filter(|message| !message.is_summary());
-        view.extend(tail.cloned());
+        view.extend(tail.map(|message| match summary.origin {
+            Origin::Summary {
+                shortened_to: Some(limit),
+                ..
+            } => message.shortened(limit),
+            _ => message.clone(),
+        }));
         view.extend_from_slice(after);
         view
     }
@@ -302,6 +319,7 @@ impl Transcript {
         match &self.messages[end].origin {
             Origin::Summary {
                 kept_from: Some(first),
+                ..
             } => {
                 let is_first = |message: &Arc<Message>| message.id == *first;
                 let kept = self.messages[..end].iter().rposition(is_first);
@@ -311,11 +329,12 @@ impl Transcript {
         }
     }
 
-    /// Estimates the tokens of the next request, without the answer: the usage reported by the last call, plus an
-    /// estimate of the messages since.
+    /// Estimates the tokens of the next request, without the answer: the usage reported by the last call, or else an estimate
+    /// of the beginning, plus one of the messages since.
     pub fn context_tokens(&self) -> u64 {
         let reported = self.index.reported.and_then(|at| self.held(at));
-        reported.map_or(0, |message| message.usage().total()) + self.index.unreported
+        let reported = reported.map_or(self.prefix_tokens, |message| message.usage().total());
+        reported + self.index.unreported
     }
 
     /// Returns the fullness of the window including the next request and its answer, in percent, rounded up.
@@ -324,9 +343,20 @@ impl Transcript {
         (needed * 100).div_ceil(limits.context_window.max(1))
     }
 
-    /// Whether the model has answered since the last summary, so that another summary would add something.
-    pub fn has_answer_since_summary(&self) -> bool {
-        self.index.answer.is_some()
+    /// Whether another summary would add something: the model has answered since the last one, or its answer was refused and
+    /// more was said. What a first prompt takes is only an estimate.
+    pub fn has_more_to_summarise(&self) -> bool {
+        let is_summary = self.last().is_some_and(|last| last.is_summary());
+        !is_summary && (self.index.answer.is_some() || self.index.summary.is_some())
+    }
+
+    /// Returns the messages of the view from `first` on as they were said, not shortened.
+    pub fn tail_from(&self, first: &MessageId) -> &[Arc<Message>] {
+        let at = self
+            .messages
+            .iter()
+            .rposition(|message| message.id == *first);
+        at.map_or(&[], |at| &self.messages[at..])
     }
 
     /// Returns the first message of a tail of the view that fits into `tokens`: never a results message, whose calls
@@ -537,8 +567,7 @@ mod tests {
             message.id = MessageId::from(format!("n{at}"));
             // In the middle comes a summary with a tail, and another run.
             if at == 40 {
-                let kept_from = Some(MessageId::from("n38".to_owned()));
-                message.origin = Origin::Summary { kept_from };
+                message.origin = Origin::summary(Some(MessageId::from("n38".to_owned())));
             }
         }
         for message in more {

@@ -59,7 +59,7 @@ impl Reader {
                     self.conversation
                         .leave(place, "a summary that only its server can read");
                 } else {
-                    let origin = Origin::Summary { kept_from: None };
+                    let origin = Origin::summary(None);
                     self.conversation
                         .user(origin, vec![ContentBlock::text(summary)], at);
                 }

@@ -114,7 +114,7 @@ fn take(conversation: &mut Conversation, message: &Value) {
             if origin {
                 let texts = parts.iter().filter_map(|part| part["text"].as_str());
                 let texts = texts.map(ContentBlock::text).collect();
-                conversation.user(Origin::Summary { kept_from: None }, texts, at);
+                conversation.user(Origin::summary(None), texts, at);
                 return;
             }
             let mut results = Vec::new();

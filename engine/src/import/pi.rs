@@ -32,9 +32,7 @@ pub fn read(content: &str) -> Imported {
                     .as_str()
                     .and_then(|kept| ids.get(kept));
                 let origin = match entry["type"].as_str() {
-                    Some("compaction") => Origin::Summary {
-                        kept_from: kept.cloned(),
-                    },
+                    Some("compaction") => Origin::summary(kept.cloned()),
                     _ => Origin::Reminder,
                 };
                 let summary = entry["summary"].as_str().unwrap_or_default();

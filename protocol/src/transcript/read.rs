@@ -103,7 +103,7 @@ impl Reader {
         let origin = match answer {
             Some(_) => Origin::Model,
             None if is_results(&content) => Origin::Results,
-            None if row["isCompactSummary"] == true => Origin::Summary { kept_from: None },
+            None if row["isCompactSummary"] == true => Origin::summary(None),
             None if row["isMeta"] == true => Origin::Reminder,
             None => Origin::Prompt,
         };

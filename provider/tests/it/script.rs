@@ -295,7 +295,7 @@ turns:
         message(
             5,
             Role::User,
-            Origin::Summary { kept_from: None },
+            Origin::summary(None),
             vec![ContentBlock::text(text)],
         )
     };

@@ -262,6 +262,7 @@ fn view_start(messages: &[Arc<Message>]) -> usize {
     match &messages[at].origin {
         Origin::Summary {
             kept_from: Some(first),
+            ..
         } => messages[..at]
             .iter()
             .rposition(|message| message.id == *first)

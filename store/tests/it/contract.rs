@@ -395,9 +395,7 @@ pub async fn messages_before_the_view_are_loaded_without_content(session: &Sessi
     let kept = [speaker.prompt("three"), speaker.answer("four")];
     let summary = speaker.says(
         Role::User,
-        Origin::Summary {
-            kept_from: Some(kept[0].id.clone()),
-        },
+        Origin::summary(Some(kept[0].id.clone())),
         vec![ContentBlock::text("[COMPACTION SUMMARY]\nso far")],
     );
     let new = speaker.answer("five");

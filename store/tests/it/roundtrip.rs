@@ -111,7 +111,8 @@ fn origin() -> impl Strategy<Value = Origin> {
         Just(Origin::Continuation),
         Just(Origin::Reminder),
         option::of(text()).prop_map(|id| Origin::Summary {
-            kept_from: id.map(MessageId::from)
+            kept_from: id.map(MessageId::from),
+            shortened_to: Some(300),
         }),
     ]
 }

@@ -389,9 +389,7 @@ async fn origins_of_an_older_version_are_kept() {
             messages[last].id
         ))
         .unwrap();
-    expected[last] = Origin::Summary {
-        kept_from: Some(kept),
-    };
+    expected[last] = Origin::summary(Some(kept));
     let heads = Tree::open(&paths).unwrap().heads().unwrap();
     let read: Vec<_> = heads.into_iter().map(|it| it.message.origin).collect();
     assert_eq!(read, expected);
