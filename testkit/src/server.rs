@@ -15,6 +15,7 @@ mod new_input;
 pub mod picture;
 pub mod protocol;
 pub mod responses;
+mod sending;
 pub mod vendor;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,8 +25,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use ah_conversation::{ErrorClass, StreamEvent};
-use ah_provider::script::failure::{Class, Failure};
 use ah_provider::script::format::{Scenario, Turn, Wire};
 use ah_provider::script::play::{Step, TurnContext};
 use serde_json::{Value, json};
@@ -34,6 +33,7 @@ use self::given::Given;
 use self::http::{Broken, IncomingRequest, OutgoingResponse};
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Refusal, Stream};
+use self::sending::{fail, play, refuse};
 use self::vendor::{Answers, Asked, Vendor};
 use crate::script::{says, scenario};
 use crate::wait::HANG;
@@ -494,86 +494,4 @@ impl Shared {
 enum Reply<'a> {
     Refuse(Refusal),
     Play(&'a Turn, TurnContext, Stream),
-}
-
-/// Sends an error before any event: a status, or the end of the connection if the failure has none.
-fn fail(
-    stream: &TcpStream,
-    wire: &Wire,
-    (protocol, answers): (Protocol, Answers),
-    failure: &Failure,
-    id: String,
-) -> Result<(), Broken> {
-    let is_network = failure.class == Some(Class(ErrorClass::Network));
-    let status = match failure.status {
-        None if is_network || failure.kind.is_none() => {
-            // The connection may be closed already.
-            let _ = stream.shutdown(Shutdown::Both);
-            return Err(Broken::Cut);
-        }
-        status => status.unwrap_or(500),
-    };
-    let body = protocol.failure(answers, status, &failure.error_object(), &id);
-    refuse(stream, wire, status, failure.retry_after, &body, id)
-}
-
-fn refuse(
-    stream: &TcpStream,
-    wire: &Wire,
-    status: u16,
-    retry_after: Option<f64>,
-    body: &Value,
-    id: String,
-) -> Result<(), Broken> {
-    let mut headers = vec![
-        ("content-type", "application/json".to_owned()),
-        ("request-id", id),
-    ];
-    headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
-    let mut answer = OutgoingResponse::new(stream, wire, status, &headers);
-    answer.push(body.to_string().as_bytes())?;
-    answer.finish()
-}
-
-/// Streams the turn in the form of the protocol of `answer`.
-fn play(
-    mut out: OutgoingResponse<'_>,
-    wire: &Wire,
-    turn: &Turn,
-    steps: impl Iterator<Item = Step>,
-    mut answer: Stream,
-) -> Result<(), Broken> {
-    if let Some(body) = &wire.body {
-        out.push(body.as_bytes())?;
-        return out.finish();
-    }
-    let mut events = 0;
-    for step in steps {
-        if wire.hang_after_events == Some(events) {
-            return Err(out.hang(&answer.ping()));
-        }
-        match step {
-            Step::Wait(time) => out.wait(time)?,
-            Step::Event(event) => {
-                let Some(bytes) = answer.event(&event) else {
-                    continue;
-                };
-                events += 1;
-                out.push(&bytes)?;
-                if matches!(event, StreamEvent::BlockStarted { index: 0, .. }) {
-                    out.push(&answer.ping())?;
-                }
-            }
-            Step::Fail(_) => {
-                let error = turn.stream_error.as_ref().map(Failure::error_object);
-                out.push(&answer.failure(&error.unwrap_or_default()))?;
-            }
-            Step::Cut => {
-                out.flush()?;
-                return Err(out.cut());
-            }
-            Step::Hang => return Err(out.hang(&answer.ping())),
-        }
-    }
-    out.finish()
 }

@@ -1,0 +1,96 @@
+//! Writes responses to the connection: the events of a turn in the form of their protocol, and errors.
+
+use std::net::{Shutdown, TcpStream};
+
+use ah_conversation::{ErrorClass, StreamEvent};
+use ah_provider::script::failure::{Class, Failure};
+use ah_provider::script::format::{Turn, Wire};
+use ah_provider::script::play::Step;
+use serde_json::Value;
+
+use super::http::{Broken, OutgoingResponse};
+use super::protocol::{Protocol, Stream};
+use super::vendor::Answers;
+
+/// Sends an error before any event: a status, or the end of the connection if the failure has none.
+pub(super) fn fail(
+    stream: &TcpStream,
+    wire: &Wire,
+    (protocol, answers): (Protocol, Answers),
+    failure: &Failure,
+    id: String,
+) -> Result<(), Broken> {
+    let is_network = failure.class == Some(Class(ErrorClass::Network));
+    let status = match failure.status {
+        None if is_network || failure.kind.is_none() => {
+            // The connection may be closed already.
+            let _ = stream.shutdown(Shutdown::Both);
+            return Err(Broken::Cut);
+        }
+        status => status.unwrap_or(500),
+    };
+    let body = protocol.failure(answers, status, &failure.error_object(), &id);
+    refuse(stream, wire, status, failure.retry_after, &body, id)
+}
+
+/// Sends an error with a status.
+pub(super) fn refuse(
+    stream: &TcpStream,
+    wire: &Wire,
+    status: u16,
+    retry_after: Option<f64>,
+    body: &Value,
+    id: String,
+) -> Result<(), Broken> {
+    let mut headers = vec![
+        ("content-type", "application/json".to_owned()),
+        ("request-id", id),
+    ];
+    headers.extend(retry_after.map(|seconds| ("retry-after", seconds.to_string())));
+    let mut answer = OutgoingResponse::new(stream, wire, status, &headers);
+    answer.push(body.to_string().as_bytes())?;
+    answer.finish()
+}
+
+/// Streams the turn in the form of the protocol of `answer`.
+pub(super) fn play(
+    mut out: OutgoingResponse<'_>,
+    wire: &Wire,
+    turn: &Turn,
+    steps: impl Iterator<Item = Step>,
+    mut answer: Stream,
+) -> Result<(), Broken> {
+    if let Some(body) = &wire.body {
+        out.push(body.as_bytes())?;
+        return out.finish();
+    }
+    let mut events = 0;
+    for step in steps {
+        if wire.hang_after_events == Some(events) {
+            return Err(out.hang(&answer.ping()));
+        }
+        match step {
+            Step::Wait(time) => out.wait(time)?,
+            Step::Event(event) => {
+                let Some(bytes) = answer.event(&event) else {
+                    continue;
+                };
+                events += 1;
+                out.push(&bytes)?;
+                if matches!(event, StreamEvent::BlockStarted { index: 0, .. }) {
+                    out.push(&answer.ping())?;
+                }
+            }
+            Step::Fail(_) => {
+                let error = turn.stream_error.as_ref().map(Failure::error_object);
+                out.push(&answer.failure(&error.unwrap_or_default()))?;
+            }
+            Step::Cut => {
+                out.flush()?;
+                return Err(out.cut());
+            }
+            Step::Hang => return Err(out.hang(&answer.ping())),
+        }
+    }
+    out.finish()
+}
