@@ -5,7 +5,7 @@
 //! is a thread and not a task, which keeps disk I/O and hashing off the runtime and works when there is no runtime.
 
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{self, ExitStatus};
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use ah_sandbox::{ChildGuard, Invocation, Streams, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 use tokio::sync::watch;
@@ -55,7 +56,6 @@ pub(crate) struct Watch {
     /// Closed when the child shall stop.
     stop_request: PipeReader,
     output: Option<PipeReader>,
-    input: Option<Input>,
     recorder: Recorder,
     buffer: Vec<u8>,
     deadline: Option<(Instant, Duration)>,
@@ -74,19 +74,10 @@ pub(crate) struct ChildEnds {
 enum WatchEvent {
     /// The child has written output or closed the pipe.
     Output,
-    /// The child can take more input.
-    Input,
     /// The child has ended.
     Exit,
     /// The child shall stop.
     StopRequest,
-}
-
-/// Input that the child has not read yet.
-struct Input {
-    pipe: PipeWriter,
-    bytes: Vec<u8>,
-    written: usize,
 }
 
 impl Watch {
@@ -192,7 +183,6 @@ impl Watch {
             child,
             guard,
             output,
-            input,
         } = started.map_err(|reason| StartError {
             reason: if command.cwd.is_dir() {
                 reason
@@ -213,11 +203,6 @@ impl Watch {
             exit: if tells { None } else { pidfd() },
             stop_request,
             output,
-            input: input.map(|pipe| Input {
-                pipe,
-                bytes: command.stdin,
-                written: 0,
-            }),
             recorder: Recorder::new(command.keep),
             buffer: vec![0; FIRST_BUFFER],
             deadline: command.deadline.map(|time| (Instant::now() + time, time)),
@@ -225,13 +210,12 @@ impl Watch {
         })
     }
 
-    /// Moves input and output until the program has ended; ends it at its deadline and on request.
+    /// Reads output until the program has ended; ends it at its deadline and on request.
     fn until_exit(&mut self) {
         loop {
             for event in self.wait() {
                 match event {
                     WatchEvent::Output => _ = self.read(),
-                    WatchEvent::Input => self.feed(),
                     WatchEvent::Exit => return,
                     WatchEvent::StopRequest => self.end(Ending::Stopped),
                 }
@@ -263,14 +247,12 @@ impl Watch {
     /// Waits for events until the next time limit.
     fn wait(&self) -> Vec<WatchEvent> {
         let stop_request = self.ended.is_none().then_some(&self.stop_request);
-        let input = self.input.as_ref().map(|input| &input.pipe);
-        let mut sources = Vec::with_capacity(4);
+        let mut sources = Vec::with_capacity(3);
         sources.extend(source(
             WatchEvent::Output,
             self.output.as_ref(),
             PollFlags::IN,
         ));
-        sources.extend(source(WatchEvent::Input, input, PollFlags::OUT));
         let exit = self.exit();
         sources.extend(source(WatchEvent::Exit, exit.as_ref(), PollFlags::IN));
         sources.extend(source(WatchEvent::StopRequest, stop_request, PollFlags::IN));
@@ -319,21 +301,6 @@ impl Watch {
         0
     }
 
-    fn feed(&mut self) {
-        let Some(input) = &mut self.input else {
-            return;
-        };
-        match input.pipe.write(&input.bytes[input.written..]) {
-            Ok(length) => input.written += length,
-            Err(error) if is_transient(&error) => {}
-            // The child has closed its input without reading all of it.
-            Err(_) => input.written = input.bytes.len(),
-        }
-        if input.written == input.bytes.len() {
-            self.input = None;
-        }
-    }
-
     /// Reads all that is in the output pipe, however long that takes on a busy machine, and for [`DRAIN`] what
     /// descendants still write.
     fn drain(&mut self) {
@@ -366,13 +333,6 @@ fn poll_for(fds: &mut [PollFd<'_>], time: Option<Duration>) -> Result<usize, Err
     poll(fds, timeout.as_ref())
 }
 
-fn is_transient(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
-}
-
 /// Reaps the child, and returns its status, however often it is called.
 fn reap(tree: &mut Tree, child: &mut process::Child) -> io::Result<ExitStatus> {
     tree.leave_leader();
@@ -390,7 +350,6 @@ struct Spawned {
     child: process::Child,
     guard: Option<ChildGuard>,
     output: Option<PipeReader>,
-    input: Option<PipeWriter>,
 }
 
 /// Starts the program with one pipe for stdout and stderr, which alone keeps their order.
@@ -399,29 +358,32 @@ fn spawn_recorded(command: &Command, name: &str) -> Result<Spawned, String> {
         let (output, stdout) = io::pipe()?;
         // It fails if the user's limit for large pipes is reached; the default size works too.
         let _ = fcntl_setpipe_size(&output, PIPE);
-        let (stdin, input) = match command.stdin.is_empty() {
-            true => (File::open("/dev/null")?.into(), None),
-            false => {
-                let (reader, writer) = io::pipe()?;
-                ioctl_fionbio(&writer, true)?;
-                (reader.into(), Some(writer))
-            }
-        };
         let streams = Streams {
-            stdin,
+            stdin: input(&command.stdin)?.into(),
             stderr: stdout.try_clone()?.into(),
             stdout: stdout.into(),
         };
-        Ok((streams, output, input))
+        Ok((streams, output))
     };
-    let (streams, output, input) = pipes().map_err(|error: io::Error| error.to_string())?;
+    let (streams, output) = pipes().map_err(|error: io::Error| error.to_string())?;
     let (child, guard) = spawn(command, name, streams)?;
     Ok(Spawned {
         child,
         guard,
         output: Some(output),
-        input,
     })
+}
+
+/// Returns a file from which a child reads `bytes`. It is in memory, so that they are on no disk, and that nobody has to
+/// write while the child reads; a shell reads a file in blocks, and a pipe byte by byte.
+fn input(bytes: &[u8]) -> io::Result<File> {
+    if bytes.is_empty() {
+        return File::open("/dev/null");
+    }
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// Starts the program with pipes to the caller.
@@ -436,7 +398,6 @@ fn spawn_with_pipes(command: &Command, name: &str, ends: ChildEnds) -> Result<Sp
         child,
         guard,
         output: None,
-        input: None,
     })
 }
 
