@@ -15,7 +15,7 @@ use ah_agent::skills::{Skill, Skills, escaped};
 use ah_conversation::{
     Content, Embedded, EmbeddedEntry, Interface, Layer, Rule, ToolUse, split_words,
 };
-use ah_process::{Ending, Keep};
+use ah_process::{Behind, Ending, Keep, ShellLine};
 use ah_tools::Shell;
 use serde_json::json;
 
@@ -262,7 +262,10 @@ impl Filling<'_> {
         let environment = &self.config.environment;
         let shell = Shell::new(environment);
         let words = split_words(self.arguments);
-        let mut arguments = vec!["-c".into(), line.into()];
+        let ShellLine {
+            mut arguments,
+            stdin,
+        } = ShellLine::new(&shell.program, line, Behind::Nothing);
         match numbering(self.config) {
             Numbering::FromOne => arguments.push("ah".into()),
             // Otherwise `$0` would be the shell's own name.
@@ -285,7 +288,7 @@ impl Filling<'_> {
             arguments,
             cwd: environment.cwd().to_owned(),
             environment: variables,
-            stdin: Vec::new(),
+            stdin,
             deadline: Some(PATIENCE),
             keep: Keep::new(spool.unwrap_or_default(), 0),
             sandbox: confined.map(|confined| confined.sandbox.clone()),

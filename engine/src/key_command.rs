@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ah_conversation::{Content, Environment, ErrorClass, ProviderError};
-use ah_process::{Command, Ending, Keep};
+use ah_process::{Behind, Command, Ending, Keep, ShellLine};
 use ah_provider::auth::KeySource;
 use ah_tools::Shell;
 use async_trait::async_trait;
@@ -49,18 +49,18 @@ impl KeySource for KeyCommand {
             self.failed(&format!("cannot run without a temporary folder: {error}"))
         })?;
         let variables = self.environment.all();
+        let shell = Shell::new(&self.environment).program;
+        // Standard error is not part of the key.
+        let line = format!("exec 2>/dev/null\n{}", self.command);
+        let line = ShellLine::new(&shell, &line, Behind::Nothing);
         let command = Command {
-            program: Shell::new(&self.environment).program,
-            // Standard error is not part of the key.
-            arguments: vec![
-                "-c".into(),
-                format!("exec 2>/dev/null\n{}", self.command).into(),
-            ],
+            program: shell,
+            arguments: line.arguments,
             cwd: self.environment.cwd().to_owned(),
             environment: variables
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
-            stdin: Vec::new(),
+            stdin: line.stdin,
             deadline: Some(PATIENCE),
             keep: Keep::new(folder.path().join("output"), 0),
             sandbox: None,

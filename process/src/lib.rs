@@ -11,6 +11,7 @@ mod command;
 mod living;
 mod orphans;
 mod output;
+mod shell_line;
 mod tree;
 mod watch;
 
@@ -21,3 +22,4 @@ pub use child::{Child, Pipes};
 pub use command::{Command, CommandOutcome, Ending, Keep, StartError};
 pub use living::{finish_all, finish_stopped};
 pub use orphans::finish_orphans;
+pub use shell_line::{Behind, ShellLine};

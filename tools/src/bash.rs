@@ -17,7 +17,7 @@ use ah_conversation::{
     Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Tasks, Tool,
     ToolSpec, ToolUse, Truncation,
 };
-use ah_process::{Command, Ending, Keep, Sandbox};
+use ah_process::{Behind, Command, Ending, Keep, Sandbox, ShellLine};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -114,7 +114,7 @@ impl Shell {
     /// Returns a command that runs `line` in `cwd`, with the variables of its call.
     pub(crate) fn command(
         &self,
-        line: &str,
+        line: ShellLine,
         cwd: &Path,
         keep: Keep,
         variables: &[(String, String)],
@@ -124,10 +124,10 @@ impl Shell {
         let environment = environment.filter(|(name, _)| !is_replaced(name));
         Command {
             program: self.program.clone(),
-            arguments: vec!["-c".into(), line.into()],
+            arguments: line.arguments,
             cwd: cwd.to_owned(),
             environment: environment.chain(variables).cloned().collect(),
-            stdin: Vec::new(),
+            stdin: line.stdin,
             deadline: None,
             keep,
             sandbox: self.sandbox.clone(),
@@ -219,14 +219,21 @@ impl Bash {
         }
     }
 
+    fn line(&self, line: &str) -> ShellLine {
+        ShellLine::new(&self.shell.program, line, Behind::Nothing)
+    }
+
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         let keep = keep.followed_by(context.output.clone());
         let child = Command {
             deadline: Some(timeout),
-            ..self
-                .shell
-                .command(line, self.workspace.cwd(), keep, &context.variables)
+            ..self.shell.command(
+                self.line(line),
+                self.workspace.cwd(),
+                keep,
+                &context.variables,
+            )
         };
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
@@ -250,7 +257,7 @@ impl Bash {
             // Each request about the job reports how it ended.
             note: |_| None,
             ..self.shell.command(
-                &arguments.command,
+                self.line(&arguments.command),
                 self.workspace.cwd(),
                 keep,
                 &context.variables,

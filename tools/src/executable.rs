@@ -14,7 +14,7 @@ use ah_conversation::{
     Access, CommandLine, Content, Context, DisplayKey, Input, Output, SimpleCommand, Tool,
     ToolSpec, ToolUse, Truncation, json, split_words,
 };
-use ah_process::{Command, Keep};
+use ah_process::{Behind, Command, Keep, ShellLine};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
@@ -133,22 +133,25 @@ impl Tool for Executable {
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         // The arguments are no part of the shell command, so that a call cannot run anything else.
         let line = format!("{} \"$@\"", self.line);
-        let stdin = if self.takes_json {
-            call.input.to_value().to_string().into_bytes()
-        } else {
-            Vec::new()
+        let behind = match self.takes_json {
+            true => Behind::Input,
+            false => Behind::Nothing,
         };
+        let mut line = ShellLine::new(&self.shell.program, &line, behind);
+        if self.takes_json {
+            let input = call.input.to_value().to_string();
+            line.stdin.extend(input.into_bytes());
+        }
         let mut keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         // JSON is for the program.
         if !self.takes_json {
             keep = keep.followed_by(context.output.clone());
         }
         let mut child = Command {
-            stdin,
             deadline: Some(self.timeout),
             ..self
                 .shell
-                .command(&line, self.workspace.cwd(), keep, &context.variables)
+                .command(line, self.workspace.cwd(), keep, &context.variables)
         };
         let words = std::iter::once(self.spec.name.clone()).chain(self.arguments(&call.input));
         child.arguments.extend(words.map(Into::into));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Rule, ToolUseId, json};
-use ah_process::{Child, Command, Ending, Keep, Pipes, Sandbox};
+use ah_process::{Behind, Child, Command, Ending, Keep, Pipes, Sandbox, ShellLine};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -75,16 +75,18 @@ impl Hook for CommandHook {
     }
 
     async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
+        let line = match &self.arguments {
+            None => ShellLine::new(&self.shell, &self.command, Behind::Input),
+            Some(arguments) => {
+                let mut line = ShellLine::as_argument(RUN_ARGUMENTS);
+                let words = std::iter::once(&self.command).chain(arguments);
+                line.arguments.extend(words.map(Into::into));
+                line
+            }
+        };
         let command = Command {
             program: self.shell.clone(),
-            arguments: match &self.arguments {
-                None => vec!["-c".into(), self.command.clone().into()],
-                Some(arguments) => ["-c", RUN_ARGUMENTS, &self.command]
-                    .into_iter()
-                    .chain(arguments.iter().map(String::as_str))
-                    .map(Into::into)
-                    .collect(),
-            },
+            arguments: line.arguments,
             cwd: self.cwd.clone(),
             environment: self.environment.clone(),
             stdin: Vec::new(),
@@ -97,7 +99,10 @@ impl Hook for CommandHook {
             Ok(started) => started,
             Err(error) => return HookReply::Failed(error.to_string()).into(),
         };
-        let (first, stderr) = converse(pipes, format!("{input}\n"));
+        let (first, stderr) = converse(
+            pipes,
+            [line.stdin, format!("{input}\n").into_bytes()].concat(),
+        );
         if self.is_async {
             run_in_background(child, self.timeout);
             return HookReply::Nothing.into();
@@ -141,7 +146,7 @@ impl Hook for CommandHook {
 /// Writes the payload and reads both streams, on threads, since a command may block its ends of the pipes.
 fn converse(
     pipes: Pipes,
-    payload: String,
+    payload: Vec<u8>,
 ) -> (oneshot::Receiver<FirstOutput>, oneshot::Receiver<String>) {
     let Pipes {
         mut stdin,
@@ -150,7 +155,7 @@ fn converse(
     } = pipes;
     tokio::task::spawn_blocking(move || {
         // A command may ignore its input.
-        let _ = stdin.write_all(payload.as_bytes());
+        let _ = stdin.write_all(&payload);
     });
     let (send_first, first) = oneshot::channel();
     tokio::task::spawn_blocking(move || {

@@ -4,3 +4,4 @@
 mod ending;
 mod output;
 mod shell;
+mod shell_line;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ah_conversation::{Content, LiveOutput, NOTE};
-use ah_process::{CommandOutcome, Ending, Keep};
+use ah_process::{Behind, CommandOutcome, Ending, Keep, ShellLine};
 use ah_tools::Shell;
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +40,7 @@ pub async fn run(
 ) -> Result<String, String> {
     // The folder takes the output that is too long for memory, and is removed afterwards.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut child = command(line, config, folder.path());
+    let mut child = command(line, None, config, folder.path());
     child.keep = child.keep.followed_by(live.clone());
     let outcome = tokio::select! {
         () = stop.cancelled() => {
@@ -69,10 +69,7 @@ pub async fn tell(
     deadline: Duration,
 ) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let child = ah_process::Command {
-        stdin: input.into_bytes(),
-        ..command(line, config, folder.path())
-    };
+    let child = command(line, Some(input), config, folder.path());
     Ok(output(&ended(child, deadline).await?))
 }
 
@@ -83,7 +80,7 @@ pub async fn tell(
 /// As [`tell`], and if the output is too large.
 pub async fn bytes(line: &str, config: &Config, deadline: Duration) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut child = command(line, config, folder.path());
+    let mut child = command(line, None, config, folder.path());
     child.keep.in_memory = MAX_PICTURE;
     match ended(child, deadline).await?.output {
         Content::Bytes(bytes) => Ok(bytes),
@@ -105,14 +102,25 @@ async fn ended(
     }
 }
 
-fn command(line: &str, config: &Config, folder: &Path) -> ah_process::Command {
+fn command(
+    line: &str,
+    input: Option<String>,
+    config: &Config,
+    folder: &Path,
+) -> ah_process::Command {
     let shell = Shell::new(&config.environment);
+    let behind = match input {
+        Some(_) => Behind::Input,
+        None => Behind::Nothing,
+    };
+    let mut line = ShellLine::new(&shell.program, line, behind);
+    line.stdin.extend(input.unwrap_or_default().into_bytes());
     ah_process::Command {
         program: shell.program,
-        arguments: vec!["-c".into(), line.into()],
+        arguments: line.arguments,
         cwd: config.environment.cwd().to_owned(),
         environment: shell.environment,
-        stdin: Vec::new(),
+        stdin: line.stdin,
         deadline: None,
         keep: Keep::new(folder.join("output"), 0),
         sandbox: None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use ah_conversation::{Content, json};
-use ah_process::{Command, Ending, Keep};
+use ah_process::{Behind, Command, Ending, Keep, ShellLine};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use tokio::task::JoinSet;
@@ -105,9 +105,11 @@ async fn ask(program: PathBuf, stamp: String, shell: Shell, cwd: PathBuf) -> (Pa
         in_memory: MOST_READ,
         ..Keep::new(spool, 0)
     };
+    let line = format!("{} --help", quoted(&program));
+    let line = ShellLine::new(&shell.program, &line, Behind::Nothing);
     let child = Command {
         deadline: Some(PATIENCE),
-        ..shell.command(&format!("{} --help", quoted(&program)), &cwd, keep, &[])
+        ..shell.command(line, &cwd, keep, &[])
     };
     let help = match child.run().await {
         Ok(outcome) if outcome.ending == Ending::Exited(0) => match outcome.output {

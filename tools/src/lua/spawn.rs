@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ah_process::{Child, Command, Ending, Keep};
+use ah_process::{Behind, Child, Command, Ending, Keep, ShellLine};
 use mlua::{Lua, LuaString, MetaMethod, Table, UserData, UserDataFields, UserDataMethods, Value};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
@@ -113,13 +113,15 @@ fn start(
         Some(options) => options,
         None => lua.create_table()?,
     };
+    let mut stdin = Vec::new();
     let mut words: Vec<OsString> = match program {
-        // A line for the shell.
-        Value::String(line) => vec![
-            around.shell.program.clone().into(),
-            "-c".into(),
-            line.to_string_lossy().into(),
-        ],
+        Value::String(line) => {
+            let shell = &around.shell.program;
+            let line = ShellLine::new(shell, &line.to_string_lossy(), Behind::Input);
+            stdin = line.stdin;
+            let words = std::iter::once(shell.clone().into());
+            words.chain(line.arguments).collect()
+        }
         other => match lua.convert::<Vec<OsString>>(other) {
             Ok(words) if !words.is_empty() => words,
             Ok(_) | Err(_) => {
@@ -156,10 +158,13 @@ fn start(
     leash.owns(&child);
     ioctl_fionbio(&pipes.stdin, true).map_err(mlua::Error::external)?;
     let given: Option<LuaString> = options.get("stdin")?;
+    if let Some(text) = &given {
+        stdin.extend_from_slice(&text.as_bytes());
+    }
     let input = Input {
         pipe: pipes.stdin,
         is_whole: given.is_some(),
-        waiting: given.map_or_else(Vec::new, |text| text.as_bytes().to_vec()),
+        waiting: stdin,
     };
     let mut running = Running {
         child,
