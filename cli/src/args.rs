@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod fleet;
 mod grammar;
+mod interface;
 pub mod json;
 pub mod options;
 mod overrides;
@@ -30,6 +31,7 @@ use ah::plan::SessionPlan;
 use ah_config::Error;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;
+pub use interface::interface_of;
 use options::{InputFormat, Options, OutputFormat, OutputOptions};
 use parse_error::explain;
 use session::plan;
@@ -85,11 +87,17 @@ pub struct TypedPrompt {
 pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocation, Error> {
     let interface = interface_of(&arguments);
     let main = grammar::main().args(grammar::foreign());
-    // The parser knows the second name, but does not list it among the names.
-    let is_subcommand = |word: &str| Subcommands::has_subcommand(word) || word == "plugins";
+    let is_print = interface::is_print(&arguments);
+    let is_subcommand = |word: &str, before: &[OsString], behind: &[OsString]| match interface {
+        Interface::Native => is_named(word),
+        Interface::AgentSdk => {
+            (!is_print && grammar::SHARED_SUBCOMMANDS.contains(&word))
+                || (word == "work" && interface::is_option_of_work(before, behind))
+        }
+    };
     let mut sorted = words::sort(arguments, &main, is_subcommand, names, interface);
     if interface == Interface::Native {
-        sorted.turn_help_to_option(is_subcommand);
+        sorted.turn_help_to_option(is_named);
     }
     let warning = match interface {
         Interface::AgentSdk => sorted.drop_foreign_nothing(),
@@ -140,7 +148,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         let subcommand = Subcommands::from_arg_matches(&matches);
         Action::Command(subcommand.map_err(|error| explain(&error, None))?)
     } else if options.mail.steer.is_empty() && options.mail.followup.is_empty() {
-        Action::Run(prompt(sorted.words)?)
+        Action::Run(prompt(sorted.words, interface)?)
     } else {
         mail(&sorted.words)?
     };
@@ -155,6 +163,11 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
         without_meaning,
         warning,
     })
+}
+
+/// Returns whether a word is the name of a subcommand. The parser knows the second name, but does not list it.
+fn is_named(word: &str) -> bool {
+    Subcommands::has_subcommand(word) || word == "plugins"
 }
 
 /// Returns the parser's matches. Describing all subcommands takes as long as starting the program, so they are
@@ -212,31 +225,6 @@ fn mail(words: &[OsString]) -> Result<Action, Error> {
     Err(error.hint("put the whole message in quotes"))
 }
 
-/// Returns the interface, also for an invalid command line, so that the exit code fits it.
-pub fn interface_of(arguments: &[OsString]) -> Interface {
-    let mut arguments = arguments
-        .iter()
-        .filter_map(|argument| argument.to_str())
-        .take_while(|argument| *argument != "--")
-        .peekable();
-    while let Some(argument) = arguments.next() {
-        let (name, value) = match argument.split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (argument, arguments.peek().copied()),
-        };
-        let is_drop_in = match words::kebab_case(name).as_str() {
-            "-p" | "--print" => true,
-            "--output-format" => matches!(value, Some("json" | "stream-json")),
-            "--input-format" => value == Some("stream-json"),
-            _ => false,
-        };
-        if is_drop_in {
-            return Interface::AgentSdk;
-        }
-    }
-    Interface::Native
-}
-
 fn check(options: &Options) -> Result<(), Error> {
     let output = &options.output;
     check_formats(output)?;
@@ -273,8 +261,8 @@ fn check_formats(output: &OutputOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses the words of a prompt; a first word `@N` is the message to fork at.
-fn prompt(words: Vec<OsString>) -> Result<TypedPrompt, Error> {
+/// Parses the words of a prompt; in the native interface, a first word `@N` is the message to fork at.
+fn prompt(words: Vec<OsString>, interface: Interface) -> Result<TypedPrompt, Error> {
     let mut texts = Vec::with_capacity(words.len());
     for word in words {
         texts.push(word.into_string().map_err(|word| {
@@ -286,6 +274,7 @@ fn prompt(words: Vec<OsString>) -> Result<TypedPrompt, Error> {
     }
     let fork_at = texts
         .first()
+        .filter(|_| interface == Interface::Native)
         .and_then(|word| word.strip_prefix('@'))
         .filter(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
     let fork_at = match fork_at {

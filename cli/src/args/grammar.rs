@@ -87,6 +87,11 @@ pub const SUBCOMMANDS: &[&str] = &[
     "worktree",
 ];
 
+/// Subcommands that the program which this one stands in for has as well. A JSON format does not make prompts of them.
+pub const SHARED_SUBCOMMANDS: &[&str] = &[
+    "agents", "auth", "doctor", "import", "mcp", "plugin", "plugins", "sandbox",
+];
+
 /// Subcommands of the program that this one stands in for and that it does not have, each with how many words at most are
 /// meant for it, since a prompt may begin alike, and what is there instead.
 pub const FOREIGN_SUBCOMMANDS: &[(&str, usize, &str)] = &[

@@ -71,6 +71,75 @@ fn only_the_first_word_may_be_a_subcommand() {
     }
 }
 
+/// Programs pass on what people write to them: it is never one of our subcommands, wherever the options stand.
+#[test]
+fn a_word_of_another_program_is_a_prompt() {
+    let print = [
+        &["-p"][..],
+        &["--print"],
+        &["-cp"],
+        &["-p", "--output-format", "json"],
+    ];
+    let formats = [
+        &["--output-format", "json"][..],
+        &["--outputFormat=json"],
+        &["--output-format", "stream-json", "--verbose"],
+        &["--input-format", "text"],
+    ];
+    let others = ["plugins", "worktree", "update", "setup-token", "help", "@3"];
+    for word in grammar::SUBCOMMANDS.iter().copied().chain(others) {
+        let is_shared = grammar::SHARED_SUBCOMMANDS.contains(&word);
+        for options in print.iter().chain(formats.iter().filter(|_| !is_shared)) {
+            let before = [options, &[word][..]].concat();
+            let between = [&["-m", "opus"], *options, &[word, "--verbose"]].concat();
+            let behind = [&[word], *options].concat();
+            for line in [before, between, behind] {
+                let Invocation {
+                    action, interface, ..
+                } = parsed(&line);
+                let prompt = TypedPrompt {
+                    fork_at: None,
+                    text: Some(word.to_owned()),
+                };
+                assert_eq!(action, Action::Run(prompt), "{line:?}");
+                assert_eq!(interface, Interface::AgentSdk, "{line:?}");
+            }
+        }
+    }
+    let words = ["-p", "worktree", "fix", "it"];
+    assert!(
+        matches!(parsed(&words).action, Action::Run(prompt) if prompt.text.as_deref() == Some("worktree fix it"))
+    );
+}
+
+/// What the other agent has there too is run with a JSON format, as is `work` with its own `-p`.
+#[test]
+fn subcommands_of_both_programs_are_run_with_a_json_format() {
+    for words in [
+        &["--output-format", "json", "mcp", "list"][..],
+        &["--output-format", "json", "plugins", "list"],
+        &["--output-format", "json", "auth", "status"],
+        &["--output-format", "json", "doctor"],
+        &["work", "-p", "reviewer"],
+        &["-m", "opus", "work", "do", "-p", "reviewer"],
+        &["sandbox", "exec", "--", "ls", "-p"],
+    ] {
+        assert!(
+            matches!(parsed(words).action, Action::Command(_)),
+            "{words:?}"
+        );
+    }
+    for words in [
+        &["-p", "work", "-m", "opus"][..],
+        &["work", "-p", "--model", "opus"],
+        &["work", "--print"],
+        &["work", "-p", "reviewer", "--output-format", "json"],
+        &["--name", "work", "-p", "hi"],
+    ] {
+        assert!(matches!(parsed(words).action, Action::Run(_)), "{words:?}");
+    }
+}
+
 /// With `-p` the command line is the other agent's, also where letters mean something else here.
 #[test]
 fn options_of_the_other_agent_mean_what_they_mean_there() {
@@ -280,6 +349,9 @@ fn the_manner_follows_from_the_formats() {
         (&["-p", "hi"], Interface::AgentSdk),
         (&["hi", "--output-format=json"], Interface::AgentSdk),
         (&["--outputFormat", "json", "hi"], Interface::AgentSdk),
+        (&["-cp", "hi"], Interface::AgentSdk),
+        (&["-Sp", "hi"], Interface::Native),
+        (&["--input-format", "text", "hi"], Interface::AgentSdk),
         (&["--", "-p"], Interface::Native),
     ] {
         assert_eq!(parsed(words).interface, interface, "{words:?}");

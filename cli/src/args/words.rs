@@ -94,11 +94,12 @@ impl Sorted {
     }
 }
 
-/// Splits the command line (without the program's name) by the options of `command`.
+/// Splits the command line (without the program's name) by the options of `command`. `is_subcommand` is asked about the
+/// first word, with the options before it and the arguments behind it.
 pub fn sort(
-    arguments: impl IntoIterator<Item = OsString>,
+    arguments: Vec<OsString>,
     command: &Command,
-    is_subcommand: impl Fn(&str) -> bool,
+    is_subcommand: impl Fn(&str, &[OsString], &[OsString]) -> bool,
     names: &KnownNames<'_>,
     interface: Interface,
 ) -> Sorted {
@@ -123,15 +124,19 @@ pub fn sort(
         if !text.starts_with('-') || text == "-" {
             // A run, with all that belongs to one.
             if sorted.words.is_empty()
+                && !is_foreign
                 && text == "worktree"
                 && let Some(name) = arguments.next_if(|next| next.to_str().is_some_and(is_tree))
             {
                 sorted.options.push(glue("--worktree", &name));
                 continue;
             }
-            if sorted.words.is_empty() && is_subcommand(text) {
-                sorted.subcommand = Some((text.to_owned(), arguments.collect()));
-                break;
+            if sorted.words.is_empty() {
+                let behind: Vec<_> = arguments.clone().collect();
+                if is_subcommand(text, &sorted.options, &behind) {
+                    sorted.subcommand = Some((text.to_owned(), behind));
+                    break;
+                }
             }
             sorted.words.push(argument);
             continue;

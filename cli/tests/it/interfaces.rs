@@ -62,6 +62,36 @@ fn a_person_reads_every_text_as_it_arrives_and_a_program_the_last_answer() {
     assert_eq!(result["result"], "Nothing there.");
 }
 
+/// What a person writes to a program is for the model, though it is the name of a subcommand.
+#[test]
+fn a_word_of_a_program_is_a_prompt() {
+    for words in [
+        &["-p", "undo"][..],
+        &["undo", "--print"],
+        &["-p", "--output-format", "json", "login"],
+        &["--output-format", "json", "serve"],
+    ] {
+        let world = World::new();
+        let writes = uses("write", json!({"path": "made.txt", "content": "kept"}));
+        let server = Server::new([writes, says("Made."), says("Asked.")]);
+        let free = ["--permission-mode", "bypassPermissions"];
+        let make = [&free[..], &["-n", "make it"]].concat();
+        asking(&world, &server, &make).run().expect(0);
+        let ended = asking(&world, &server, words)
+            .stdin("sk-some text of mine")
+            .run()
+            .expect(0);
+        assert!(
+            ended.stdout.contains("Asked."),
+            "{words:?}: {}",
+            ended.stdout
+        );
+        assert_eq!(world.text("made.txt"), "kept", "{words:?}");
+        let saved = world.home().join(".ah/credentials.json");
+        assert!(!saved.exists(), "{words:?}");
+    }
+}
+
 #[test]
 fn what_was_cut_off_is_never_shown_to_a_program() {
     let cut = Turn {
