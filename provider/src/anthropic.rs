@@ -79,7 +79,7 @@ fn model(server: Server, betas: &[String], encoder: Encoder) -> Result<Messages,
         })?;
         headers.insert(BETA_HEADER, value);
     }
-    let url = address(&server.base_url);
+    let url = encoder.address(&server.base_url);
     let endpoint = server.endpoint(&url, KEY_HEADER, headers)?;
     Ok(HttpModel::at(endpoint, encoder))
 }
@@ -104,6 +104,13 @@ pub(crate) fn address(base: &str) -> String {
     let base = base.strip_suffix("/messages").unwrap_or(base);
     let base = base.strip_suffix("/v1").unwrap_or(base);
     format!("{base}/v1/messages")
+}
+
+/// Returns the address of a model below `base`, where the path has its name.
+fn address_of_model(base: &str, model: &str) -> String {
+    let base = base.trim().trim_end_matches('/');
+    let base = base.strip_suffix("/models").unwrap_or(base);
+    format!("{base}/models/{model}:streamRawPredict")
 }
 
 impl Provider for Anthropic {
@@ -145,6 +152,13 @@ mod tests {
             ("https://h/v1/a/vendor", "https://h/v1/a/vendor/v1/messages"),
         ] {
             assert_eq!(address(base), expected);
+        }
+        for base in [
+            "http://h/v1/publishers/a",
+            "http://h/v1/publishers/a/models/",
+        ] {
+            let expected = "http://h/v1/publishers/a/models/m@1:streamRawPredict";
+            assert_eq!(address_of_model(base, "m@1"), expected);
         }
     }
 }

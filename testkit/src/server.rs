@@ -322,7 +322,14 @@ impl Shared {
 
     /// Records the request and decides the response.
     fn receive(&self, asked: IncomingRequest) -> (usize, Protocol, Reply<'_>) {
-        let body: Result<Value, _> = serde_json::from_slice(&asked.body);
+        let mut body: Result<Value, _> = serde_json::from_slice(&asked.body);
+        let named = Protocol::model_in(&asked.path);
+        let named_twice = match (named, &mut body) {
+            (Some(name), Ok(Value::Object(body))) => {
+                body.insert("model".to_owned(), name.into()).is_some()
+            }
+            _ => false,
+        };
         let vendor = self.vendor.get().copied();
         let is_served = |api: &Protocol| vendor.is_none_or(|vendor| vendor.apis.contains(api));
         let protocol = Protocol::at(&asked.path).filter(is_served);
@@ -334,6 +341,10 @@ impl Shared {
             (_, Err(error)) => Reply::Refuse(Refusal::invalid(format!(
                 "The request body is not valid JSON: {error}"
             ))),
+            (Some(_), Ok(_)) if named_twice => {
+                let message = "model: Extra inputs are not permitted";
+                Reply::Refuse(Refusal::invalid(message.to_owned()))
+            }
             (Some(protocol), Ok(body)) => {
                 let asked = Asked {
                     headers: &asked.headers,

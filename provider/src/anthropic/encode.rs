@@ -27,6 +27,8 @@ const SUMMARIES: &str = "compact-2026-09-04";
 /// Beta feature with which invalid thinking is left out instead of refused.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
+/// Version of the API in bodies whose model is in the path, from npm `@anthropic-ai/vertex-sdk` 1.1.3.
+const VERSION_IN_BODY: &str = "vertex-2023-10-16";
 /// Beta feature with which models answer faster that do so as a preview.
 const FAST_MODE: &str = "fast-mode-2026-02-01";
 
@@ -41,6 +43,8 @@ pub struct Encoder {
     encoded: Encoded<Mark>,
     /// Whether a message with tool results may hold nothing else.
     results_alone: bool,
+    /// Whether the model's name is in the path.
+    model_in_path: bool,
     /// Lifetime of what the requests leave in the prompt cache.
     ttl: CacheTtl,
 }
@@ -104,6 +108,7 @@ impl Encoder {
             abilities,
             encoded: Encoded::default(),
             results_alone: false,
+            model_in_path: false,
             ttl: CacheTtl::default(),
         }
     }
@@ -112,8 +117,17 @@ impl Encoder {
     #[must_use]
     pub fn with_quirks(mut self, quirks: &Quirks) -> Self {
         self.results_alone = quirks.results_alone;
+        self.model_in_path = quirks.model_in_path;
         self.generation.takes_updates &= !quirks.no_updates;
         self
+    }
+
+    /// Returns the address for the requests below that of the server.
+    pub(super) fn address(&self, base: &str) -> String {
+        match self.model_in_path {
+            true => super::address_of_model(base, &self.model.name),
+            false => super::address(base),
+        }
     }
 
     /// Returns the encoder without the features that only newer servers know, and whether it had any.
@@ -129,6 +143,7 @@ impl Encoder {
             generation,
             encoded: Encoded::default(),
             results_alone: self.results_alone,
+            model_in_path: self.model_in_path,
             ttl: self.ttl,
         };
         (plain, generation != self.generation)
@@ -244,7 +259,8 @@ impl Encoder {
             last.cache_control = Some(self.ttl.control());
         }
         let mut head = json(&wire::Head {
-            model: &self.model.name,
+            model: (!self.model_in_path).then_some(&*self.model.name),
+            anthropic_version: self.model_in_path.then_some(VERSION_IN_BODY),
             max_tokens: settings.max_output,
             stream: true,
             thinking: self.thinking(settings.thinking),

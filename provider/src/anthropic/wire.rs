@@ -14,7 +14,10 @@ use crate::lenient::{label, lenient, or_default};
 /// A request without its messages, which are encoded separately.
 #[derive(Serialize)]
 pub struct Head<'a> {
-    pub model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anthropic_version: Option<&'static str>,
     pub max_tokens: u64,
     pub stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,6 +34,8 @@ pub struct Quirks {
     pub results_alone: bool,
     /// Whether it refuses new tools and system messages within a conversation of the Messages API.
     pub no_updates: bool,
+    /// Whether the path of the Messages API ends with the model's name, and the body has the version of the API in its place.
+    pub model_in_path: bool,
     /// Whether it passes on the headers in `extra_headers` to the server behind it; betas are sent there then.
     pub extra_headers: bool,
 }

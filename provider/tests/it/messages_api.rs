@@ -532,7 +532,7 @@ async fn names_lead_to_providers_or_errors() {
     }
     for (name, expected) in [
         ("model-of-no-one", "no model is named `model-of-no-one`"),
-        ("gpt-of-tomorrow", "no API key for OpenAI"),
+        ("gpt-of-tomorrow", "no model is named `gpt-of-tomorrow`"),
         ("litellm/x", "no address for `litellm/` models"),
         (
             "script:/nowhere.yaml",

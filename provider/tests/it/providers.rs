@@ -329,6 +329,7 @@ async fn each_server_is_asked_as_its_row_says() {
         let asked = &loopback.requests()[0];
         let by_name = preset.compatible.unwrap_or(preset.api);
         let (end, usual) = match by_name {
+            Api::Anthropic if preset.quirks.model_in_path => (":streamRawPredict", "x-api-key"),
             Api::Anthropic => ("/v1/messages", "x-api-key"),
             Api::OpenAi => ("/chat/completions", "authorization"),
             Api::OpenAiResponses => ("/responses", "authorization"),
@@ -347,7 +348,10 @@ async fn each_server_is_asked_as_its_row_says() {
         };
         let mut parts = vec![
             format!("\r\n{header}: {scheme}k\r\n"),
-            format!("\"model\":\"{}\"", preset.example),
+            match preset.quirks.model_in_path {
+                true => format!("/models/{}{end} ", preset.example),
+                false => format!("\"model\":\"{}\"", preset.example),
+            },
         ];
         let sent = expected.iter().flat_map(|expected| expected.sent);
         parts.extend(sent.map(|part| (*part).to_owned()));

@@ -56,6 +56,9 @@ impl Refusal {
 impl Protocol {
     /// Returns the protocol at `path`. Vendors have different beginnings before it, with a version.
     pub fn at(path: &str) -> Option<Self> {
+        if Self::model_in(path).is_some() {
+            return Some(Self::Messages);
+        }
         let path = path.split('?').next().unwrap_or_default();
         let ends = [
             ("/messages", Self::Messages),
@@ -71,6 +74,13 @@ impl Protocol {
         let has_version = number.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
         // Gemini's is further in front.
         (has_version || version == "openai").then_some(protocol)
+    }
+
+    /// Returns the model that `path` names, as Vertex has it for the Messages API.
+    pub fn model_in(path: &str) -> Option<&str> {
+        let model = path.strip_suffix(":streamRawPredict")?;
+        let (_, model) = model.rsplit_once("/models/")?;
+        Some(model)
     }
 
     /// Returns the refusal of a request by `vendor`, or by the strictest of the protocol; `None` if it is accepted.

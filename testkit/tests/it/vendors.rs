@@ -28,7 +28,7 @@ fn body(api: Protocol, model: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     match api {
         Messages => json!({
-            "model": model, "max_tokens": 2_000, "stream": true,
+            "model": model, "anthropic_version": "vertex-2023-10-16", "max_tokens": 2_000, "stream": true,
             "tools": [{"name": "read", "input_schema": schema}],
             "messages": [{"role": "user", "content": "hello"}],
         }),
@@ -117,17 +117,18 @@ fn each_rule_of_a_vendor_refuses_a_request() {
             broken.insert((vendor.name, number(vendor.refuses, rule)));
         }
     }
-    let betas = [(
-        "anthropic-beta".to_owned(),
-        "inline-tools-2026-09-15".to_owned(),
-    )];
-    let headers = BTreeMap::from(betas);
     let body = body(Messages, "claude-opus-5");
-    let bedrock = vendor("bedrock");
-    let refusal = bedrock.refusal(Messages, &asked(&headers, &body, &given));
-    let (rule, refusal) = refusal.expect("it does not know the beta");
-    assert_eq!(refusal.message, "invalid beta flag");
-    broken.insert((bedrock.name, number(bedrock.refuses, rule)));
+    for (name, beta) in [
+        ("bedrock", "inline-tools-2026-09-15"),
+        ("vertex", "fast-mode-2026-02-01"),
+    ] {
+        let headers = BTreeMap::from([("anthropic-beta".to_owned(), beta.to_owned())]);
+        let vendor = vendor(name);
+        let refusal = vendor.refusal(Messages, &asked(&headers, &body, &given));
+        let (rule, refusal) = refusal.expect("it does not know the beta");
+        assert_eq!(refusal.message, "invalid beta flag");
+        broken.insert((vendor.name, number(vendor.refuses, rule)));
+    }
 
     let all = ALL
         .iter()

@@ -17,7 +17,7 @@ pub struct Route {
 const SAME: [(&str, &str); 2] = [("foundry", "anthropic"), ("mantle", "openai")];
 
 /// Models that are asked besides the example of a row.
-const MODELS: [(&str, &[&str]); 13] = [
+const MODELS: [(&str, &[&str]); 14] = [
     ("anthropic", &["claude-sonnet-4-5"]),
     ("azure", &["gpt-6-astra", "gpt-5.6-terra"]),
     ("bedrock", &["anthropic.claude-haiku-4-5"]),
@@ -30,6 +30,7 @@ const MODELS: [(&str, &[&str]); 13] = [
     ("moonshot", &["kimi-k2.7-code"]),
     ("openai", &["gpt-5.6-terra"]),
     ("openrouter", &["google/gemini-3.8-flash"]),
+    ("vertex", &["claude-sonnet-4-5@20250929"]),
     ("xai", &["grok-4.3"]),
 ];
 

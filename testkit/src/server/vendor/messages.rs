@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::json::list;
 use super::super::protocol::Protocol::Messages;
-use super::Rule;
 use super::fields::first_other;
+use super::{Asked, Rule};
 use crate::server::picture::{Picture, picture};
 
 /// Longest side of a picture in pixels, and of each if a request has more than [`MANY`].
@@ -172,11 +172,39 @@ pub const BETAS: Rule = Rule::new(
     Messages,
     "PyPI litellm 1.110.2, anthropic_beta_headers_config.json",
     "2026-11-28",
-    |asked| match asked.betas().find(|beta| !BEDROCK_BETAS.contains(beta)) {
+    |asked| only_betas(asked, &BEDROCK_BETAS),
+);
+
+/// Vertex: beta features that it does not have are refused.
+pub const VERTEX_BETAS: Rule = Rule::new(
+    Messages,
+    "PyPI litellm 1.106.2, anthropic_beta_headers_config.json",
+    "2026-11-28",
+    |asked| only_betas(asked, &OF_VERTEX),
+);
+
+fn only_betas(asked: &Asked<'_>, known: &[&str]) -> Result<(), String> {
+    match asked.betas().find(|beta| !known.contains(beta)) {
         Some(_) => Err("invalid beta flag".to_owned()),
         None => Ok(()),
-    },
-);
+    }
+}
+
+const OF_VERTEX: [&str; 13] = [
+    "compact-2026-01-12",
+    "computer-use-2025-01-24",
+    "computer-use-2025-11-24",
+    "context-1m-2025-08-07",
+    "context-management-2025-06-27",
+    "dangerous-tool-use-2026-09-03",
+    "inline-tools-2026-09-15",
+    "interleaved-thinking-2025-05-14",
+    "per-turn-control-2026-07-01",
+    "thinking-binding-controls-2026-08-01",
+    "thinking-display-updates-2026-08-18",
+    "tool-search-tool-2025-10-19",
+    "web-search-2025-03-05",
+];
 
 const BEDROCK_BETAS: [&str; 15] = [
     "compact-2026-01-12",
@@ -195,6 +223,18 @@ const BEDROCK_BETAS: [&str; 15] = [
     "tool-examples-2025-10-29",
     "tool-search-tool-2025-10-19",
 ];
+
+/// Vertex: the version is in the body, the model in the path.
+pub const VERSION_IN_BODY: Rule = Rule::new(
+    Messages,
+    "npm @anthropic-ai/vertex-sdk 1.1.3, client.js",
+    "2026-11-28",
+    |asked| match asked.body["anthropic_version"].as_str() {
+        Some("vertex-2023-10-16") => Ok(()),
+        Some(other) => Err(format!("anthropic_version: \"{other}\" is not supported")),
+        None => Err("anthropic_version: Field required".to_owned()),
+    },
+);
 
 /// Bedrock: pictures come with the request.
 pub const NO_ADDRESSES: Rule = Rule::new(

@@ -10,6 +10,7 @@ pub const ALL: &[&Vendor] = &[
     &ANTHROPIC,
     &AZURE,
     &BEDROCK,
+    &VERTEX,
     &CEREBRAS,
     &DEEPSEEK,
     &FIREWORKS,
@@ -56,6 +57,21 @@ const BEDROCK: Vendor = Vendor {
         messages::PICTURE_SIDES,
         messages::PICTURE_SIZE,
         messages::OUTPUT_LIMIT,
+    ],
+    ..of(&[Messages])
+};
+
+const VERTEX: Vendor = Vendor {
+    name: "vertex",
+    refuses: &[
+        messages::VERTEX_BETAS,
+        messages::FIELDS,
+        messages::PROPERTY_KEYS,
+        messages::PICTURE_TYPE,
+        messages::PICTURE_SIDES,
+        messages::PICTURE_SIZE,
+        messages::OUTPUT_LIMIT,
+        messages::VERSION_IN_BODY,
     ],
     ..of(&[Messages])
 };

@@ -15,7 +15,7 @@ pub fn refused() -> Vec<(
 )> {
     let none = json!({});
     let gpt: &[_] = &["openai", "azure"];
-    let claude: &[_] = &["anthropic", "bedrock"];
+    let claude: &[_] = &["anthropic", "bedrock", "vertex"];
     let odd = |name: &str| json!({"tools": [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}]});
     vec![
         (
@@ -397,6 +397,13 @@ pub fn refused() -> Vec<(
             "claude-opus-5",
             json!({"extra_headers": {}}),
             "extra_headers: Extra inputs are not permitted",
+        ),
+        (
+            &["vertex"],
+            Messages,
+            "claude-opus-5",
+            json!({"anthropic_version": null}),
+            "anthropic_version: Field required",
         ),
         (
             &["bedrock"],
