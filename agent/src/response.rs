@@ -322,8 +322,14 @@ fn input(start: Value, json: String) -> Input {
             start.into()
         };
     }
-    json::from_str::<Value>(&json)
-        .map_or_else(|_| Input::Malformed(Value::String(json)), Input::from)
+    match json::from_str::<Value>(&json) {
+        Ok(value @ Value::Object(_)) => value.into(),
+        read => match (json::repaired::object(&json), read) {
+            (Some(object), _) => Input::Object(object),
+            (None, Ok(value)) => value.into(),
+            (None, Err(_)) => Input::Malformed(Value::String(json)),
+        },
+    }
 }
 
 /// Returns a text block with its citations in the vendor's format.
@@ -420,6 +426,9 @@ mod tests {
                 "{\"a\":\"x \u{fffd} y\",\"b\":\"😀\"}",
             ),
             (vec!["{\"command\""], r#""{\"command\"""#),
+            // One reading, or several.
+            (vec!["{\"command\": ", "\"ls\""], r#"{"command":"ls"}"#),
+            (vec!["{\"command\": \"ls"], r#""{\"command\": \"ls""#),
         ] {
             let content = content(&[tool(0, &pieces), stop("tool_use")]);
             assert!(

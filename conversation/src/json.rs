@@ -9,6 +9,8 @@
 //!
 //! `cargo xtask check` sees to it that our crates read JSON with these functions only (`xtask/src/json.rs`).
 
+pub mod repaired;
+
 use std::borrow::Cow;
 use std::iter;
 use std::ops::{Range, RangeInclusive};

@@ -446,7 +446,8 @@ fn block(block: &ContentBlock, is_own: bool) -> Option<wire::Block<'_>> {
             id: tool_use_id(call.id.as_str()),
             name: call_name(&call.name, call_name::MESSAGES),
             input: match &call.input {
-                Input::Malformed(malformed_input) => wire::ToolInput::Malformed { malformed_input },
+                // The result says what was wrong, and a model copies what it sees in its own calls.
+                Input::Malformed(_) => wire::ToolInput::Nothing {},
                 object @ Input::Object(_) => wire::ToolInput::Object(object),
             },
         },

@@ -207,7 +207,7 @@ pub struct ImageSource<'a> {
 #[serde(untagged)]
 pub enum ToolInput<'a> {
     Object(&'a Input),
-    Malformed { malformed_input: &'a Value },
+    Nothing {},
 }
 
 /// One event of the answer. The fields that are set depend on the type.

@@ -314,15 +314,13 @@ fn beside(
     heading.into_iter().chain(parts)
 }
 
-/// Returns the arguments as JSON text. Malformed arguments are wrapped in an object, since servers accept nothing else.
+/// Returns the arguments as JSON text. In the place of malformed ones stand none: servers accept nothing but an object, the
+/// result says what was wrong, and a model copies what it sees in its own calls.
 pub fn arguments(input: &Input) -> String {
-    let arguments = match input {
-        Input::Object(_) => serde_json::to_string(input),
-        Input::Malformed(malformed) => {
-            serde_json::to_string(&serde_json::json!({"malformed_input": malformed}))
-        }
-    };
-    arguments.expect("maps with text for keys")
+    match input {
+        Input::Object(_) => serde_json::to_string(input).expect("maps with text for keys"),
+        Input::Malformed(_) => "{}".to_owned(),
+    }
 }
 
 /// Returns those of the fields that the server takes back.

@@ -123,7 +123,7 @@ fn a_whole_request() {
     insta::assert_snapshot!(lines(quirks, &conversation()), @r#"
     {"role":"system","content":"You are a test.\n\nBe brief."}
     {"role":"user","content":"Go \"on\".\n\n(empty message)"}
-    {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{\"malformed_input\":\"{\\\"comm\"}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
+    {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
     {"role":"tool","tool_call_id":"t1","content":"a\nb"}
     {"role":"tool","tool_call_id":"t2","content":"Error: not JSON"}
     {"role":"user","content":[{"type":"text","text":"What `bash` shows:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"[STEERING] Hurry."}]}
@@ -138,7 +138,7 @@ fn a_whole_request_to_litellm() {
     insta::assert_snapshot!(lines(Quirks::litellm(), &conversation()), @r#"
     {"role":"system","content":[{"type":"text","text":"You are a test."},{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]}
     {"role":"user","content":"Go \"on\".\n\n(empty message)"}
-    {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{\"malformed_input\":\"{\\\"comm\"}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
+    {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
     {"role":"tool","tool_call_id":"t1","content":[{"type":"text","text":"a\nb"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}}]}
     {"role":"tool","tool_call_id":"t2","content":"Error: not JSON"}
     {"role":"user","content":"[STEERING] Hurry.\n\nAnd then?\n\nWell?","cache_control":{"type":"ephemeral"}}

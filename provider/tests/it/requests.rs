@@ -185,7 +185,7 @@ fn a_whole_request() {
     messages assistant {"type":"text","text":"Let me see."}
     messages assistant {"type":"oracle","x":{"y":null}}
     messages assistant {"type":"tool_use","id":"t1","name":"bash","input":{"command":"ls","a":"\u0000é🦀"}}
-    messages assistant {"type":"tool_use","id":"t2","name":"bash","input":{"malformed_input":"{\"comm"}}
+    messages assistant {"type":"tool_use","id":"t2","name":"bash","input":{}}
     messages user {"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a.png"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]}
     messages user {"type":"tool_result","tool_use_id":"t2","is_error":true}
     messages user {"type":"text","text":"[STEERING] Hurry.","cache_control":{"type":"ephemeral"}}

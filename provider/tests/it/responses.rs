@@ -86,7 +86,7 @@ fn a_whole_request() {
     {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}
     {"role":"assistant","content":"Let me see."}
     {"type":"function_call","call_id":"t1","name":"bash","arguments":"{\"command\":\"ls\"}"}
-    {"type":"function_call","call_id":"t2","name":"bash","arguments":"{\"malformed_input\":\"{\\\"comm\"}"}
+    {"type":"function_call","call_id":"t2","name":"bash","arguments":"{}"}
     {"type":"function_call_output","call_id":"t1","output":"Error: a"}
     {"type":"function_call_output","call_id":"t2","output":"Error: not JSON"}
     {"role":"user","content":[{"type":"input_text","text":"What `bash` shows:"},{"type":"input_image","image_url":"data:image/png;base64,iVBO"},{"type":"input_text","text":"[STEERING] Hurry."}]}
@@ -103,7 +103,7 @@ fn a_whole_request() {
     {"role":"user","content":"(empty message)"}
     {"role":"assistant","content":"Let me see."}
     {"type":"function_call","call_id":"t1","name":"bash","arguments":"{\"command\":\"ls\"}"}
-    {"type":"function_call","call_id":"t2","name":"bash","arguments":"{\"malformed_input\":\"{\\\"comm\"}"}
+    {"type":"function_call","call_id":"t2","name":"bash","arguments":"{}"}
     {"type":"function_call_output","call_id":"t1","output":[{"type":"input_text","text":"Error: "},{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,iVBO"}]}
     {"type":"function_call_output","call_id":"t2","output":"Error: not JSON"}
     {"role":"user","content":"[STEERING] Hurry."}
