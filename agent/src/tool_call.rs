@@ -132,8 +132,10 @@ impl Session {
         });
         let Some(entry) = self.tools.find(&call.name) else {
             let known: Vec<_> = self.tools.names().take(MOST_NAMED).collect();
+            let near = self.tools.near(&call.name);
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             let text = format!(
-                "there is no tool `{}`; the tools are {}",
+                "there is no tool `{}`; {near}the tools are {}",
                 call.name,
                 known.join(", ")
             );

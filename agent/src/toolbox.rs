@@ -16,6 +16,8 @@ use crate::tool_search::{ToolSearch, ToolSearchMode, announced, is_searchable};
 
 /// Time that a request waits for servers before it says so.
 const SILENCE: Duration = Duration::from_secs(1);
+/// Least similarity of a name that is suggested.
+const NEAR: f32 = 0.6;
 
 /// The tools of a session.
 pub struct Toolbox {
@@ -248,6 +250,19 @@ impl Toolbox {
             },
             None => call,
         }
+    }
+
+    /// Returns the name of the tool that a name which no tool has was probably meant for: one whose words are among its own, or
+    /// one that is spelt nearly like it.
+    pub(crate) fn near(&self, name: &str) -> Option<&str> {
+        let name = name.to_lowercase();
+        let known: Vec<_> = self.names().map(str::to_lowercase).collect();
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        let mut words = name.split(|c: char| !c.is_alphanumeric());
+        let contained = words.find(|word| known.contains(word));
+        let spelt = || ah_diff::nearest(&name, &known, 1, NEAR).first().copied();
+        let meant = contained.or_else(spelt)?;
+        self.names().find(|name| name.eq_ignore_ascii_case(meant))
     }
 
     /// Returns the tool of this name or of an alternative name: a session may have begun with the other interface,

@@ -159,6 +159,22 @@ async fn unknown_failing_and_panicking_tools_give_error_results() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
+    let named = ["look_file", "Lok", "file-look", "functions.look", "nowhere"];
+    let turn = uses_all(named.map(|name| (name, json!({}))));
+    let mut world = World::new([turn, says("Done.")])
+        .with(Fake::reading("look", |_| async { Output::text("seen") }));
+    world.run("try").await;
+    insta::assert_snapshot!(world.last_results().join("\n"), @"
+    there is no tool `look_file`; did you mean `look`? the tools are look
+    there is no tool `Lok`; did you mean `look`? the tools are look
+    there is no tool `file-look`; did you mean `look`? the tools are look
+    there is no tool `functions.look`; did you mean `look`? the tools are look
+    there is no tool `nowhere`; the tools are look
+    ");
+}
+
+#[tokio::test]
 async fn invalid_arguments_are_reported_all_at_once_and_the_tool_does_not_run() {
     let picky = Fake::reading("look", |_| async { Output::text("ran") }).with_schema(json!({
         "type": "object",
