@@ -32,6 +32,8 @@ use crate::workspace::Workspace;
 pub(crate) const DEFAULT_TIMEOUT: u64 = 120_000;
 /// Maximum timeout of a command, in milliseconds.
 pub(crate) const MAX_TIMEOUT: u64 = 600_000;
+/// A timeout below this is taken for a number of seconds.
+const SHORTEST_TIMEOUT: u64 = 1_000;
 /// Number of bytes of an output that the model is shown.
 const SHOWN: usize = 30_000;
 
@@ -185,6 +187,17 @@ struct Arguments {
     job: Option<String>,
 }
 
+impl Arguments {
+    /// The timeout in milliseconds. A model that means seconds names a small number, and no command is given less than one.
+    fn timeout(&self, most: u64) -> Option<u64> {
+        let Count(named) = self.timeout?;
+        Some(match named {
+            1..SHORTEST_TIMEOUT => (named * 1_000).min(most),
+            named => named,
+        })
+    }
+}
+
 impl Bash {
     /// Returns the tool for commands in `workspace`. Its background jobs end with it, or with the last
     /// tool that shares them.
@@ -252,8 +265,8 @@ impl Bash {
         let keep = Keep::new(path.into(), self.shell.output_cap).at_once();
         let child = Command {
             deadline: arguments
-                .timeout
-                .map(|Count(timeout)| Duration::from_millis(timeout)),
+                .timeout(self.limits.most)
+                .map(Duration::from_millis),
             // Each request about the job reports how it ended.
             note: |_| None,
             ..self.shell.command(
@@ -375,10 +388,8 @@ impl Tool for Bash {
             Err(error) => return Output::error(error),
         };
         let limits = self.limits;
-        let timeout = arguments
-            .timeout
-            .map_or(limits.usual, |Count(timeout)| timeout);
         let most = limits.most;
+        let timeout = arguments.timeout(most).unwrap_or(limits.usual);
         if !(1..=most).contains(&timeout) {
             return Output::error(format!(
                 "`timeout` is {timeout} ms; it can be 1 to {most}. For what takes longer, set \

@@ -247,7 +247,7 @@ fn a_time_limit_ends_grandchildren() {
     let world = World::new();
     let command = "(setsid sleep 1000 & echo $! >pid); echo before; sleep 1000";
     let server = Server::new([
-        uses("bash", json!({"command": command, "timeout": 300})),
+        uses("bash", json!({"command": command, "timeout": 1000})),
         says("Too long."),
     ]);
     let ended = told(&world, &server, "go\n");

@@ -69,9 +69,15 @@ async fn a_timeout_is_told_and_bounded() {
     let folder = Folder::new();
     for (input, expected) in [
         (
-            json!({ "command": "echo a; sleep 1000", "timeout": 200 }),
-            "error: a\nerror: timed out after 200 ms",
+            json!({ "command": "echo a; sleep 1000", "timeout": 1000 }),
+            "error: a\nerror: timed out after 1000 ms",
         ),
+        // Seconds.
+        (
+            json!({ "command": "echo a; sleep 1000", "timeout": 1 }),
+            "error: a\nerror: timed out after 1000 ms",
+        ),
+        (json!({ "command": "true", "timeout": 999 }), "(no output)"),
         (
             json!({ "command": "true", "timeout": "600000" }),
             "(no output)",

@@ -98,10 +98,10 @@ async fn a_timeout_over_the_limit_is_refused_and_one_below_is_kept() {
         "{refused:?}"
     );
     assert!(!folder.path("ran").exists());
-    let ended = run(json!({"command": "echo a; sleep 1000", "timeout": 200})).await;
+    let ended = run(json!({"command": "echo a; sleep 1000", "timeout": 1000})).await;
     assert_eq!(
         text(&ended),
-        "error: Exit code 124\n[timed out after 200 ms]\na"
+        "error: Exit code 124\n[timed out after 1000 ms]\na"
     );
     assert_eq!(ended.details.unwrap()["interrupted"], true);
 }
