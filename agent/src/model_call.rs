@@ -447,7 +447,17 @@ impl Session {
             if purpose == Purpose::Answer {
                 self.relay(&assembly, &event);
             }
+            let repeats = assembly.repeats(&event);
             self.tell(purpose, event);
+            if repeats {
+                return match assembly.into_repetitive() {
+                    Some(answer) if purpose == Purpose::Answer => Ok(ModelReply::Whole(answer)),
+                    _ => Err(ProviderError::new(
+                        ErrorClass::Protocol,
+                        "the model repeats itself",
+                    )),
+                };
+            }
         }
         if assembly.is_whole() {
             Ok(ModelReply::Whole(assembly.into_answer()))

@@ -2,7 +2,7 @@
 
 use ah_conversation::{
     BlockStart, CacheMiss, ContentBlock, Cost, Delta, Fields, Input, Model, Opaque, PrefixBreak,
-    StopReason, StreamEvent, ToolUse, ToolUseId, Usage, json,
+    StopReason, StreamEvent, ToolUse, ToolUseId, Usage, chant, json,
 };
 use serde_json::{Map, Value};
 
@@ -22,7 +22,12 @@ pub(crate) struct Assembly {
     model: Option<Model>,
     stop_reason: Option<StopReason>,
     is_whole: bool,
+    /// Bytes that have come since the text was last searched for repetition.
+    unsearched: usize,
 }
+
+/// Number of bytes after which the text is searched for repetition again.
+const SEARCHED: usize = 256;
 
 /// An assembled answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +135,29 @@ impl Assembly {
         block.clone().into_block()
     }
 
+    /// Returns whether the model repeats itself since the last event.
+    pub(crate) fn repeats(&mut self, event: &StreamEvent) -> bool {
+        let StreamEvent::Delta {
+            index,
+            delta: Delta::Text(more) | Delta::Thinking(more),
+        } = event
+        else {
+            return false;
+        };
+        self.unsearched += more.len();
+        if self.unsearched < SEARCHED {
+            return false;
+        }
+        self.unsearched = 0;
+        let block = self.blocks.iter().rev().find(|(at, _)| at == index);
+        match block {
+            Some((_, Partial::Text { text, .. } | Partial::Thinking { thinking: text, .. })) => {
+                chant(text).is_some()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the answer is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
@@ -183,6 +211,15 @@ impl Assembly {
     /// Returns the part of an interrupted answer to keep: text and reasoning, but no tool calls; `None` if there is
     /// no text.
     pub(crate) fn into_interrupted(self) -> Option<ModelAnswer> {
+        self.into_ended(StopReason::Interrupted)
+    }
+
+    /// Returns the part of an answer that was ended since it repeats itself, also if that is reasoning alone.
+    pub(crate) fn into_repetitive(self) -> Option<ModelAnswer> {
+        self.into_ended(StopReason::Repetition)
+    }
+
+    fn into_ended(self, stop_reason: StopReason) -> Option<ModelAnswer> {
         let keeps =
             |block: &Partial| !matches!(block, Partial::ToolUse { .. } | Partial::Other { .. });
         let blocks = self
@@ -194,9 +231,9 @@ impl Assembly {
         let says_something = content
             .iter()
             .any(|block| matches!(block, ContentBlock::Text { .. }));
-        says_something.then_some(ModelAnswer {
+        (says_something || stop_reason == StopReason::Repetition).then_some(ModelAnswer {
             content,
-            stop_reason: StopReason::Interrupted,
+            stop_reason,
             usage: self.usage,
             cost: self.cost,
             cache_miss: self.cache_miss,

@@ -95,7 +95,7 @@ pub use provider::{
     StreamEvent, WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
-pub use repetition::{Repetition, repetition, signature};
+pub use repetition::{Repetition, chant, repetition, signature};
 pub use servers::{
     Completion, PromptArgument, ServerPrompt, ServerScope, ServerState, ServerStatus, ServerTool,
     Servers, ServersChange, Software,

@@ -80,7 +80,7 @@ pub enum ExitReason {
     MaxTokens,
     /// `--timeout`.
     Timeout,
-    /// The model repeated itself five times.
+    /// The model made the same calls five times, or wrote the same piece of text ten times.
     LoopDetected,
     /// The answer repeatedly failed to match its schema.
     #[serde(rename = "error_max_structured_output_retries")]

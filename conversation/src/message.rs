@@ -127,6 +127,8 @@ pub enum StopReason {
     ContextWindowExceeded,
     /// The answer was interrupted locally; the message holds the part that had arrived.
     Interrupted,
+    /// The answer was ended locally, since the model repeated itself; the message ends with what it repeated.
+    Repetition,
     /// A value that this version does not know, kept verbatim.
     Other(String),
 }
@@ -143,6 +145,7 @@ impl StopReason {
             Self::Refusal => "refusal",
             Self::ContextWindowExceeded => "model_context_window_exceeded",
             Self::Interrupted => "interrupted",
+            Self::Repetition => "repetition",
             Self::Other(word) => word,
         }
     }
@@ -159,6 +162,7 @@ impl From<String> for StopReason {
             "refusal" => Self::Refusal,
             "model_context_window_exceeded" => Self::ContextWindowExceeded,
             "interrupted" => Self::Interrupted,
+            "repetition" => Self::Repetition,
             _ => Self::Other(word),
         }
     }

@@ -144,6 +144,7 @@ fn after_answer(
         StopReason::EndTurn | StopReason::ToolUse => Step::Finish(ExitReason::EndTurn),
         StopReason::StopSequence => Step::Finish(ExitReason::StopSequence),
         StopReason::Refusal => Step::Finish(ExitReason::Refusal),
+        StopReason::Repetition => Step::Finish(ExitReason::LoopDetected),
         StopReason::Interrupted => Step::Finish(ExitReason::Interrupted),
         StopReason::Other(word) => Step::Finish(ExitReason::Other(word.clone())),
         StopReason::PauseTurn => before_call(transcript, last, limits, used_up),

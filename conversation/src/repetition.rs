@@ -1,23 +1,33 @@
-//! Loop detection: the number of consecutive turns with identical tool calls.
+//! Loop detection: the number of consecutive turns with identical tool calls, and of identical pieces within an answer.
+
+mod chant;
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::{Message, Role};
+use crate::{ContentBlock, Message, Role, StopReason};
 
-/// Consecutive identical turns.
+pub use chant::chant;
+
+/// Consecutive identical turns, or pieces of one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repetition {
-    /// Number of consecutive turns, at least 1.
+    /// Number of consecutive turns or pieces, at least 1.
     pub count: usize,
-    /// The calls as text, see [`signature`].
+    /// The calls as text, see [`signature`], or the piece.
     pub signature: String,
 }
 
 /// Counts how often the last turn of `run` with tool calls occurs in a row; `None` if no turn has any. Every argument
-/// counts, so paging through a file is no repetition.
+/// counts, so paging through a file is no repetition. In an answer that was ended since it repeated itself, its pieces count.
 pub fn repetition<M: AsRef<Message>>(run: &[M]) -> Option<Repetition> {
+    if let Some(piece) = run.last().and_then(|last| repeated(last.as_ref())) {
+        return Some(Repetition {
+            count: chant::TIMES,
+            signature: piece.to_owned(),
+        });
+    }
     let mut turns =
         run.iter().rev().map(AsRef::as_ref).filter(|message| {
             message.role == Role::Assistant && message.tool_uses().next().is_some()
@@ -28,6 +38,18 @@ pub fn repetition<M: AsRef<Message>>(run: &[M]) -> Option<Repetition> {
         count,
         signature: signature(last),
     })
+}
+
+fn repeated(message: &Message) -> Option<&str> {
+    if message.stop_reason() != Some(&StopReason::Repetition) {
+        return None;
+    }
+    let texts = message.content.iter().filter_map(|block| match block {
+        ContentBlock::Text { text } => Some(text),
+        ContentBlock::Thinking { thinking, .. } => Some(thinking),
+        _ => None,
+    });
+    texts.last().and_then(|text| chant(text))
 }
 
 fn asks_the_same(one: &Message, other: &Message) -> bool {

@@ -48,6 +48,25 @@ async fn repetition_warns_at_three_and_four_and_ends_the_run_at_five() {
 }
 
 #[tokio::test]
+async fn an_answer_that_repeats_a_piece_is_ended_and_kept() {
+    let piece = "I am here to help you with your tasks. ";
+    let mut world = World::new([says(&piece.repeat(400)), says("Done.")]);
+    let outcome = world.run("look").await;
+    assert_eq!(
+        (outcome.reason, outcome.turns),
+        (ExitReason::LoopDetected, 1)
+    );
+    assert!(outcome.answer.ends_with(&piece.repeat(10)));
+    assert!(
+        world.events().contains("loop_detected"),
+        "{}",
+        world.events()
+    );
+    // The next prompt goes on.
+    assert_eq!(world.run("and now?").await.answer, "Done.");
+}
+
+#[tokio::test]
 async fn different_arguments_are_no_repetition() {
     let mut world = World::new((0..7).map(looks).chain([says("Done.")])).with(look());
     assert_eq!(world.run("look").await.reason, ExitReason::EndTurn);

@@ -197,8 +197,9 @@ fn finish_reason(stop_reason: &StopReason) -> &str {
         StopReason::ToolUse => "tool_calls",
         StopReason::MaxTokens | StopReason::ContextWindowExceeded => "length",
         StopReason::Refusal => "content_filter",
-        StopReason::PauseTurn | StopReason::Interrupted | StopReason::Other(_) => {
-            stop_reason.as_str()
-        }
+        StopReason::PauseTurn
+        | StopReason::Interrupted
+        | StopReason::Repetition
+        | StopReason::Other(_) => stop_reason.as_str(),
     }
 }

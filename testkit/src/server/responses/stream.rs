@@ -174,6 +174,7 @@ impl Stream {
             | StopReason::StopSequence
             | StopReason::PauseTurn
             | StopReason::Interrupted
+            | StopReason::Repetition
             | StopReason::Other(_) => None,
         };
         let status = if reason.is_some() {
