@@ -29,6 +29,18 @@ pub struct Abilities {
     pub unsupported: Vec<Unsupported>,
     /// Whether it takes sound.
     pub hears: bool,
+    /// What its chat template can do.
+    pub template: Template,
+}
+
+/// What the chat template can do by which a server writes conversations for its model; `None` where that is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Template {
+    /// Whether it writes tools. A server leaves them out otherwise, without a word.
+    pub tools: Option<bool>,
+    /// Whether it writes several calls in one answer. A server refuses the conversation otherwise.
+    pub parallel_calls: Option<bool>,
 }
 
 /// Ways to set the amount of thinking.
@@ -104,7 +116,9 @@ impl Abilities {
             _ => self.output(request),
         };
         let takes_effort = match field {
-            ThinkingField::None | ThinkingField::EnableThinking => false,
+            ThinkingField::None
+            | ThinkingField::EnableThinking
+            | ThinkingField::ReasoningBudget => false,
             // A model that takes a budget takes effort only if the catalogue says so.
             ThinkingField::Thinking => self.efforts.is_some(),
             ThinkingField::ReasoningEffort | ThinkingField::Reasoning => true,

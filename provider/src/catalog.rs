@@ -12,7 +12,7 @@ use ah_conversation::{Effort, Model, Price, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::abilities::{Abilities, ThinkingForm, USUAL_OUTPUT, Unsupported};
+use crate::abilities::{Abilities, Template, ThinkingForm, USUAL_OUTPUT, Unsupported};
 use crate::family::{self, FAMILIES};
 use crate::rules;
 
@@ -91,6 +91,7 @@ struct FileEntry {
     efforts: Option<Vec<Effort>>,
     refuses: Option<Vec<Unsupported>>,
     audio: Option<bool>,
+    template: Option<Template>,
     price: Option<Dollars>,
     long_price: Option<LongDollars>,
 }
@@ -278,6 +279,11 @@ impl Catalog {
             .find(|name| self.models.contains_key(name))
     }
 
+    /// Returns whether there is an entry for the model that `server` calls `name`.
+    pub fn knows(&self, server: &str, name: &str) -> bool {
+        self.known_as(server, name).is_some()
+    }
+
     /// Returns all entries with their names.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
         self.models
@@ -360,6 +366,7 @@ impl ModelEntry {
             .refuses
             .unwrap_or_else(|| std::mem::take(&mut known.unsupported));
         known.hears = facts.audio.unwrap_or(known.hears);
+        known.template = facts.template.unwrap_or(known.template);
         if let Some(price) = facts.price {
             self.price = Some(price.into());
             self.long_price = None;

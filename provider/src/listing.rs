@@ -107,9 +107,22 @@ async fn of_chat(
         }
     }
     let url = address(&base, "models");
-    let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
+    let endpoint = { server.clone() }.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
     let list = endpoint.fetch(None).await?;
-    Ok((url, facts::of_list(&list)))
+    let mut models = facts::of_list(&list);
+    if let ([model], true) = (
+        &mut *Vec::from_iter(models.values_mut()),
+        facts::is_llama_cpp(&list),
+    ) {
+        let root = base.strip_suffix("/v1").unwrap_or(&base);
+        let endpoint =
+            server.endpoint(&format!("{root}/props"), AUTHORIZATION, HeaderMap::new())?;
+        // A server without them has said what it has.
+        if let Ok(props) = endpoint.fetch(None).await {
+            facts::add_props(model, &props);
+        }
+    }
+    Ok((url, models))
 }
 
 /// Ollama's list, and what it says of each model.

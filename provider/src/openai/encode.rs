@@ -6,7 +6,7 @@ use ah_conversation::{Continuity, Effort, Message, Model, Request};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::messages::{Mark, append, begins_with_thinking, json, pieces};
+use super::messages::{Form, Mark, append, begins_with_thinking, json, pieces};
 use super::quirks::{OutputLimit, Quirks, ThinkingField};
 use super::tags::TextTags;
 use super::wire;
@@ -59,11 +59,18 @@ impl RequestEncoder for Encoder {
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let head = self.head(request);
         let system = self.system(request);
-        let (model, quirks, hears) = (&self.model, &self.quirks, self.abilities.hears);
+        let takes_one_call =
+            self.quirks.one_call || self.abilities.template.parallel_calls == Some(false);
+        let form = Form {
+            model: &self.model,
+            quirks: &self.quirks,
+            hears: self.abilities.hears,
+            one_by_one: takes_one_call.then_some(&request.messages),
+        };
         let conversation = self
             .encoded
             .conversation(&request.messages, |message, mark, bytes| {
-                append(message, model, quirks, hears, mark, bytes);
+                append(message, form, mark, bytes);
             });
         let mut body = vec![head];
         body.extend(system);
@@ -177,6 +184,10 @@ impl Encoder {
                 ("reasoning", json!({"effort": effort.as_str()}))
             }
             (ThinkingField::Reasoning, None) => ("reasoning", json!({"max_tokens": budget})),
+            (ThinkingField::ReasoningBudget, _) if budget == 0 => {
+                ("chat_template_kwargs", json!({"enable_thinking": false}))
+            }
+            (ThinkingField::ReasoningBudget, _) => ("reasoning_budget_tokens", budget.into()),
             (ThinkingField::EnableThinking, _) => {
                 if budget > 0 {
                     head.insert("thinking_budget".into(), budget.into());

@@ -5,6 +5,7 @@
 //! alternate. The end of such a message is therefore left open until another message follows.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ah_conversation::{
     Audio, ContentBlock, Fields, Image, Input, Message, Model, ResultBlock, Role, ToolResult,
@@ -34,24 +35,25 @@ pub struct Mark {
     breakpoints: [Option<usize>; 2],
 }
 
-/// Appends the bytes of `message`; `hears` says whether the model takes sound.
-pub fn append(
-    message: &Message,
-    model: &Model,
-    quirks: &Quirks,
-    hears: bool,
-    mark: &mut Mark,
-    bytes: &mut Rope,
-) {
-    let mut writer = Writer {
-        quirks,
-        hears,
-        mark,
-        bytes,
-    };
+/// What messages are written for.
+#[derive(Clone, Copy)]
+pub struct Form<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// Deviations of its server.
+    pub quirks: &'a Quirks,
+    /// Whether the model takes sound.
+    pub hears: bool,
+    /// All messages, for a server that takes one call in an answer: others are written before their results.
+    pub one_by_one: Option<&'a [Arc<Message>]>,
+}
+
+/// Appends the bytes of `message`.
+pub fn append(message: &Message, form: Form<'_>, mark: &mut Mark, bytes: &mut Rope) {
+    let mut writer = Writer { form, mark, bytes };
     match message.role {
         Role::User => writer.user(message),
-        Role::Assistant => writer.assistant(message, model),
+        Role::Assistant => writer.assistant(message),
     }
 }
 
@@ -77,9 +79,7 @@ pub fn pieces(conversation: &Conversation<Mark>, breakpoint: Option<&'static str
 }
 
 struct Writer<'a> {
-    quirks: &'a Quirks,
-    /// Whether the model takes sound.
-    hears: bool,
+    form: Form<'a>,
     mark: &'a mut Mark,
     bytes: &'a mut Rope,
 }
@@ -91,12 +91,15 @@ impl Writer<'_> {
             self.mark.breakpoints = [self.mark.breakpoints[1], None];
             self.mark.role = Some(Role::User);
         }
-        for result in message.tool_results() {
+        for (place, result) in message.tool_results().enumerate() {
+            if place > 0 {
+                self.call_of(result);
+            }
             self.result(result);
         }
         let parts: Vec<_> = message
             .tool_results()
-            .flat_map(|result| beside(result, !self.quirks.images_in_results, self.hears))
+            .flat_map(|result| beside(result, !self.form.quirks.images_in_results, self.form.hears))
             .chain(message.content.iter().filter_map(part))
             .collect();
         if parts.is_empty() && !message.is_results() {
@@ -131,11 +134,31 @@ impl Writer<'_> {
         self.bytes.push(inside);
     }
 
+    /// Writes the call that `result` answers, for a server that takes one call in an answer.
+    fn call_of(&mut self, result: &ToolResult) {
+        let Some(messages) = self.form.one_by_one else {
+            return;
+        };
+        let mut calls = messages
+            .iter()
+            .rev()
+            .flat_map(|message| message.tool_uses());
+        if let Some(call) = calls.find(|call| call.id == result.tool_use_id) {
+            let tool_calls = vec![self.call(call, None)];
+            self.message(&wire::Message::Assistant {
+                content: None,
+                tool_calls,
+                thinking_blocks: Vec::new(),
+                opaque: Fields::new(),
+            });
+        }
+    }
+
     fn result(&mut self, result: &ToolResult) {
         let is_image = |block: &ResultBlock| matches!(block, ResultBlock::Image(_));
         let has_images = result.content.iter().any(is_image);
         let prefix = if result.is_error { ERROR_PREFIX } else { "" };
-        let content = if has_images && self.quirks.images_in_results {
+        let content = if has_images && self.form.quirks.images_in_results {
             let parts = result.content.iter().filter_map(|block| match block {
                 ResultBlock::Text { text } => Some(self::text(text)),
                 ResultBlock::Image(image) => Some(self::image(image)),
@@ -148,16 +171,21 @@ impl Writer<'_> {
             wire::SentContent::Text(format!("{prefix}{}", result.text()))
         };
         self.message(&wire::Message::Tool {
-            tool_call_id: tool_call_id(result.tool_use_id.as_str(), self.quirks.tool_call_ids),
+            tool_call_id: tool_call_id(result.tool_use_id.as_str(), self.form.quirks.tool_call_ids),
             content,
         });
         self.mark.breakpoints[1] = Some(self.bytes.len() - 1);
     }
 
-    fn assistant(&mut self, message: &Message, model: &Model) {
+    fn assistant(&mut self, message: &Message) {
+        let model = self.form.model;
         let text = text_of(&message.content);
         let opaque = message.opaque_of(&model.provider, &model.name);
         let calls = message.content.iter().enumerate();
+        let most = match self.form.one_by_one {
+            Some(_) => 1,
+            None => usize::MAX,
+        };
         let tool_calls: Vec<_> = calls
             .filter_map(|(place, block)| match block {
                 ContentBlock::ToolUse(call) => {
@@ -165,12 +193,13 @@ impl Writer<'_> {
                 }
                 _ => None,
             })
+            .take(most)
             .collect();
         let text = Some(text.as_str()).filter(|text| !text.trim().is_empty());
         if text.is_none() && tool_calls.is_empty() {
             return;
         }
-        let returned = returned(message, model, self.quirks);
+        let returned = returned(message, model, self.form.quirks);
         let thinking_blocks = match returned {
             ReturnedReasoning::Sealed => signed(&message.content),
             ReturnedReasoning::Words | ReturnedReasoning::Always | ReturnedReasoning::None => {
@@ -192,24 +221,24 @@ impl Writer<'_> {
             None => text.map(wire::AnswerContent::Text),
         };
         let mut fields = reasoning::with_text(fields, &reasoning_text(&message.content));
-        if self.quirks.returned_reasoning == ReturnedReasoning::Always {
+        if self.form.quirks.returned_reasoning == ReturnedReasoning::Always {
             reasoning::fill(&mut fields);
         }
         self.message(&wire::Message::Assistant {
             content,
             tool_calls,
             thinking_blocks,
-            opaque: taken(fields, self.quirks),
+            opaque: taken(fields, self.form.quirks),
         });
         self.mark.role = Some(Role::Assistant);
     }
 
     /// A call with the fields that the server gave with it.
     fn call<'c>(&self, call: &'c ToolUse, opaque: Option<&Fields>) -> wire::ToolCall<'c> {
-        let mut opaque = taken(opaque.cloned().unwrap_or_default(), self.quirks);
+        let mut opaque = taken(opaque.cloned().unwrap_or_default(), self.form.quirks);
         let of_function = opaque.shift_remove("function");
         wire::ToolCall {
-            id: tool_call_id(call.id.as_str(), self.quirks.tool_call_ids),
+            id: tool_call_id(call.id.as_str(), self.form.quirks.tool_call_ids),
             function: wire::FunctionCall {
                 name: call_name(&call.name, call_name::OPENAI),
                 arguments: arguments(&call.input),

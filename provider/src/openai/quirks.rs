@@ -28,6 +28,8 @@ pub struct Quirks {
     pub images_in_results: bool,
     /// Ids of tool calls that it accepts.
     pub tool_call_ids: ToolCallIds,
+    /// Whether it takes one call in an answer at most. Several are sent one by one, each with its result.
+    pub one_call: bool,
     /// Thinking and tool calls that it leaves in the text of answers.
     pub text_tags: TextTags,
     /// Whether a message of the Messages API with tool results may hold nothing else.
@@ -68,6 +70,8 @@ pub enum ThinkingField {
     Reasoning,
     /// `enable_thinking` and `thinking_budget`, as in Qwen.
     EnableThinking,
+    /// `reasoning_budget_tokens`, and `enable_thinking` for the chat template, as in llama.cpp.
+    ReasoningBudget,
 }
 
 /// Reasoning that is sent back to the model.

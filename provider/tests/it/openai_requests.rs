@@ -102,6 +102,99 @@ fn conversation() -> Request {
     }
 }
 
+/// The template of Llama 3 raises for an answer with two calls, so that a session of another model could not go on.
+#[test]
+fn several_calls_are_sent_one_by_one_where_only_one_is_taken() {
+    let words = |text: &str| vec![ResultBlock::Text { text: text.into() }];
+    let mut request = request(vec![
+        user("Go."),
+        message(
+            Role::Assistant,
+            Some("claude-x"),
+            vec![
+                ContentBlock::text("Both."),
+                call("t1", Input::from(json!({"n": 1}))),
+                call("t2", Input::from(json!({"n": 2}))),
+                call("t3", Input::from(json!({"n": 3}))),
+            ],
+        ),
+        message(
+            Role::User,
+            None,
+            vec![
+                result("t1", words("a"), false),
+                result("t2", words("b"), false),
+                result("t3", words("c"), false),
+                ContentBlock::text("[STEERING] Hurry."),
+            ],
+        ),
+    ]);
+    let one_call = Quirks {
+        one_call: true,
+        ..Quirks::default()
+    };
+    let shape = |messages: &Value| {
+        let messages = messages.as_array().expect("a list").iter();
+        let shapes = messages.map(|message| {
+            let calls = message["tool_calls"].as_array().into_iter().flatten();
+            let ids = calls.map(|call| call["id"].as_str().expect("an id"));
+            let answers = message["tool_call_id"].as_str();
+            let ids: Vec<_> = ids.chain(answers).collect();
+            format!(
+                "{} {}",
+                message["role"].as_str().expect("a role"),
+                ids.join("+")
+            )
+        });
+        shapes.collect::<Vec<_>>().join(", ")
+    };
+    let expected =
+        "user , assistant t1, tool t1, assistant t2, tool t2, assistant t3, tool t3, user ";
+    assert_eq!(shape(&sent_messages(one_call.clone(), &request)), expected);
+    assert_eq!(
+        shape(&sent_messages(Quirks::default(), &request)),
+        "user , assistant t1+t2+t3, tool t1, tool t2, tool t3, user "
+    );
+    // By what the server says of its template, and with a cache of what was encoded before.
+    let mut encoder = encoder(Additions::default(), Quirks::default());
+    encoder.abilities().template.parallel_calls = Some(false);
+    let all = request.messages.clone();
+    for count in 1..=all.len() {
+        request.messages = Arc::new(all[..count].to_vec());
+        let body: Value = serde_json::from_str(&body(&mut encoder, &request)).expect("JSON");
+        if count == all.len() {
+            assert_eq!(shape(&body["messages"]), expected);
+        }
+    }
+}
+
+#[test]
+fn thinking_is_limited_as_llama_cpp_takes_it() {
+    let quirks = Quirks {
+        thinking: ThinkingField::ReasoningBudget,
+        ..Quirks::default()
+    };
+    for (budget, expected) in [
+        (None, json!([null, null])),
+        (Some(2_048), json!([2_048, null])),
+        (Some(0), json!([null, {"enable_thinking": false}])),
+    ] {
+        let request = Request {
+            thinking: Thinking {
+                budget,
+                effort: None,
+            },
+            ..request(vec![user("Go.")])
+        };
+        let body = json_body(quirks.clone(), &request);
+        let fields = json!([
+            body["reasoning_budget_tokens"],
+            body["chat_template_kwargs"]
+        ]);
+        assert_eq!(fields, expected, "{budget:?}");
+    }
+}
+
 /// Failed tool results start with `Error: `, since chat completions have no field for it.
 #[test]
 fn a_whole_request() {
