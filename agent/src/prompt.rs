@@ -10,6 +10,8 @@ pub use present::{Fact, PromptSource, SystemPrompt};
 
 /// Built-in base prompt.
 pub const SYSTEM: &str = include_str!("prompt/system.md");
+/// Built-in prompt for small models, in the place of both.
+pub const SMALL: &str = include_str!("prompt/small.md");
 /// Built-in instructions for working in a project.
 pub const CONDUCT: &str = include_str!("prompt/claude.md");
 

@@ -23,6 +23,7 @@ use crate::layers::Sources;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::RunOptions;
 use crate::plugin::Plugin;
+use crate::profile::Profile;
 use crate::sandboxing::Sandboxing;
 use crate::trust::Trust;
 use crate::web::WebConfig;
@@ -54,6 +55,8 @@ pub struct Config {
     pub mcp_servers: BTreeMap<String, Sourced<ServerEntry>>,
     /// Maximum number of messages sent to the model.
     pub max_conversation_messages: Option<Sourced<usize>>,
+    /// The set of tools; `None` for the usual one of the interface and the model.
+    pub profile: Option<Sourced<Profile>>,
     /// Name of the output style.
     pub output_style: Option<Sourced<String>>,
     /// Context window that a conversation is kept in, in tokens, if that is less than the model's.

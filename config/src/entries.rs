@@ -26,6 +26,7 @@ impl Config {
         for (name, server) in &self.mcp_servers {
             entries.push(("mcpServers", json!(name), &server.origin));
         }
+        entries.extend(entry("profile", self.profile.as_ref()));
         entries.extend(entry("outputStyle", self.output_style.as_ref()));
         let window = self.auto_compact_window.as_ref();
         entries.extend(entry("autoCompactWindow", window));

@@ -36,6 +36,7 @@ pub mod own_folder;
 pub mod places;
 mod plugin;
 mod plugins;
+pub mod profile;
 mod project;
 mod resolve;
 pub mod rulebook;

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::concurrency::Concurrency;
 use crate::layers::{SettingsSource, Sources};
+use crate::profile::Profile;
 use crate::tier::SandboxTier;
 use crate::trust::Reason;
 
@@ -196,19 +197,6 @@ pub struct HostOptions {
     pub mirror: bool,
     /// Whether it receives what subagents say.
     pub subagent_text: bool,
-}
-
-/// A set of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    /// The program's own tools.
-    Default,
-    /// `read`, `write`, `edit` and `bash`.
-    Minimal,
-    /// The tools that users of the official Agent SDKs expect, under their names.
-    Sdk,
-    /// `read`, `write` and `bash`, for a plain loop.
-    PlainRepl,
 }
 
 /// MCP servers named by the caller.

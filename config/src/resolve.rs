@@ -18,7 +18,8 @@ use crate::first::First;
 use crate::layers::{self, Folders, Given, Layer, LoadedLayers, Sources};
 use crate::origin::{Origin, Sourced};
 use crate::overlay::Overlay;
-use crate::overrides::{Overrides, Profile, SandboxChoice};
+use crate::overrides::{Overrides, SandboxChoice};
+use crate::profile::Profile;
 use crate::project::{counting, permission_mode, tighten, trust};
 use crate::rules::{directories, forbids_bypass, hooks, may_bypass, refuse_bypass, rules};
 use crate::sandboxing::Sandboxing;
@@ -138,6 +139,7 @@ impl Config {
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers: stand_in::with_key_command(servers, &first, &environment),
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
+            profile: first.chosen(overrides.run.tools.profile, |settings| settings.profile),
             output_style: first.value(|settings| settings.output_style.clone()),
             auto_compact_window: first.value(|settings| settings.auto_compact_window),
             undo_megabytes: undo_megabytes(&first),

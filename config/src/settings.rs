@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::concurrency::Concurrency;
 use crate::error::Error;
+use crate::profile::Profile;
 use conversation::{EditorMode, Notify, StatusLine};
 use file::File;
 pub use sandbox::SandboxSettings;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub fallback_models: Option<Vec<String>>,
     /// The model for summaries.
     pub compaction_model: Option<String>,
+    /// The set of tools, and the limits that go with it.
+    pub profile: Option<Profile>,
     /// Name of the output style.
     pub output_style: Option<String>,
     /// Context window that a conversation is kept in, in tokens.
@@ -156,6 +159,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "model" => settings.model = Some(file.value(value)?),
             "fallbackModel" => settings.fallback_models = Some(file.names(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
+            "profile" => settings.profile = Some(file.value(value)?),
             "outputStyle" => settings.output_style = Some(file.value(value)?),
             "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
             "undoMegabytes" => settings.undo_megabytes = Some(file.value(value)?),
@@ -339,7 +343,7 @@ mod tests {
             "$schema": "x",
             "model": "haiku",
             "fallbackModel": "opus",
-            "compactionModel": "sonnet", "outputStyle": "Concise",
+            "compactionModel": "sonnet", "profile": "small", "outputStyle": "Concise",
             "autoCompactWindow": 100000, "undoMegabytes": 50,
             "maxConversationMessages": 40,
             "toolSearch": "on", "codeMode": true,
@@ -406,6 +410,7 @@ mod tests {
             model: Some("haiku".to_owned()),
             fallback_models: Some(vec!["opus".to_owned()]),
             compaction_model: Some("sonnet".to_owned()),
+            profile: Some(Profile::Small),
             output_style: Some("Concise".to_owned()),
             auto_compact_window: Some(100_000),
             undo_megabytes: Some(50),

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::layers::{SettingsSource, Sources};
 use crate::overlay::Overlay;
-use crate::overrides::Profile;
+use crate::profile::Profile;
 use crate::rulebook::SettingsFiles;
 use crate::trust::Reason;
 use crate::{Concurrency, Config, Error, Origin, Overrides, extensions, parse_rules};

@@ -25,6 +25,7 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         auto_compact_window: _,
         undo_megabytes,
         max_conversation_messages: _,
+        profile: _,
         code_mode: _,
         tool_search: _,
         tool_concurrency: _,

@@ -20,7 +20,8 @@ use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, To
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
-    Cost, Interface, Limits, Model, Provider, ServerState, Servers, Tool, ToolSpec, estimate_text,
+    Cost, Interface, Limits, Model, Provider, ServerState, Servers, Thinking, Tool, ToolSpec,
+    estimate_text,
 };
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
@@ -31,6 +32,7 @@ use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::model::Around;
 use crate::model::{connect, sampling, thinking};
+use crate::small;
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
 pub use hooks::before_session;
@@ -330,7 +332,7 @@ fn settings(
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
             max_context_tokens: wanted.max_context_tokens,
-            compact_at: compact_at(config),
+            compact_at: compact_at(config, model.context_window),
             max_budget: wanted.max_budget_usd.map(Cost::from_usd),
             deadline: None,
             context_window: model.context_window,
@@ -360,20 +362,27 @@ fn settings(
             .must_produce
             .as_ref()
             .map(|file| config.environment.cwd().join(file)),
-        thinking: thinking(config),
+        thinking: match thinking(config) {
+            Thinking {
+                budget: None,
+                effort: None,
+            } => small::thinking(config, model.context_window).unwrap_or_default(),
+            chosen => chosen,
+        },
         sampling: sampling(config),
     })
 }
 
 /// Returns the number of tokens from which on the conversation is summarised: as typed, or the part of the window in the
 /// settings that triggers a summary.
-fn compact_at(config: &Config) -> Option<u64> {
+fn compact_at(config: &Config, of_model: u64) -> Option<u64> {
     let window = config
         .auto_compact_window
         .as_ref()
         .map(|window| window.value);
     let crowded = window.map(|window| window.saturating_mul(Limits::CROWDED) / 100);
-    config.run.limits.compact_at.or(crowded)
+    let chosen = config.run.limits.compact_at.or(crowded);
+    chosen.or_else(|| small::compact_at(config, of_model))
 }
 
 /// Returns the source of the session's prompt: `blocks`, as long as a file that replaces them cannot be read again.

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use ah_agent::project::InstructionSources;
-use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, SYSTEM};
+use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, SMALL, SYSTEM};
 use ah_agent::skills::{SkillTool, Skills};
 use ah_agent::{git, project};
 use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, extensions};
 use ah_conversation::{Embedded, Interface, ToolSpec};
 
+use crate::small;
 use crate::today::today;
 
 /// System prompt for a host that passes an empty one.
@@ -47,9 +48,10 @@ pub fn system_prompt(
     }
     let (files, warnings) = project_files(config);
     let context = RunContext::of(config, sandbox);
-    // Without a tool none can be read.
+    // Without a tool none can be read, and a small model has no room for them.
     let listed = match tools {
         [] => String::new(),
+        _ if small::is_on(config) => String::new(),
         _ => skills.layer(SkillTool::name_among(tools)),
     };
     let must_produce = options
@@ -62,10 +64,17 @@ pub fn system_prompt(
         Some(style) if !style.keeps_conduct => Some(Cow::Borrowed("")),
         _ => embedded(config, "claude.md"),
     };
-    let (conduct, base) = (conduct.as_deref().unwrap_or(CONDUCT), base.as_deref());
+    let own = (
+        base.as_deref().unwrap_or(SYSTEM),
+        conduct.as_deref().unwrap_or(CONDUCT),
+    );
+    let (base, conduct) = match own {
+        (SYSTEM, CONDUCT) if small::is_on(config) => (SMALL, ""),
+        own => own,
+    };
     let style = style.map(|style| format!("# Output style: {}\n\n{}", style.name, style.text));
     let prompt = Prompt {
-        base: base.unwrap_or(SYSTEM),
+        base,
         conduct,
         style: style.as_deref().unwrap_or_default(),
         tools,

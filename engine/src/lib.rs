@@ -72,6 +72,7 @@ pub mod session_folders;
 #[cfg(feature = "sqlite")]
 mod session_model;
 #[cfg(feature = "sqlite")]
+pub mod small;
 pub mod specs;
 mod today;
 pub mod warn;

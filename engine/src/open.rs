@@ -15,6 +15,7 @@ use crate::place::{SessionLocation, check_point, existing};
 use crate::plan::SessionPlan;
 use crate::session_folders::note_place;
 use crate::session_model::SessionModel;
+use crate::small;
 
 /// Time that a process may take to end after its last result.
 const ENDING: Duration = Duration::from_secs(5);
@@ -90,6 +91,10 @@ async fn begin(
         config,
         recorded_as,
     } = model(plan, config, given, store.as_ref(), &mut warnings).await?;
+    let config = match given {
+        Some(_) => config,
+        None => Cow::Owned(small::suited(&config).into_owned()),
+    };
     let provider = match &inputs.extensions.around {
         Some(around) => around(provider),
         None => provider,

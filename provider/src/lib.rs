@@ -164,6 +164,18 @@ pub fn left_out(
     Ok(route.left_out(name, &request))
 }
 
+/// Context windows below this are those of small models, in tokens.
+const SMALL_WINDOW: u64 = 33_000;
+
+/// Returns whether the model `name` is taken for a small one: its window is small, or a server on this machine runs it.
+pub fn is_small(name: &str, options: &Options<'_>) -> bool {
+    let found = find_route(name, options).filter(|_| !name.starts_with("script:"));
+    found.is_some_and(|Found { route, model, .. }| {
+        let entry = options.catalog.entry(route.name(), model);
+        entry.context_window < SMALL_WINDOW || route.runs_here(model)
+    })
+}
+
 /// Returns whether answers of the model `name` may say what they cost, as those of gateways do; no vendor's do.
 pub fn may_report_cost(name: &str, options: &Options<'_>) -> bool {
     let found = find_route(name, options).filter(|_| !name.starts_with("script:"));

@@ -3,6 +3,7 @@
 //! order.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
@@ -10,6 +11,7 @@ use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
 use crate::abilities::USUAL_OUTPUT;
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
+use crate::catalog::Catalog;
 use crate::exchange::SettingNames;
 use crate::failure::with_causes;
 use crate::keep_warm::KeepWarm;
@@ -205,6 +207,23 @@ impl<'a> Route<'a> {
             .preset
             .is_some_and(|preset| preset.kind == Kind::Gateway);
         self.api() != Api::Anthropic && (is_gateway || !self.is_of_vendor())
+    }
+
+    /// Returns whether a server on this machine runs the model `name`. Gateways and servers of the Messages API only forward
+    /// to it, and models of vendors, which have a price or are in the built-in catalogue, are behind a gateway of another name.
+    pub(crate) fn runs_here(&self, name: &str) -> bool {
+        let is_here = self
+            .address()
+            .is_ok_and(|(address, _)| is_loopback(&address));
+        let forwards = || {
+            self.preset
+                .is_some_and(|preset| preset.kind == Kind::Gateway)
+                || self.api() == Api::Anthropic
+                || Catalog::built_in().knows(self.name, name)
+                || self.options.catalog.entry(self.name, name).price.is_some()
+        };
+        let is_local = || self.preset.is_some_and(|preset| preset.kind == Kind::Local);
+        is_here && (is_local() || !forwards())
     }
 
     /// Returns the name of the server.
@@ -446,6 +465,18 @@ pub(crate) fn configured<'a>(options: &'a Options<'a>) -> Option<&'a str> {
     known.map(|preset| preset.name.as_str()).or(only)
 }
 
+/// Whether an address is one of this machine.
+fn is_loopback(address: &str) -> bool {
+    let (_, rest) = address.split_once("://").unwrap_or(("", address));
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    let is_address = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_address)
+}
+
 fn variable<'a>(options: &'a Options<'a>, name: &str) -> Option<&'a str> {
     let value = options.environment.get(name)?.trim();
     (!value.is_empty()).then_some(value)
@@ -462,6 +493,23 @@ fn window(model: &Model, betas: &[String]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_known() {
+        for (address, is_here) in [
+            ("http://127.0.0.1:8080", true),
+            ("http://localhost:1234/v1", true),
+            ("http://[::1]:8080/v1", true),
+            ("http://0.0.0.0:1", true),
+            ("127.0.0.2", true),
+            ("http://gpu.example:8080", false),
+            ("http://192.168.0.7:8080", false),
+            ("http://localhost.example/127.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_loopback(address), is_here, "{address}");
+        }
+    }
 
     #[test]
     fn a_beta_widens_the_window_of_sonnet_models_alone() {

@@ -106,6 +106,13 @@ pub(crate) fn leave_out(schema: &mut Value, at: &str, name: &str) {
     }
 }
 
+/// Gives a tool another description, and leaves out the optional arguments in `unused`, which are still accepted.
+pub(crate) fn brief(spec: &mut ToolSpec, description: String, unused: &[&str]) {
+    let schema = Arc::make_mut(&mut spec.input_schema);
+    unused.iter().for_each(|name| leave_out(schema, "", name));
+    spec.description = description;
+}
+
 /// Removes the keys that a model has no use for. `required` says which arguments may be absent, so `null` goes too.
 fn compact(schema: &mut Schema) {
     let Some(keys) = schema.as_object_mut() else {

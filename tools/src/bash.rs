@@ -236,6 +236,16 @@ impl Bash {
         ShellLine::new(&self.shell.program, line, Behind::Nothing)
     }
 
+    /// Describes itself to a small model.
+    #[must_use]
+    pub(crate) fn brief(mut self) -> Self {
+        let usual = self.limits.usual / 1_000;
+        let text = format!("Runs a shell command. `timeout` is in seconds (default {usual}).");
+        let unused = ["run_in_background", "job", "description"];
+        arguments::brief(&mut self.spec, text, &unused);
+        self
+    }
+
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         let keep = keep.followed_by(context.output.clone());

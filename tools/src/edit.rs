@@ -46,6 +46,15 @@ impl Edit {
         Self(FileTool::new(spec, workspace, interface, Access::Write))
     }
 
+    /// Describes itself to a small model.
+    #[must_use]
+    pub(crate) fn brief(mut self) -> Self {
+        const TEXT: &str = "Replaces text that occurs once in a file, without line numbers.{{| The path must be absolute; the \
+                            file must be read first.}}";
+        self.0.describe_briefly(TEXT, &["replace_all"]);
+        self
+    }
+
     /// Limits the tool to files that `read` has read and that are unchanged since, as long as `read` exists.
     #[must_use]
     pub fn after(self, read: &Read) -> Self {

@@ -72,6 +72,11 @@ pub(crate) fn spec<A: FileArguments>(
 }
 
 impl FileTool {
+    /// Replaces its description by a short one, and leaves out arguments that can do without.
+    pub(crate) fn describe_briefly(&mut self, text: &str, unused: &[&str]) {
+        arguments::brief(&mut self.spec, describe(self.interface, text), unused);
+    }
+
     /// Returns the tool, for which it does not matter which files were read.
     pub(crate) fn new(
         spec: ToolSpec,

@@ -87,6 +87,8 @@ pub enum Profile {
     Sdk,
     /// Three tools: `read`, `write` and `bash`.
     Plain,
+    /// The four of `Minimal`, described briefly, for small models.
+    Small,
 }
 
 /// Dependencies of the built-in tools.
@@ -115,10 +117,13 @@ pub fn builtin(profile: Profile, interface: Interface, deps: ToolDeps) -> Vec<Ar
         web,
         tasks,
     } = deps;
-    let bash = Bash::new(workspace.clone(), shell, interface);
-    let read = Read::new(workspace.clone(), interface);
+    let mut bash = Bash::new(workspace.clone(), shell, interface);
+    let mut read = Read::new(workspace.clone(), interface);
     let mut write = Write::new(workspace.clone(), interface);
     let mut edit = Edit::new(workspace.clone(), interface);
+    if profile == Profile::Small {
+        (bash, read, write, edit) = (bash.brief(), read.brief(), write.brief(), edit.brief());
+    }
     let mut task_tools: Vec<Arc<dyn Tool>> = Vec::new();
     let notebook = NotebookEdit::new(workspace.clone(), &read);
     if interface == Interface::AgentSdk {
@@ -133,7 +138,7 @@ pub fn builtin(profile: Profile, interface: Interface, deps: ToolDeps) -> Vec<Ar
         tools.push(Arc::new(edit));
     }
     tools.push(Arc::new(bash));
-    if matches!(profile, Profile::Minimal | Profile::Plain) {
+    if matches!(profile, Profile::Minimal | Profile::Plain | Profile::Small) {
         return tools;
     }
     tools.extend(task_tools);

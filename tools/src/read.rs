@@ -72,6 +72,15 @@ impl Read {
         }
     }
 
+    /// Describes itself to a small model.
+    #[must_use]
+    pub(crate) fn brief(mut self) -> Self {
+        const TEXT: &str =
+            "Reads a file as numbered lines, or lists a folder.{{| The path must be absolute.}}";
+        self.tool.describe_briefly(TEXT, &["pages"]);
+        self
+    }
+
     /// Returns the files that it has read.
     pub(crate) fn seen(&self) -> &Arc<Seen> {
         &self.seen

@@ -41,6 +41,14 @@ impl Write {
         Self(FileTool::new(spec, workspace, interface, Access::Write))
     }
 
+    /// Describes itself to a small model.
+    #[must_use]
+    pub(crate) fn brief(mut self) -> Self {
+        const TEXT: &str = "Writes a whole file.{{| The path must be absolute; an existing file must be read first.}}";
+        self.0.describe_briefly(TEXT, &[]);
+        self
+    }
+
     /// Limits the tool to new files and to those that `read` has read and that are unchanged since, as long as `read`
     /// exists.
     #[must_use]

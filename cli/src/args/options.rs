@@ -498,6 +498,8 @@ pub enum Profile {
     Minimal,
     /// The tools and names that users of the official Agent SDKs expect; default with -p
     Sdk,
+    /// read, write, edit and bash in few words, short results, early summaries; default for small and local models
+    Small,
     /// read, write and bash, for a plain loop: results up to 40000 characters, 50 messages, retries from 10 s
     PlainRepl,
 }

@@ -9,10 +9,9 @@ use ah_config::overrides::{
     HostOptions, McpSource, Overrides, PluginFolder, PromptOptions, RunLimits, RunOptions,
     SandboxChoice, SandboxOptions, SystemPromptSource, ToolOptions,
 };
+use ah_config::profile::Profile;
 use ah_config::trust::Reason;
-use ah_config::{
-    Concurrency, Error, ErrorKind, SandboxTier, overrides, parse_rules, parse_servers,
-};
+use ah_config::{Concurrency, Error, ErrorKind, SandboxTier, parse_rules, parse_servers};
 use ah_conversation::{PermissionMode, json};
 use serde_json::{Map, Value};
 
@@ -67,7 +66,7 @@ impl Options {
             limits: self.limits.run_limits(),
             prompt: self.prompt.prompt_options()?,
             tools: ToolOptions {
-                profile: self.tools.profile.map(overrides::Profile::from),
+                profile: self.tools.profile.map(Profile::from),
                 only: self.tools.tools.clone(),
                 commands: self.tools.tool.clone(),
                 aliases: BTreeMap::new(),
@@ -211,12 +210,13 @@ fn schema(text: &str) -> Result<Value, Error> {
     json::from_str(text).map_err(|error| bad_schema(&error.to_string()))
 }
 
-impl From<options::Profile> for overrides::Profile {
+impl From<options::Profile> for Profile {
     fn from(profile: options::Profile) -> Self {
         match profile {
             options::Profile::Default => Self::Default,
             options::Profile::Minimal => Self::Minimal,
             options::Profile::Sdk => Self::Sdk,
+            options::Profile::Small => Self::Small,
             options::Profile::PlainRepl => Self::PlainRepl,
         }
     }

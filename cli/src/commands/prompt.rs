@@ -2,6 +2,7 @@
 
 use ah::confinement::SandboxProbe;
 use ah::instructions::system_prompt;
+use ah::small::suited;
 use ah_agent::prompt::PromptPart;
 use ah_agent::tool_search::sent;
 use ah_config::Config;
@@ -17,6 +18,7 @@ use crate::commands::output::{print, print_exact, print_json};
 
 /// Prints the system prompt part by part with sources.
 pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
+    let config = &*suited(config);
     let parts = parts(config, &own_tools(config, has_person)?)?;
     if form.json {
         let parts = parts.iter();
@@ -33,9 +35,10 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
     print_exact(&parts.collect::<Vec<_>>().join("\n"))
 }
 
-/// Prints how many bytes each part of the system prompt and each tool, those of MCP servers included, take in a
-/// request.
+/// Prints how many bytes, and about how many tokens, each part of the system prompt and each tool, those of MCP servers
+/// included, take in a request.
 pub fn bytes(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
+    let config = &*suited(config);
     let mut tools = own_tools(config, has_person)?;
     let of_servers = tools::of_servers(config)?.into_iter();
     tools.extend(of_servers.map(|known| known.spec));
@@ -50,19 +53,33 @@ pub fn bytes(config: &Config, has_person: bool, form: Json) -> Result<u8, Error>
     let all: Vec<_> = parts.chain(tools).collect();
     if form.json {
         let all = all.iter();
-        let all =
-            all.map(|(kind, name, bytes)| json!({ "kind": kind, "name": name, "bytes": bytes }));
+        let all = all.map(|(kind, name, bytes)| {
+            json!({ "kind": kind, "name": name, "bytes": bytes, "tokens": tokens(*bytes) })
+        });
         return print_json(&all.collect());
     }
     let sum: usize = all.iter().map(|(.., bytes)| bytes).sum();
     let row = |kind: &str, name: &str, bytes: usize| {
-        [bytes.to_string(), kind.to_owned(), neutralise(name).into()]
+        let tokens = format!("~{}", tokens(bytes));
+        [
+            bytes.to_string(),
+            tokens,
+            kind.to_owned(),
+            neutralise(name).into(),
+        ]
     };
-    let rows: Vec<_> = std::iter::once(["bytes", "part", ""].map(str::to_owned))
+    let rows: Vec<_> = std::iter::once(["bytes", "tokens", "part", ""].map(str::to_owned))
         .chain({ all.iter() }.map(|(kind, name, bytes)| row(kind, name, *bytes)))
         .chain([row("total", "", sum)])
         .collect();
-    print(&table([Align::Right, Align::Left, Align::Left], &rows))
+    let right = Align::Right;
+    print(&table([right, right, Align::Left, Align::Left], &rows))
+}
+
+/// Returns about how many tokens so many bytes of a request are: tokenizers differ, and descriptions of tools have 3.2 bytes a
+/// token.
+fn tokens(bytes: usize) -> usize {
+    (bytes * 10).div_ceil(32)
 }
 
 fn own_tools(config: &Config, has_person: bool) -> Result<Vec<ToolSpec>, Error> {

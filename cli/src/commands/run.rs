@@ -14,7 +14,7 @@ use ah::served;
 use ah::warn::Warn;
 use ah::{Opened, mentions, open};
 use ah_agent::{Frontend, Stop};
-use ah_config::overrides::Profile;
+use ah_config::profile::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
 use ah_conversation::{ContentBlock, Interface, MailKind};
 use ah_protocol::stream_json::{Source, is_local};
@@ -69,7 +69,7 @@ fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Opt
     if !says_nothing || !is_text || config.interface != Interface::Native {
         return None;
     }
-    if config.run.tools.profile == Some(Profile::PlainRepl) {
+    if { config.profile.as_ref() }.is_some_and(|chosen| chosen.value == Profile::PlainRepl) {
         return Some(Display::Plain(PlainStyle::Loop));
     }
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));

@@ -69,6 +69,7 @@ mod shim;
 mod shown;
 mod signals;
 #[cfg(target_os = "linux")]
+mod small;
 mod soak;
 mod standing;
 mod stored;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ah_agent::Subagents;
 use ah_agent::skills::{Skill, SkillTool, Skills};
-use ah_config::{Config, overrides};
+use ah_config::Config;
+use ah_config::profile::Profile as Chosen;
 use ah_conversation::{Interface, Layer, Store, Tool, is_same_tool};
 use ah_tools::{
     HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, ToolDeps,
@@ -113,9 +114,10 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
         web: sources.web,
         tasks: sources.subagents.as_ref().and_then(|tool| tool.tasks()),
     };
-    let (profile, interface) = profile(config);
+    let (profile, interface) = tool_set(config);
     let mut all = ah_tools::builtin(profile, interface, deps);
     let of_skills = SkillTool::new(sources.skills.clone(), interface);
+    let of_skills = of_skills.filter(|_| profile != Profile::Small);
     all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
     let scripts = config.code_mode.as_ref().is_some_and(|mode| mode.value);
     all.extend(scripts.then(|| ah_tools::script(interface)).flatten());
@@ -147,29 +149,32 @@ fn is_named(tool: &str, config: &Config) -> bool {
 }
 
 /// Returns the set of built-in tools and the interface that names them.
-fn profile(config: &Config) -> (Profile, Interface) {
+fn tool_set(config: &Config) -> (Profile, Interface) {
     let interface = config.interface;
-    let profile = match (config.run.tools.profile, interface) {
-        (Some(overrides::Profile::Default), _) => Profile::Default,
-        (Some(overrides::Profile::Minimal), _) => Profile::Minimal,
-        (Some(overrides::Profile::Sdk), _) => Profile::Sdk,
-        (Some(overrides::Profile::PlainRepl), _) => Profile::Plain,
+    let chosen = config.profile.as_ref().map(|profile| profile.value);
+    let profile = match (chosen, interface) {
+        (Some(Chosen::Default), _) => Profile::Default,
+        (Some(Chosen::Minimal), _) => Profile::Minimal,
+        (Some(Chosen::Sdk), _) => Profile::Sdk,
+        (Some(Chosen::PlainRepl), _) => Profile::Plain,
+        (Some(Chosen::Small), _) => Profile::Small,
         (None, Interface::Native) => Profile::Default,
         (None, Interface::AgentSdk) => Profile::Sdk,
     };
     let interface = match (profile, interface) {
         (Profile::Sdk, _) | (_, Interface::AgentSdk) => Interface::AgentSdk,
-        (Profile::Default | Profile::Minimal | Profile::Plain, Interface::Native) => {
-            Interface::Native
-        }
+        (
+            Profile::Default | Profile::Minimal | Profile::Plain | Profile::Small,
+            Interface::Native,
+        ) => Interface::Native,
     };
     (profile, interface)
 }
 
 /// Returns the name of the tool that starts subagents, if the profile has it.
 pub fn subagent_tool(config: &Config) -> Option<&'static str> {
-    match profile(config) {
-        (Profile::Minimal | Profile::Plain, _) => None,
+    match tool_set(config) {
+        (Profile::Minimal | Profile::Plain | Profile::Small, _) => None,
         (_, interface) => Some(interface.pick(Subagents::OWN_NAME, Subagents::SDK_NAME)),
     }
 }

@@ -1,0 +1,63 @@
+//! Help for small models: fewer tools in fewer words, shorter results, earlier summaries, and a limit for thinking. It is the
+//! profile `small`, which turns itself on for a model with a small window and for one that a server on this machine runs.
+
+use std::borrow::Cow;
+
+use ah_config::profile::Profile;
+use ah_config::{Config, Origin, Sourced};
+use ah_conversation::{Limits, Thinking};
+
+use crate::model::asking;
+
+/// Percentage of the context window that triggers a summary.
+const CROWDED: u64 = 60;
+/// Most thinking of one answer, in tokens, and the part of the window that it may take.
+const THINKING: u64 = 2_048;
+const THINKING_SHARE: u64 = 8;
+
+/// Returns the configuration with the profile that suits its model, if none was chosen.
+pub fn suited(config: &Config) -> Cow<'_, Config> {
+    if config.profile.is_some() || asks_for_tools(config) || !is_small(config) {
+        return Cow::Borrowed(config);
+    }
+    let mut suited = config.clone();
+    suited.profile = Some(Sourced {
+        value: Profile::Small,
+        origin: Origin::BuiltIn,
+    });
+    Cow::Owned(suited)
+}
+
+/// Whether the profile is on.
+pub(crate) fn is_on(config: &Config) -> bool {
+    { config.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)
+}
+
+/// Returns the number of tokens from which on the conversation with a model of this window is summarised, if no setting
+/// says it.
+pub(crate) fn compact_at(config: &Config, window: u64) -> Option<u64> {
+    is_on(config).then_some(window * CROWDED.min(Limits::CROWDED) / 100)
+}
+
+/// Returns the limit of thinking for a model of this window, if no setting says it.
+pub(crate) fn thinking(config: &Config, window: u64) -> Option<Thinking> {
+    let budget = THINKING.min(window / THINKING_SHARE);
+    is_on(config).then(|| Thinking {
+        budget: u32::try_from(budget).ok(),
+        effort: None,
+    })
+}
+
+/// Whether the caller names tools, or agents that need some.
+fn asks_for_tools(config: &Config) -> bool {
+    let run = &config.run;
+    run.tools.only.is_some() || run.prompt.agent.is_some() || !run.prompt.agents.is_empty()
+}
+
+fn is_small(config: &Config) -> bool {
+    let name = &config.model.value;
+    asking(config, &[], |options| {
+        Ok(ah_provider::is_small(name, options))
+    })
+    .unwrap_or_default()
+}
