@@ -75,6 +75,7 @@ mod session_model;
 pub mod small;
 pub mod specs;
 mod today;
+pub mod tried_call;
 pub mod warn;
 #[cfg(feature = "sqlite")]
 pub mod worker;

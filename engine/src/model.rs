@@ -230,7 +230,8 @@ pub async fn reach(config: &Config, date: &str) -> Result<Option<(String, Reache
     Ok(Some((server, reached)))
 }
 
-fn class(error: &Error) -> Option<ErrorClass> {
+/// Returns the class of a server's error.
+pub fn class(error: &Error) -> Option<ErrorClass> {
     let source = std::error::Error::source(error)?;
     Some(source.downcast_ref::<ProviderError>()?.class)
 }
@@ -255,7 +256,7 @@ pub(super) fn asking<T>(
     ask(&inputs.options(config, betas)).map_err(failure)
 }
 
-fn failure(error: ProviderError) -> Error {
+pub(super) fn failure(error: ProviderError) -> Error {
     Error::new(ErrorKind::Provider, error.to_string())
         .maybe_hint(error.hint.clone())
         .caused_by(error)

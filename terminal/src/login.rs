@@ -31,12 +31,17 @@ pub struct LocalServer {
     pub preset: &'static Preset,
     /// Its address, if that is not the usual one.
     pub address: Option<&'static str>,
-    /// Number of its models.
-    pub models: usize,
+    /// Number of its models; `None` if it wants a key.
+    pub models: Option<usize>,
 }
 
-/// Lists the models of a server with a configuration.
-pub type ListModels<'a> = dyn Fn(&Config, &str) -> Result<Vec<String>, Error> + 'a;
+/// What servers are asked for.
+pub struct Asking<'a> {
+    /// Lists the models of a server with a configuration.
+    pub list: &'a dyn Fn(&Config, &str) -> Result<Vec<String>, Error>,
+    /// Tries the model that was chosen; returns what came of it, in a sentence. `None` if it is not tried.
+    pub try_model: &'a dyn Fn(&Config, &str) -> Option<String>,
+}
 
 /// Asks how models are to be reached, and keeps the answer. `wanted` is the server of the configured model, whose key is missing.
 ///
@@ -47,7 +52,7 @@ pub fn offer(
     config: &Config,
     wanted: Option<&'static Preset>,
     local: &[LocalServer],
-    list: &ListModels<'_>,
+    asking: &Asking<'_>,
 ) -> Result<Chosen, Error> {
     let sheet = sheet(wanted, local);
     let chosen = {
@@ -65,8 +70,8 @@ pub fn offer(
     match (word, wanted) {
         ("key", _) => keep_key(config, "ANTHROPIC_API_KEY", "API key"),
         ("token", _) => keep_key(config, "CLAUDE_CODE_OAUTH_TOKEN", "Token"),
-        ("server", _) => to(config, Preset::named("litellm").expect("a row"), list),
-        ("vendor", _) => to_vendor(config, list),
+        ("server", _) => to(config, Preset::named("litellm").expect("a row"), asking),
+        ("vendor", _) => to_vendor(config, asking),
         ("demo", _) => Ok(Chosen::Demo),
         ("leave", _) => Ok(Chosen::Nothing),
         (name, Some(wanted)) if name == wanted.name => {
@@ -74,7 +79,7 @@ pub fn offer(
             keep_key(config, variable, &format!("{} API key", wanted.title))
         }
         (name, _) => match local.iter().find(|local| word_of(local) == name) {
-            Some(local) => use_local(config, local, list),
+            Some(local) => use_local(config, local, asking),
             None => Ok(Chosen::Nothing),
         },
     }
@@ -110,11 +115,12 @@ fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
         "another vendor or gateway: OpenAI, Gemini, OpenRouter, Bedrock and more".to_owned(),
     );
     for local in local {
-        let many = if local.models == 1 { "model" } else { "models" };
-        let label = format!(
-            "{}, running on this machine ({} {many})",
-            local.preset.title, local.models
-        );
+        let has = match local.models {
+            None => "it wants a key".to_owned(),
+            Some(1) => "1 model".to_owned(),
+            Some(models) => format!("{models} models"),
+        };
+        let label = format!("{}, running on this machine ({has})", local.preset.title);
         add(&word_of(local), label);
     }
     add(
@@ -134,7 +140,7 @@ fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
 }
 
 /// Asks which vendor or gateway, and what it needs.
-fn to_vendor(config: &Config, list: &ListModels<'_>) -> Result<Chosen, Error> {
+fn to_vendor(config: &Config, asking: &Asking<'_>) -> Result<Chosen, Error> {
     let remote = presets::servers().filter(|preset| preset.kind != Kind::Local);
     let names: Vec<_> = remote.map(|preset| preset.name.as_str()).collect();
     crate::note(&names.join(", "));
@@ -142,7 +148,7 @@ fn to_vendor(config: &Config, list: &ListModels<'_>) -> Result<Chosen, Error> {
         return Ok(Chosen::Nothing);
     };
     match named(&name) {
-        Ok(preset) => to(config, preset, list),
+        Ok(preset) => to(config, preset, asking),
         Err(error) => {
             crate::report(&error);
             Ok(Chosen::Nothing)
@@ -174,11 +180,7 @@ pub fn named(name: &str) -> Result<&'static Preset, Error> {
 /// # Errors
 ///
 /// If the terminal cannot be used, or the answers cannot be kept.
-pub fn to(
-    config: &Config,
-    preset: &'static Preset,
-    list: &ListModels<'_>,
-) -> Result<Chosen, Error> {
+pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Result<Chosen, Error> {
     let is_set = |name: &str| config.environment.get(name).is_some();
     let mut variables: Vec<(&str, String)> = Vec::new();
     if preset.address.is_none() && !is_set(&preset.address_variable) {
@@ -211,7 +213,7 @@ pub fn to(
     let variables: Vec<_> = { variables.iter() }
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    use_server(config, preset, &variables, list)
+    use_server(config, preset, &variables, asking)
 }
 
 fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error> {
@@ -256,12 +258,24 @@ fn keep(config: &Config, variables: &[(&str, &str)]) -> Result<(), Error> {
     Ok(())
 }
 
-fn use_local(config: &Config, local: &LocalServer, list: &ListModels<'_>) -> Result<Chosen, Error> {
+fn use_local(config: &Config, local: &LocalServer, asking: &Asking<'_>) -> Result<Chosen, Error> {
     let variable = local.preset.address_variable.as_str();
-    let variables: Vec<_> = { local.address.into_iter() }
+    let mut variables: Vec<_> = { local.address.into_iter() }
         .map(|address| (variable, address))
         .collect();
-    use_server(config, local.preset, &variables, list)
+    let key;
+    if local.models.is_none() {
+        let Some(typed) = secret(&format!(
+            "{} API key (it is not shown): ",
+            local.preset.title
+        ))?
+        else {
+            return Ok(Chosen::Nothing);
+        };
+        key = typed;
+        variables.push((&local.preset.keys[0], &key));
+    }
+    use_server(config, local.preset, &variables, asking)
 }
 
 /// Lets the user choose one of a server's models, and keeps both.
@@ -269,7 +283,7 @@ fn use_server(
     config: &Config,
     preset: &Preset,
     variables: &[(&str, &str)],
-    list: &ListModels<'_>,
+    asking: &Asking<'_>,
 ) -> Result<Chosen, Error> {
     let mut reached = config.clone();
     for (name, value) in variables {
@@ -279,7 +293,7 @@ fn use_server(
     let model = if preset.list == Some(List::None) {
         line(&format!("Model (such as {}): ", preset.example))?
     } else {
-        match list(&reached, server) {
+        match (asking.list)(&reached, server) {
             Ok(models) => choose(&models)?,
             Err(error) => {
                 crate::report(&error);
@@ -298,6 +312,9 @@ fn use_server(
         "{server}/{model} is your model from now on (`{}`)",
         path.display()
     ));
+    if let Some(told) = (asking.try_model)(&reached, &format!("{server}/{model}")) {
+        crate::note(&told);
+    }
     Ok(Chosen::Kept)
 }
 

@@ -1,14 +1,24 @@
 //! `ah login` and `ah logout`: keys and servers that are kept for later runs; also what `ah` without a key offers.
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
+use ah::tried_call::{TriedCall, try_call};
 use ah_config::{Config, Error};
+use ah_conversation::ErrorClass;
 use ah_provider::presets::{self, Kind, Preset};
-use ah_terminal::login::{self, Chosen, LocalServer};
+use ah_terminal::login::{self, Asking, Chosen, LocalServer};
+use futures_util::future::join_all;
 use jiff::Zoned;
+use tokio::time::timeout;
 
 use crate::args::options::OutputOptions;
 use crate::commands::runtime::runtime;
+
+/// Longest time that servers on this machine are looked for.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+/// Longest time that a model on this machine is tried; it may have to be loaded.
+const PATIENCE_OF_A_TRY: Duration = Duration::from_secs(120);
 
 /// Asks for a key or a server and keeps it; a pipe has the key itself. `server` is the name of the one that is meant.
 ///
@@ -23,10 +33,10 @@ pub fn run(config: &Config, server: Option<&str>, output: &OutputOptions) -> Res
     }
     match preset {
         Some(preset) if preset.name != "anthropic" => {
-            login::to(config, preset, &list)?;
+            login::to(config, preset, &TRYING)?;
         }
         _ => {
-            while ask(config, None)? == Chosen::Demo {
+            while ask(config, None, &TRYING)? == Chosen::Demo {
                 super::demo::run(output)?;
             }
         }
@@ -63,7 +73,7 @@ pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
     let wanted = server.and_then(|name| login::named(&name).ok());
     let wanted = wanted.filter(|preset| preset.name != "anthropic");
     loop {
-        match ask(config, wanted)? {
+        match ask(config, wanted, &AT_ONCE)? {
             Chosen::Kept => return Ok(true),
             Chosen::Nothing => return Ok(false),
             Chosen::Demo => drop(super::demo::run(output)?),
@@ -71,12 +81,28 @@ pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
     }
 }
 
-fn ask(config: &Config, wanted: Option<&'static Preset>) -> Result<Chosen, Error> {
-    login::offer(config, wanted, &running(config), &list)
+/// A login, at the end of which the model is tried.
+const TRYING: Asking<'static> = Asking {
+    list: &list,
+    try_model: &try_model,
+};
+/// The way to a conversation, which begins at once.
+const AT_ONCE: Asking<'static> = Asking {
+    list: &list,
+    try_model: &|_, _| None,
+};
+
+fn ask(
+    config: &Config,
+    wanted: Option<&'static Preset>,
+    asking: &Asking<'_>,
+) -> Result<Chosen, Error> {
+    login::offer(config, wanted, &running(config)?, asking)
 }
 
-/// Returns the servers on this machine that answer. One whose address is set is looked for there alone.
-fn running(config: &Config) -> Vec<LocalServer> {
+/// Returns the servers on this machine that answer. All are asked at once, since a port may accept connections and stay silent.
+/// One whose address is set is looked for there alone.
+fn running(config: &Config) -> Result<Vec<LocalServer>, Error> {
     let local = presets::servers().filter(|preset| preset.kind == Kind::Local);
     let places = local.flat_map(|preset| {
         let is_set = config.environment.get(&preset.address_variable).is_some();
@@ -85,21 +111,63 @@ fn running(config: &Config) -> Vec<LocalServer> {
             .chain(others.filter(move |_| !is_set))
             .map(move |address| (preset, address))
     });
-    let found = places.filter_map(|(preset, address)| {
+    let looks = places.map(|(preset, address)| async move {
         let mut reached = config.clone();
+        reached.retry.retries = 0;
         if let Some(address) = address {
-            reached
-                .environment
-                .set_default(&preset.address_variable, address);
+            { &mut reached.environment }.set_default(&preset.address_variable, address);
         }
-        let models = ask_server(&reached, &preset.name).ok()?.models.len();
+        let listing = ah::model::list(&reached, &preset.name);
+        let models = match timeout(PATIENCE, listing).await.ok()? {
+            Ok(listing) => Some(listing.models.len()),
+            Err(error) if is_key_wanted(&error) => None,
+            Err(_) => return None,
+        };
         Some(LocalServer {
             preset,
             address,
             models,
         })
     });
-    found.collect()
+    let runtime = runtime()?;
+    let found = runtime.block_on(join_all(looks));
+    runtime.shutdown_background();
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Whether a server wants a key, or another one.
+fn is_key_wanted(error: &Error) -> bool {
+    ah::model::class(error) == Some(ErrorClass::Authentication)
+}
+
+/// Tries whether a model of a server on this machine calls tools.
+fn try_model(config: &Config, name: &str) -> Option<String> {
+    let (server, _) = name.split_once('/')?;
+    if Preset::named(server)?.kind != Kind::Local {
+        return None;
+    }
+    ah_terminal::note(&format!("asking {name} to call a tool ..."));
+    let runtime = runtime().ok()?;
+    let mut config = config.clone();
+    config.retry.retries = 0;
+    let tried = runtime.block_on(timeout(PATIENCE_OF_A_TRY, try_call(&config, name)));
+    runtime.shutdown_background();
+    let help = "docs/providers.md, `A model on your own machine`, says what to do";
+    Some(match tried {
+        Err(_) => {
+            let seconds = PATIENCE_OF_A_TRY.as_secs();
+            format!("it has not answered within {seconds} s; the first answer may take as long")
+        }
+        Ok(Err(error)) => format!("it failed: {}; {help}", error.message),
+        Ok(Ok(TriedCall::Called)) => "it called the tool; all is set".to_owned(),
+        Ok(Ok(TriedCall::Said(words))) if words.is_empty() => {
+            format!("it gave an empty answer in the place of a call; {help}")
+        }
+        Ok(Ok(TriedCall::Said(words))) => {
+            let words = words.replace('\n', " ");
+            format!("it called no tool, but said: {words}\n{help}")
+        }
+    })
 }
 
 /// Lists the names of a server's models, and keeps the list.

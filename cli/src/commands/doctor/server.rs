@@ -20,12 +20,16 @@ pub fn check(config: &Config) -> Option<Check> {
     // A command may have printed the key.
     ah_process::finish_all();
     match reached {
-        Ok(reached) => reached.map(|(server, reached)| told(&server, reached)),
+        Ok(reached) => reached.map(|(server, reached)| told(&server, reached, has_key(config))),
         Err(error) => Some(Check::problem("server", error.message, error.hint)),
     }
 }
 
-fn told(server: &str, reached: Reached) -> Check {
+fn has_key(config: &Config) -> bool {
+    matches!(ah::model::credentials(config), Ok(Some(_)))
+}
+
+fn told(server: &str, reached: Reached, has_key: bool) -> Check {
     let failed = |what: &str, error: Error| {
         Check::problem(
             "server",
@@ -36,7 +40,11 @@ fn told(server: &str, reached: Reached) -> Check {
     match reached {
         Reached::Works(models) => Check::fine(
             "server",
-            format!("{server} answered: the key works, and the model is one of {models}"),
+            match models {
+                1 if !has_key => format!("{server} answered: it has the model"),
+                _ if !has_key => format!("{server} answered: the model is one of {models}"),
+                _ => format!("{server} answered: the key works, and the model is one of {models}"),
+            },
         ),
         Reached::WithoutModel(near) => Check {
             hint: Some(match near.as_slice() {
@@ -45,7 +53,12 @@ fn told(server: &str, reached: Reached) -> Check {
             }),
             ..Check::note(
                 "server",
-                format!("{server} answered: the key works, but it does not list the model"),
+                match has_key {
+                    true => {
+                        format!("{server} answered: the key works, but it does not list the model")
+                    }
+                    false => format!("{server} answered, but it does not list the model"),
+                },
             )
         },
         Reached::Refused(error) => failed("refuses the key", error),
@@ -53,7 +66,12 @@ fn told(server: &str, reached: Reached) -> Check {
         Reached::NoList(error) => Check::note(
             "server",
             format!(
-                "{server} answered, but without a list of models, so the key was not checked: {}",
+                "{server} answered, but without a list of models{}: {}",
+                if has_key {
+                    ", so the key was not checked"
+                } else {
+                    ""
+                },
                 error.message
             ),
         ),
