@@ -605,7 +605,7 @@ mod tests {
         }
         assert_eq!(
             (properties.len(), permissions.len(), sandbox.len()),
-            (39, 6, 12),
+            (40, 6, 12),
             "a setting is missing in the schema"
         );
     }

@@ -1,5 +1,7 @@
 //! What small models get, and which models are taken for small ones.
 
+use std::fs;
+
 use ah_testkit::script::says;
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -18,6 +20,9 @@ fn body(arguments: &[&str]) -> Value {
         .env("LLAMACPP_BASE_URL", server.url())
         .env("OPENAI_BASE_URL", server.url())
         .env("LITELLM_BASE_URL", server.url())
+        .env("LLAMA_API_KEY", "key")
+        .env("OPENAI_API_KEY", "key")
+        .env("LITELLM_API_KEY", "key")
         .run()
         .expect(0);
     let mut requests = server.requests();
@@ -78,12 +83,13 @@ fn a_small_window_is_that_of_a_small_model() {
     for (window, is_small) in [(32_768, true), (40_960, false)] {
         let world = World::new();
         let server = Server::new([says("Done.")]);
-        world.write(
-            ".ah/models.json",
-            &json!({"models": {"litellm/qwen": {"context_window": window}}}).to_string(),
-        );
+        let models = json!({"models": {"litellm/qwen": {"context_window": window}}});
+        let home = world.home().join(".ah");
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join("models.json"), models.to_string()).unwrap();
         { world.asking(&server, ["-m", "litellm/qwen", "go"]) }
             .env("LITELLM_BASE_URL", server.url())
+            .env("LITELLM_API_KEY", "key")
             .run()
             .expect(0);
         let names = names(&server.requests()[0].body);
