@@ -79,8 +79,7 @@ impl Session {
             model: self.ports.provider.model(),
             message: &id,
         });
-        let reply = self.ask(Purpose::Answer, request, stop).await;
-        let answer = match reply {
+        let answer = match self.ask_for_answer(request, stop).await {
             Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) => answer,
             Ok(ModelReply::Stopped(None)) => return Ok(()),
             Err(error) if error.class == ErrorClass::ContextTooLong => {
@@ -111,6 +110,29 @@ impl Session {
         match self.settings.limits.max_budget {
             Some(_) if is_unpriced => Err(RunFailure::Unpriced),
             _ => Ok(()),
+        }
+    }
+
+    /// Sends a request for the next answer, in the form that is owed if one is; a server that refuses to hold the model to it
+    /// is asked without.
+    async fn ask_for_answer(
+        &mut self,
+        request: Request,
+        stop: &Stop,
+    ) -> Result<ModelReply, ProviderError> {
+        let form = self.settings.answer_form.as_ref();
+        let Some(answer) = form.and_then(|form| form.demand(self.transcript.run())) else {
+            return self.ask(Purpose::Answer, request, stop).await;
+        };
+        let demanding = Request {
+            answer: Some(answer),
+            ..request.clone()
+        };
+        match self.ask(Purpose::Answer, demanding, stop).await {
+            Err(error) if error.class == ErrorClass::InvalidRequest => {
+                self.ask(Purpose::Answer, request, stop).await
+            }
+            reply => reply,
         }
     }
 

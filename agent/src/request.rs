@@ -117,6 +117,7 @@ fn behind(
         thinking: settings.thinking,
         first_thinking: prefix.thinking,
         sampling: settings.sampling.clone(),
+        answer: None,
         summary: None,
     }
 }

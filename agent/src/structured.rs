@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, ContentBlock, Context, ExitReason, Input, Message, Origin, Output, Role, Tool,
-    ToolResult, ToolSpec, ToolUse, Truncation, json,
+    Access, ContentBlock, Context, DemandedAnswer, ExitReason, Input, Message, Origin, Output,
+    Role, Tool, ToolResult, ToolSpec, ToolUse, Truncation, json,
 };
 use ah_schema::Schema;
 use async_trait::async_trait;
@@ -114,12 +114,24 @@ impl AnswerForm {
     /// Returns the reminder for a model that ends without an answer; `None` if there is an answer, or was a reminder
     /// before.
     pub(crate) fn reminder(&self, run: &[Arc<Message>]) -> Option<String> {
-        let is_reminder = |message: &Arc<Message>| {
-            message.origin == Origin::Reminder && message.text() == REMINDER
-        };
-        let is_owed = self.answer(run).is_none() && !run.iter().any(is_reminder);
+        let is_owed = self.answer(run).is_none() && !was_reminded(run);
         is_owed.then(|| REMINDER.to_owned())
     }
+
+    /// Returns what the server is to hold the next answer to: a model that was reminded has had its turn.
+    pub(crate) fn demand(&self, run: &[Arc<Message>]) -> Option<DemandedAnswer> {
+        let is_owed = was_reminded(run) && self.answer(run).is_none();
+        is_owed.then(|| DemandedAnswer {
+            tool: NAME.to_owned(),
+            schema: self.schema.clone(),
+        })
+    }
+}
+
+fn was_reminded(run: &[Arc<Message>]) -> bool {
+    let is_reminder =
+        |message: &Arc<Message>| message.origin == Origin::Reminder && message.text() == REMINDER;
+    run.iter().any(is_reminder)
 }
 
 fn results(run: &[Arc<Message>]) -> impl DoubleEndedIterator<Item = &ToolResult> {

@@ -90,9 +90,9 @@ pub use permission::{
 };
 pub use prefix::{Prefix, PrefixBreak};
 pub use provider::{
-    BlockStart, CacheMiss, Continuity, Delta, ErrorClass, EventStream, FallbackNotice, Findings,
-    Hit, Provider, ProviderError, Request, RetryNotice, Sampling, Searching, SkipDelay,
-    StreamEvent, WebSearch,
+    BlockStart, CacheMiss, Continuity, Delta, DemandedAnswer, ErrorClass, EventStream,
+    FallbackNotice, Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling,
+    Searching, SkipDelay, StreamEvent, WebSearch,
 };
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, chant, repetition, signature};

@@ -117,6 +117,8 @@ pub struct Request {
     pub first_thinking: Thinking,
     /// Sampling parameters.
     pub sampling: Sampling,
+    /// Form that the answer has to have, where the server can be asked to hold the model to it.
+    pub answer: Option<DemandedAnswer>,
     /// Asks for the server's own summary of the messages in the place of an answer, with these instructions, which may
     /// be empty. Only for a model that [`summarizes`](Continuity::summarizes).
     pub summary: Option<String>,
@@ -128,6 +130,15 @@ impl Request {
         let tools: Vec<_> = self.tools.iter().chain(self.added.iter()).collect();
         tools.into_iter()
     }
+}
+
+/// Form of an answer: the arguments of a tool, or a text that is such JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DemandedAnswer {
+    /// Name of the tool, which is among those of the request.
+    pub tool: String,
+    /// Its JSON Schema.
+    pub schema: Arc<Value>,
 }
 
 /// Sampling parameters; unset ones are left to the server.

@@ -39,6 +39,8 @@ pub struct Abilities {
 pub struct Template {
     /// Whether it writes tools. A server leaves them out otherwise, without a word.
     pub tools: Option<bool>,
+    /// Whether it writes calls, whose form its server knows then. They stay in the text of answers otherwise.
+    pub calls: Option<bool>,
     /// Whether it writes several calls in one answer. A server refuses the conversation otherwise.
     pub parallel_calls: Option<bool>,
 }

@@ -8,6 +8,7 @@ pub(crate) mod messages;
 mod quirks;
 mod reasoning;
 mod tags;
+mod text_calls;
 pub(crate) mod usage;
 mod wire;
 
@@ -16,8 +17,11 @@ use reqwest::header::HeaderMap;
 
 use self::decode::ChatReader;
 pub use self::encode::{Additions, Encoder};
-pub use self::quirks::{OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds};
+pub use self::quirks::{
+    AnswerField, OutputLimit, Quirks, ReturnedReasoning, ThinkingField, ToolCallIds,
+};
 pub use self::tags::{TextTags, ThinkTags};
+pub use self::text_calls::CallForm;
 use crate::auth::AUTHORIZATION;
 use crate::http_model::HttpModel;
 use crate::server::{Server, address};

@@ -16,7 +16,7 @@ use crate::exchange::SettingNames;
 use crate::failure::with_causes;
 use crate::keep_warm::KeepWarm;
 use crate::named_server::{Api, NamedServer};
-use crate::openai::{self, Additions, Chat, Quirks, ThinkingField, ToolCallIds};
+use crate::openai::{self, Additions, AnswerField, Chat, Quirks, ThinkingField, ToolCallIds};
 use crate::options::Options;
 use crate::presets::{self, Kind, List, Preset};
 use crate::responses::{self, Responses};
@@ -273,14 +273,19 @@ impl<'a> Route<'a> {
                 .map(|own| own.quirks.clone())
                 .unwrap_or_default()
         };
+        let is_remote = row.is_some_and(|row| row.kind != Kind::Local);
         let quirks = || row.map_or_else(of_name, |row| row.quirks.clone());
         let is_messages = api == Api::Anthropic;
+        let mut quirks = self.settings.quirks.clone().unwrap_or_else(quirks);
+        if quirks.answer_form == AnswerField::Usual && is_remote {
+            quirks.answer_form = AnswerField::ToolChoice;
+        }
         let list = row
             .filter(|row| (row.api == Api::Anthropic) == is_messages)
             .and_then(|row| row.list);
         Dialect {
             api,
-            quirks: self.settings.quirks.clone().unwrap_or_else(quirks),
+            quirks,
             list: list.unwrap_or(match (is_messages, row) {
                 (true, _) => List::Messages,
                 (false, Some(_)) => List::Models,

@@ -258,12 +258,15 @@ impl Encoder {
         if let Some(last) = system.last_mut() {
             last.cache_control = Some(self.ttl.control());
         }
+        let thinking = self.thinking(settings.thinking);
+        // While a model thinks, none can be chosen for it.
+        let thinks = !matches!(thinking, None | Some(wire::Thinking::Disabled));
         let mut head = json(&wire::Head {
             model: (!self.model_in_path).then_some(&*self.model.name),
             anthropic_version: self.model_in_path.then_some(VERSION_IN_BODY),
             max_tokens: settings.max_output,
             stream: true,
-            thinking: self.thinking(settings.thinking),
+            thinking,
             output_config: settings.effort.map(|effort| wire::OutputConfig {
                 effort: effort.as_str(),
             }),
@@ -272,6 +275,9 @@ impl Encoder {
             speed: (self.generation.fast != FastMode::No).then_some("fast"),
             stop_sequences: settings.stop,
             tools: tools.collect(),
+            tool_choice: { request.answer.as_ref() }
+                .filter(|_| !thinks)
+                .map(|answer| wire::ToolChoice::Tool { name: &answer.tool }),
             system,
             compaction: { request.summary.as_deref() }
                 .filter(|_| self.generation.summarizes)

@@ -34,10 +34,19 @@ pub struct Head<'a> {
     pub stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<SystemBlock<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction<'a>>,
+}
+
+/// The tool that is to be called.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolChoice<'a> {
+    Tool { name: &'a str },
 }
 
 /// What is wanted in the place of an answer.

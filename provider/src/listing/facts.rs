@@ -46,6 +46,7 @@ pub fn add_props(model: &mut Value, props: &Value) {
     let able = |field: &str| able[field].as_bool();
     let template: Map<_, _> = [
         ("tools", able("supports_tools")),
+        ("calls", able("supports_tool_calls")),
         ("parallel_calls", able("supports_parallel_tool_calls")),
     ]
     .into_iter()

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::messages::{Form, Mark, append, begins_with_thinking, json, pieces};
-use super::quirks::{OutputLimit, Quirks, ThinkingField};
+use super::quirks::{AnswerField, OutputLimit, Quirks, ThinkingField};
 use super::tags::TextTags;
+use super::text_calls::CallForm;
 use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting, effort_for};
 use crate::anthropic::wire::Thinking as ThinkingObject;
@@ -95,7 +96,14 @@ impl Encoder {
 
     /// Returns the tags that the server leaves in the text of answers.
     pub(super) fn text_tags(&self) -> TextTags {
-        self.quirks.text_tags
+        let tags = self.quirks.text_tags;
+        let is_unread = self.abilities.template.calls == Some(false);
+        let tool_call = match tags.tool_call {
+            CallForm::OfModel => CallForm::of_model(&self.model.name),
+            CallForm::None if is_unread => CallForm::of_model(&self.model.name),
+            form => form,
+        };
+        TextTags { tool_call, ..tags }
     }
 
     /// Keeps what the requests leave in the prompt cache for `ttl`.
@@ -115,6 +123,18 @@ impl Encoder {
         self.add_output(request, &mut head);
         if request.all_tools().len() > 0 {
             head.insert("tools".into(), self.tools(request));
+        }
+        let choice = |tool: &str| json!({"type": "function", "function": {"name": tool}});
+        match (&request.answer, self.quirks.answer_form) {
+            (None, _) | (_, AnswerField::None) => {}
+            (Some(answer), AnswerField::ToolChoice) => {
+                head.insert("tool_choice".into(), choice(&answer.tool));
+            }
+            (Some(answer), AnswerField::Usual | AnswerField::ResponseFormat) => {
+                let form = json!({"name": "answer", "schema": *answer.schema});
+                let format = json!({"type": "json_schema", "json_schema": form});
+                head.insert("response_format".into(), format);
+            }
         }
         let headers = passed_on(&self.additions, &self.quirks);
         if !headers.is_empty() {

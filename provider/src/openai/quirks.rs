@@ -28,6 +28,8 @@ pub struct Quirks {
     pub images_in_results: bool,
     /// Ids of tool calls that it accepts.
     pub tool_call_ids: ToolCallIds,
+    /// How it is asked to hold an answer to a form.
+    pub answer_form: AnswerField,
     /// Whether it takes one call in an answer at most. Several are sent one by one, each with its result.
     pub one_call: bool,
     /// Thinking and tool calls that it leaves in the text of answers.
@@ -72,6 +74,21 @@ pub enum ThinkingField {
     EnableThinking,
     /// `reasoning_budget_tokens`, and `enable_thinking` for the chat template, as in llama.cpp.
     ReasoningBudget,
+}
+
+/// Field that holds an answer to a form.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerField {
+    /// `tool_choice` at vendors and gateways, `response_format` at others.
+    #[default]
+    Usual,
+    /// `response_format` with the schema: the answer is text.
+    ResponseFormat,
+    /// `tool_choice` with the name of a tool: the answer is a call.
+    ToolChoice,
+    /// None: it is only asked for.
+    None,
 }
 
 /// Reasoning that is sent back to the model.

@@ -1,10 +1,11 @@
 //! Thinking and tool calls that a server leaves in the text: `<think>…</think>`, `<tool_call>{…}</tool_call>`. A plain value
 //! that is fed text and gives the same parts however the text is cut. It is a quirk that has to be turned on, since a
-//! model may write about such tags.
+//! model may write about such tags. The forms of calls are read in `text_calls`.
 
-use ah_conversation::json;
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::text_calls::CallForm;
 
 /// Tags that a server leaves in the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -12,8 +13,8 @@ use serde_json::Value;
 pub struct TextTags {
     /// `<think>`.
     pub think: ThinkTags,
-    /// Whether `<tool_call>` with a JSON object is a tool call.
-    pub tool_call: bool,
+    /// Form of tool calls.
+    pub tool_call: CallForm,
 }
 
 /// Thinking in the text.
@@ -46,14 +47,22 @@ pub enum TextPart {
 }
 
 const THINK: [&str; 2] = ["<think>", "</think>"];
-const CALL: [&str; 2] = ["<tool_call>", "</tool_call>"];
+/// Beginnings and ends of the channels of Harmony for reasoning and answer.
+const ANALYSIS: [&str; 2] = ["<|channel|>analysis<|message|>", "<|end|>"];
+const OTHER_MARKS: [&str; 5] = [
+    "<|start|>assistant",
+    "<|channel|>final<|message|>",
+    "<|channel|>commentary<|message|>",
+    "<|end|>",
+    "<|return|>",
+];
 
 /// Splits the text of one answer.
 #[derive(Debug, Default)]
 pub struct Tags {
     tags: TextTags,
     inside: Inside,
-    /// Text that may be the start of a tag, or white space beside one; the whole call within `<tool_call>`.
+    /// Text that may be the start of a tag, or white space beside one; the whole call within its marks.
     held: String,
 }
 
@@ -64,7 +73,10 @@ enum Inside {
     Start,
     Text,
     Think,
-    Call,
+    /// Reasoning in a channel of Harmony.
+    Analysis,
+    /// A call behind this mark.
+    Call(&'static str),
 }
 
 impl Tags {
@@ -98,10 +110,11 @@ impl Tags {
         let held = std::mem::take(&mut self.held);
         let part = match self.inside {
             Inside::Start | Inside::Text => TextPart::Text(held),
-            Inside::Think => TextPart::Thinking(held),
+            Inside::Think | Inside::Analysis => TextPart::Thinking(held),
             // A server may take the end of the call for the end of the answer.
-            Inside::Call => {
-                call(&held).unwrap_or_else(|| TextPart::Text(format!("{}{held}", CALL[0])))
+            Inside::Call(mark) => {
+                self.inside = Inside::Text;
+                return self.calls(mark, &held, "");
             }
         };
         self.inside = Inside::Text;
@@ -121,7 +134,12 @@ impl Tags {
         let tags = match self.inside {
             Inside::Start | Inside::Text => self.openings(),
             Inside::Think => vec![(THINK[1], Inside::Start)],
-            Inside::Call => vec![(CALL[1], Inside::Start)],
+            Inside::Analysis => vec![(ANALYSIS[1], Inside::Start)],
+            Inside::Call(mark) => {
+                let marks = self.tags.tool_call.marks().iter();
+                let ends = marks.filter(|(begin, end)| *begin == mark && !end.is_empty());
+                ends.map(|(_, end)| (*end, Inside::Start)).collect()
+            }
         };
         let found = tags
             .iter()
@@ -132,27 +150,27 @@ impl Tags {
                 let rest = self.held.split_off(at + tag.len());
                 self.held.truncate(at);
                 let before = std::mem::replace(&mut self.held, rest);
-                parts.push(match self.inside {
-                    Inside::Start | Inside::Text => TextPart::Text(before.trim_end().to_owned()),
-                    Inside::Think => TextPart::Thinking(before),
-                    Inside::Call => call(&before).unwrap_or_else(|| {
-                        TextPart::Text(format!("{}{before}{}", CALL[0], CALL[1]))
-                    }),
-                });
+                match self.inside {
+                    Inside::Start | Inside::Text => {
+                        parts.push(TextPart::Text(before.trim_end().to_owned()));
+                    }
+                    Inside::Think | Inside::Analysis => parts.push(TextPart::Thinking(before)),
+                    Inside::Call(mark) => parts.extend(self.calls(mark, &before, tag)),
+                }
                 self.inside = then;
                 true
             }
             None => {
                 let ready = match self.inside {
-                    Inside::Call => 0,
-                    Inside::Think => ready(&self.held, &tags, false),
+                    Inside::Call(_) => 0,
+                    Inside::Think | Inside::Analysis => ready(&self.held, &tags, false),
                     Inside::Start | Inside::Text => ready(&self.held, &tags, true),
                 };
                 let rest = self.held.split_off(ready);
                 let text = std::mem::replace(&mut self.held, rest);
                 if !text.is_empty() {
                     parts.push(match self.inside {
-                        Inside::Think => TextPart::Thinking(text),
+                        Inside::Think | Inside::Analysis => TextPart::Thinking(text),
                         _ => {
                             self.inside = Inside::Text;
                             TextPart::Text(text)
@@ -168,15 +186,47 @@ impl Tags {
     fn openings(&self) -> Vec<(&'static str, Inside)> {
         let think = self.tags.think != ThinkTags::None;
         let think = think.then_some((THINK[0], Inside::Think));
-        let call = self.tags.tool_call.then_some((CALL[0], Inside::Call));
-        think.into_iter().chain(call).collect()
+        let form = self.tags.tool_call;
+        let calls = form.marks().iter();
+        let mut openings: Vec<_> = { think.into_iter() }
+            .chain(calls.map(|(begin, _)| (*begin, Inside::Call(begin))))
+            .collect();
+        if form == CallForm::GptOss {
+            openings.push((ANALYSIS[0], Inside::Analysis));
+            openings.extend(OTHER_MARKS.map(|mark| (mark, Inside::Start)));
+        }
+        if form.may_be_whole_answer() && self.inside == Inside::Start && self.held.starts_with('{')
+        {
+            openings.push(("{", Inside::Call("")));
+        }
+        openings
+    }
+
+    /// The calls in `content` between a mark and its end, or all of it as text.
+    fn calls(&self, mark: &str, content: &str, end: &str) -> Vec<TextPart> {
+        // The brace is part of the call.
+        let read = match mark {
+            "" => self.tags.tool_call.calls(mark, &format!("{{{content}")),
+            mark => self.tags.tool_call.calls(mark, content),
+        };
+        let text = || {
+            let mark = if mark.is_empty() { "{" } else { mark };
+            vec![TextPart::Text(format!("{mark}{content}{end}"))]
+        };
+        let parts = read.map(|calls| {
+            let calls = calls.into_iter();
+            calls
+                .map(|(name, arguments)| TextPart::Call { name, arguments })
+                .collect()
+        });
+        parts.unwrap_or_else(text)
     }
 }
 
 /// Length of the part of `text` that no tag can begin in; `drops_white` if white space before a tag is no text.
 fn ready(text: &str, tags: &[(&str, Inside)], drops_white: bool) -> usize {
     let begins_tag = |at: &usize| tags.iter().any(|(tag, _)| tag.starts_with(&text[*at..]));
-    let places = text.match_indices('<').map(|(at, _)| at);
+    let places = text.match_indices(['<', '[', '{']).map(|(at, _)| at);
     let end = places
         .filter(|at| begins_tag(at))
         .min()
@@ -186,19 +236,6 @@ fn ready(text: &str, tags: &[(&str, Inside)], drops_white: bool) -> usize {
     } else {
         end
     }
-}
-
-/// The call in the content of a `<tool_call>`; `None` if it is none.
-fn call(content: &str) -> Option<TextPart> {
-    let mut json: Value = json::from_str(content.trim()).ok()?;
-    let name = json["name"].as_str()?.to_owned();
-    let fields = ["arguments", "parameters"];
-    let field = fields.into_iter().find(|field| json.get(field).is_some());
-    let arguments = field.map_or_else(
-        || Value::Object(serde_json::Map::new()),
-        |field| json[field].take(),
-    );
-    Some(TextPart::Call { name, arguments })
 }
 
 impl TextPart {
@@ -219,7 +256,7 @@ mod tests {
 
     const ALL: TextTags = TextTags {
         think: ThinkTags::Paired,
-        tool_call: true,
+        tool_call: CallForm::Tags,
     };
 
     /// The parts of an answer that comes in these pieces, those of one kind put together.
@@ -306,13 +343,98 @@ mod tests {
             ),
             (
                 TextTags {
-                    tool_call: false,
+                    tool_call: CallForm::None,
                     ..ALL
                 },
                 "<tool_call>{\"name\": \"ls\"}</tool_call>",
                 vec![text("<tool_call>{\"name\": \"ls\"}</tool_call>")],
             ),
         ] {
+            assert_eq!(parts(tags, [answer]), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn calls_are_read_in_the_form_of_each_model() {
+        let ls = || calls("ls", json!({"path": "a"}));
+        for (form, answer, expected) in [
+            (
+                CallForm::Tags,
+                "Look:\n<tool_call>\n<function=ls>\n<parameter=path>\na\n</parameter>\n</function>\n</tool_call>",
+                vec![text("Look:"), ls()],
+            ),
+            (
+                CallForm::Tags,
+                "<function=write>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n x\n\ny\n</parameter>\n</function>",
+                vec![calls("write", json!({"path": "a", "content": " x\n\ny"}))],
+            ),
+            (
+                CallForm::Tags,
+                "<tool_call>{\"name\": \"ls\", \"arguments\": {\"path\": \"a\"}</tool_call>",
+                vec![ls()],
+            ),
+            (
+                CallForm::Llama,
+                "{\"name\": \"ls\", \"parameters\": {\"path\": \"a\"}}",
+                vec![ls()],
+            ),
+            (
+                CallForm::Llama,
+                "<|python_tag|>{\"name\": \"ls\", \"parameters\": {\"path\": \"a\"}}; {\"name\": \"pwd\"}<|eom_id|>",
+                vec![ls(), calls("pwd", json!({}))],
+            ),
+            (
+                CallForm::Llama,
+                "<function=ls>{\"path\": \"a\"}</function>",
+                vec![ls()],
+            ),
+            (
+                CallForm::Llama,
+                "{\"answer\": 42}",
+                vec![text("{\"answer\": 42}")],
+            ),
+            (
+                CallForm::Llama,
+                "It is {\"name\": \"ls\"}",
+                vec![text("It is {\"name\": \"ls\"}")],
+            ),
+            (
+                CallForm::Mistral,
+                "[TOOL_CALLS][{\"name\": \"ls\", \"arguments\": {\"path\": \"a\"}}, {\"name\": \"pwd\", \"arguments\": {}}]</s>",
+                vec![ls(), calls("pwd", json!({}))],
+            ),
+            (
+                CallForm::Mistral,
+                "Well.[TOOL_CALLS]ls[ARGS]{\"path\": \"a\"}[TOOL_CALLS]pwd[CALL_ID]123456789[ARGS]{}",
+                vec![text("Well."), ls(), calls("pwd", json!({}))],
+            ),
+            (
+                CallForm::Mistral,
+                "See [TOOL_CALLS] there",
+                vec![text("See[TOOL_CALLS] there")],
+            ),
+            (
+                CallForm::DeepSeek,
+                "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ls\n```json\n{\"path\": \"a\"}\n```<｜tool▁call▁end｜>\n\
+                 <｜tool▁call▁begin｜>pwd<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+                vec![ls(), calls("pwd", json!({}))],
+            ),
+            (
+                CallForm::GptOss,
+                "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.ls \
+                 <|constrain|>json<|message|>{\"path\": \"a\"}<|call|>",
+                vec![thinking("Hm."), ls()],
+            ),
+            (
+                CallForm::GptOss,
+                "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Done.<|return|>",
+                vec![thinking("Hm."), text("Done.")],
+            ),
+        ] {
+            let tags = TextTags {
+                think: ThinkTags::None,
+                tool_call: form,
+            };
             assert_eq!(parts(tags, [answer]), expected, "{answer}");
         }
     }
@@ -333,6 +455,19 @@ mod tests {
             "é",
             "<tool_",
             "call>",
+            "{",
+            "<function=ls>",
+            "</function>",
+            "[TOOL_CALLS]",
+            "ls[ARGS]",
+            "<｜tool▁calls▁begin｜>",
+            "ls<｜tool▁sep｜>{}",
+            "<｜tool▁calls▁end｜>",
+            "<|channel|>",
+            "commentary to=functions.ls <|message|>{}",
+            "<|call|>",
+            "analysis<|message|>",
+            "<|end|>",
         ])
     }
 
@@ -341,7 +476,9 @@ mod tests {
         fn cuts_change_nothing(
             fragments in prop::collection::vec(fragment(), 0..12),
             think in prop::sample::select(vec![ThinkTags::None, ThinkTags::Paired, ThinkTags::Opened]),
-            tool_call: bool,
+            tool_call in prop::sample::select(vec![
+                CallForm::None, CallForm::Tags, CallForm::Llama, CallForm::Mistral, CallForm::DeepSeek, CallForm::GptOss,
+            ]),
             cuts in prop::collection::vec(0usize..80, 0..8),
         ) {
             let tags = TextTags { think, tool_call };

@@ -21,7 +21,7 @@ use crate::http_model::RequestEncoder;
 use crate::openai::encode::{model_name, passed_on};
 use crate::openai::messages::taken;
 use crate::openai::messages::{ERROR_PREFIX, arguments, data_url, heading, json, tool_call_id};
-use crate::openai::{Additions, Quirks, ReturnedReasoning};
+use crate::openai::{Additions, AnswerField, Quirks, ReturnedReasoning};
 
 /// Prefixes of models that do not reason, and reject a request for encrypted reasoning.
 const WITHOUT_REASONING: [&str; 3] = ["gpt-3", "gpt-4", "chatgpt-4"];
@@ -183,6 +183,18 @@ impl Encoder {
         if request.tools.len() + added.len() > 0 {
             let tools: Vec<_> = request.tools.iter().chain(added).map(tool).collect();
             head.insert("tools".into(), json!(tools));
+        }
+        match (&request.answer, self.quirks.answer_form) {
+            (None, _) | (_, AnswerField::None) => {}
+            (Some(answer), AnswerField::ToolChoice) => {
+                let choice = json!({"type": "function", "name": answer.tool});
+                head.insert("tool_choice".into(), choice);
+            }
+            (Some(answer), AnswerField::Usual | AnswerField::ResponseFormat) => {
+                let schema = &*answer.schema;
+                let format = json!({"type": "json_schema", "name": "answer", "schema": schema});
+                head.insert("text".into(), json!({"format": format}));
+            }
         }
         let headers = passed_on(&self.additions, &self.quirks);
         if !headers.is_empty() {
