@@ -52,6 +52,7 @@ mod permissions;
 mod plain_loop;
 mod plugins;
 mod prefix;
+mod presets;
 mod questions;
 mod random;
 mod repl;
