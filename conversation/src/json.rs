@@ -5,7 +5,7 @@
 //! `serde_json` refuses it, and a whole line, answer or file would be lost for one character. It also passes over it where a
 //! part is kept as it is (`RawValue`), so the half would come out again much later. Here each half becomes U+FFFD before
 //! anything is parsed, as do bytes that are no UTF-8. All else is kept, and every place in the text as well: the escape of
-//! U+FFFD is as long as that of a half.
+//! U+FFFD is as long as that of a half. A byte order mark before the text is skipped, and UTF-16 is read ([`encoding`]).
 //!
 //! `cargo xtask check` sees to it that our crates read JSON with these functions only (`xtask/src/json.rs`).
 
@@ -19,6 +19,9 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::encoding;
 
 /// First halves of a character beyond U+FFFF.
 const FIRST: RangeInclusive<u16> = 0xd800..=0xdbff;
@@ -67,15 +70,39 @@ pub fn own<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, serde_json::Error
 
 /// Returns a JSON text without halves of characters, borrowed if it has none. What is no JSON stays what it is.
 pub fn whole(text: &str) -> Whole<'_> {
+    let text = encoding::without_mark(text);
     Whole(mended(text).map_or(Cow::Borrowed(text), Cow::Owned))
 }
 
 /// Returns the text of bytes of JSON, without halves of characters.
 pub fn whole_bytes(bytes: &[u8]) -> Whole<'_> {
-    Whole(match String::from_utf8_lossy(bytes) {
+    let text = match encoding::as_utf8(bytes) {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    };
+    Whole(match text {
         Cow::Borrowed(text) => return whole(text),
         Cow::Owned(text) => Cow::Owned(mended(&text).unwrap_or(text)),
     })
+}
+
+/// Returns the objects that stand in a text of another kind, in order, none within another.
+pub fn objects_in(text: &str) -> Vec<Map<String, Value>> {
+    let text = whole(text);
+    let (mut objects, mut rest) = (Vec::new(), text.as_str());
+    while let Some(start) = rest.find('{') {
+        rest = &rest[start..];
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        let length = match values.next() {
+            Some(Ok(object)) => {
+                objects.push(object);
+                values.byte_offset()
+            }
+            _ => 1,
+        };
+        rest = &rest[length..];
+    }
+    objects
 }
 
 /// A JSON text without halves of characters.
@@ -171,10 +198,8 @@ fn is_escaped(bytes: &[u8], at: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use serde_json::Value;
-
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn each_half_becomes_a_replacement_character_and_all_else_is_kept() {
@@ -218,6 +243,41 @@ mod tests {
             whole_bytes(b"[1]").into_text(),
             Cow::Borrowed("[1]")
         ));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        for bytes in [
+            &b"\xef\xbb\xbf[1]"[..],
+            b"\xff\xfe[\x001\0]\0",
+            b"\0[\x001\0]",
+        ] {
+            assert_eq!(from_slice::<Value>(bytes).unwrap(), serde_json::json!([1]));
+        }
+        assert_eq!(
+            from_str::<Value>("\u{feff}[1]").unwrap(),
+            serde_json::json!([1])
+        );
+    }
+
+    #[test]
+    fn objects_are_found_between_other_words() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("a {} b", vec!["{}"]),
+            (
+                "{\"a\":{\"b\":\"\\ud83d{}\"}}{ {\"c\":1}}",
+                vec!["{\"a\":{\"b\":\"\u{fffd}{}\"}}", "{\"c\":1}"],
+            ),
+            ("{\"a\":1", vec![]),
+            ("ž{\"a\":[{]}ž{\"b\":2}", vec!["{\"b\":2}"]),
+        ] {
+            let found: Vec<_> = objects_in(text)
+                .into_iter()
+                .map(|it| Value::Object(it).to_string())
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        }
     }
 
     #[test]

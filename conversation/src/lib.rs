@@ -12,6 +12,7 @@ mod clock;
 mod command_line;
 mod elicitation;
 mod embedded;
+pub mod encoding;
 mod environment;
 mod estimate;
 mod event;
