@@ -1,15 +1,16 @@
 //! Hooks: user-defined programs and callbacks that are notified of events of a run and may influence it.
 //!
-//! They are called one after the other, in order. A failed hook is reported to the user and has no influence; a hook
-//! ends a run only on purpose. `verdict` parses the answers; calls are affected in `permission` and `tool_call`,
-//! everything else in `moments`.
+//! They are called one after the other, in order. `verdict` parses the answers, and `absent` decides what it means that
+//! there is none; calls are affected in `permission` and `tool_call`, everything else in `moments`.
 
+mod absent;
 mod call;
 mod command;
 mod elicitation;
 mod event;
 mod lines;
 mod matcher;
+mod said;
 mod setting;
 mod tasks;
 mod unclear;
@@ -21,14 +22,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ah_conversation::{Access, Output, PatternRoots, PermissionMode, Rule, ToolUse, ToolUseId};
 use async_trait::async_trait;
-pub use call::{HookAnswer, HookCall, HookOutput, HookReply};
+pub use call::{HookAnswer, HookCall, HookFailure, HookOutput, HookReply};
 pub use command::CommandHook;
 pub use elicitation::HookedElicitations;
 pub use event::HookEvent;
 pub use lines::{LineHooks, TextLine};
 pub use matcher::{Matcher, MatcherError};
 use serde_json::{Value, json};
-pub use setting::{HookAction, HookCommand, HookFault, HookGroup, HookPost, HookSetting};
+pub use setting::{
+    HookAction, HookCommand, HookFault, HookGroup, HookPost, HookSetting, OnFailure,
+};
 pub(crate) use tasks::events as task_events;
 pub use verdict::{HookDecision, HookVerdict};
 
@@ -51,9 +54,9 @@ pub trait Hook: Send + Sync {
         None
     }
 
-    /// Whether its failure blocks what the event is about.
-    fn blocks_on_failure(&self) -> bool {
-        false
+    /// Returns what its failure is to mean, if that was said.
+    fn on_failure(&self) -> Option<OnFailure> {
+        None
     }
 
     /// Calls the hook. To cancel, drop the future.
@@ -258,22 +261,19 @@ impl Hooks {
             frontend.update(SessionUpdate::HookStarted(&call));
             let mut answer = hook.ask(&input, moment.call.map(|it| &it.call.id)).await;
             if let Some(fault) = unclear::fault(event, &answer.reply) {
-                answer.reply = HookReply::Failed(fault);
-                verdict.add(unclear::verdict(event, hook.name()));
+                answer.reply = HookReply::Failed(HookFailure::Unclear(fault));
             }
             frontend.update(SessionUpdate::HookEnded(&call, &answer));
             let next = match answer.reply {
-                HookReply::Failed(error)
-                    if hook.blocks_on_failure() && !event.continues_if_blocked() =>
-                {
-                    let reason = format!("the hook `{}` failed: {error}", hook.name());
-                    HookVerdict::read(event, HookReply::Block(reason))
-                }
-                HookReply::Failed(error) => {
+                HookReply::Failed(failure) => {
                     let name = hook.name();
-                    let event = event.as_str();
-                    frontend.notice(&format!("the {event} hook `{name}` failed: {error}"));
-                    continue;
+                    let means = absent::verdict(event, &failure, hook.on_failure(), name);
+                    // A refusal has the reason with it.
+                    if means.refusal().is_none() {
+                        let event = event.as_str();
+                        frontend.notice(&format!("the {event} hook `{name}` failed: {failure}"));
+                    }
+                    means
                 }
                 reply => HookVerdict::read(event, reply),
             };
@@ -282,7 +282,7 @@ impl Hooks {
                 more["tool_input"] = input.to_value();
             }
             verdict.add(next);
-            if verdict.stop_reason.is_some() {
+            if verdict.stop_reason.is_some() || verdict.over.is_some() {
                 break;
             }
         }

@@ -80,6 +80,9 @@ pub enum RunFailure {
     /// A required file does not exist.
     #[error("the run ended without producing `{}`", .0.display())]
     NotProduced(PathBuf),
+    /// Nobody can decide about tool calls any more.
+    #[error("{0}")]
+    Unanswered(String),
 }
 
 impl RunFailure {
@@ -100,6 +103,10 @@ impl RunFailure {
                     .to_owned(),
             ),
             Self::NotProduced(_) => None,
+            Self::Unanswered(_) => Some(
+                "a program that decides about tool calls has to keep its side open until the last result"
+                    .to_owned(),
+            ),
         }
     }
 }

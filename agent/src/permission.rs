@@ -35,6 +35,11 @@ impl Session {
             )
             .await;
         let ends = verdict.stop_reason.is_some().then_some(ExitReason::EndTurn);
+        if let Some(reason) = verdict.over {
+            let text = format!("PreToolUse:{} hook error: {reason}", prepared.call.name);
+            let denied = self.denied(&prepared.call, &text);
+            return self.unanswered(denied, reason);
+        }
         if let Some(reason) = verdict.denial() {
             let text = format!("PreToolUse:{} hook error: {reason}", prepared.call.name);
             let denied = self.denied(&prepared.call, &text);
@@ -132,6 +137,19 @@ impl Session {
                 ends: interrupt.then_some(ExitReason::Interrupted),
                 ..self.refused_call(&prepared.call, &message)
             },
+            PermissionAnswer::Over { message } => {
+                let refused = self.refused_call(&prepared.call, &message);
+                self.unanswered(refused, message)
+            }
+        }
+    }
+
+    /// Fails the run after a call that nobody can decide about, as it would be for each further one.
+    fn unanswered(&mut self, denied: PermittedCall, reason: String) -> PermittedCall {
+        self.unanswered = Some(reason);
+        PermittedCall {
+            ends: Some(ExitReason::Error),
+            ..denied
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Session {
     pub(crate) denials: Vec<ToolUse>,
     /// The call that a hook has left to a later run.
     pub(crate) deferred: Option<ToolUse>,
+    /// Why nobody can decide about calls any more, which ends the run.
+    pub(crate) unanswered: Option<String>,
     /// Whether a hook at the end of the run wanted no more.
     pub(crate) stop_prevented: bool,
     /// The system prompt as of the beginning of the run.
@@ -80,6 +82,7 @@ impl Session {
             pending: Vec::new(),
             denials: Vec::new(),
             deferred: None,
+            unanswered: None,
             stop_prevented: false,
             prompt: None,
             context: Vec::new(),
@@ -256,7 +259,11 @@ impl Session {
     }
 
     /// Returns the final reason and failure, after checking for a refusal and a missing file.
-    fn checked(&self, reason: ExitReason) -> (ExitReason, Option<RunFailure>) {
+    fn checked(&mut self, reason: ExitReason) -> (ExitReason, Option<RunFailure>) {
+        let unanswered = self.unanswered.take();
+        if let Some(why) = unanswered.filter(|_| reason == ExitReason::Error) {
+            return (reason, Some(RunFailure::Unanswered(why)));
+        }
         if reason == ExitReason::Refusal {
             let words = self
                 .transcript

@@ -468,7 +468,7 @@ mod tests {
                     ..HookCommand::default()
                 }),
                 timeout: Some(2.0),
-                blocks_on_failure: false,
+                on_failure: None,
             }],
             disable_all_hooks: Some(false),
             api_key_helper: Some("key".to_owned()),

@@ -104,6 +104,11 @@ pub enum PermissionAnswer {
         /// Whether to end the run.
         interrupt: bool,
     },
+    /// The call is denied, since nobody can answer any more: the run fails.
+    Over {
+        /// Message for the model, and for whoever reads why the run failed.
+        message: String,
+    },
 }
 
 impl PermissionAnswer {

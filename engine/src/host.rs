@@ -139,16 +139,8 @@ impl Hook for ClosureHook {
         let reply = match tokio::time::timeout(TIMEOUT, answer).await {
             Ok(Ok(Value::Object(said))) if !said.is_empty() => HookReply::Object(said),
             Ok(Ok(_)) => HookReply::Nothing,
-            Ok(Err(error)) => HookReply::Failed(error),
-            Err(_) => {
-                let error = format!("no answer within {} s", TIMEOUT.as_secs());
-                // A hook before a tool that does not answer has not allowed the call.
-                if self.callback.event == HookEvent::PreToolUse {
-                    HookReply::Block(format!("the hook callback `{}` failed: {error}", self.name))
-                } else {
-                    HookReply::Failed(error)
-                }
-            }
+            Ok(Err(error)) => HookReply::no_answer(error),
+            Err(_) => HookReply::no_answer(format!("no answer within {} s", TIMEOUT.as_secs())),
         };
         reply.into()
     }

@@ -1,6 +1,5 @@
 //! A call of a hook, and its answer.
 
-use ah_conversation::json;
 use serde_json::{Map, Value};
 
 use super::HookEvent;
@@ -45,21 +44,31 @@ pub enum HookReply {
     Text(String),
     /// Blocks the event, with the reason.
     Block(String),
-    /// The hook failed, with the error.
-    Failed(String),
+    /// There is no answer.
+    Failed(HookFailure),
+}
+
+/// Why there is no answer of a hook, with the error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookFailure {
+    /// Its host answered that it failed, which in the protocol of the SDKs lets the event pass.
+    #[error("{0}")]
+    Reported(String),
+    /// It cannot be started, crashed, or took too long.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// It answered in other words than those of the hook protocol.
+    #[error("{0}")]
+    Unclear(String),
+    /// Nobody can answer any more.
+    #[error("{0}")]
+    Over(String),
 }
 
 impl HookReply {
-    /// Reads what a hook wrote: an object of the protocol, or plain text.
-    pub fn of_output(text: &str) -> Self {
-        let text = text.trim();
-        if text.is_empty() {
-            return Self::Nothing;
-        }
-        match json::from_str::<Value>(text) {
-            Ok(Value::Object(object)) => Self::Object(object),
-            Ok(_) | Err(_) => Self::Text(text.to_owned()),
-        }
+    /// Returns the reply of a hook that crashed, took too long or cannot be started.
+    pub fn no_answer(error: impl Into<String>) -> Self {
+        Self::Failed(HookFailure::NoAnswer(error.into()))
     }
 }
 

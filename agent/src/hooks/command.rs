@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Rule, ToolUseId, json};
+use ah_conversation::{Rule, ToolUseId, encoding, json};
 use ah_process::{Behind, Child, Command, Ending, Keep, Pipes, Sandbox, ShellLine};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{Hook, HookAnswer, HookEvent, HookOutput, HookReply, HookSetting, Matcher};
+use super::{Hook, HookAnswer, HookEvent, HookOutput, HookReply, HookSetting, Matcher, OnFailure};
 
 /// Maximum number of bytes read from a command's output.
 const MAX_OUTPUT: u64 = 1024 * 1024;
@@ -49,7 +49,7 @@ enum FirstOutput {
     /// A request to continue in the background, with the time limit.
     Async(Option<Duration>),
     /// The whole output of a command that has ended.
-    Done(String),
+    Done(Vec<u8>),
 }
 
 #[async_trait]
@@ -66,8 +66,8 @@ impl Hook for CommandHook {
         self.setting.condition.as_ref()
     }
 
-    fn blocks_on_failure(&self) -> bool {
-        self.setting.blocks_on_failure
+    fn on_failure(&self) -> Option<OnFailure> {
+        self.setting.on_failure
     }
 
     fn name(&self) -> &str {
@@ -97,7 +97,7 @@ impl Hook for CommandHook {
         };
         let (child, pipes) = match command.converse().await {
             Ok(started) => started,
-            Err(error) => return HookReply::Failed(error.to_string()).into(),
+            Err(error) => return HookReply::no_answer(error.to_string()).into(),
         };
         let (first, stderr) = converse(
             pipes,
@@ -118,7 +118,7 @@ impl Hook for CommandHook {
             // Dropping the child ends it.
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                HookReply::Failed(format!("it timed out after {seconds} s")).into()
+                HookReply::no_answer(format!("it timed out after {seconds} s")).into()
             }
             Ok(Err(time)) => {
                 run_in_background(child, time.unwrap_or(self.timeout));
@@ -127,15 +127,16 @@ impl Hook for CommandHook {
             Ok(Ok((stdout, stderr))) => {
                 match tokio::time::timeout(self.timeout, child.wait()).await {
                     Ok(outcome) => HookAnswer {
-                        reply: reply(outcome.ending, &stdout, &stderr),
+                        reply: reply(self.setting.event, outcome.ending, &stdout, &stderr),
                         printed: Some(HookOutput {
-                            stdout,
+                            stdout: encoding::text_of(&stdout),
                             stderr,
                             exit_code: outcome.ending.code(),
                         }),
                     },
                     Err(_) => {
-                        HookReply::Failed("it closed its output but did not exit".to_owned()).into()
+                        HookReply::no_answer("it closed its output but did not exit".to_owned())
+                            .into()
                     }
                 }
             }
@@ -168,15 +169,13 @@ fn converse(
             return;
         }
         let _ = stdout.read_to_end(&mut bytes);
-        let _ = send_first.send(FirstOutput::Done(
-            String::from_utf8_lossy(&bytes).into_owned(),
-        ));
+        let _ = send_first.send(FirstOutput::Done(bytes));
     });
     let (send_stderr, stderr_text) = oneshot::channel();
     tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         let _ = stderr.take(MAX_OUTPUT).read_to_end(&mut bytes);
-        let _ = send_stderr.send(String::from_utf8_lossy(&bytes).into_owned());
+        let _ = send_stderr.send(encoding::text_of(&bytes));
     });
     (first, stderr_text)
 }
@@ -200,8 +199,8 @@ fn run_in_background(child: Child, time: Duration) {
 
 /// Returns the reply of a command that has ended. What it said as an object counts whatever its exit code is, since a script
 /// may fail after its answer; only the code that blocks is above it.
-fn reply(ending: Ending, stdout: &str, stderr: &str) -> HookReply {
-    let said = HookReply::of_output(stdout);
+fn reply(event: HookEvent, ending: Ending, stdout: &[u8], stderr: &str) -> HookReply {
+    let said = HookReply::of_output(event, stdout);
     match (ending, said) {
         (Ending::Exited(BLOCKING_EXIT_CODE), _) => {
             HookReply::Block(words(stderr, "no reason given"))
@@ -209,7 +208,7 @@ fn reply(ending: Ending, stdout: &str, stderr: &str) -> HookReply {
         (Ending::Exited(0), said) | (_, said @ HookReply::Object(_)) => said,
         _ => {
             let code = ending.code();
-            HookReply::Failed(words(stderr, &format!("exit code {code}")))
+            HookReply::no_answer(words(stderr, &format!("exit code {code}")))
         }
     }
 }
@@ -232,11 +231,13 @@ mod tests {
             (0, "words", "Text"),
             (0, " ", "Nothing"),
             (1, "{\"a\": 1}", "Object"),
-            (1, "words", "Failed"),
+            (1, "words", "Failed(NoAnswer("),
             (2, "{\"a\": 1}", "Block"),
             (2, "words", "Block"),
         ] {
-            let reply = format!("{:?}", reply(Ending::Exited(code), stdout, "why"));
+            let event = HookEvent::PreToolUse;
+            let reply = reply(event, Ending::Exited(code), stdout.as_bytes(), "why");
+            let reply = format!("{reply:?}");
             assert!(reply.starts_with(expected), "{code} {stdout}: {reply}");
         }
     }

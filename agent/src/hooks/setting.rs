@@ -21,8 +21,27 @@ pub struct HookSetting {
     pub action: HookAction,
     /// Time limit in seconds.
     pub timeout: Option<f64>,
-    /// Whether its failure blocks what the event is about.
-    pub blocks_on_failure: bool,
+    /// What its failure is to mean, if that is set.
+    pub on_failure: Option<OnFailure>,
+}
+
+/// What the failure of a hook is to mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The event goes on as without the hook.
+    Continue,
+    /// What the event is about is refused.
+    Block,
+}
+
+impl OnFailure {
+    /// Parses the word of a setting or a host; an unknown one is the careful choice.
+    pub fn of_word(word: &str) -> Self {
+        match word {
+            "continue" => Self::Continue,
+            _ => Self::Block,
+        }
+    }
 }
 
 /// What a hook calls.
@@ -162,7 +181,7 @@ impl HookEntry {
             condition,
             action,
             timeout: self.timeout,
-            blocks_on_failure: self.on_failure.is_some_and(|word| word != "continue"),
+            on_failure: self.on_failure.as_deref().map(OnFailure::of_word),
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Answers of hooks that decide something, but not in words of the hook protocol. Pure.
 //!
-//! Such a hook has failed: read as no opinion, a misspelt refusal would let the call run.
+//! Such a hook has failed (`absent`): read as no opinion, a misspelt refusal would let the call run.
 
-use ah_conversation::{Behavior, ElicitationAnswer, PermissionUpdate};
+use ah_conversation::{ElicitationAnswer, PermissionUpdate};
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::{HookDecision, HookEvent, HookReply, HookVerdict};
+use super::{HookEvent, HookReply, HookVerdict, said};
 
 /// Words for a decision about a call.
 const BEHAVIORS: [&str; 4] = ["allow", "deny", "ask", "defer"];
@@ -16,45 +16,40 @@ const DECISIONS: [&str; 4] = ["block", "deny", "approve", "allow"];
 /// Returns what cannot be read in a reply to `event`. A reply that refuses all the same is clear enough.
 pub(super) fn fault(event: HookEvent, reply: &HookReply) -> Option<String> {
     let fault = match reply {
-        // At the start of a session, text is what hooks are there for.
-        HookReply::Text(text) if text.starts_with('{') && event != HookEvent::SessionStart => {
-            Some("its output begins with `{` and is not JSON".to_owned())
+        HookReply::Text(text) if said::looks_like_answer(event, text) => {
+            Some("its output looks like an answer and is not one object of JSON".to_owned())
         }
         HookReply::Object(object) => of_object(event, object),
         _ => None,
     }?;
     let read = HookVerdict::read(event, reply.clone());
-    let refuses = read.stop_reason.is_some() || read.block.is_some() || read.denial().is_some();
+    let refuses = read.stop_reason.is_some() || read.refusal().is_some();
     (!refuses).then_some(fault)
 }
 
-/// Returns the verdict of a hook with a fault: it has not allowed the call.
-pub(super) fn verdict(event: HookEvent, name: &str) -> HookVerdict {
-    let reason = format!("what the hook `{name}` decided cannot be read");
-    match event {
-        HookEvent::PreToolUse => HookVerdict {
-            decision: Some(HookDecision {
-                behavior: Behavior::Ask,
-                reason,
-            }),
-            ..HookVerdict::default()
-        },
-        HookEvent::PreSkillShellCommand => HookVerdict {
-            block: Some(reason),
-            ..HookVerdict::default()
-        },
-        _ => HookVerdict::default(),
-    }
-}
-
 fn of_object(event: HookEvent, object: &Map<String, Value>) -> Option<String> {
-    let fault = word(object, "decision", &DECISIONS)
+    let fault = misspelt(object, &["decision", "continue", "hookSpecificOutput"])
+        .or_else(|| word(object, "decision", &DECISIONS))
         .or_else(|| kind(object, "continue", "true or false", Value::is_boolean))
         .or_else(|| kind(object, "hookSpecificOutput", "an object", Value::is_object));
     if fault.is_some() {
         return fault;
     }
-    let specific = object.get("hookSpecificOutput")?.as_object()?;
+    let Some(specific) = object.get("hookSpecificOutput").and_then(Value::as_object) else {
+        let is_of_call = matches!(
+            event,
+            HookEvent::PreToolUse | HookEvent::PreSkillShellCommand
+        );
+        return (is_of_call && given(object, "permissionDecision").is_some())
+            .then(|| "its `permissionDecision` is not within `hookSpecificOutput`".to_owned());
+    };
+    let fault = misspelt(
+        specific,
+        &["permissionDecision", "updatedInput", "decision", "action"],
+    );
+    if fault.is_some() {
+        return fault;
+    }
     match event {
         HookEvent::PreToolUse => word(specific, "permissionDecision", &BEHAVIORS)
             .or_else(|| kind(specific, "updatedInput", "an object", Value::is_object)),
@@ -88,6 +83,15 @@ fn of_permission(decision: &Map<String, Value>) -> Option<String> {
                 is_updates,
             )
         })
+}
+
+/// Returns the fault of a key that is one of these in another spelling, as libraries derive it from names in code.
+fn misspelt(object: &Map<String, Value>, keys: &[&str]) -> Option<String> {
+    let bare = |key: &str| key.replace(['_', '-', ' '], "").to_lowercase();
+    object.keys().find_map(|found| {
+        let key = keys.iter().find(|key| bare(key) == bare(found))?;
+        (*key != found).then(|| format!("its key `{found}` has to be `{key}`"))
+    })
 }
 
 /// Returns a value; null is none.
@@ -140,6 +144,22 @@ mod tests {
                 "",
             ),
             (PreToolUse, json!({"decision": "approve"}), ""),
+            (
+                PreToolUse,
+                json!({"HookSpecificOutput": {"PermissionDecision": "deny"}}),
+                "its key `HookSpecificOutput` has to be `hookSpecificOutput`",
+            ),
+            (
+                PreToolUse,
+                specific(json!({"permission_decision": "deny"})),
+                "its key `permission_decision` has to be `permissionDecision`",
+            ),
+            (
+                PreToolUse,
+                json!({"permissionDecision": "deny"}),
+                "its `permissionDecision` is not within `hookSpecificOutput`",
+            ),
+            (Stop, json!({"permissionDecision": "deny"}), ""),
             (
                 PreToolUse,
                 json!({"decision": "Block"}),

@@ -20,6 +20,8 @@ pub struct HookVerdict {
     pub context: Vec<String>,
     /// Reason to end the run.
     pub stop_reason: Option<String>,
+    /// Why no hook before a tool can be asked any more, so that the run fails.
+    pub over: Option<String>,
     /// Permission updates.
     pub updates: Vec<PermissionUpdate>,
     /// Whether a denial ends the run.
@@ -55,7 +57,7 @@ impl HookVerdict {
                 },
                 _ => Self::default(),
             },
-            HookReply::Block(reason) => blocked(event, reason),
+            HookReply::Block(reason) => Self::blocked(event, reason),
         }
     }
 
@@ -76,6 +78,7 @@ impl HookVerdict {
         self.input = other.input.or_else(|| self.input.take());
         self.context.extend(other.context);
         self.stop_reason = self.stop_reason.take().or(other.stop_reason);
+        self.over = self.over.take().or(other.over);
         self.updates.extend(other.updates);
         self.interrupt |= other.interrupt;
         self.output = other.output.or_else(|| self.output.take());
@@ -88,20 +91,25 @@ impl HookVerdict {
         let decision = self.decision.as_ref()?;
         (decision.behavior == Behavior::Deny).then_some(decision.reason.as_str())
     }
-}
 
-/// Returns a block; for a call it is a denial.
-fn blocked(event: HookEvent, reason: String) -> HookVerdict {
-    let is_of_call = matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
-    let decision = is_of_call.then(|| HookDecision {
-        behavior: Behavior::Deny,
-        reason: reason.clone(),
-    });
-    let block = (!is_of_call).then_some(reason);
-    HookVerdict {
-        decision,
-        block,
-        ..HookVerdict::default()
+    /// Returns the reason of a block or a denial.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.block.as_deref().or_else(|| self.denial())
+    }
+
+    /// Returns a block; for a call it is a denial.
+    pub(super) fn blocked(event: HookEvent, reason: String) -> Self {
+        let is_of_call = matches!(event, HookEvent::PreToolUse | HookEvent::PermissionRequest);
+        let decision = is_of_call.then(|| HookDecision {
+            behavior: Behavior::Deny,
+            reason: reason.clone(),
+        });
+        let block = (!is_of_call).then_some(reason);
+        Self {
+            decision,
+            block,
+            ..Self::default()
+        }
     }
 }
 
@@ -112,7 +120,7 @@ fn of_object(event: HookEvent, object: &Map<String, Value>) -> HookVerdict {
     };
     let reason = || text(object, "reason").unwrap_or_else(|| "no reason given".to_owned());
     let mut verdict = match object.get("decision").and_then(Value::as_str) {
-        Some("block" | "deny") => blocked(event, reason()),
+        Some("block" | "deny") => HookVerdict::blocked(event, reason()),
         Some("approve" | "allow") if event == HookEvent::PreToolUse => HookVerdict {
             decision: Some(HookDecision {
                 behavior: Behavior::Allow,

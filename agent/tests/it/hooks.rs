@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookFailure, HookReply, Matcher};
 use ah_conversation::{
     Access, CommandLine, ExitReason, Output, PermissionAnswer, PermissionMode, ToolUseId, Usage,
 };
@@ -360,14 +360,15 @@ async fn a_hook_may_end_the_run() {
     }
 }
 
-/// A failed hook is reported and has no influence.
+/// A failed hook that has nothing to refuse is reported and has no influence.
 #[tokio::test]
 async fn a_failing_hook_does_not_end_a_run() {
     let payloads = RecordedPayloads::default();
-    let fails = |event| payloads.hook(event, |_| HookReply::Failed("it crashed".into()));
+    let fails = |event| payloads.hook(event, |_| HookReply::no_answer("it crashed"));
+    let others = HookEvent::ALL.into_iter().filter(|event| !event.guards());
     let mut world = World::new([changes("this"), says("Done.")])
         .with(change())
-        .with_hooks(HookEvent::ALL.map(fails));
+        .with_hooks(others.map(fails));
     let outcome = world.run("go").await;
     assert_eq!(
         (outcome.answer.as_str(), outcome.reason),
@@ -376,8 +377,47 @@ async fn a_failing_hook_does_not_end_a_run() {
     assert!(
         world
             .notices()
-            .contains("the PreToolUse hook `recorder` failed: it crashed")
+            .contains("the PostToolUse hook `recorder` failed: it crashed")
     );
+}
+
+/// Without the answer of a hook before a tool, the host decides; without a host, the call is denied.
+#[tokio::test]
+async fn a_guard_that_fails_has_not_allowed_the_call() {
+    for answers in [vec![allow()], vec![]] {
+        let payloads = RecordedPayloads::default();
+        let crashes = |_: &Value| HookReply::no_answer("it crashed");
+        let mut world = World::new([changes("this"), says("Done.")])
+            .with(change())
+            .with_hooks([payloads.hook(HookEvent::PreToolUse, crashes)])
+            .answering(answers.clone());
+        let outcome = world.run("go").await;
+        assert_eq!(world.questions().len(), 1);
+        assert_eq!(outcome.denials.len(), 1 - answers.len());
+        assert_eq!(
+            world.notices(),
+            "the PreToolUse hook `recorder` failed: it crashed"
+        );
+    }
+}
+
+/// Where nobody can answer any more, the first call that needs it ends the run.
+#[tokio::test]
+async fn a_guard_that_is_gone_ends_the_run() {
+    let payloads = RecordedPayloads::default();
+    let gone = |_: &Value| HookReply::Failed(HookFailure::Over("the host is gone".into()));
+    let mut world = World::new([changes("this"), says("Never said.")])
+        .with(change())
+        .with_hooks([payloads.hook(HookEvent::PreToolUse, gone)])
+        .answering([allow()]);
+    let outcome = world.run("go").await;
+    assert_eq!(outcome.reason, ExitReason::Error);
+    assert_eq!(
+        outcome.failure.unwrap().to_string(),
+        "the hook `recorder` cannot be asked: the host is gone"
+    );
+    assert_eq!((world.requests().len(), outcome.denials.len()), (1, 1));
+    assert!(world.questions().is_empty());
 }
 
 /// A hook before a tool whose decision cannot be read has not allowed the call.

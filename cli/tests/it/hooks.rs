@@ -84,9 +84,9 @@ fn a_command_reads_the_payload_and_answers_in_json() {
     assert!(transcript.starts_with(&seen));
 }
 
-/// A hook that times out is stopped, a failing one is reported; the run continues.
+/// A hook that times out is stopped, a failing one is reported; neither has allowed the call, and the run continues.
 #[test]
-fn a_slow_or_failing_command_has_no_say() {
+fn a_slow_or_failing_command_allows_nothing() {
     let world = World::new();
     let mut slow = command("PreToolUse", "", "sleep 60 & echo $! > pid; wait");
     slow["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] = json!(0.3);
@@ -95,7 +95,7 @@ fn a_slow_or_failing_command_has_no_say() {
         stderr.contains("failed: it timed out after 0.3 s"),
         "{stderr}"
     );
-    assert!(world.file("made").exists());
+    assert!(!world.file("made").exists());
     let pid = world.text("pid");
     assert!(
         !std::path::Path::new("/proc")
@@ -111,11 +111,41 @@ fn a_slow_or_failing_command_has_no_say() {
         "fails",
     );
     assert!(stderr.contains("failed: oh no"), "{stderr}");
-    assert!(world.file("made").exists());
+    assert!(!world.file("made").exists());
 
-    let world = World::new();
-    let (_, _) = run(&world, &command("PreToolUse", "", "kill -9 $$"), "dies");
-    assert!(world.file("made").exists());
+    for (name, line) in [
+        ("dies", "kill -9 $$"),
+        ("missing", "/nowhere/guard"),
+        ("breaks-off", r#"printf '{"decision": "blo'"#),
+    ] {
+        let world = World::new();
+        run(&world, &command("PreToolUse", "", line), name);
+        assert!(!world.file("made").exists(), "{name}");
+        let mut lenient = command("PreToolUse", "", line);
+        lenient["hooks"]["PreToolUse"][0]["hooks"][0]["onFailure"] = json!("continue");
+        run(&world, &lenient, &format!("{name}-lenient"));
+        // What begins like an answer may be a refusal.
+        assert_eq!(world.file("made").exists(), name != "breaks-off", "{name}");
+    }
+}
+
+/// The answer of a hook is found behind what shells and Windows write before it.
+#[test]
+fn a_denial_counts_behind_other_output() {
+    let denial = r#"{"decision": "block", "reason": "no-58"}"#;
+    let utf16: Vec<u8> = denial.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (name, output) in [
+        ("mark", [b"\xef\xbb\xbf", denial.as_bytes()].concat()),
+        ("utf16", [&b"\xff\xfe"[..], &utf16].concat()),
+        ("profile", format!("Welcome\n{denial}\nBye\n").into_bytes()),
+        ("colour", format!("\u{1b}[0m{denial}").into_bytes()),
+    ] {
+        let world = World::new();
+        fs::write(world.file("said"), output).unwrap();
+        let (stderr, _) = run(&world, &command("PreToolUse", "", "cat said"), name);
+        assert!(!world.file("made").exists(), "{name}");
+        assert!(stderr.contains("no-58"), "{name}: {stderr}");
+    }
 }
 
 /// An asynchronous hook does not block the run, and is stopped after its own timeout.
@@ -292,7 +322,12 @@ fn conditions_arguments_and_failures_of_hooks_count() {
         ("other", denies(json!({"if": "Bash(git *)"})), true),
         ("same", denies(json!({"if": "Bash(touch *)"})), false),
         ("arguments", writes, true),
-        ("lasting", denies(json!({"command": "exit 1"})), true),
+        ("failing", denies(json!({"command": "exit 1"})), false),
+        (
+            "lasting",
+            denies(json!({"command": "exit 1", "onFailure": "continue"})),
+            true,
+        ),
         (
             "blocking",
             denies(json!({"command": "exit 1", "onFailure": "block"})),

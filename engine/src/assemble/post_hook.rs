@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookPost, HookReply, HookSetting, Matcher};
+use ah_agent::hooks::{
+    Hook, HookAnswer, HookEvent, HookPost, HookReply, HookSetting, Matcher, OnFailure,
+};
 use ah_conversation::{Environment, Rule, ToolUseId};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -78,7 +80,7 @@ impl PostHook {
                 return Err(format!("its answer has more than {MAX_ANSWER} bytes"));
             }
         }
-        match HookReply::of_output(&String::from_utf8_lossy(&body)) {
+        match HookReply::of_output(self.setting.event, &body) {
             HookReply::Text(_) => Err("its answer is not a JSON object".to_owned()),
             reply => Ok(reply),
         }
@@ -103,16 +105,16 @@ impl Hook for PostHook {
         self.setting.condition.as_ref()
     }
 
-    fn blocks_on_failure(&self) -> bool {
-        self.setting.blocks_on_failure
+    fn on_failure(&self) -> Option<OnFailure> {
+        self.setting.on_failure
     }
 
     async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
         let seconds = self.timeout.as_secs_f64();
         let reply = match tokio::time::timeout(self.timeout, self.post(input)).await {
             Ok(Ok(reply)) => reply,
-            Ok(Err(error)) => HookReply::Failed(error),
-            Err(_) => HookReply::Failed(format!("it timed out after {seconds} s")),
+            Ok(Err(error)) => HookReply::no_answer(error),
+            Err(_) => HookReply::no_answer(format!("it timed out after {seconds} s")),
         };
         reply.into()
     }

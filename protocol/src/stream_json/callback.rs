@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError};
+use ah_agent::hooks::{
+    Hook, HookAnswer, HookEvent, HookFailure, HookReply, Matcher, MatcherError, OnFailure,
+};
 use ah_conversation::ToolUseId;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::link::Link;
+use super::link::{Link, Unanswered};
 
 /// Default time limit of a callback.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,7 +61,7 @@ pub(crate) fn callbacks(
                     matcher: matcher.clone(),
                     id,
                     timeout,
-                    blocks_on_failure: entry.on_failure.as_deref() == Some("block"),
+                    on_failure: entry.on_failure.as_deref().map(OnFailure::of_word),
                     link: link.clone(),
                 }));
             }
@@ -84,7 +86,7 @@ struct Callback {
     matcher: Matcher,
     id: String,
     timeout: Duration,
-    blocks_on_failure: bool,
+    on_failure: Option<OnFailure>,
     link: Arc<Link>,
 }
 
@@ -100,6 +102,10 @@ impl Hook for Callback {
 
     fn name(&self) -> &str {
         &self.id
+    }
+
+    fn on_failure(&self) -> Option<OnFailure> {
+        self.on_failure
     }
 
     async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer {
@@ -119,22 +125,29 @@ impl Callback {
         match tokio::time::timeout(self.timeout, question).await {
             Ok(Ok(Value::Object(said))) if said.is_empty() => HookReply::Nothing,
             Ok(Ok(Value::Object(said))) => HookReply::Object(said),
-            Ok(Ok(_)) => HookReply::Nothing,
-            Ok(Err(fault)) => self.failed(fault, self.blocks_on_failure),
+            Ok(Ok(Value::Null)) => HookReply::Nothing,
+            Ok(Ok(other)) => HookReply::Failed(HookFailure::Unclear(format!(
+                "its answer is {}, not an object",
+                kind(&other)
+            ))),
+            Ok(Err(Unanswered::Fault(fault))) => HookReply::Failed(HookFailure::Reported(fault)),
+            Ok(Err(over)) => HookReply::Failed(HookFailure::Over(over.to_string())),
             Err(_) => {
                 let seconds = self.timeout.as_secs_f64();
-                let fault = format!("it timed out after {seconds} s");
-                // Whoever does not answer has allowed nothing.
-                self.failed(fault, self.event.guards() || self.blocks_on_failure)
+                HookReply::no_answer(format!("it timed out after {seconds} s"))
             }
         }
     }
+}
 
-    fn failed(&self, fault: String, blocks: bool) -> HookReply {
-        if blocks {
-            HookReply::Block(format!("the hook callback `{}` failed: {fault}", self.id))
-        } else {
-            HookReply::Failed(fault)
-        }
+/// Returns what a value is in JSON.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Asks;
 use super::decision::HostDecision;
+use super::link::Unanswered;
 use super::output::fit;
 use super::speaker::Speaker;
 
@@ -59,7 +60,7 @@ impl Host for Speaker {
         self.note_question(&call.id);
         match self.ask(request).await {
             Ok(said) => said.answer(call, &input),
-            Err(fault) => refused(&fault),
+            Err(fault) => refused(fault),
         }
     }
 
@@ -123,13 +124,10 @@ impl Speaker {
     }
 
     /// Asks the host; `Err` if it cannot answer, or its answer cannot be parsed.
-    async fn ask(&self, request: Value) -> Result<HostDecision, String> {
-        let answer = self
-            .waiting(self.link.ask(request))
-            .await
-            .map_err(|fault| format!("Error: {fault}"))?;
+    async fn ask(&self, request: Value) -> Result<HostDecision, Unanswered> {
+        let answer = self.waiting(self.link.ask(request)).await?;
         HostDecision::deserialize(&answer)
-            .map_err(|fault| format!("the answer cannot be read: {fault}"))
+            .map_err(|fault| Unanswered::Fault(format!("the answer cannot be read: {fault}")))
     }
 }
 
@@ -140,9 +138,13 @@ fn shown(call: &ToolUse) -> Value {
     input
 }
 
-fn refused(why: &str) -> PermissionAnswer {
-    PermissionAnswer::Deny {
-        message: format!("Tool permission request failed: {why}"),
-        interrupt: false,
+fn refused(why: Unanswered) -> PermissionAnswer {
+    let message = format!("Tool permission request failed: {why}");
+    match why {
+        Unanswered::Over => PermissionAnswer::Over { message },
+        Unanswered::NoProcess | Unanswered::Fault(_) => PermissionAnswer::Deny {
+            message,
+            interrupt: false,
+        },
     }
 }

@@ -16,7 +16,21 @@ pub(crate) struct Link {
     open: Mutex<OpenRequests>,
 }
 
-type Waiting = oneshot::Sender<Result<Value, String>>;
+type Waiting = oneshot::Sender<Result<Value, Unanswered>>;
+
+/// Why the host has not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unanswered {
+    /// It has closed its side, and answers nothing more.
+    #[error("the host has closed its side")]
+    Over,
+    /// The host is this program, which takes no control requests.
+    #[error("the host is not a separate process")]
+    NoProcess,
+    /// The error text that it answered.
+    #[error("{0}")]
+    Fault(String),
+}
 
 #[derive(Default)]
 struct OpenRequests {
@@ -24,12 +38,6 @@ struct OpenRequests {
     /// Whether the host has closed its side.
     is_over: bool,
 }
-
-/// Error after the host has closed its side.
-const OVER: &str = "the host has closed its side";
-
-/// Error where the host is this program, which takes no control requests.
-const NO_PROCESS: &str = "the host is not a separate process";
 
 impl Link {
     pub(crate) fn new(sink: Sink, ids: Arc<dyn Ids>) -> Self {
@@ -44,13 +52,13 @@ impl Link {
     ///
     /// # Errors
     /// The host's error text, or that it has closed its side.
-    pub(crate) async fn ask(&self, request: Value) -> Result<Value, String> {
+    pub(crate) async fn ask(&self, request: Value) -> Result<Value, Unanswered> {
         let id = self.ids.fresh();
         let (sender, receiver) = oneshot::channel();
         {
             let mut open = self.lock();
             if open.is_over {
-                return Err(OVER.to_owned());
+                return Err(Unanswered::Over);
             }
             open.waiting.insert(id.clone(), sender);
         }
@@ -61,10 +69,10 @@ impl Link {
             "request": request,
         }));
         if !is_sent {
-            return Err(NO_PROCESS.to_owned());
+            return Err(Unanswered::NoProcess);
         }
         let answer = receiver.await;
-        answer.unwrap_or_else(|_| Err(OVER.to_owned()))
+        answer.unwrap_or(Err(Unanswered::Over))
     }
 
     /// Hands an answer to the request with this id; without such a request it is ignored.
@@ -72,7 +80,7 @@ impl Link {
         let waiting = self.lock().waiting.remove(id);
         if let Some(waiting) = waiting {
             // The request may be withdrawn at this moment.
-            let _ = waiting.send(answer);
+            let _ = waiting.send(answer.map_err(Unanswered::Fault));
         }
     }
 

@@ -115,7 +115,7 @@ async fn ask(link: &Link, server: &str, message: Value, to_us: &mpsc::UnboundedS
     let answer = match answer.map(|mut answer| answer["mcp_response"].take()) {
         Ok(response) if response.is_object() => response,
         Ok(_) => failure(&id, "the host sent no response"),
-        Err(fault) => failure(&id, &fault),
+        Err(fault) => failure(&id, &fault.to_string()),
     };
     // The client may be dropped by now.
     let _ = to_us.send(answer);

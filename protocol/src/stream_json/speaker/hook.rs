@@ -10,8 +10,9 @@ const MAX_HOOK_TEXT: usize = 64 * 1024;
 pub(super) fn said(answered: &HookAnswer) -> Value {
     let HookAnswer { reply, printed } = answered;
     let (fault, is_error) = match reply {
-        HookReply::Failed(fault) | HookReply::Block(fault) => (fault.as_str(), true),
-        HookReply::Nothing | HookReply::Object(_) | HookReply::Text(_) => ("", false),
+        HookReply::Failed(failure) => (failure.to_string(), true),
+        HookReply::Block(fault) => (fault.clone(), true),
+        HookReply::Nothing | HookReply::Object(_) | HookReply::Text(_) => (String::new(), false),
     };
     let outcome = if is_error { "error" } else { "success" };
     match printed {
