@@ -10,6 +10,7 @@ pub mod chat;
 pub mod given;
 pub(crate) mod http;
 mod json;
+pub mod local;
 pub mod messages;
 mod new_input;
 pub mod picture;
@@ -31,6 +32,7 @@ use serde_json::{Value, json};
 
 use self::given::Given;
 use self::http::{Broken, IncomingRequest, OutgoingResponse};
+use self::local::{Local, Program};
 use self::new_input::NewInput;
 use self::protocol::{Protocol, Refusal, Stream};
 use self::sending::{fail, play, refuse};
@@ -40,10 +42,6 @@ use crate::wait::HANG;
 
 /// Path at which tests in other languages get the bodies of the requests so far. No vendor has such a path.
 const REQUESTS: &str = "/requests";
-
-/// End of the path of the list of models, which it does not have. Asking for it is no part of a scenario, and is not
-/// recorded.
-const MODELS: &str = "/models";
 
 /// Rule for choosing the turn that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +101,8 @@ struct Shared {
     pick: Pick,
     /// Answer to requests that offer no tools; without it they get a turn like all others.
     aside: OnceLock<Turn>,
+    /// Program that it is, with a window; without one, every conversation fits.
+    local: OnceLock<Local>,
     /// Vendor whose rules it has; without one, those of the strictest.
     vendor: OnceLock<&'static Vendor>,
     /// Part of its ids, which keeps them apart from those of other servers.
@@ -148,6 +148,7 @@ impl Server {
             scenario,
             pick,
             aside: OnceLock::new(),
+            local: OnceLock::new(),
             vendor: OnceLock::new(),
             port: address.port(),
             log: Mutex::default(),
@@ -175,6 +176,21 @@ impl Server {
         // Only the first vendor counts.
         let _ = self.shared.vendor.set(vendor);
         self
+    }
+
+    /// Serves a model as `program` does on the user's machine, with this window.
+    #[must_use]
+    pub fn on_this_machine(self, program: Program, model: &str, window: u64) -> Self {
+        // Only the first program counts.
+        let _ = self.shared.local.set(Local::new(program, model, window));
+        self
+    }
+
+    /// Changes the window of a server [`on_this_machine`](Self::on_this_machine).
+    pub fn set_window(&self, window: u64) {
+        if let Some(local) = self.shared.local.get() {
+            local.set_window(window);
+        }
     }
 
     /// Returns the base URL, for `ANTHROPIC_BASE_URL` and the like.
@@ -268,8 +284,13 @@ impl Shared {
         let mut reader = BufReader::new(stream);
         while let Ok(Some(asked)) = http::read(&mut reader) {
             let path = asked.path.split('?').next().unwrap_or_default();
-            if asked.method == "GET" && path.ends_with(MODELS) {
-                if self.send_models(stream).is_err() {
+            let is_used = || self.log().received.iter().any(|it| it.refused.is_none());
+            let about = self
+                .local
+                .get()
+                .and_then(|local| local.about(path, is_used()));
+            if about.is_some() || asked.method == "GET" && path != REQUESTS {
+                if self.send_about(stream, about).is_err() {
                     return;
                 }
                 continue;
@@ -311,11 +332,15 @@ impl Shared {
         answer.finish()
     }
 
-    fn send_models(&self, stream: &TcpStream) -> Result<(), Broken> {
+    /// Sends what a program says of itself. Asking for it is no part of a scenario, and is not recorded; vendors' lists of
+    /// models it does not have.
+    fn send_about(&self, stream: &TcpStream, about: Option<Value>) -> Result<(), Broken> {
         let headers = [("content-type", "application/json".to_owned())];
         let wire = Wire::default();
-        let body = json!({"type": "error", "error": {"type": "not_found_error", "message": "no such path"}});
-        let mut answer = OutgoingResponse::new(stream, &wire, 404, &headers);
+        let status = if about.is_some() { 200 } else { 404 };
+        let no_path = || json!({"type": "error", "error": {"type": "not_found_error", "message": "no such path"}});
+        let body = about.unwrap_or_else(no_path);
+        let mut answer = OutgoingResponse::new(stream, &wire, status, &headers);
         answer.push(body.to_string().as_bytes())?;
         answer.finish()
     }
@@ -355,7 +380,14 @@ impl Shared {
                     Some(refusal) => Reply::Refuse(refusal),
                     None => {
                         lost.extend(vendor.map(|vendor| vendor.losses(protocol, &asked)));
-                        self.turn(&mut log, protocol, body)
+                        let local = self.local.get();
+                        match local.map_or(Ok(None), |local| local.check(body)) {
+                            Ok(dropped) => {
+                                lost.push(dropped.into_iter().collect());
+                                self.turn(&mut log, protocol, body)
+                            }
+                            Err(refusal) => Reply::Refuse(refusal),
+                        }
                     }
                 }
             }
@@ -425,11 +457,9 @@ impl Shared {
         let context = self.context(log.received.len(), at, protocol.new_input(body));
         let model = body["model"].as_str().unwrap_or_default();
         log.given.note(turn, &context.id, model);
-        Reply::Play(
-            turn,
-            context,
-            Stream::new(protocol, self.answers(), body, turn),
-        )
+        let counted = self.local.get().map(|_| local::tokens(body));
+        let answer = Stream::new(protocol, self.answers(), body, turn);
+        Reply::Play(turn, Box::new((context, counted)), answer)
     }
 
     /// Returns the shape of its answers.
@@ -463,13 +493,15 @@ impl Shared {
                 let body = protocol.failure(self.answers(), refusal.status, &error, &id);
                 refuse(stream, &Wire::default(), refusal.status, None, &body, id)
             }
-            Reply::Play(turn, context, answer) => {
+            Reply::Play(turn, about, answer) => {
+                let (context, counted) = *about;
                 let no_wire = Wire::default();
                 let wire = turn.wire.as_ref().unwrap_or(&no_wire);
-                let mut steps = turn
-                    .steps(&context, self.scenario.chunk_delay_ms)
-                    .into_iter()
-                    .peekable();
+                let mut steps = turn.steps(&context, self.scenario.chunk_delay_ms);
+                if let Some(counted) = counted.filter(|_| turn.usage.is_none()) {
+                    local::count(&mut steps, counted);
+                }
+                let mut steps = steps.into_iter().peekable();
                 while let Some(Step::Wait(time)) =
                     steps.next_if(|step| matches!(step, Step::Wait(_)))
                 {
@@ -504,5 +536,6 @@ impl Shared {
 /// Response to a request.
 enum Reply<'a> {
     Refuse(Refusal),
-    Play(&'a Turn, TurnContext, Stream),
+    /// With the tokens of the request, if the server counts them.
+    Play(&'a Turn, Box<(TurnContext, Option<u64>)>, Stream),
 }
