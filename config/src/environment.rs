@@ -5,6 +5,7 @@ use std::path::Path;
 use ah_conversation::Environment;
 
 use crate::error::Error;
+use crate::git_place;
 
 /// Returns the variables of the process and its working directory, after changing to `cd`.
 ///
@@ -24,5 +25,7 @@ pub fn read(cd: Option<&Path>) -> Result<Environment, Error> {
     // Variables that are not text cannot be settings; commands do not get them.
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    Ok(Environment::new(variables, cwd))
+    let environment = Environment::new(variables, cwd);
+    let git_place = git_place::of(&environment);
+    Ok(environment.with_git_place(git_place))
 }

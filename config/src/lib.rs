@@ -22,6 +22,7 @@ pub mod exchange;
 pub mod extensions;
 mod first;
 pub mod found_file;
+mod git_place;
 pub mod installed;
 mod keeping;
 pub mod layers;

@@ -42,6 +42,23 @@ const ALSO_SECRET: [&str; 8] = [
     "REDISCLI_AUTH",
     "SSHPASS",
 ];
+/// Variables by which git is told another repository than that of its working directory, or another part of it. Git sets
+/// them for its hooks, and those that they start.
+const GIT_PLACE: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
 /// Shorter values are not redacted: `1` is no secret and occurs everywhere.
 const SHORTEST_SECRET: usize = 8;
 
@@ -53,6 +70,8 @@ pub struct Environment {
     secrets: BTreeSet<String>,
     /// Names of variables that child processes see although they look like secrets.
     passed: BTreeSet<String>,
+    /// Variables that tell git what it would not find from the working directory.
+    git_place: Vec<(String, String)>,
     cwd: PathBuf,
 }
 
@@ -63,14 +82,36 @@ impl Environment {
             variables: variables.into_iter().collect(),
             secrets: BTreeSet::new(),
             passed: BTreeSet::new(),
+            git_place: Vec::new(),
             cwd,
         }
     }
 
-    /// Returns the same environment with this working directory.
+    /// Returns the same environment with this working directory, in which no variable of git's names a repository.
     #[must_use]
     pub fn within(self, cwd: PathBuf) -> Self {
-        Self { cwd, ..self }
+        Self {
+            cwd,
+            git_place: Vec::new(),
+            ..self
+        }
+    }
+
+    /// Returns the same environment with variables that tell git what it would not find from the working directory, but of
+    /// the repository that is there.
+    #[must_use]
+    pub fn with_git_place(self, git_place: Vec<(String, String)>) -> Self {
+        Self { git_place, ..self }
+    }
+
+    /// Returns these variables, for commands that work in that repository and nowhere else.
+    pub fn git_place(&self) -> &[(String, String)] {
+        &self.git_place
+    }
+
+    /// Whether the variable `name` leads git to another repository than that of its working directory.
+    pub fn is_git_place(name: &str) -> bool {
+        GIT_PLACE.contains(&name)
     }
 
     /// Returns the working directory.
@@ -119,11 +160,13 @@ impl Environment {
         self.passed.insert(name.to_owned());
     }
 
-    /// Returns the variables that child processes may see: all but secrets that the user has not named.
+    /// Returns the variables that child processes may see: all but secrets and the repositories of git's hooks, unless the
+    /// user has named them.
     pub fn for_children(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_withheld = |name: &str| self.is_secret(name) || Self::is_git_place(name);
         self.variables
             .iter()
-            .filter(|(name, _)| !self.is_secret(name) || self.passed.contains(*name))
+            .filter(move |(name, _)| !is_withheld(name) || self.passed.contains(*name))
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
@@ -219,6 +262,8 @@ mod tests {
             ("CLIENT_SECRET", "z"),
             ("TOKENIZER", "fast"),
             ("TEAM_LOGIN", "w"),
+            ("GIT_DIR", "/else/.git"),
+            ("GIT_INDEX_FILE", ".git/index"),
         ]);
         environment.add_secret("TEAM_LOGIN");
         let names = |environment: &Environment| -> Vec<String> {

@@ -44,6 +44,8 @@ pub struct Shell {
     pub program: PathBuf,
     /// Environment variables of commands; no others are inherited.
     pub environment: Vec<(String, String)>,
+    /// Variables by which git finds the index of a commit in progress, for commands that work in its repository only.
+    pub git_place: Vec<(String, String)>,
     /// Maximum number of bytes kept of one output.
     pub output_cap: u64,
     /// Sandbox that commands run in; `None`: they are not confined.
@@ -107,6 +109,7 @@ impl Shell {
             environment: pairs
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            git_place: environment.git_place().to_vec(),
             output_cap: 64 * 1024 * 1024,
             sandbox: None,
             limits: BashLimits::of(environment),
@@ -246,6 +249,19 @@ impl Bash {
         self
     }
 
+    /// Returns the variables of a call. Git's are for commands that work in the repository; in a sandbox no variable counts
+    /// that nobody has named.
+    fn variables(&self, line: &str, context: &Context) -> Vec<(String, String)> {
+        let git_place = &self.shell.git_place;
+        let is_theirs = || {
+            let line = shell::analyze(line, &FilesOfLine::new(&self.workspace)).line;
+            shell::stays_in_repository(&line)
+        };
+        let has_place = !git_place.is_empty() && self.shell.sandbox.is_none() && is_theirs();
+        let git_place = git_place.iter().filter(|_| has_place);
+        git_place.chain(&context.variables).cloned().collect()
+    }
+
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
         let keep = Keep::new(context.spool.clone(), self.shell.output_cap);
         let keep = keep.followed_by(context.output.clone());
@@ -255,7 +271,7 @@ impl Bash {
                 self.line(line),
                 self.workspace.cwd(),
                 keep,
-                &context.variables,
+                &self.variables(line, context),
             )
         };
         match child.run().await {
@@ -283,7 +299,7 @@ impl Bash {
                 self.line(&arguments.command),
                 self.workspace.cwd(),
                 keep,
-                &context.variables,
+                &self.variables(&arguments.command, context),
             )
         };
         let (line, description) = (&arguments.command, arguments.description.clone());

@@ -120,16 +120,13 @@ impl Git {
             ("LC_ALL", "C"),
         ];
         // Variables that would redirect git to another repository or program.
-        let redirecting = [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_EXTERNAL_DIFF",
-        ];
+        let redirects = |name: &str| {
+            name == "GIT_EXTERNAL_DIFF" || ah_conversation::Environment::is_git_place(name)
+        };
         let added = own.iter().chain(&always);
         let environment: Vec<_> = variables
             .iter()
-            .filter(|(name, _)| !redirecting.contains(&name.as_str()))
+            .filter(|(name, _)| !redirects(name))
             .filter(|(name, _)| !added.clone().any(|(own, _)| own == name))
             .cloned()
             .chain(

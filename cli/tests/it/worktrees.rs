@@ -449,3 +449,99 @@ fn links_in_a_repository_lead_nothing_to_other_files() {
         assert_eq!(precious, b"x", "{name}");
     }
 }
+
+/// Git tells its hooks which repository commits. A worktree is another one, and a command that works elsewhere as well.
+#[test]
+fn the_variables_of_a_hook_do_not_reach_a_worktree() {
+    let world = repository();
+    let project = world.project();
+    let linked = world.file("../linked");
+    git(
+        &project,
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            "feature",
+            &linked.display().to_string(),
+        ],
+    );
+    let own = project.join(".git/worktrees/linked").display().to_string();
+    let main = project.join(".git").display().to_string();
+    let commit = "git add -A; git -c user.name=u -c user.email=u@example.com commit -qm side";
+    let cases = [
+        (&project, vec![("GIT_INDEX_FILE", ".git/index".to_owned())]),
+        (
+            &project,
+            vec![("GIT_INDEX_FILE", format!("{main}/next-index-1.lock"))],
+        ),
+        (
+            &linked,
+            vec![
+                ("GIT_DIR", own.clone()),
+                ("GIT_INDEX_FILE", format!("{own}/index")),
+            ],
+        ),
+    ];
+    for (number, (folder, variables)) in cases.into_iter().enumerate() {
+        let (before, name) = (
+            git(folder, &["rev-parse", "HEAD"]),
+            format!("side-{number}"),
+        );
+        let inside = format!("echo w > w.txt; {commit}; git branch --show-current > ../branch");
+        let elsewhere = format!("git init -q $HOME/new; cd $HOME/new; echo n > n.txt; {commit}");
+        let calls = [inside, elsewhere].map(|line| uses("bash", json!({"command": line})));
+        let [inside, elsewhere] = calls;
+        let model = world.scenario(&name, [inside, elsewhere, says("Done.")]);
+        let run = world
+            .ah(["-n", "-m", &model, "-w", &name, "go"])
+            .within(folder);
+        let run = variables
+            .iter()
+            .fold(run, |run, (name, value)| run.env(name, value));
+        run.run().expect(0);
+        let branch = std::fs::read_to_string(world.file(".ah/worktrees/branch")).unwrap();
+        assert_eq!(branch.trim(), format!("worktree-{name}"), "{variables:?}");
+        assert_eq!(git(folder, &["rev-parse", "HEAD"]), before, "{variables:?}");
+        assert_eq!(git(folder, &["status", "--porcelain"]), "", "{variables:?}");
+        let new = world.home().join("new");
+        assert_eq!(git(&new, &["log", "--format=%s"]), "side", "{variables:?}");
+        std::fs::remove_dir_all(new).unwrap();
+    }
+}
+
+/// In a hook of `git commit -a` the staged changes are in an index of their own.
+#[test]
+fn a_command_in_the_committing_repository_sees_its_index() {
+    let world = repository();
+    let project = world.project();
+    world.write("code.txt", "two\n");
+    let index = project.join(".git/next-index-1.lock");
+    std::fs::copy(project.join(".git/index"), &index).unwrap();
+    let staged = Command::new("git")
+        .args(["add", "code.txt"])
+        .current_dir(&project)
+        .env("GIT_INDEX_FILE", &index)
+        .status();
+    assert!(staged.unwrap().success());
+    let model = world.scenario(
+        "s",
+        [
+            uses("bash", json!({"command": "git diff --cached --stat"})),
+            uses(
+                "bash",
+                json!({"command": "sh -c 'git diff --cached --stat'; touch other"}),
+            ),
+            says("Done."),
+        ],
+    );
+    let run = world.ah(["-n", "-m", &model, "go"]);
+    run.env("GIT_INDEX_FILE", &index).run().expect(0);
+    let shown = world
+        .ah(["export", "--format", "jsonl"])
+        .run()
+        .expect(0)
+        .stdout;
+    assert_eq!(shown.matches("1 file changed").count(), 1, "{shown}");
+}

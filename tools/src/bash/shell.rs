@@ -7,6 +7,7 @@ mod expansion;
 mod options;
 mod parser;
 mod places;
+mod repository;
 mod tar;
 mod variables;
 mod word;
@@ -23,6 +24,7 @@ use places::{
     Directories, file_of_address, further_names, is_address_pattern, named, pattern,
     reaches_processes,
 };
+pub(super) use repository::stays_in_repository;
 use word::Word;
 
 /// Programs with subcommands: a rule may allow one subcommand with any further words.

@@ -224,3 +224,44 @@ fn a_stop_hook_may_end_the_run() {
     host.answer(&asked, &json!({"continue": false, "stopReason": "enough"}));
     assert_eq!(host.result()["terminal_reason"], "stop_hook_prevented");
 }
+
+/// A host that has closed its side has allowed nothing, whenever it did so; the run ends with the reason.
+#[test]
+fn a_host_that_is_gone_allows_nothing() {
+    let asks = |line: &Value| {
+        let kind = &line["request"]["subtype"];
+        kind == "hook_callback" || kind == "can_use_tool"
+    };
+    for (what, at_once) in [
+        ("hook", true),
+        ("hook", false),
+        ("permission", true),
+        ("permission", false),
+    ] {
+        let world = World::new();
+        let call = uses("Bash", json!({"command": "touch made"}));
+        let server = Server::new([call, says("Never said.")]);
+        let arguments: &[&str] = match what {
+            "hook" => &["--permission-mode", "bypassPermissions"],
+            _ => &["--permission-prompt-tool", "stdio"],
+        };
+        let mut host = Host::new(&world, &server, arguments);
+        if what == "hook" {
+            host.ask("initialize", &hooks("PreToolUse"));
+        }
+        host.prompt("go");
+        if !at_once {
+            host.until(asks);
+        }
+        let over = host.end();
+        let result = over.lines.iter().find(|line| line["type"] == "result");
+        let reason = result.unwrap()["errors"][0].as_str().unwrap_or_default();
+        assert!(!world.file("made").exists(), "{what} {at_once}");
+        assert!(
+            reason.contains("the host has closed its side"),
+            "{what} {at_once}: {result:?}"
+        );
+        assert_eq!(server.requests().len(), 1, "{what} {at_once}");
+        assert_eq!(over.code, Some(1), "{what} {at_once}");
+    }
+}

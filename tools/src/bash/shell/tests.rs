@@ -2,6 +2,7 @@
 
 mod bypasses;
 mod read_only;
+mod repository;
 mod seen;
 mod variables;
 mod verdicts;
