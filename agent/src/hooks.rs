@@ -49,6 +49,11 @@ pub trait Hook: Send + Sync {
     /// Returns its name for error messages.
     fn name(&self) -> &str;
 
+    /// Returns what it is called in error messages.
+    fn kind(&self) -> &'static str {
+        "hook"
+    }
+
     /// Returns the rule that a call must match for the hook to be called.
     fn condition(&self) -> Option<&Rule> {
         None
@@ -267,7 +272,8 @@ impl Hooks {
             let next = match answer.reply {
                 HookReply::Failed(failure) => {
                     let name = hook.name();
-                    let means = absent::verdict(event, &failure, hook.on_failure(), name);
+                    let title = format!("{} `{name}`", hook.kind());
+                    let means = absent::verdict(event, &failure, hook.on_failure(), &title);
                     // A refusal has the reason with it.
                     if means.refusal().is_none() {
                         let event = event.as_str();

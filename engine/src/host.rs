@@ -129,6 +129,10 @@ impl Hook for ClosureHook {
         &self.name
     }
 
+    fn kind(&self) -> &'static str {
+        "hook callback"
+    }
+
     async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer {
         let input = HookInput {
             payload: input.clone(),

@@ -40,20 +40,20 @@ fn consequence(
     }
 }
 
-/// Returns what the failure of the hook `name` means for the event.
+/// Returns what the failure of a hook means for the event; `hook` says which it is.
 pub(super) fn verdict(
     event: HookEvent,
     failure: &HookFailure,
     on_failure: Option<OnFailure>,
-    name: &str,
+    hook: &str,
 ) -> HookVerdict {
     let reason = match failure {
-        HookFailure::Unclear(_) => format!("what the hook `{name}` decided cannot be read"),
+        HookFailure::Unclear(_) => format!("what the {hook} decided cannot be read"),
         HookFailure::Over(fault) => {
-            format!("the hook `{name}` cannot be asked: {fault}")
+            format!("the {hook} cannot be asked: {fault}")
         }
         HookFailure::Reported(fault) | HookFailure::NoAnswer(fault) => {
-            format!("the hook `{name}` failed: {fault}")
+            format!("the {hook} failed: {fault}")
         }
     };
     match consequence(event, failure, on_failure) {

@@ -104,6 +104,10 @@ impl Hook for Callback {
         &self.id
     }
 
+    fn kind(&self) -> &'static str {
+        "hook callback"
+    }
+
     fn on_failure(&self) -> Option<OnFailure> {
         self.on_failure
     }
