@@ -36,13 +36,16 @@ const LEAST_SHOWN: usize = 125;
 /// Maximum length of a summary, in tokens, and with the thinking before it. In a small window it is less.
 const MAX_SUMMARY: u64 = 4_096;
 const MAX_THOUGHT: u64 = 16_384;
-/// Tokens of the window that the instructions for a summary need at most.
+/// Tokens of the window that the instructions for a summary need, at least and at most.
+const MIN_INSTRUCTIONS: u64 = 400;
 const MAX_INSTRUCTIONS: u64 = 1_000;
 
 /// Division of the view into the messages to summarise and the tail to keep.
 #[derive(Debug)]
 pub(crate) struct Split {
     older: Vec<Arc<Message>>,
+    /// Estimated tokens of a request with these messages.
+    pub(crate) older_tokens: u64,
     /// First message of the tail; `None` without a tail.
     pub(crate) kept_from: Option<MessageId>,
     /// Length to which the texts of the tail are shortened; `None` if it fits.
@@ -61,12 +64,14 @@ pub(crate) fn split(transcript: &Transcript, limits: &Limits) -> Option<Split> {
     let kept_from = transcript
         .tail_within(tail)
         .or_else(|| transcript.tail_within(0))?;
-    let older = view
+    let older: Vec<_> = view
         .into_iter()
         .take_while(|message| message.id != kept_from)
         .collect();
+    let asked = transcript.prefix_tokens() + sum(&older);
     Some(Split {
         older,
+        older_tokens: scaled(asked, counted, estimated.max(1)),
         shortened_to: shortening(transcript.tail_from(&kept_from), tail),
         kept_from: Some(kept_from),
     })
@@ -154,6 +159,7 @@ pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
     let has_more = transcript.last().is_some_and(|last| !last.is_summary());
     has_more.then(|| Split {
         older: transcript.view(),
+        older_tokens: transcript.context_tokens(),
         kept_from: None,
         shortened_to: None,
     })
@@ -162,12 +168,8 @@ pub(crate) fn whole(transcript: &Transcript) -> Option<Split> {
 impl Split {
     /// Returns the tokens of a window that a conversation may take which is followed by the request for a summary.
     pub(crate) fn room(window: u64) -> u64 {
-        window.saturating_sub(thought_tokens(window) + MAX_INSTRUCTIONS.min(window / 8))
-    }
-
-    /// Returns the estimated tokens of the messages to summarise.
-    pub(crate) fn older_tokens(&self) -> u64 {
-        sum(&self.older)
+        let instructions = (window / 8).clamp(MIN_INSTRUCTIONS, MAX_INSTRUCTIONS);
+        window.saturating_sub(thought_tokens(window) + instructions)
     }
 
     /// Returns the messages to summarise.

@@ -343,7 +343,7 @@ impl Session {
         let room = Split::room(window);
         let messages = if self.transcript.context_tokens() <= room {
             self.transcript.view()
-        } else if self.transcript.prefix_tokens() + split.older_tokens() <= room {
+        } else if split.older_tokens <= room {
             split.older().to_vec()
         } else {
             let request = self.flattened(split, wanted);

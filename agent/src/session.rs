@@ -44,7 +44,7 @@ pub struct Session {
     /// What the session began by, if that is neither a start nor a resume.
     pub(crate) source: Option<&'static str>,
     pub(crate) controls: Controls,
-    /// Context window of the model when it was last looked at.
+    /// Context window of the model that the limits are made for.
     pub(crate) window: u64,
     /// Mode last reported to the frontend.
     pub(crate) shown_mode: PermissionMode,
@@ -73,7 +73,7 @@ impl Session {
         let transcript = ports.store.load().await?;
         let mut session = Self {
             shown_mode: settings.permissions.mode,
-            window: ports.provider.model().context_window,
+            window: settings.limits.context_window,
             ports,
             tools,
             settings,

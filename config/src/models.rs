@@ -5,7 +5,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use ah_conversation::json;
 use ah_provider::catalog::Catalog;
+use serde_json::{Map, Value};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -92,6 +94,24 @@ impl Config {
         Ok(path)
     }
 
+    /// Writes the window of a model that its server has named into the list of the server.
+    ///
+    /// # Errors
+    ///
+    /// If there is no folder for it, or it cannot be written.
+    pub fn keep_window(&self, server: &str, model: &str, window: u64) -> Result<(), Error> {
+        let known = { self.lists_folder() }
+            .map(|folder| folder.join(format!("{}.json", file_name(server))))
+            .and_then(|path| found_file::text(&path).ok());
+        let list = known.and_then(|text| json::from_str::<Map<String, Value>>(&text).ok());
+        let mut list = list.unwrap_or_default();
+        let models = object_in(&mut list, "models");
+        let entry = object_in(models, &format!("{server}/{model}"));
+        entry.insert("context_window".to_owned(), window.into());
+        self.keep_list(server, &format!("{:#}\n", Value::Object(list)))?;
+        Ok(())
+    }
+
     fn lists_folder(&self) -> Option<PathBuf> {
         Some(self.home.as_ref()?.join(LISTS))
     }
@@ -109,6 +129,15 @@ impl Config {
         lists.sort();
         lists
     }
+}
+
+/// Returns the object that is the field `name`, which is none unless it is one.
+fn object_in<'a>(object: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let field = object.entry(name).or_insert(Value::Null);
+    if !field.is_object() {
+        *field = Value::Object(Map::new());
+    }
+    field.as_object_mut().expect("it was made one")
 }
 
 /// Returns `server` as the name of a file: settings may name a server anything.

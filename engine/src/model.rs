@@ -18,6 +18,7 @@ use ah_provider::listing::Listing;
 use ah_provider::named_server::NamedServer;
 use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
+use ah_provider::window::KeepWindow;
 use ah_store::SystemClock;
 
 use crate::key_command::KeyCommand;
@@ -158,8 +159,10 @@ pub fn servers(config: &Config) -> Result<Vec<String>, Error> {
 /// If the server cannot be reached or has no list.
 pub async fn list(config: &Config, server: &str) -> Result<Listing, Error> {
     let options = Inputs::of(config)?;
-    let listed = ah_provider::list(server, &options.options(config, &[])).await;
-    listed.map_err(failure)
+    let options = options.options(config, &[]);
+    let mut listing = ah_provider::list(server, &options).await.map_err(failure)?;
+    ah_provider::complete(&mut listing, &options).await;
+    Ok(listing)
 }
 
 /// Asks a model server once for its models, waits a few seconds at most, and keeps the list: its limits and prices are
@@ -271,6 +274,7 @@ struct Inputs {
     servers: BTreeMap<String, NamedServer>,
     http: ah_http::Options,
     key_source: Box<MakeKeySource>,
+    keep_window: KeepWindow,
 }
 
 impl Inputs {
@@ -283,6 +287,13 @@ impl Inputs {
                 .map(|(name, server)| (name.clone(), server.value.clone()))
                 .collect(),
             http: ah_http::Options::from_variables(|name| environment.get(name)),
+            keep_window: {
+                let config = config.clone();
+                // Without the file, it is learned again.
+                Arc::new(move |server, model, window| {
+                    let _ = config.keep_window(server, model, window);
+                })
+            },
             key_source: Box::new(move |command, setting| {
                 Arc::new(KeyCommand::new(command, setting, &environment))
             }),
@@ -302,6 +313,7 @@ impl Inputs {
                 .max_output_tokens
                 .as_ref()
                 .map(|count| count.value.get()),
+            keep_window: Some(&self.keep_window),
             cache_ttl: exchange
                 .cache_ttl
                 .as_ref()

@@ -22,6 +22,9 @@ const READ_BY_TEST: &str = "a test reads the file that is built in";
 /// Context window of an unknown model, in tokens.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 
+/// Origin of an entry that nobody gave.
+const ASSUMED: &str = "assumed";
+
 /// Other words of SDK hosts for a model, with the family that they mean.
 const WORDS: [(&str, &str); 3] = [
     ("best", "opus"),
@@ -141,7 +144,7 @@ impl Default for ModelEntry {
             abilities: Abilities::default(),
             price: None,
             long_price: None,
-            origin: "assumed".to_owned(),
+            origin: ASSUMED.to_owned(),
         }
     }
 }
@@ -225,7 +228,7 @@ impl Catalog {
             let like = self.models[newest].entry(newest);
             entry.context_window = like.context_window;
             entry.abilities.max_output = like.abilities.max_output;
-            entry.origin = format!("assumed, as {newest}");
+            entry.origin = format!("{ASSUMED}, as {newest}");
         }
         entry
     }
@@ -253,7 +256,7 @@ impl Catalog {
             provider: server.to_owned(),
             name: name.to_owned(),
             context_window: entry.context_window,
-            max_output: entry.output_limit().min(USUAL_OUTPUT),
+            max_output: entry.usual_output(),
             price: entry.price,
             long_price: entry.long_price,
         }
@@ -347,6 +350,11 @@ impl ModelEntry {
         entry
     }
 
+    /// Whether nobody has given it.
+    pub(crate) fn is_assumed(&self) -> bool {
+        self.origin.starts_with(ASSUMED)
+    }
+
     /// Returns the most tokens of one response: as stated, or else the usual number, at most a quarter of the window. A
     /// stated limit that leaves no room for a conversation is the window itself, and none of the output.
     pub fn output_limit(&self) -> u64 {
@@ -354,6 +362,16 @@ impl ModelEntry {
         let stated = stated.filter(|stated| *stated <= self.context_window / 2);
         let quarter = (self.context_window / 4).max(1);
         stated.unwrap_or_else(|| self.abilities.output_limit().min(quarter))
+    }
+
+    /// Returns the output tokens that a request asks for where the user has set none.
+    pub(crate) fn usual_output(&self) -> u64 {
+        self.output_limit().min(USUAL_OUTPUT)
+    }
+
+    /// Returns the output tokens that a request asks for where the user has set `wanted`.
+    pub(crate) fn at_most(&self, wanted: u64) -> u64 {
+        wanted.min(self.abilities.max_output.unwrap_or(wanted))
     }
 
     fn update(&mut self, facts: FileEntry, origin: &str) {

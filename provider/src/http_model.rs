@@ -190,6 +190,11 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
     }
 }
 
+/// Returns the fewest output tokens with which a request is worth sending again.
+fn least(window: u64) -> u64 {
+    MIN_OUTPUT.min(window / 8)
+}
+
 fn encode<E: RequestEncoder>(encoder: &Mutex<E>, request: &Request) -> Vec<Bytes> {
     locked(encoder).encode(request)
 }
@@ -291,9 +296,9 @@ impl<E: RequestEncoder, R> Again<E, R> {
         let wanted = self.request.max_output.min(known);
         match limit::named(&error.message)? {
             Limit::Output(limit) if limit < known => abilities.max_output = Some(limit),
-            Limit::Window { window, room } if (MIN_OUTPUT..wanted).contains(&room) => {
+            Limit::Window { window, room } if (least(window)..wanted).contains(&room) => {
                 // Later requests have longer inputs, and are to fit as well.
-                let limit = (window / 4).max(MIN_OUTPUT);
+                let limit = (window / 4).max(least(window));
                 if limit < wanted {
                     abilities.max_output = Some(limit);
                 }
@@ -310,7 +315,7 @@ impl<E: RequestEncoder, R> Again<E, R> {
         if let Some(window) = windows.learn(&error.message, &self.request, &self.model) {
             let model = Model {
                 context_window: window,
-                max_output: self.model.max_output.min((window / 4).max(MIN_OUTPUT)),
+                max_output: self.model.max_output.min((window / 4).max(least(window))),
                 ..self.model.clone()
             };
             // A second one can only repeat it.

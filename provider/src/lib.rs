@@ -41,6 +41,7 @@ pub mod server;
 mod too_long;
 mod upstream;
 pub mod ways;
+pub mod window;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -200,6 +201,14 @@ pub async fn list(server: &str, options: &Options<'_>) -> Result<Listing, Provid
         ProviderError::new(ErrorClass::InvalidRequest, message)
     })?;
     listing::fetch(&route).await
+}
+
+/// Adds to the list of a server on the user's own machine what it says of the windows of its models elsewhere.
+pub async fn complete(listing: &mut Listing, options: &Options<'_>) {
+    let server = listing.server.clone();
+    if let Some(route) = Route::to(&server, options) {
+        listing::complete(&route, listing).await;
+    }
 }
 
 /// The server of a model.

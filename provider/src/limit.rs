@@ -89,8 +89,8 @@ const BEFORE_WINDOW: [&str; 23] = [
 ];
 /// What it says behind the window.
 const BEHIND_WINDOW: [&str; 2] = [" maximum context length", " maximum"];
-/// Smallest window that is believed: that of the smallest models.
-const MIN_WINDOW: u64 = 2_048;
+/// Smallest window that is believed.
+const MIN_WINDOW: u64 = 1_024;
 
 /// Returns the context window that the refusal of a conversation names.
 pub fn window_in(message: &str) -> Option<u64> {

@@ -2,6 +2,9 @@
 //! its own; what a list says of a model is read in `facts`.
 
 mod facts;
+mod local;
+
+use std::net::IpAddr;
 
 use ah_conversation::{ErrorClass, ProviderError};
 use bytes::Bytes;
@@ -41,16 +44,7 @@ impl Listing {
 /// Asks the server of `route` for its models.
 pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
     let (server, beta) = route.server()?;
-    let (source, models) = match route.list() {
-        List::Messages => of_messages_api(server, beta).await?,
-        List::Ollama => of_ollama(server).await?,
-        List::Models => of_chat(server, false).await?,
-        List::Litellm => of_chat(server, true).await?,
-        List::None => {
-            let message = format!("`{}` has no list of models", route.name());
-            return Err(ProviderError::new(ErrorClass::InvalidRequest, message));
-        }
-    };
+    let (source, models) = of_server(server, beta, route.list(), route.name()).await?;
     if models.is_empty() {
         let message = format!("the list of models at {source} is empty");
         return Err(ProviderError::new(ErrorClass::Protocol, message));
@@ -60,6 +54,90 @@ pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
         source,
         models,
     })
+}
+
+/// Adds to a list of the server of `route` the windows that the program says elsewhere, if it runs on the user's own machine.
+pub(crate) async fn complete(route: &Route<'_>, listing: &mut Listing) {
+    if let Ok((server, _)) = route.server()
+        && is_near(&server.base_url)
+    {
+        local::complete(&server, &mut listing.models).await;
+    }
+}
+
+/// A server that is asked for the window of one model.
+#[derive(Clone)]
+pub(crate) struct WindowSource {
+    server: Server,
+    beta: Option<&'static str>,
+    list: List,
+    model: String,
+}
+
+impl WindowSource {
+    /// A source of the window of the model that the server of `route` calls `model`.
+    pub(crate) fn new(route: &Route<'_>, model: &str) -> Result<Self, ProviderError> {
+        let (server, beta) = route.server()?;
+        Ok(Self {
+            server,
+            beta,
+            list: route.list(),
+            model: model.to_owned(),
+        })
+    }
+
+    /// Asks for the window. A list with one model is about that, whatever name it is called by.
+    pub(crate) async fn window(self) -> Option<u64> {
+        let Self { server, beta, .. } = self;
+        let listed = of_server(server.clone(), beta, self.list, "").await;
+        let mut models = listed.map_or_else(|_| Map::new(), |(_, models)| models);
+        if models.is_empty() {
+            models.insert(self.model.clone(), json!({}));
+        }
+        if is_near(&server.base_url) {
+            local::complete(&server, &mut models).await;
+        }
+        let only = || models.values().next().filter(|_| models.len() == 1);
+        let facts = models.get(&self.model).or_else(only)?;
+        facts["context_window"].as_u64()
+    }
+}
+
+/// Whether an address is of this machine or of the user's own network, where the user decides about the windows of models.
+pub(crate) fn is_near(address: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(address) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    match address {
+        Ok(IpAddr::V4(address)) => {
+            address.is_loopback() || address.is_private() || address.is_unspecified()
+        }
+        Ok(IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unspecified()
+        }
+        Err(_) => !host.contains('.') || host.ends_with(".local") || host.ends_with(".localhost"),
+    }
+}
+
+/// The list of `server`, and its address. `name` is for errors.
+async fn of_server(
+    server: Server,
+    beta: Option<&'static str>,
+    list: List,
+    name: &str,
+) -> Result<(String, Map<String, Value>), ProviderError> {
+    match list {
+        List::Messages => of_messages_api(server, beta).await,
+        List::Ollama => of_ollama(server).await,
+        List::Models => of_chat(server, false).await,
+        List::Litellm => of_chat(server, true).await,
+        List::None => {
+            let message = format!("`{name}` has no list of models");
+            Err(ProviderError::new(ErrorClass::InvalidRequest, message))
+        }
+    }
 }
 
 /// The list of the Messages API, which comes in pages.

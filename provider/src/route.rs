@@ -11,10 +11,11 @@ use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
 use crate::abilities::USUAL_OUTPUT;
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, ModelEntry};
 use crate::exchange::SettingNames;
 use crate::failure::with_causes;
 use crate::keep_warm::KeepWarm;
+use crate::listing::{WindowSource, is_near};
 use crate::named_server::{Api, NamedServer};
 use crate::openai::{self, Additions, AnswerField, Chat, Quirks, ThinkingField, ToolCallIds};
 use crate::options::Options;
@@ -23,6 +24,7 @@ use crate::responses::{self, Responses};
 use crate::retry::Retrying;
 use crate::server::Server;
 use crate::ways::{Way, Ways};
+use crate::window::Windowed;
 
 /// Variable that names the small model of the Messages API.
 const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
@@ -77,10 +79,10 @@ impl<'a> Route<'a> {
         model.context_window = window(&model, self.options.betas);
         let entry = self.options.catalog.entry(self.name, name);
         if let Some(wanted) = self.options.max_output {
-            model.max_output = wanted.min(entry.abilities.max_output.unwrap_or(wanted));
+            model.max_output = entry.at_most(wanted);
         }
         let most = entry.output_limit();
-        let mut abilities = entry.abilities;
+        let mut abilities = entry.abilities.clone();
         if most < USUAL_OUTPUT {
             // Thinking is added to the output, up to this limit.
             abilities.max_output = Some(most.max(model.max_output));
@@ -109,7 +111,7 @@ impl<'a> Route<'a> {
                 .summarizing(self.options.server_compaction)
                 .fast(self.options.fast_mode);
             let messages = Anthropic::new(server, &betas, encoder, keep_warm)?;
-            return Ok(Arc::new(Retrying::new(messages, retry, seed)));
+            return Ok(self.learning(Retrying::new(messages, retry, seed), name, entry));
         }
         let way = |api| -> Result<Way, ProviderError> {
             let (server, model, abilities) = (server.clone(), model.clone(), abilities.clone());
@@ -129,7 +131,33 @@ impl<'a> Route<'a> {
         };
         let second = has_two_ways.then(|| way(other)).transpose()?;
         let model = Ways::new(&server.base_url, way(api)?, second);
-        Ok(Arc::new(Retrying::new(model, retry, seed)))
+        Ok(self.learning(Retrying::new(model, retry, seed), name, entry))
+    }
+
+    /// Returns `model` as one whose window is learned, unless it is a vendor's own: the window of a program on the user's
+    /// machine, which is an option of it, and of a model that no catalogue knows.
+    fn learning(
+        &self,
+        model: impl Provider + 'static,
+        name: &str,
+        entry: ModelEntry,
+    ) -> Arc<dyn Provider> {
+        let is_near = self.address().is_ok_and(|(address, _)| is_near(&address));
+        let keep = self
+            .options
+            .keep_window
+            .filter(|_| is_near || !self.is_of_vendor());
+        let Some(keep) = keep else {
+            return Arc::new(model);
+        };
+        // Of a vendor's model at an address nearby, a gateway knows no more.
+        let is_asked = is_near && !name.contains("claude") || entry.is_assumed();
+        let source = is_asked
+            .then(|| WindowSource::new(self, name).ok())
+            .flatten();
+        let wanted = self.options.max_output;
+        let model = Windowed::new(Arc::new(model), source, entry, wanted, keep.clone());
+        Arc::new(model)
     }
 
     /// Returns the name of the setting that holds the key, if there is a key.

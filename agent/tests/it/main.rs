@@ -14,6 +14,7 @@ mod permission;
 mod prefix;
 mod resume;
 mod sessions;
+mod small_windows;
 mod structured;
 mod subagents;
 mod tools;

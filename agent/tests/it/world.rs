@@ -32,6 +32,8 @@ use below::{Below, One};
 pub(crate) struct World {
     provider: Scripted,
     summarizer: Option<Scripted>,
+    /// A model in the place of the scripted one.
+    pub(crate) real: Option<Arc<dyn Provider>>,
     /// Wraps the scripted model.
     pub(crate) between: fn(Scripted) -> Arc<dyn Provider>,
     store: Arc<Mortal>,
@@ -95,6 +97,7 @@ impl World {
         Self {
             provider,
             summarizer: None,
+            real: None,
             between: |provider| Arc::new(provider),
             store,
             clock,
@@ -226,7 +229,10 @@ impl World {
 
     /// Opens the session without running it.
     pub(crate) async fn open(&self) -> Result<Session, StoreError> {
-        let provider = (self.between)(self.provider.clone());
+        let provider = match &self.real {
+            Some(real) => real.clone(),
+            None => (self.between)(self.provider.clone()),
+        };
         let subagents = self.subagents(provider.clone());
         let summarizer = match &self.summarizer {
             Some(summarizer) => Arc::new(summarizer.clone()),

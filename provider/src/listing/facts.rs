@@ -4,13 +4,14 @@
 use serde_json::{Map, Value, json};
 
 /// Fields of the context window; a `/` leads into an object.
-const WINDOW: [&str; 6] = [
-    "/max_input_tokens",   // Messages API, LiteLLM
-    "/context_length",     // OpenRouter
-    "/max_model_len",      // vLLM
-    "/context_window",     // Groq
-    "/max_context_length", // Mistral
-    "/meta/n_ctx",         // llama.cpp
+const WINDOW: [&str; 7] = [
+    "/max_input_tokens",      // Messages API, LiteLLM
+    "/context_length",        // OpenRouter
+    "/max_model_len",         // vLLM
+    "/context_window",        // Groq
+    "/loaded_context_length", // LM Studio
+    "/max_context_length",    // Mistral
+    "/meta/n_ctx",            // llama.cpp
 ];
 /// Fields of the output limit.
 const OUTPUT: [&str; 4] = [
@@ -127,7 +128,12 @@ fn facts(model: &Value) -> Value {
         _ => None,
     };
     let facts = [
-        ("context_window", number(&WINDOW).map(Value::from)),
+        (
+            "context_window",
+            { number(&WINDOW) }
+                .or_else(|| of_options(model))
+                .map(Value::from),
+        ),
         ("max_output", number(&OUTPUT).map(Value::from)),
         ("thinking", form),
         ("efforts", efforts(&model["capabilities"]["effort"])),
@@ -139,6 +145,15 @@ fn facts(model: &Value) -> Value {
     facts
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
         .collect()
+}
+
+/// The window in the options with which llama.cpp's router starts a model that is not loaded yet.
+fn of_options(model: &Value) -> Option<u64> {
+    let options = model["status"]["args"].as_array()?;
+    let is_window = |option: &Value| matches!(option.as_str(), Some("--ctx-size" | "-c"));
+    let at = options.iter().position(is_window)?;
+    let window = options.get(at + 1)?.as_str()?.parse().ok()?;
+    (window > 0).then_some(window)
 }
 
 /// Whether it takes sound, as LiteLLM or OpenRouter says.
@@ -299,6 +314,16 @@ mod tests {
             ),
             (r#"{"max_model_len": 12000}"#, r#"{"context_window":12000}"#),
             (r#"{"meta": {"n_ctx": 8192}}"#, r#"{"context_window":8192}"#),
+            (
+                r#"{"status": {"value": "unloaded", "args": ["llama-server", "--ctx-size", "4096", "-ngl", "9"]}}"#,
+                r#"{"context_window":4096}"#,
+            ),
+            (r#"{"status": {"args": ["-c", "0"]}}"#, "{}"),
+            (r#"{"status": {"args": ["-c"]}}"#, "{}"),
+            (
+                r#"{"max_context_length": 131072, "loaded_context_length": 4096}"#,
+                r#"{"context_window":4096}"#,
+            ),
             (
                 r#"{"context_length": 200000, "top_provider": {"max_completion_tokens": 64000},
                     "pricing": {"prompt": "0.000003", "completion": "0.000015", "input_cache_read": "0.0000003"}}"#,

@@ -1,0 +1,195 @@
+//! The context window of a model whose server decides about it: a program on the user's own machine, or a gateway with a
+//! model that no catalogue knows. The server is asked before the first request, since nobody else can say; a refusal names
+//! the window as well, also when the program was started anew with another one. What was learned counts at once, and is kept
+//! for later sessions.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ah_conversation::{
+    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, Searching,
+    StreamEvent, Usage, WebSearch,
+};
+use futures_util::{StreamExt, stream};
+
+use crate::catalog::ModelEntry;
+use crate::limit::window_in;
+use crate::listing::WindowSource;
+
+/// Longest time that the answer about a window is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Keeps the window of a model for later sessions: the name of its server, its name there, and the window in tokens.
+pub type KeepWindow = Arc<dyn Fn(&str, &str, u64) + Send + Sync>;
+
+/// A model whose window is learned.
+pub(crate) struct Windowed(Arc<Asked>);
+
+/// What is known of a window, and where more is asked for.
+struct Asked {
+    inner: Arc<dyn Provider>,
+    /// Where the window is asked for; `None` if only refusals say it.
+    source: Option<WindowSource>,
+    /// What the catalogue says of the model.
+    entry: ModelEntry,
+    /// Most output in one answer that the user has set.
+    wanted_output: Option<u64>,
+    keep: KeepWindow,
+    learned: Lesson,
+    /// Whether a request was made, and one was answered.
+    is_asked: AtomicBool,
+    is_answered: AtomicBool,
+}
+
+/// The windows that were learned, the newest last. All are held, because a model is lent.
+#[derive(Default)]
+struct Lesson {
+    model: Option<Model>,
+    next: OnceLock<Box<Lesson>>,
+}
+
+impl Windowed {
+    /// A model that is asked through `inner`, for at most `wanted_output` tokens. `entry` is what is known of it.
+    pub(crate) fn new(
+        inner: Arc<dyn Provider>,
+        source: Option<WindowSource>,
+        entry: ModelEntry,
+        wanted_output: Option<u64>,
+        keep: KeepWindow,
+    ) -> Self {
+        Self(Arc::new(Asked {
+            inner,
+            source,
+            entry,
+            wanted_output,
+            keep,
+            learned: Lesson::default(),
+            is_asked: AtomicBool::default(),
+            is_answered: AtomicBool::default(),
+        }))
+    }
+}
+
+impl Provider for Windowed {
+    fn model(&self) -> &Model {
+        self.0.newest().unwrap_or_else(|| self.0.inner.model())
+    }
+
+    fn continuity(&self) -> Continuity {
+        self.0.inner.continuity()
+    }
+
+    fn end_pause(&self) -> Vec<Usage> {
+        self.0.inner.end_pause()
+    }
+
+    fn stream(&self, request: Request) -> EventStream {
+        let asked = self.0.clone();
+        let events = async move {
+            let request = asked.ready(request).await;
+            let events = asked.inner.stream(request);
+            events.then(move |event| {
+                let asked = asked.clone();
+                async move {
+                    asked.note(&event).await;
+                    event
+                }
+            })
+        };
+        Box::pin(stream::once(events).flatten())
+    }
+
+    fn search(&self, search: &WebSearch) -> Option<Searching> {
+        self.0.inner.search(search)
+    }
+}
+
+impl Asked {
+    /// Asks for the window before the first request, which then asks for no more output than there is room for.
+    async fn ready(&self, request: Request) -> Request {
+        if self.is_asked.swap(true, Ordering::SeqCst) {
+            return request;
+        }
+        self.look().await;
+        let most = self.newest().map(|model| model.max_output);
+        Request {
+            max_output: most.map_or(request.max_output, |most| most.min(request.max_output)),
+            ..request
+        }
+    }
+
+    /// Learns from an event: the window that a refusal names, and that of a model which is loaded by its first answer.
+    async fn note(&self, event: &Result<StreamEvent, ProviderError>) {
+        match event {
+            Err(error) if error.class == ErrorClass::ContextTooLong => {
+                match (&self.source, window_in(&error.message)) {
+                    // A program on the user's machine knows its window.
+                    (Some(_), Some(window)) => self.learn(window),
+                    (Some(_), None) => self.look().await,
+                    // Others may speak of something else, which is decided there.
+                    (None, _) => self.learn(self.inner.model().context_window),
+                }
+            }
+            Ok(StreamEvent::Ended) if !self.is_answered.swap(true, Ordering::SeqCst) => {
+                self.look().await;
+            }
+            _ => {}
+        }
+    }
+
+    async fn look(&self) {
+        let Some(source) = self.source.clone() else {
+            return;
+        };
+        let asked = tokio::time::timeout(PATIENCE, source.window()).await;
+        if let Ok(Some(window)) = asked {
+            self.learn(window);
+        }
+    }
+
+    fn newest(&self) -> Option<&Model> {
+        self.learned.last().model.as_ref()
+    }
+
+    /// Learns that the model has this window.
+    fn learn(&self, window: u64) {
+        let known = self.newest().map(|model| model.context_window);
+        if known.unwrap_or(self.entry.context_window) == window {
+            return;
+        }
+        let model = self.inner.model();
+        (self.keep)(&model.provider, &model.name, window);
+        let entry = ModelEntry {
+            context_window: window,
+            ..self.entry.clone()
+        };
+        let wanted = self.wanted_output;
+        self.learned.add(Model {
+            context_window: window,
+            max_output: wanted.map_or_else(|| entry.usual_output(), |it| entry.at_most(it)),
+            ..model.clone()
+        });
+    }
+}
+
+impl Lesson {
+    fn last(&self) -> &Self {
+        let mut last = self;
+        while let Some(next) = last.next.get() {
+            last = next;
+        }
+        last
+    }
+
+    fn add(&self, model: Model) {
+        let mut lesson = Box::new(Self {
+            model: Some(model),
+            next: OnceLock::new(),
+        });
+        // Another request may learn meanwhile.
+        while let Err(again) = self.last().next.set(lesson) {
+            lesson = again;
+        }
+    }
+}
