@@ -1,10 +1,13 @@
-//! Opens and replaces files without ever waiting on a pipe or device and without ever leaving half a file.
+//! Opens and replaces files without ever waiting on a pipe or device.
 
-use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use ah_replace::{Content, FurtherNames, Replacement};
 use rustix::fs::{Mode, OFlags};
 
 use crate::blocking::Stop;
@@ -70,49 +73,20 @@ fn check_regular(metadata: Metadata) -> Result<Metadata, FileError> {
     }
 }
 
-/// Replaces the file at a resolved path, whose directory exists, atomically, unless `stop` is requested meanwhile. An
-/// existing file keeps its mode and, where permitted, its owner.
+/// Replaces the file at a resolved path, whose directory exists, unless `stop` is requested meanwhile. All else about an
+/// existing file stays as it is.
 pub(crate) fn replace(path: &Path, content: &[u8], stop: &Stop) -> io::Result<()> {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let held = Held::entry(path)?;
-    let path = held.path();
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let mut file = tempfile::Builder::new()
-        .prefix(".ah-")
-        .suffix(".tmp")
-        .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder)
-        .map_err(without_path)?;
-    file.write_all(content).map_err(without_path)?;
-    if let Ok(old) = fs::symlink_metadata(path).and_then(regular_only) {
-        let new = file.as_file().metadata()?;
-        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
-            // Only root may do this; for others the file becomes their own, as with any editor.
-            let _ = std::os::unix::fs::chown(file.path(), Some(old.uid()), Some(old.gid()));
-        }
-        file.as_file().set_permissions(old.permissions())?;
-    }
-    // Without this a power failure could leave an empty file.
-    file.as_file().sync_all()?;
+    let (process, number) = (std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed));
+    let draft = OsString::from(format!(".ah-{process}-{number}.tmp"));
+    let replacement = Replacement {
+        path: held.path(),
+        content: Content::Bytes(content),
+        mode: None,
+        draft: &draft,
+        names: FurtherNames::Stay,
+    };
     // A file that changes after its call was dropped looks as if somebody else had changed it.
-    stop.check().map_err(io::Error::other)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-fn regular_only(metadata: Metadata) -> io::Result<Metadata> {
-    if metadata.is_file() {
-        Ok(metadata)
-    } else {
-        Err(io::Error::other("it is not a regular file"))
-    }
-}
-
-/// Removes the name of the temporary file from an error.
-fn without_path(error: io::Error) -> io::Error {
-    let number = error
-        .get_ref()
-        .and_then(|inner| inner.source())
-        .and_then(|source| source.downcast_ref::<io::Error>())
-        .and_then(io::Error::raw_os_error);
-    number.map_or(error, io::Error::from_raw_os_error)
+    replacement.perform(|| stop.check().map_err(io::Error::other))
 }

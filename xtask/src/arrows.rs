@@ -8,6 +8,7 @@ use crate::workspace::{COMMAND_LINE, Dependency, Package};
 const ARROWS: &[(&str, &[&str])] = &[
     ("ah-conversation", &[]),
     ("ah-diff", &[]),
+    ("ah-replace", &[]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
     ("ah-schema", &[]),
@@ -22,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-diff",
             "ah-http",
             "ah-process",
+            "ah-replace",
             "ah-schema",
         ],
     ),
@@ -31,7 +33,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "ah-agent",
-        &["ah-conversation", "ah-diff", "ah-process", "ah-schema"],
+        &[
+            "ah-conversation",
+            "ah-diff",
+            "ah-process",
+            "ah-replace",
+            "ah-schema",
+        ],
     ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
     ("ah-work", &["ah-http", "ah-process", "ah-conversation"]),

@@ -1,18 +1,9 @@
 //! Files whose contents the store keeps in files of their own.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-
-/// Makes `draft` a file with the content that is kept in `kept`: a further name of it, which is exact, or a copy.
-pub(super) fn put(kept: &Path, draft: &Path, mode: u32) -> io::Result<()> {
-    if fs::hard_link(kept, draft).is_err() {
-        fs::copy(kept, draft)?;
-        File::open(draft)?.sync_all()?;
-    }
-    fs::set_permissions(draft, Permissions::from_mode(mode))
-}
 
 /// Returns whether two files have the same content.
 pub(super) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {

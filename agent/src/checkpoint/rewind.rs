@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use ah_conversation::{
     Clock, FileCause, FileChange, FileState, FileStep, FilesLeft, Record, Steered, Store,
     StoreError, Time, left_at, states_at, steered_by,
 };
+use ah_replace::{Content, FurtherNames, Replacement};
 
 use super::big;
 use super::state::{file_time, state};
@@ -55,6 +56,8 @@ pub struct FileEdit {
     pub insertions: usize,
     /// Number of removed lines.
     pub deletions: usize,
+    /// Whether the file has further names, which lead to the earlier content as well afterwards.
+    has_names: bool,
 }
 
 /// A path that a rewind does not restore.
@@ -138,6 +141,7 @@ impl Rewind {
         rewind.made.retain(|path| !is_folder(path));
         rewind.leave_filled_folders();
         rewind.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        rewind.find_names();
         rewind.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(rewind)
     }
@@ -147,6 +151,20 @@ impl Rewind {
         self.changes.iter().fold((0, 0), |(come, go), edit| {
             (come + edit.insertions, go + edit.deletions)
         })
+    }
+
+    /// Finds out which files have further names. Names that all get a content of their own are parted.
+    fn find_names(&mut self) {
+        let file = |edit: &FileEdit| {
+            let found = fs::symlink_metadata(&edit.path).ok()?;
+            let has_names = found.is_file() && found.nlink() > 1;
+            has_names.then(|| (found.dev(), found.ino()))
+        };
+        let files: Vec<_> = self.changes.iter().map(file).collect();
+        for (edit, own) in self.changes.iter_mut().zip(&files) {
+            let count = files.iter().filter(|file| *file == own).count();
+            edit.has_names = own.is_some() && count == 1;
+        }
     }
 
     /// Notes the folders that were made for a file that goes.
@@ -269,7 +287,12 @@ impl Rewind {
         for path in step.before.keys() {
             remove_drafts(path);
         }
-        self.perform(store).await
+        let mut rest = self.clone();
+        for edit in &mut rest.changes {
+            // What was kept of a big file may be a name of it.
+            edit.has_names &= !matches!(edit.now, FileState::Big { .. });
+        }
+        rest.perform(store).await
     }
 
     async fn perform(&self, store: &dyn Store) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
@@ -322,6 +345,7 @@ impl FileEdit {
             then,
             insertions,
             deletions,
+            has_names: false,
         }
     }
 
@@ -342,7 +366,7 @@ impl FileEdit {
         }
     }
 
-    /// Puts the earlier state in place; files and links atomically.
+    /// Puts the earlier state in place.
     fn put(&self) -> io::Result<()> {
         match &self.then {
             FileState::Unkept | FileState::Absent { .. } => Ok(()),
@@ -352,26 +376,43 @@ impl FileEdit {
                 let mode = fs::metadata(&self.path)?.permissions().mode();
                 fs::set_permissions(&self.path, fs::Permissions::from_mode(mode | 0o700))
             }
-            FileState::Link { target } => self.replace(|draft| symlink(target, draft)),
-            // Never in place: other names of the file may have come since, and are to keep their content.
-            FileState::File { content, mode } => self.replace(|draft| write(draft, content, *mode)),
-            FileState::Big { file, mode } => self.replace(|draft| big::put(file, draft, *mode)),
+            FileState::Link { target } => {
+                let draft = self.draft()?;
+                let draft = self.path.with_file_name(draft);
+                let made = symlink(target, &draft).and_then(|()| fs::rename(&draft, &self.path));
+                if made.is_err() {
+                    let _ = fs::remove_file(&draft);
+                }
+                made
+            }
+            FileState::File { content, mode } => self.replace(Content::Bytes(content), *mode),
+            FileState::Big { file, mode } => self.replace(Content::File(file), *mode),
         }
     }
 
-    /// Makes a draft in the same folder, and renames it.
-    fn replace(&self, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    fn replace(&self, content: Content<'_>, mode: u32) -> io::Result<()> {
+        let replacement = Replacement {
+            path: &self.path,
+            content,
+            mode: Some(mode),
+            draft: &self.draft()?,
+            names: match self.has_names {
+                true => FurtherNames::Stay,
+                false => FurtherNames::Part,
+            },
+        };
+        replacement.perform(|| Ok(()))
+    }
+
+    /// Makes the folder of the path, and returns the name of a draft in it.
+    fn draft(&self) -> io::Result<OsString> {
         let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             return Err(io::Error::other("it has no name"));
         };
         fs::create_dir_all(folder)?;
         let (mut draft, end) = draft_name(name);
         draft.push(format!("{}{end}", std::process::id()));
-        let draft = folder.join(draft);
-        let made = make(&draft).and_then(|()| fs::rename(&draft, &self.path));
-        // It is still there after an error, or if it was another name of what is there.
-        let _ = fs::remove_file(&draft);
-        made
+        Ok(draft)
     }
 }
 
@@ -512,15 +553,4 @@ fn reason(
 fn has_link(path: &Path) -> bool {
     let folder = path.ancestors().skip(1).find(|folder| folder.exists());
     folder.is_none_or(|folder| fs::canonicalize(folder).map_or(true, |resolved| resolved != folder))
-}
-
-fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(content)?;
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.sync_all()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -235,4 +235,54 @@ async fn outside_protected_and_linked_files_are_skipped() {
         assert_eq!(fs::read_to_string(path).unwrap(), "changed");
     }
     assert_eq!(fs::metadata(&big).unwrap().len(), 11 << 20);
+}
+
+/// Returns the names that lead to the same file as `path`, itself included.
+fn count_of_names(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().nlink()
+}
+
+#[tokio::test]
+async fn further_names_of_a_file_that_a_tool_wrote_get_its_earlier_content_too() {
+    for size in [3, 11 << 20] {
+        let world = World::new();
+        let [file, other] = ["a", "b"].map(|name| world.root.join(name));
+        let (before, after) = ("x".repeat(size), "y".repeat(size + 1));
+        fs::write(&file, &before).unwrap();
+        fs::hard_link(&file, &other).unwrap();
+        world.note(0, &file).await;
+        fs::write(&file, &after).unwrap();
+        for (way, content) in [
+            (undo as fn(&[_]) -> Option<usize>, &before),
+            (redo, &after),
+            (undo, &before),
+        ] {
+            world.go(way).await.unwrap();
+            assert!(fs::read_to_string(&file).unwrap() == *content, "{size}");
+            assert!(fs::read_to_string(&other).unwrap() == *content, "{size}");
+            assert!(count_of_names(&file) >= 2);
+        }
+        // Each step only wrote the file.
+        fs::write(&other, "same").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "same");
+    }
+}
+
+/// They were two files before, or a command wrote them.
+#[tokio::test]
+async fn names_that_get_a_content_each_become_files_of_their_own() {
+    let world = World::new();
+    let [file, other] = ["a", "b"].map(|name| world.root.join(name));
+    for path in [&file, &other] {
+        fs::write(path, path.file_name().unwrap().as_encoded_bytes()).unwrap();
+        world.note(0, path).await;
+    }
+    fs::write(&file, "after").unwrap();
+    fs::remove_file(&other).unwrap();
+    fs::hard_link(&file, &other).unwrap();
+    world.go(undo).await.unwrap();
+    for (path, content) in [(&file, "a"), (&other, "b")] {
+        assert_eq!(fs::read_to_string(path).unwrap(), content);
+        assert_eq!(count_of_names(path), 1);
+    }
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use ah_conversation::{FileCause, FileChange, FileState, FileStep, FilesLeft, MessageId, Time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use rustix::fs::Access;
 use sha2::{Digest as _, Sha256};
 
 use super::Failure;
@@ -134,10 +136,17 @@ fn taken_over(
     if big_files.holds(file) {
         return Ok(file_name(file));
     }
-    // A rewind only replaces and removes. What a call will do is not known.
-    let may_be_written = matches!(cause, FileCause::Run(_));
+    // A rewind only replaces and removes, where it can. What a call will do is not known.
+    let may_be_written = matches!(cause, FileCause::Run(_)) || is_written_by_rewinds(file);
     let kept = big_files.keep(file, may_be_written, left)?;
     Ok(file_name(&kept))
+}
+
+/// Whether a rewind writes a file in place: it has further names, or its folder cannot be changed.
+fn is_written_by_rewinds(file: &Path) -> bool {
+    let has_names = fs::metadata(file).is_ok_and(|found| found.nlink() > 1);
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    has_names || rustix::fs::access(folder, Access::WRITE_OK).is_err()
 }
 
 /// Returns how many bytes of contents are kept.
