@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use crate::{Content, Replacement, attributes};
+use crate::attributes;
+use crate::replacement::{Content, Replacement};
 
 /// A complete new file. Dropping it removes it, unless it has been renamed.
 pub(crate) struct Draft<'a> {

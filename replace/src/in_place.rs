@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::{Content, Replacement, is_refused};
+use crate::replacement::{Content, Replacement, is_refused};
 
 /// Longest content that is written back after a failure.
 const MOST_KEPT: u64 = 256 << 20;

@@ -10,50 +10,16 @@
 mod attributes;
 mod draft;
 mod in_place;
+mod replacement;
 
-use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-
-use rustix::io::Errno;
 
 use self::draft::Draft;
 use self::in_place::OpenFile;
-
-/// Replacement of a file, or a new file.
-#[derive(Debug, Clone, Copy)]
-pub struct Replacement<'a> {
-    /// Path of the file, in a folder that exists. If it is a symbolic link, the link is replaced.
-    pub path: &'a Path,
-    /// The content.
-    pub content: Content<'a>,
-    /// Mode; without one, an existing file keeps its own, and a new one gets 644 less the umask.
-    pub mode: Option<u32>,
-    /// Name of the new file until it is complete, in the same folder. What has this name is removed.
-    pub draft: &'a OsStr,
-    /// What happens to further names of the file.
-    pub names: FurtherNames,
-}
-
-/// Content for a file.
-#[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// Those of a file, which may become a further name of the replaced one.
-    File(&'a Path),
-}
-
-/// What happens to further names of a file (hard links).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FurtherNames {
-    /// They stay names of the same file, and lead to the new content.
-    Stay,
-    /// They keep the old content.
-    Part,
-}
+use self::replacement::is_refused;
+pub use self::replacement::{Content, FurtherNames, Replacement};
 
 impl Replacement<'_> {
     /// Performs the replacement, unless `proceed` fails: it is called when only the last step is left.
@@ -92,20 +58,6 @@ impl Replacement<'_> {
             },
         }
     }
-}
-
-/// Whether the system does not let this process do it here, while another way may be open.
-fn is_refused(error: &io::Error) -> bool {
-    let refusals = [
-        Errno::ACCESS,
-        Errno::PERM,
-        Errno::ROFS,
-        Errno::BUSY,
-        Errno::XDEV,
-        Errno::TXTBSY,
-        Errno::OPNOTSUPP,
-    ];
-    { refusals.iter() }.any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 #[cfg(test)]

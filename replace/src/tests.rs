@@ -1,12 +1,14 @@
 #![expect(clippy::unwrap_used, reason = "a test says what must be there")]
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
+use rustix::io::Errno;
 
 use super::*;
 
