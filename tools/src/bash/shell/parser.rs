@@ -25,6 +25,8 @@ const CLOSING: [&str; 3] = ["fi", "done", "}"];
 const UNKNOWN: [&str; 8] = [
     "case", "esac", "function", "select", "coproc", "[[", "in", "]]",
 ];
+/// A line end that is nothing to a shell, where it is neither in single quotes nor in a comment: the line goes on.
+const CONTINUED: &str = "\\\n";
 /// Redirection operators, each before its prefixes.
 const REDIRECTIONS: [&str; 10] = ["<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">"];
 
@@ -186,7 +188,10 @@ impl<'a, 'p> Parser<'a, 'p> {
                     return Some(());
                 }
                 Some('\n') => self.end_line()?,
-                Some(';') if !self.rest.starts_with(";;") => self.rest = &self.rest[1..],
+                Some(';') if !self.rest.starts_with(";;") => {
+                    self.rest = &self.rest[1..];
+                    self.ends_operator(";&")?;
+                }
                 Some('&') => {
                     let behind = self.rest.trim_start_matches('&');
                     let count = self.rest.len() - behind.len();
@@ -196,6 +201,7 @@ impl<'a, 'p> Parser<'a, 'p> {
                     }
                     self.parsed.has_syntax |= count == 1;
                     self.rest = behind;
+                    self.ends_operator("&>")?;
                 }
                 Some('|') => {
                     let behind = self.rest.trim_start_matches('|');
@@ -205,6 +211,7 @@ impl<'a, 'p> Parser<'a, 'p> {
                     let with_errors = behind.strip_prefix('&');
                     self.parsed.has_syntax |= with_errors.is_some();
                     self.rest = with_errors.unwrap_or(behind);
+                    self.ends_operator("|&")?;
                 }
                 Some(_) => {
                     let before = self.rest.len();
@@ -226,6 +233,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             }
             self.parsed.has_syntax = true;
             self.rest = rest;
+            self.ends_operator("(")?;
             self.nested(')')?;
             return self.redirections();
         }
@@ -433,6 +441,7 @@ impl<'a, 'p> Parser<'a, 'p> {
             .into_iter()
             .find(|kind| operator.starts_with(kind))?;
         self.rest = &operator[kind.len()..];
+        self.ends_operator("<>|&-(")?;
         self.skip_blanks();
         let word = self.word()?;
         match kind {
@@ -493,9 +502,22 @@ impl<'a, 'p> Parser<'a, 'p> {
         self.rest.chars().next()
     }
 
-    /// Skips blanks, and a comment up to the end of its line.
+    /// Returns `None` if one of these characters belongs to the operator before: behind a line end that is nothing.
+    fn ends_operator(&self, more: &str) -> Option<()> {
+        let behind = self.rest.trim_start_matches(CONTINUED);
+        let is_more = behind.starts_with(|c| more.contains(c));
+        (behind.len() == self.rest.len() || !is_more).then_some(())
+    }
+
+    /// Skips blanks, line ends that are nothing, and a comment up to the end of its line.
     fn skip_blanks(&mut self) {
-        self.rest = self.rest.trim_start_matches([' ', '\t']);
+        loop {
+            let rest = self.rest.trim_start_matches([' ', '\t']);
+            self.rest = rest.trim_start_matches(CONTINUED);
+            if self.rest.len() == rest.len() {
+                break;
+            }
+        }
         if self.rest.starts_with('#') {
             self.parsed.has_syntax = true;
             let end = self.rest.find('\n').unwrap_or(self.rest.len());

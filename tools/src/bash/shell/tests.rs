@@ -1,6 +1,7 @@
 //! Lines that try to escape a rule, and lines that rules must allow.
 
 mod bypasses;
+mod continued;
 mod read_only;
 mod repository;
 mod seen;

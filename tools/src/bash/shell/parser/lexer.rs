@@ -1,7 +1,7 @@
 //! Words of a command line. Commands in their substitutions are parsed too.
 
 use super::super::word::{Influence, Spelling, Word, is_of_line, prints_no_option};
-use super::Parser;
+use super::{CONTINUED, Parser};
 
 /// Unquoted characters, besides letters and digits, that mean themselves in every shell.
 const PLAIN: &str = "_-./:,@%+=!";
@@ -18,6 +18,8 @@ struct PartialWord {
     braces: Vec<bool>,
     may_begin_option: bool,
     begins_wild: bool,
+    /// Where line ends that are nothing are in the source: the number of bytes of the line from there on.
+    continued: Vec<usize>,
 }
 
 impl PartialWord {
@@ -30,7 +32,18 @@ impl PartialWord {
             braces: Vec::new(),
             may_begin_option: false,
             begins_wild: false,
+            continued: Vec::new(),
         }
+    }
+
+    /// Returns the source of the word: what is between `start` and `rest`, without line ends that are nothing.
+    fn source(&self, start: &str, rest: &str) -> String {
+        let mut source = start[..start.len() - rest.len()].to_owned();
+        for left in self.continued.iter().rev() {
+            let at = start.len() - left;
+            source.replace_range(at..at + CONTINUED.len(), "");
+        }
+        source
     }
 
     fn push(&mut self, more: &str, spelling: Spelling) {
@@ -123,11 +136,7 @@ impl Parser<'_, '_> {
                     self.rest = &self.rest[1..];
                     self.double_quoted(&mut word)?;
                 }
-                '\\' => {
-                    let escaped = self.rest[1..].chars().next().filter(|c| *c != '\n')?;
-                    word.push_char(escaped, Spelling::Complex);
-                    self.rest = &self.rest[1 + escaped.len_utf8()..];
-                }
+                '\\' => self.escape(&mut word)?,
                 '$' | '`' => {
                     let decides = self.decides_expansion()?;
                     word.push_expansion(if decides {
@@ -154,15 +163,34 @@ impl Parser<'_, '_> {
                 }
             }
         }
-        let raw = &start[..start.len() - self.rest.len()];
+        let raw = word.source(start, self.rest);
         (!raw.is_empty()).then(|| Word {
-            raw: raw.to_owned(),
+            raw,
             text: word.text,
             spelling: word.spelling,
             influence: word.influence,
             may_begin_option: word.may_begin_option,
             begins_wild: word.begins_wild,
         })
+    }
+
+    /// Takes an escaped character, or a line end that is nothing.
+    fn escape(&mut self, word: &mut PartialWord) -> Option<()> {
+        if self.rest.starts_with(CONTINUED) {
+            self.go_on(word);
+            // A number would belong to the redirection.
+            return (!self.rest.starts_with(['<', '>'])).then_some(());
+        }
+        let escaped = self.rest[1..].chars().next()?;
+        word.push_char(escaped, Spelling::Complex);
+        self.rest = &self.rest[1 + escaped.len_utf8()..];
+        Some(())
+    }
+
+    /// Takes a line end that is nothing.
+    fn go_on(&mut self, word: &mut PartialWord) {
+        word.continued.push(self.rest.len());
+        self.rest = &self.rest[CONTINUED.len()..];
     }
 
     /// Takes `c`, one of `*?[]{}`: its meaning depends on the existing files and on the shell, unless it is a bracket
@@ -220,11 +248,11 @@ impl Parser<'_, '_> {
                         Influence::None
                     });
                 }
+                '\\' if self.rest.starts_with(CONTINUED) => self.go_on(word),
                 '\\' => {
                     let escaped = self.rest[1..].chars().next()?;
                     match escaped {
                         '"' | '\\' | '$' | '`' => word.push_char(escaped, Spelling::Complex),
-                        '\n' => return None,
                         _ => {
                             word.push_char('\\', Spelling::Literal);
                             word.push_char(escaped, quoted_spelling(escaped));
@@ -244,6 +272,10 @@ impl Parser<'_, '_> {
     fn decides_expansion(&mut self) -> Option<bool> {
         let start = self.rest;
         self.expansion()?;
+        // The name of the variable would go on.
+        if self.rest.starts_with(CONTINUED) {
+            return None;
+        }
         let source = &start[..start.len() - self.rest.len()];
         let command = { source.strip_prefix("$(") }
             .and_then(|command| command.strip_suffix(')'))

@@ -117,7 +117,7 @@ const MAY_CHANGE: &[&str] = &[
     "{ ls; }",
     "echo {a,b}",
     "echo a\\;b",
-    "echo \\\nrm",
+    "echo \\\n; rm",
     "echo 'open",
     "echo \"open",
     "echo \"a\\\"; rm x; echo \"b\"",
