@@ -9,8 +9,15 @@ use async_trait::async_trait;
 use crate::hooks::{HookAnswer, HookCall};
 
 /// The display of a run. Called in order, from the task that drives the session; must not block for long.
+///
+/// One that wraps another one names it in [`inner_frontend`](Self::inner_frontend), and in [`Host::inner_host`].
 #[async_trait]
 pub trait Frontend: Host {
+    /// Returns the frontend that this one wraps, if it wraps one.
+    fn inner_frontend(&self) -> Option<&dyn Frontend> {
+        None
+    }
+
     /// Shows an event.
     fn show(&self, event: &Event);
 
@@ -18,15 +25,24 @@ pub trait Frontend: Host {
     fn notice(&self, text: &str);
 
     /// Receives an update of the session, for frontends based on messages rather than events.
-    fn update(&self, _: SessionUpdate<'_>) {}
+    fn update(&self, update: SessionUpdate<'_>) {
+        if let Some(frontend) = self.inner_frontend() {
+            frontend.update(update);
+        }
+    }
 
     /// Returns environment variables for the commands that a call starts, beside those that all commands see.
-    fn variables(&self, _: &ToolUse) -> Vec<(String, String)> {
-        Vec::new()
+    fn variables(&self, call: &ToolUse) -> Vec<(String, String)> {
+        let inner = self.inner_frontend();
+        inner.map_or_else(Vec::new, |frontend| frontend.variables(call))
     }
 
     /// Returns when the frontend can take more, so that the run waits for a slow reader.
-    async fn ready(&self) {}
+    async fn ready(&self) {
+        if let Some(frontend) = self.inner_frontend() {
+            frontend.ready().await;
+        }
+    }
 }
 
 /// An update of a session.
@@ -75,4 +91,56 @@ pub enum SessionUpdate<'a> {
     Task(&'a Task, &'a TaskUpdate),
     /// Update of a subagent's session.
     Subagent(&'a Task, &'a SessionUpdate<'a>),
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use ah_testkit::asked::{ALL, Asked, ask_all};
+
+    use super::*;
+    use crate::hooks::{HookSession, HookedElicitations, Hooks};
+
+    /// A frontend that notes which methods are called.
+    #[derive(Default)]
+    pub(crate) struct Told {
+        pub(crate) asked: Asked,
+    }
+
+    impl Told {
+        pub(crate) fn variable() -> (String, String) {
+            ("NAME".to_owned(), "value".to_owned())
+        }
+    }
+
+    impl Host for Told {
+        fn inner_host(&self) -> Option<&dyn Host> {
+            Some(&self.asked)
+        }
+    }
+
+    #[async_trait]
+    impl Frontend for Told {
+        fn show(&self, _: &Event) {}
+
+        fn notice(&self, _: &str) {}
+
+        fn variables(&self, _: &ToolUse) -> Vec<(String, String)> {
+            self.asked.note("variables");
+            vec![Self::variable()]
+        }
+
+        async fn ready(&self) {
+            self.asked.note("ready");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_host_with_hooks_before_elicitations_passes_everything_on() {
+        let told = Arc::new(Told::default());
+        let hooks = Hooks::new(Vec::new(), HookSession::default());
+        ask_all(&HookedElicitations::new(hooks, told.clone())).await;
+        assert_eq!(told.asked.take(), ALL);
+    }
 }

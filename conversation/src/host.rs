@@ -11,41 +11,59 @@ use crate::{
 
 /// The party that can be asked during a run: a person, or the program that started this one. To withdraw a question,
 /// drop the future.
+///
+/// A host that wraps another one names it in [`inner_host`](Self::inner_host), and has only the methods that it changes:
+/// all others, and those that come later, are those of the other one.
 #[async_trait]
 pub trait Host: Send + Sync {
+    /// Returns the host that this one wraps, if it wraps one.
+    fn inner_host(&self) -> Option<&dyn Host> {
+        None
+    }
+
     /// Asks for permission to run a tool call. Denied by default, if nobody can be asked.
     async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        PermissionAnswer::nobody(request)
+        match self.inner_host() {
+            Some(host) => host.permission(request).await,
+            None => PermissionAnswer::nobody(request),
+        }
     }
 
     /// Asks whether sandboxed commands may connect to `host`, given as `name:port`. Denied by default, if nobody can
     /// be asked.
     async fn new_host(&self, host: &str) -> HostPermission {
-        let _ = host;
-        HostPermission::No
+        match self.inner_host() {
+            Some(inner) => inner.new_host(host).await,
+            None => HostPermission::No,
+        }
     }
 
     /// Answers a question of an MCP server. Declined by default, if nobody can be asked.
     async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
-        let _ = question;
-        ElicitationAnswer::Decline
+        match self.inner_host() {
+            Some(host) => host.elicitation(question).await,
+            None => ElicitationAnswer::Decline,
+        }
     }
 
     /// Learns that what `server` asked for under the name `id` is done.
     fn elicitation_complete(&self, server: &str, id: &str) {
-        let _ = (server, id);
+        if let Some(host) = self.inner_host() {
+            host.elicitation_complete(server, id);
+        }
     }
 
     /// Returns the text of a file as its user has changed it without saving it; `None` if it is that on the disk. It is
     /// asked only about the files of calls that are permitted.
     async fn unsaved(&self, path: &Path) -> Option<String> {
-        let _ = path;
-        None
+        self.inner_host()?.unsaved(path).await
     }
 
     /// Learns that a call has written a file, so that an editor shows what is on the disk now.
     async fn wrote(&self, path: &Path) {
-        let _ = path;
+        if let Some(host) = self.inner_host() {
+            host.wrote(path).await;
+        }
     }
 }
 

@@ -16,6 +16,11 @@ use crate::{
 
 /// A language model. The provider retries by itself and reports it with [`StreamEvent::Retry`].
 pub trait Provider: Send + Sync {
+    /// Returns the model that this one wraps, if it wraps one: what it does not change is done by that.
+    fn inner(&self) -> Option<&dyn Provider> {
+        None
+    }
+
     /// Returns the model's properties.
     fn model(&self) -> &Model;
 
@@ -26,18 +31,18 @@ pub trait Provider: Send + Sync {
 
     /// Returns how the model takes changes in a conversation.
     fn continuity(&self) -> Continuity {
-        Continuity::default()
+        self.inner().map(Provider::continuity).unwrap_or_default()
     }
 
     /// Ends the pause since the last answer; returns what was used beside the answers: by requests that kept the conversation
     /// in the prompt cache, and by answers that were refused.
     fn end_pause(&self) -> Vec<Usage> {
-        Vec::new()
+        self.inner().map(Provider::end_pause).unwrap_or_default()
     }
 
     /// Searches the web through the model's server, if that is supported. Nothing happens until the future is polled.
-    fn search(&self, _: &WebSearch) -> Option<Searching> {
-        None
+    fn search(&self, search: &WebSearch) -> Option<Searching> {
+        self.inner()?.search(search)
     }
 }
 

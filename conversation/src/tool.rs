@@ -17,6 +17,11 @@ use crate::{
 /// To stop a tool, drop the future: processes that it started must end with it.
 #[async_trait]
 pub trait Tool: Send + Sync {
+    /// Returns the tool that this one wraps, if it wraps one: what it does not change is done by that.
+    fn inner(&self) -> Option<&dyn Tool> {
+        None
+    }
+
     /// Returns the description for the model and the display.
     fn spec(&self) -> &ToolSpec;
 
@@ -26,14 +31,14 @@ pub trait Tool: Send + Sync {
 
     /// Returns the name and the input of the call that this one stands for, if it is made to call other tools: that call
     /// is decided about and runs in its place.
-    fn stands_for(&self, _: &Input) -> Option<(String, Input)> {
-        None
+    fn stands_for(&self, input: &Input) -> Option<(String, Input)> {
+        self.inner()?.stands_for(input)
     }
 
     /// Returns the failure that the call would certainly have now, found without changing anything. A person is not asked
     /// about such a call. It is asked only about calls whose reading needs no permission.
-    async fn failure(&self, _: &ToolUse) -> Option<Output> {
-        None
+    async fn failure(&self, call: &ToolUse) -> Option<Output> {
+        self.inner()?.failure(call).await
     }
 
     /// Runs the call. The input has passed the schema.
@@ -41,19 +46,19 @@ pub trait Tool: Send + Sync {
 
     /// Returns the words for the model that belong to these details of a result, where a program has replaced them; `None`
     /// if the tool has no form for them.
-    fn words_of(&self, _: &Value) -> Option<String> {
-        None
+    fn words_of(&self, details: &Value) -> Option<String> {
+        self.inner()?.words_of(details)
     }
 
     /// Whether scripts of the model may call it. A tool that is about the conversation itself (questions to the user, the
     /// plan, the list of tasks, subagents) is for the model alone.
     fn is_for_scripts(&self) -> bool {
-        true
+        self.inner().is_none_or(Tool::is_for_scripts)
     }
 
     /// Returns the port for tasks that its calls have started in the background, if it starts any.
     fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        None
+        self.inner()?.tasks()
     }
 }
 

@@ -80,6 +80,8 @@ pub mod warn;
 #[cfg(feature = "sqlite")]
 pub mod worker;
 pub mod worktrees;
+#[cfg(test)]
+mod wrapping;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -88,35 +88,17 @@ fn now() -> u64 {
     })
 }
 
-#[async_trait]
 impl Host for Traced {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        self.frontend.permission(request).await
-    }
-
-    async fn new_host(&self, host: &str) -> HostPermission {
-        self.frontend.new_host(host).await
-    }
-
-    async fn unsaved(&self, path: &Path) -> Option<String> {
-        self.frontend.unsaved(path).await
-    }
-
-    async fn wrote(&self, path: &Path) {
-        self.frontend.wrote(path).await;
-    }
-
-    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
-        self.frontend.elicitation(question).await
-    }
-
-    fn elicitation_complete(&self, server: &str, id: &str) {
-        self.frontend.elicitation_complete(server, id);
+    fn inner_host(&self) -> Option<&dyn Host> {
+        Some(&*self.frontend)
     }
 }
 
-#[async_trait]
 impl Frontend for Traced {
+    fn inner_frontend(&self) -> Option<&dyn Frontend> {
+        Some(&*self.frontend)
+    }
+
     fn show(&self, event: &Event) {
         self.exporter.send(self.spans().event(&event.kind, now()));
         if matches!(event.kind, EventKind::AgentEnd { .. }) {
@@ -140,8 +122,20 @@ impl Frontend for Traced {
         variables.extend(span.map(|span| (TRACE_PARENT.to_owned(), span.to_string())));
         variables
     }
+}
 
-    async fn ready(&self) {
-        self.frontend.ready().await;
-    }
+/// Returns a frontend whose session is traced to this collector.
+#[cfg(test)]
+pub(crate) fn traced_to(frontend: Arc<dyn Frontend>, collector: &str) -> Arc<dyn Frontend> {
+    let variable = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector);
+    let variables = [variable].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = ah_conversation::Environment::new(variables, "/".into());
+    let settings = TraceSettings::of(&environment).expect("it is right");
+    let settings = settings.expect("there is a collector");
+    let http = ah_http::Options::from_variables(|_| None);
+    Arc::new(Traced {
+        frontend,
+        spans: Mutex::new(Spans::new("session", None, false)),
+        exporter: Exporter::start(settings, &http, str::to_owned).expect("it starts"),
+    })
 }

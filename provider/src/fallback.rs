@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider,
-    ProviderError, Request, Searching, StopReason, StreamEvent, Usage, WebSearch,
+    ErrorClass, EventStream, FallbackNotice, Message, Model, Origin, Provider, ProviderError,
+    Request, StopReason, StreamEvent, Usage,
 };
 use futures_util::{StreamExt, stream};
 
@@ -38,16 +38,12 @@ impl Fallback {
 }
 
 impl Provider for Fallback {
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.first)
+    }
+
     fn model(&self) -> &Model {
         self.first.model()
-    }
-
-    fn continuity(&self) -> Continuity {
-        self.first.continuity()
-    }
-
-    fn search(&self, search: &WebSearch) -> Option<Searching> {
-        self.first.search(search)
     }
 
     fn end_pause(&self) -> Vec<Usage> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ah_conversation::{Continuity, EventStream, Model, Provider, ProviderError, Request, Usage};
+use ah_conversation::{EventStream, Model, Provider, ProviderError, Request};
 
 use crate::decode::AnswerReader;
 use crate::http_model::{HttpModel, RequestEncoder};
@@ -46,16 +46,12 @@ impl<E: RequestEncoder, R: AnswerReader> Featured<E, R> {
 }
 
 impl<E: RequestEncoder, R: AnswerReader> Provider for Featured<E, R> {
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&**self.current())
+    }
+
     fn model(&self) -> &Model {
         self.current().model()
-    }
-
-    fn continuity(&self) -> Continuity {
-        self.current().continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.current().end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

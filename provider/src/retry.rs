@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice,
-    Searching, SkipDelay, StreamEvent, Usage, WebSearch,
+    ErrorClass, EventStream, Model, Provider, ProviderError, Request, RetryNotice, Searching,
+    SkipDelay, StreamEvent, WebSearch,
 };
 use futures_util::{StreamExt, stream};
 use tokio::sync::Notify;
@@ -113,16 +113,12 @@ impl<P: Provider> Retrying<P> {
 }
 
 impl<P: Provider + 'static> Provider for Retrying<P> {
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.inner)
+    }
+
     fn model(&self) -> &Model {
         self.inner.model()
-    }
-
-    fn continuity(&self) -> Continuity {
-        self.inner.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.inner.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

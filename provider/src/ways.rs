@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
-    Usage,
+    ErrorClass, EventStream, Model, Provider, ProviderError, Request, StreamEvent,
 };
 use futures_util::{StreamExt, stream};
 
@@ -60,16 +59,12 @@ impl Ways {
 }
 
 impl Provider for Ways {
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.ordered().0.model)
+    }
+
     fn model(&self) -> &Model {
         self.ordered().0.model.model()
-    }
-
-    fn continuity(&self) -> Continuity {
-        self.ordered().0.model.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.ordered().0.model.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {

@@ -2,6 +2,7 @@
 //! binary, a folder with a store and a clock, and short texts for snapshots. All are real implementations of the ports;
 //! nothing here mocks our own functions.
 
+pub mod asked;
 pub mod bound;
 pub mod git;
 pub mod github;

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_conversation::{
-    Elicitation, ElicitationAnswer, Host, HostPermission, PermissionAnswer, PermissionRequest,
-    Wanted,
-};
+use ah_conversation::{Elicitation, ElicitationAnswer, Host, Wanted};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -38,12 +35,8 @@ impl HookedElicitations {
 
 #[async_trait]
 impl Host for HookedElicitations {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        self.frontend.permission(request).await
-    }
-
-    async fn new_host(&self, host: &str) -> HostPermission {
-        self.frontend.new_host(host).await
+    fn inner_host(&self) -> Option<&dyn Host> {
+        Some(&*self.frontend)
     }
 
     async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
@@ -66,10 +59,6 @@ impl Host for HookedElicitations {
         }
         let told = self.ask_hooks(HookEvent::ElicitationResult, server, more);
         decided(told.await).unwrap_or(answer)
-    }
-
-    fn elicitation_complete(&self, server: &str, id: &str) {
-        self.frontend.elicitation_complete(server, id);
     }
 }
 

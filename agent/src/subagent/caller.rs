@@ -2,13 +2,12 @@
 //! permissions, hooks and tools of the session whose call it is, and none of its limits of tokens, since it uses none.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Branch, Caller, ContentBlock, Context, Event, ExitReason, Host, HostPermission, Input,
-    Limits, LiveOutput, Output, PermissionAnswer, PermissionRequest, Provider, Role, Task,
-    TaskKind, Tasks, Tool, ToolSpec, ToolUse, Truncation, interrupted,
+    Access, Branch, Caller, ContentBlock, Context, Event, ExitReason, Host, Input, Limits,
+    LiveOutput, Output, PermissionAnswer, PermissionRequest, Provider, Role, Task, TaskKind, Tool,
+    ToolSpec, ToolUse, Truncation, interrupted,
 };
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -201,6 +200,10 @@ impl Longer {
 
 #[async_trait]
 impl Tool for Longer {
+    fn inner(&self) -> Option<&dyn Tool> {
+        Some(&*self.tool)
+    }
+
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -209,20 +212,8 @@ impl Tool for Longer {
         self.tool.access(input)
     }
 
-    fn stands_for(&self, input: &Input) -> Option<(String, Input)> {
-        self.tool.stands_for(input)
-    }
-
-    async fn failure(&self, call: &ToolUse) -> Option<Output> {
-        self.tool.failure(call).await
-    }
-
     async fn run(&self, call: &ToolUse, context: &Context) -> Output {
         self.tool.run(call, context).await
-    }
-
-    fn tasks(&self) -> Option<Arc<dyn Tasks>> {
-        self.tool.tasks()
     }
 }
 
@@ -242,21 +233,16 @@ impl Host for Below {
         answer
     }
 
-    async fn new_host(&self, host: &str) -> HostPermission {
-        self.outer.new_host(host).await
-    }
-
-    async fn unsaved(&self, path: &Path) -> Option<String> {
-        self.outer.unsaved(path).await
-    }
-
-    async fn wrote(&self, path: &Path) {
-        self.outer.wrote(path).await;
+    fn inner_host(&self) -> Option<&dyn Host> {
+        Some(&*self.outer)
     }
 }
 
-#[async_trait]
 impl Frontend for Below {
+    fn inner_frontend(&self) -> Option<&dyn Frontend> {
+        Some(&*self.outer)
+    }
+
     fn show(&self, _: &Event) {}
 
     fn notice(&self, text: &str) {
@@ -274,12 +260,38 @@ impl Frontend for Below {
                 .update(SessionUpdate::Subagent(&self.task, &update)),
         }
     }
+}
 
-    fn variables(&self, call: &ToolUse) -> Vec<(String, String)> {
-        self.outer.variables(call)
-    }
+#[cfg(test)]
+mod tests {
+    use ah_testkit::asked::{ALL, ask_all};
 
-    async fn ready(&self) {
-        self.outer.ready().await;
+    use super::*;
+    use crate::frontend::tests::Told;
+
+    #[tokio::test]
+    async fn the_frontend_of_calls_below_a_call_passes_everything_on() {
+        let told = Arc::new(Told::default());
+        let below = Below {
+            outer: told.clone(),
+            task: Task {
+                id: "task".to_owned(),
+                call: "call".into(),
+                description: String::new(),
+                kind: TaskKind::Command,
+                is_background: false,
+            },
+            controls: Controls::default(),
+        };
+        ask_all(&below).await;
+        assert_eq!(told.asked.take(), ALL);
+        below.ready().await;
+        let call = ToolUse {
+            id: "call".into(),
+            name: "tool".to_owned(),
+            input: Input::default(),
+        };
+        assert_eq!(below.variables(&call), [Told::variable()]);
+        assert_eq!(told.asked.take(), ["ready", "variables"]);
     }
 }

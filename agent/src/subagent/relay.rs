@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Clock, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest, Task,
-    TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Time, ToolUse,
+    Clock, Event, EventKind, Host, PermissionAnswer, PermissionRequest, Task, TaskEnding, TaskKind,
+    TaskSink, TaskUpdate, TaskUsage, Time, ToolUse,
 };
 use async_trait::async_trait;
 
@@ -125,21 +125,16 @@ impl Host for Relay {
         answer
     }
 
-    async fn new_host(&self, host: &str) -> HostPermission {
-        self.outer.new_host(host).await
-    }
-
-    async fn unsaved(&self, path: &Path) -> Option<String> {
-        self.outer.unsaved(path).await
-    }
-
-    async fn wrote(&self, path: &Path) {
-        self.outer.wrote(path).await;
+    fn inner_host(&self) -> Option<&dyn Host> {
+        Some(&*self.outer)
     }
 }
 
-#[async_trait]
 impl Frontend for Relay {
+    fn inner_frontend(&self) -> Option<&dyn Frontend> {
+        Some(&*self.outer)
+    }
+
     fn show(&self, event: &Event) {
         match &event.kind {
             EventKind::ApiCallEnd {
@@ -203,8 +198,49 @@ impl Frontend for Relay {
         self.outer
             .update(SessionUpdate::Subagent(&self.task, &update));
     }
+}
 
-    async fn ready(&self) {
-        self.outer.ready().await;
+#[cfg(test)]
+mod tests {
+    use ah_testkit::asked::{ALL, ask_all};
+    use ah_testkit::world::Steps;
+    use serde_json::json;
+
+    use super::*;
+    use crate::frontend::tests::Told;
+
+    #[tokio::test]
+    async fn the_frontend_of_a_subagent_passes_everything_on() {
+        let told = Arc::new(Told::default());
+        let relay = Relay {
+            outer: told.clone(),
+            task: Task {
+                id: "task".to_owned(),
+                call: "call".into(),
+                description: String::new(),
+                kind: TaskKind::Command,
+                is_background: false,
+            },
+            name: "agent".to_owned(),
+            sink: TaskSink::default(),
+            clock: Arc::new(Steps::default()),
+            started: Time(0),
+            controls: Controls::default(),
+            state: Mutex::default(),
+        };
+        ask_all(&relay).await;
+        assert_eq!(told.asked.take(), ALL);
+        relay.ready().await;
+        let call = ToolUse {
+            id: "call".into(),
+            name: "tool".to_owned(),
+            input: json!({}).into(),
+        };
+        let variables = relay.variables(&call);
+        assert_eq!(
+            variables,
+            [Told::variable(), (AGENT.to_owned(), "task".to_owned())]
+        );
+        assert_eq!(told.asked.take(), ["ready", "variables"]);
     }
 }

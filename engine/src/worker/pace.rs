@@ -93,6 +93,10 @@ pub(super) struct Paced {
 }
 
 impl Provider for Paced {
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.inner)
+    }
+
     fn model(&self) -> &Model {
         self.inner.model()
     }
@@ -107,17 +111,5 @@ impl Provider for Paced {
             }
         };
         Box::pin(admitted.flatten_stream())
-    }
-
-    fn continuity(&self) -> Continuity {
-        self.inner.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.inner.end_pause()
-    }
-
-    fn search(&self, search: &WebSearch) -> Option<Searching> {
-        self.inner.search(search)
     }
 }

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_agent::{Frontend, SessionUpdate};
+use ah_agent::Frontend;
 use ah_conversation::{
-    Context, Elicitation, ElicitationAnswer, Event, Host, HostPermission, Input, PermissionAnswer,
-    PermissionRequest, Servers, ToolUse, json,
+    Context, Event, Host, Input, PermissionAnswer, PermissionRequest, Servers, ToolUse, json,
 };
 use async_trait::async_trait;
 use serde::Deserialize as _;
@@ -83,34 +82,21 @@ impl Host for PermissionTool {
         })
     }
 
-    async fn new_host(&self, host: &str) -> HostPermission {
-        self.frontend.new_host(host).await
-    }
-
-    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
-        self.frontend.elicitation(question).await
-    }
-
-    fn elicitation_complete(&self, server: &str, id: &str) {
-        self.frontend.elicitation_complete(server, id);
+    fn inner_host(&self) -> Option<&dyn Host> {
+        Some(&*self.frontend)
     }
 }
 
-#[async_trait]
 impl Frontend for PermissionTool {
+    fn inner_frontend(&self) -> Option<&dyn Frontend> {
+        Some(&*self.frontend)
+    }
+
     fn show(&self, event: &Event) {
         self.frontend.show(event);
     }
 
     fn notice(&self, text: &str) {
         self.frontend.notice(text);
-    }
-
-    fn update(&self, update: SessionUpdate<'_>) {
-        self.frontend.update(update);
-    }
-
-    async fn ready(&self) {
-        self.frontend.ready().await;
     }
 }

@@ -5,11 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::{Frontend, SessionUpdate};
-use ah_conversation::{
-    Elicitation, ElicitationAnswer, Event, Host, HostPermission, Message, PermissionAnswer,
-    PermissionRequest, Task,
-};
-use async_trait::async_trait;
+use ah_conversation::{Event, Host, Message, Task};
 
 use super::sidechain::Sidechains;
 use super::{RowHead, TranscriptFile, unwritten};
@@ -65,27 +61,17 @@ impl Transcribed {
     }
 }
 
-#[async_trait]
 impl Host for Transcribed {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        self.frontend.permission(request).await
-    }
-
-    async fn new_host(&self, host: &str) -> HostPermission {
-        self.frontend.new_host(host).await
-    }
-
-    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
-        self.frontend.elicitation(question).await
-    }
-
-    fn elicitation_complete(&self, server: &str, id: &str) {
-        self.frontend.elicitation_complete(server, id);
+    fn inner_host(&self) -> Option<&dyn Host> {
+        Some(&*self.frontend)
     }
 }
 
-#[async_trait]
 impl Frontend for Transcribed {
+    fn inner_frontend(&self) -> Option<&dyn Frontend> {
+        Some(&*self.frontend)
+    }
+
     fn show(&self, event: &Event) {
         self.frontend.show(event);
     }
@@ -97,9 +83,5 @@ impl Frontend for Transcribed {
     fn update(&self, update: SessionUpdate<'_>) {
         self.write(None, update);
         self.frontend.update(update);
-    }
-
-    async fn ready(&self) {
-        self.frontend.ready().await;
     }
 }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use ah_conversation::{
-    Continuity, ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request,
-    RetryNotice, StreamEvent, Usage,
+    ErrorClass, EventStream, Model, Price, Provider, ProviderError, Request, RetryNotice,
+    StreamEvent,
 };
 use futures_core::Stream;
 
@@ -160,16 +160,12 @@ pub struct Recorder {
 }
 
 impl Provider for Recorder {
+    fn inner(&self) -> Option<&dyn Provider> {
+        Some(&*self.inner)
+    }
+
     fn model(&self) -> &Model {
         self.inner.model()
-    }
-
-    fn continuity(&self) -> Continuity {
-        self.inner.continuity()
-    }
-
-    fn end_pause(&self) -> Vec<Usage> {
-        self.inner.end_pause()
     }
 
     fn stream(&self, request: Request) -> EventStream {
