@@ -304,6 +304,7 @@ mod tests {
             is_error: false,
             duration_ms: 0,
             details: Some(details.into()),
+            lines: None,
         }
     }
 

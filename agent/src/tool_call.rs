@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use ah_conversation::{
     Access, CallFinish, CallStart, CallState, Clock, Content, ContentBlock, Context, Event,
-    EventKind, ExitReason, Input, JsonText, LiveOutput, MessageId, Origin, Output, Progress,
-    ProgressSink, Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec, ToolUse,
-    Truncation, close_open_calls, interrupted,
+    EventKind, ExitReason, Input, JsonText, LineCount, LiveOutput, MessageId, Origin, Output,
+    Progress, ProgressSink, Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec,
+    ToolUse, Truncation, close_open_calls, interrupted,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -28,7 +28,7 @@ pub(crate) use prepared::{CallPlan, PreparedCall};
 
 use crate::conflict::told;
 use crate::hooks::HookVerdict;
-use crate::truncate::{cut_to_characters, truncate};
+use crate::truncate::{Truncated, cut_to_characters, truncate};
 use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
 
 /// Maximum number of concurrent calls.
@@ -344,12 +344,12 @@ impl Session {
             CallPlan::Run { tool, .. } => tool.spec().truncation,
             CallPlan::Answer(_) => Truncation::DEFAULT,
         };
-        let mut content = match self.cut(&output.content, call) {
-            Some(block) => vec![block],
-            None => truncate(&output.content, truncation, most, &call.id),
-        };
+        let Truncated { mut content, lines } = { self.cut(&output.content, call) }
+            .unwrap_or_else(|| truncate(&output.content, truncation, most, &call.id));
+        let shown = LineCount::of(ResultBlock::text_of(&content));
         content.extend(self.refused_connections());
         content.extend(self.overwritten());
+        let added = LineCount::of(ResultBlock::text_of(&content)).saturating_sub(shown);
         let result = ToolResult {
             tool_use_id: call.id.clone(),
             tool_name: call.name.clone(),
@@ -357,6 +357,7 @@ impl Session {
             is_error: output.is_error,
             duration_ms: done.duration_ms,
             details: output.details.map(JsonText::from),
+            lines: lines.map(|lines| lines + added),
         };
         self.emit_end(batch, at, &result);
         self.ports.frontend.update(SessionUpdate::Result(&result));
@@ -423,14 +424,14 @@ impl Session {
     }
 
     /// Returns the beginning of an output that exceeds the configured limit; the user is told.
-    fn cut(&self, content: &Content, call: &ToolUse) -> Option<ResultBlock> {
+    fn cut(&self, content: &Content, call: &ToolUse) -> Option<Truncated> {
         let limit = self.settings.max_result_chars?;
-        let (block, all) = cut_to_characters(content, limit, &call.name)?;
+        let (truncated, how_many) = cut_to_characters(content, limit, &call.name)?;
         self.ports.frontend.notice(&format!(
-            "the model is shown {limit} of {all} characters from {} (maxToolResultChars)",
+            "the model is shown {how_many} from {} (maxToolResultChars)",
             call.name
         ));
-        Some(block)
+        Some(truncated)
     }
 
     fn emit_start(&mut self, batch: &Batch, at: usize, output: &LiveOutput) {
@@ -457,6 +458,7 @@ impl Session {
             tool_key: self.key(&batch.calls[at].call),
             tool_index: at + 1,
             tool_count: batch.calls.len(),
+            tool_lines: result.lines,
         };
         let shown = self.event(kind(result.text()));
         let kept = Event {

@@ -1,9 +1,17 @@
 //! Truncation of long outputs for the model: a head and a tail with a notice between them. The store keeps the whole
 //! output.
 
-use std::borrow::Cow;
+use ah_conversation::{
+    Content, LeftOut, LineCount, ResultBlock, ToolUseId, Truncation, WholeOutput,
+};
 
-use ah_conversation::{Content, ResultBlock, ToolUseId, Truncation};
+/// The part of an output for the model.
+pub(crate) struct Truncated {
+    /// The part.
+    pub(crate) content: Vec<ResultBlock>,
+    /// Number of lines of the whole output, if it is only a part.
+    pub(crate) lines: Option<u64>,
+}
 
 /// Returns the part of `content` for the model: within the `limit` of the tool, and of at most `most` bytes, as much as the
 /// context window has room for. Invalid UTF-8 becomes U+FFFD; images are never truncated.
@@ -12,63 +20,81 @@ pub(crate) fn truncate(
     limit: Truncation,
     most: usize,
     call: &ToolUseId,
-) -> Vec<ResultBlock> {
+) -> Truncated {
     let limit = Truncation {
         bytes: limit.bytes.min(most),
         ..limit
     };
-    let text = match content {
-        Content::Blocks(blocks) => return cut_blocks(blocks, most, call),
-        Content::Bytes(bytes) if bytes.len() <= limit.bytes => String::from_utf8_lossy(bytes),
-        Content::Bytes(bytes) => {
-            let (head, tail) = bytes.split_at(bytes.len() / 2);
-            Cow::Owned(cut_bytes(head, tail, bytes.len() as u64, limit.bytes, call))
-        }
-        Content::Spool(spool) => Cow::Owned(cut_bytes(
-            &spool.head,
-            &spool.tail,
-            spool.len,
-            limit.bytes,
-            call,
-        )),
+    let whole = match (content, WholeOutput::of_content(content)) {
+        (Content::Blocks(blocks), _) => return cut_blocks(blocks, most, call),
+        (_, None) => return cut_blocks(&[], most, call),
+        (_, Some(whole)) => whole,
     };
-    let text = match limit.lines {
-        Some(lines) => cut_lines(&text, lines, call),
-        None => text.into_owned(),
-    };
-    vec![ResultBlock::Text { text }]
+    let cut = cut(whole, limit, call);
+    let lines = cut.is_some().then(|| whole.lines());
+    let text = cut.unwrap_or_else(|| content.text());
+    Truncated {
+        content: vec![ResultBlock::Text { text }],
+        lines,
+    }
+}
+
+/// Returns the first and last part of an output within the limits, with a notice between them; `None` if it is within them.
+fn cut(whole: WholeOutput<'_>, limit: Truncation, call: &ToolUseId) -> Option<String> {
+    let excerpt = whole.excerpt(limit)?;
+    let notice = format!(
+        "[{}; the `result` tool shows all of tool_use_id {call}]",
+        excerpt.left_out
+    );
+    let head = String::from_utf8_lossy(excerpt.head);
+    let tail = String::from_utf8_lossy(excerpt.tail);
+    Some(match excerpt.left_out {
+        LeftOut::Lines(_) => format!("{head}{notice}\n{tail}"),
+        LeftOut::Bytes(_) => format!("{head}\n\n{notice}\n\n{tail}"),
+    })
 }
 
 /// Returns the blocks with all their texts together cut to `most` bytes, each in proportion.
-fn cut_blocks(blocks: &[ResultBlock], most: usize, call: &ToolUseId) -> Vec<ResultBlock> {
+fn cut_blocks(blocks: &[ResultBlock], most: usize, call: &ToolUseId) -> Truncated {
     let length = |block: &ResultBlock| match block {
         ResultBlock::Text { text } => text.len(),
         ResultBlock::Image(_) | ResultBlock::Audio(_) => 0,
     };
     let all: usize = blocks.iter().map(length).sum();
     if all <= most {
-        return blocks.to_vec();
+        return Truncated {
+            content: blocks.to_vec(),
+            lines: None,
+        };
     }
-    let cut = blocks.iter().map(|block| match block {
+    let pieces = blocks.iter().map(|block| match block {
         ResultBlock::Text { text } => {
             let share = most as u128 * text.len() as u128 / all as u128;
             let share = usize::try_from(share).unwrap_or(most);
-            let (head, tail) = text.as_bytes().split_at(text.len() / 2);
-            let text = cut_bytes(head, tail, text.len() as u64, share, call);
+            let limit = Truncation {
+                bytes: share,
+                lines: None,
+            };
+            let cut = cut(WholeOutput::of(text.as_bytes()), limit, call);
+            let text = cut.unwrap_or_else(|| text.clone());
             ResultBlock::Text { text }
         }
         ResultBlock::Image(_) | ResultBlock::Audio(_) => block.clone(),
     });
-    cut.collect()
+    Truncated {
+        content: pieces.collect(),
+        lines: Some(LineCount::of(ResultBlock::text_of(blocks))),
+    }
 }
 
 /// Returns the first `limit` characters of `content` with a notice, and the total number of characters, if it is
-/// longer (the setting `maxToolResultChars`). Spooled output is measured in bytes.
+/// longer (the setting `maxToolResultChars`). Of output in a file, the number of bytes is known, which is no less.
 pub(crate) fn cut_to_characters(
     content: &Content,
     limit: usize,
     tool: &str,
-) -> Option<(ResultBlock, usize)> {
+) -> Option<(Truncated, String)> {
+    let lines = WholeOutput::of_content(content)?.lines();
     let (start, bytes) = match content {
         Content::Blocks(_) => return None,
         Content::Bytes(bytes) => (bytes, None),
@@ -80,14 +106,18 @@ pub(crate) fn cut_to_characters(
         return None;
     }
     let shown: String = text.chars().take(limit).collect();
-    let count = shown.chars().count();
-    let notice = format!(
-        "[OUTPUT TRUNCATED: Showing {} of {} characters from {tool}]",
-        grouped(count),
-        grouped(all)
-    );
+    let count = grouped(shown.chars().count());
+    let how_many = match bytes {
+        None => format!("{count} of {} characters", grouped(all)),
+        Some(bytes) => format!("{count} characters of {} bytes", grouped(bytes)),
+    };
+    let notice = format!("[OUTPUT TRUNCATED: Showing {how_many} from {tool}]");
     let text = format!("{shown}\n\n{notice}");
-    Some((ResultBlock::Text { text }, all))
+    let truncated = Truncated {
+        content: vec![ResultBlock::Text { text }],
+        lines: Some(lines),
+    };
+    Some((truncated, how_many))
 }
 
 /// Formats a number with commas between thousands.
@@ -101,64 +131,6 @@ fn grouped(number: usize) -> String {
         grouped.push(digit);
     }
     grouped
-}
-
-/// Returns the first and last half of `limit` bytes of an output that begins with `head`, ends with `tail` and has
-/// `len` bytes in total.
-fn cut_bytes(head: &[u8], tail: &[u8], len: u64, limit: usize, call: &ToolUseId) -> String {
-    let half = limit / 2;
-    let head = floor(&head[..head.len().min(half)]);
-    let tail = ceil(&tail[tail.len().saturating_sub(limit - half)..]);
-    let removed = len - (head.len() + tail.len()) as u64;
-    format!(
-        "{}\n\n[{removed} bytes removed from the middle; the `result` tool shows all of tool_use_id {call}]\n\n{}",
-        String::from_utf8_lossy(head),
-        String::from_utf8_lossy(tail),
-    )
-}
-
-fn cut_lines(text: &str, limit: usize, call: &ToolUseId) -> String {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    if lines.len() <= limit {
-        return text.to_owned();
-    }
-    let (head, rest) = lines.split_at(limit / 2);
-    let (omitted, tail) = rest.split_at(rest.len() - (limit - limit / 2));
-    format!(
-        "{}[{} lines omitted; the `result` tool shows all of tool_use_id {call}]\n{}",
-        head.concat(),
-        omitted.len(),
-        tail.concat(),
-    )
-}
-
-/// Removes an incomplete character at the end.
-fn floor(bytes: &[u8]) -> &[u8] {
-    let start = bytes.len().saturating_sub(4);
-    match bytes[start..].iter().rposition(|byte| byte & 0xC0 != 0x80) {
-        Some(at) if width(bytes[start + at]) > bytes.len() - start - at => &bytes[..start + at],
-        _ => bytes,
-    }
-}
-
-/// Removes an incomplete character at the beginning.
-fn ceil(bytes: &[u8]) -> &[u8] {
-    let cut = bytes
-        .iter()
-        .take(3)
-        .take_while(|byte| **byte & 0xC0 == 0x80)
-        .count();
-    &bytes[cut..]
-}
-
-/// Returns the length of the character that starts with `byte`.
-fn width(byte: u8) -> usize {
-    match byte {
-        0xC0..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xF7 => 4,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]
@@ -175,6 +147,7 @@ mod tests {
             usize::MAX,
             &"t1".into(),
         )
+        .content
         .remove(0)
         {
             ResultBlock::Text { text } => text,
@@ -189,6 +162,23 @@ mod tests {
     #[test]
     fn a_short_output_is_shown_whole() {
         assert_eq!(shown(&bytes("abc\n"), 4, Some(1)), "abc\n");
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_in_the_whole_output() {
+        let numbers: String = (1..=14_000).map(|number| format!("{number}\n")).collect();
+        let limit = Truncation {
+            bytes: 30_000,
+            lines: Some(256),
+        };
+        let content = Content::Bytes(numbers.into_bytes());
+        let truncated = truncate(&content, limit, usize::MAX, &"t1".into());
+        assert_eq!(truncated.lines, Some(14_000));
+        let text = ResultBlock::text_of(&truncated.content);
+        assert!(text.contains("\n128\n[13744 lines omitted;"), "{text}");
+        assert!(text.contains("]\n13873\n"), "{text}");
+        let (start, _) = cut_to_characters(&content, 5, "bash").unwrap();
+        assert_eq!(start.lines, Some(14_000));
     }
 
     #[test]
@@ -225,6 +215,7 @@ mod tests {
         let spool = Spool {
             path: "spool".into(),
             len: text.len() as u64,
+            lines: 1000,
             left_out: 0,
             sha256: String::new(),
             head: head.to_vec(),
@@ -244,8 +235,13 @@ mod tests {
         let blocks = vec![text(&"a".repeat(3_000)), text(&"b".repeat(1_000))];
         let content = Content::Blocks(blocks.clone());
         let cut = |most| truncate(&content, Truncation::DEFAULT, most, &"t1".into());
-        assert_eq!(cut(4_000), blocks);
-        let shown = cut(2_000);
+        let whole = cut(4_000);
+        assert_eq!((whole.content, whole.lines), (blocks, None));
+        let Truncated {
+            content: shown,
+            lines,
+        } = cut(2_000);
+        assert_eq!(lines, Some(2));
         let lengths: Vec<_> = { shown.iter() }
             .map(|block| match block {
                 ResultBlock::Text { text } => text.matches(['a', 'b']).count(),

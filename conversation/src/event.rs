@@ -87,6 +87,9 @@ pub enum EventKind {
         tool_key: String,
         tool_index: usize,
         tool_count: usize,
+        /// Number of lines of the text with all of the output, if `tool_output` has only a part of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_lines: Option<u64>,
     },
     /// A piece of the model's answer text.
     TextDelta { text: String },

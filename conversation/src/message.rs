@@ -373,6 +373,9 @@ pub struct ToolResult {
     /// Structured data about the output: path, line count, exit code, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<JsonText>,
+    /// Number of lines of the text with all of the output, if `content` has only a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
 }
 
 impl ToolResult {
@@ -385,6 +388,7 @@ impl ToolResult {
             is_error: true,
             duration_ms: 0,
             details: None,
+            lines: None,
         }
     }
 

@@ -78,6 +78,8 @@ pub struct Spool {
     pub path: PathBuf,
     /// Total number of bytes that the tool wrote.
     pub len: u64,
+    /// Number of lines that the tool wrote.
+    pub lines: u64,
     /// Number of bytes between head and tail that the file omits, because they exceed the cap.
     pub left_out: u64,
     /// SHA-256 of the file's bytes, in lower-case hexadecimal.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use ah_conversation::{Content, Spool};
+use ah_conversation::{Content, LineCount, Spool};
 use sha2::{Digest, Sha256};
 
 use crate::command::Keep;
@@ -23,6 +23,7 @@ pub(crate) struct Recorder {
     /// The last bytes that are not in the head, sometimes more than are returned in the end.
     tail: Vec<u8>,
     total: u64,
+    lines: LineCount,
 }
 
 enum RecordTarget {
@@ -46,12 +47,14 @@ impl Recorder {
             head: Vec::new(),
             tail: Vec::new(),
             total: 0,
+            lines: LineCount::default(),
         }
     }
 
     /// Appends output of the child.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
+        self.lines.add(bytes);
         if let Some(live) = &self.keep.live {
             live.write(bytes);
         }
@@ -114,6 +117,7 @@ impl Recorder {
                         return Content::Spool(Spool {
                             path: self.keep.path,
                             len: self.total,
+                            lines: self.lines.lines(),
                             left_out,
                             sha256: hexadecimal(&file.hash.finalize()),
                             head: self.head,

@@ -3,7 +3,7 @@
 //! A call is shown by the display key of its tool, its result by the shape of the details: `structuredPatch` is a change of
 //! a file, `newTodos` a task list, whatever the name of the tool.
 
-use ah_conversation::DisplayKey;
+use ah_conversation::{DisplayKey, lines_between};
 use anstyle::Effects;
 use serde_json::Value;
 
@@ -43,6 +43,8 @@ pub struct Layout {
 pub struct CallOutcome<'a> {
     /// Output of the tool.
     pub output: &'a str,
+    /// Number of lines of all of the output, if `output` is only a part of it.
+    pub lines: Option<u64>,
     /// Structured details of the result.
     pub details: Option<&'a Value>,
     /// Whether the call failed.
@@ -271,14 +273,17 @@ fn head(
     if keys.len() > KEY_ROWS {
         let more = keys.len() - KEY_ROWS;
         keys.truncate(KEY_ROWS);
-        keys.push(Line::of(&format!("    ... {}", count(more)), Style::DIM));
+        keys.push(Line::of(
+            &format!("    ... {}", count(more as u64)),
+            Style::DIM,
+        ));
     }
     rows.extend(keys);
     rows
 }
 
 /// `1 more line`
-fn count(more: usize) -> String {
+fn count(more: u64) -> String {
     match more {
         1 => "1 more line".to_owned(),
         more => format!("{more} more lines"),
@@ -287,12 +292,11 @@ fn count(more: usize) -> String {
 
 /// The start and the end of an output. A long line is truncated to one row.
 fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
-    let lines: Vec<&str> = outcome
-        .output
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let row = |line: &&str| {
+    let all: Vec<&str> = outcome.output.lines().collect();
+    let is_blank = |at: &usize| all[*at].trim().is_empty();
+    let shown: Vec<usize> = (0..all.len()).filter(|at| !is_blank(at)).collect();
+    let row = |at: &usize| {
+        let line = all[*at];
         // Only the start of the line, which may have megabytes, is processed.
         let end = line
             .char_indices()
@@ -301,12 +305,16 @@ fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
         Line::of(&line[..end], Style::DIM).cut(room)
     };
     // A single hidden line takes no more room than the row about it.
-    if lines.len() <= 2 * OUTPUT_ENDS + 1 {
-        return lines.iter().map(row).collect();
+    if shown.len() <= 2 * OUTPUT_ENDS + 1 {
+        return shown.iter().map(row).collect();
     }
-    let mut rows: Vec<Line> = lines[..OUTPUT_ENDS].iter().map(row).collect();
-    rows.push(left_out(lines.len() - 2 * OUTPUT_ENDS, outcome.more));
-    rows.extend(lines[lines.len() - OUTPUT_ENDS..].iter().map(row));
+    let (head, rest) = shown.split_at(OUTPUT_ENDS);
+    let tail = &rest[rest.len() - OUTPUT_ENDS..];
+    let (head_lines, tail_lines) = (head[OUTPUT_ENDS - 1] + 1, all.len() - tail[0]);
+    let hidden = lines_between(outcome.output, outcome.lines, head_lines, tail_lines);
+    let mut rows: Vec<Line> = head.iter().map(row).collect();
+    rows.push(left_out(hidden, outcome.more));
+    rows.extend(tail.iter().map(row));
     rows
 }
 
@@ -315,11 +323,11 @@ fn ends(mut rows: Vec<Line>, ends: usize, more: Option<&str>) -> Vec<Line> {
         return rows;
     }
     let hidden = rows.len() - 2 * ends;
-    rows.splice(ends..ends + hidden, [left_out(hidden, more)]);
+    rows.splice(ends..ends + hidden, [left_out(hidden as u64, more)]);
     rows
 }
 
-fn left_out(lines: usize, more: Option<&str>) -> Line {
+fn left_out(lines: u64, more: Option<&str>) -> Line {
     let how = more.map(|more| format!(": {more}")).unwrap_or_default();
     Line::of(&format!("... {}{how}", count(lines)), Style::DIM)
 }

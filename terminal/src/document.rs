@@ -180,6 +180,7 @@ mod tests {
             is_error: false,
             duration_ms: 3,
             details: None,
+            lines: None,
         };
         vec![
             message(

@@ -250,7 +250,7 @@ async fn a_result_is_cut_to_the_configured_number_of_characters() {
         let notice = "\n\n[OUTPUT TRUNCATED: Showing 40,000 of 50,000 characters from look]";
         assert_eq!(seen.ends_with(notice), limit.is_some());
         assert_eq!(
-            world.notices().contains("40000 of 50000 characters"),
+            world.notices().contains("40,000 of 50,000 characters"),
             limit.is_some()
         );
     }

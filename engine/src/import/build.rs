@@ -158,6 +158,7 @@ impl Conversation {
             is_error,
             duration_ms: 0,
             details: None,
+            lines: None,
         });
         self.add_result(block, at);
     }

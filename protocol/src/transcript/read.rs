@@ -165,6 +165,7 @@ impl Reader {
                     is_error: raw["is_error"] == true,
                     duration_ms: 0,
                     details: None,
+                    lines: None,
                 })
             }),
             _ => None,

@@ -109,6 +109,7 @@ pub(crate) fn result(id: &str, content: Vec<ResultBlock>, is_error: bool) -> Con
         is_error,
         duration_ms: 1,
         details: None,
+        lines: None,
     })
 }
 

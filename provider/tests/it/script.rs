@@ -73,6 +73,7 @@ fn result(seq: u32, tool: &str, text: &str) -> Message {
         is_error: false,
         duration_ms: 5,
         details: None,
+        lines: None,
     };
     message(
         seq,

@@ -16,6 +16,7 @@ fn call<'a>(name: &'a str, key: &'a str, kind: Option<&'a DisplayKey>) -> ToolCa
 
 const DONE: CallOutcome<'_> = CallOutcome {
     output: "",
+    lines: None,
     details: None,
     is_error: false,
     duration_ms: 1234,
@@ -53,11 +54,19 @@ fn a_long_output_is_cut_in_the_middle() {
   ‹dim:1›
   ‹dim:2›
   ‹dim:3›
-  ‹dim:... 94 more lines: ah show 4 --output›
+  ‹dim:... 189 more lines: ah show 4 --output›
   ‹dim:98›
   ‹dim:99›
   ‹dim:100›
 "#);
+    // The model was shown a part of it.
+    let cut = CallOutcome {
+        output: "1\n2\n3\n4\n[4990 lines omitted; …]\n4995\n4996\n4997\n4998\n",
+        lines: Some(4_998),
+        ..DONE
+    };
+    let rows = ended(&bash, &cut, Layout::of(60));
+    assert_eq!(rows[4].text(), "  ... 4992 more lines");
     let output = "1\n2\n3\n4\n5\n6\n7\n";
     let few = ended(&bash, &CallOutcome { output, ..DONE }, Layout::of(60));
     assert_eq!(few.len(), 8);

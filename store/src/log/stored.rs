@@ -79,6 +79,8 @@ enum StoredContent {
     Spool {
         file: StoredBytes,
         len: u64,
+        #[serde(default)]
+        lines: u64,
         left_out: u64,
         head: StoredBytes,
         tail: StoredBytes,
@@ -218,6 +220,7 @@ impl Entry {
             Content::Spool(spool) => StoredContent::Spool {
                 file: self.bytes(&fs::read(&spool.path)?),
                 len: spool.len,
+                lines: spool.lines,
                 left_out: spool.left_out,
                 head: self.bytes(&spool.head),
                 tail: self.bytes(&spool.tail),
@@ -450,6 +453,7 @@ impl Reader<'_> {
             StoredContent::Spool {
                 file,
                 len,
+                lines,
                 left_out,
                 head,
                 tail,
@@ -462,6 +466,7 @@ impl Reader<'_> {
                 Content::Spool(Spool {
                     path,
                     len,
+                    lines,
                     left_out,
                     sha256,
                     head: self.bytes(head)?,

@@ -93,6 +93,7 @@ pub(super) fn block(row: &Row<'_>) -> Result<ContentBlock, Failure> {
             is_error: row.get(5)?,
             duration_ms: unsigned(row.get(6)?),
             details: details.own,
+            lines: details.lines,
         }),
         OTHER => ContentBlock::Other {
             raw: details.own.map(|own| own.value()).unwrap_or_default(),

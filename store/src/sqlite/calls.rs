@@ -165,5 +165,6 @@ fn state(row: &Row<'_>, id: &ToolUseId) -> Result<CallState, Failure> {
         is_error: row.get::<_, Option<bool>>("is_error")?.unwrap_or(false),
         duration_ms: super::number::unsigned(row.get("duration_ms")?),
         details: details.own,
+        lines: details.lines,
     }))
 }

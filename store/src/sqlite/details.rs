@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use super::Failure;
 
 /// Names used by the store, as they are in a text.
-const RESERVED: [&str; 5] = [
+const RESERVED: [&str; 6] = [
     "\"origin\"",
     "\"kept_from\"",
     "\"spool\"",
     "\"blocks\"",
+    "\"all_lines\"",
     "\"details\"",
 ];
 
@@ -27,6 +28,8 @@ pub(super) struct Details {
     pub spool: Option<SpoolNote>,
     /// Whether the model saw a list of blocks rather than a text.
     pub is_blocks: bool,
+    /// Number of lines of the whole text, if the model saw a part of it.
+    pub lines: Option<u64>,
 }
 
 /// Reference to an output in a file.
@@ -58,6 +61,7 @@ impl Details {
     pub(super) fn encode(self) -> Result<Option<String>, Failure> {
         if self.spool.is_none()
             && !self.is_blocks
+            && self.lines.is_none()
             && let Some(own) = &self.own
             && is_plain(own.as_str())
         {
@@ -73,6 +77,9 @@ impl Details {
         }
         if self.is_blocks {
             object.insert("blocks".to_owned(), true.into());
+        }
+        if let Some(lines) = self.lines {
+            object.insert("all_lines".to_owned(), lines.into());
         }
         if object.is_empty() {
             return Ok(None);
@@ -94,6 +101,7 @@ impl Details {
         let _ = (take("origin"), take("kept_from"));
         let spool = take("spool").map(serde_json::from_value).transpose()?;
         let is_blocks = take("blocks") == Some(Value::Bool(true));
+        let lines = take("all_lines").and_then(|lines| lines.as_u64());
         let own = match take("details") {
             Some(own) => Some(own),
             None => (!object.is_empty()).then_some(Value::Object(object)),
@@ -102,6 +110,7 @@ impl Details {
             own: own.map(JsonText::from),
             spool,
             is_blocks,
+            lines,
         })
     }
 }

@@ -141,6 +141,7 @@ impl ResultColumns {
                 own: result.details.clone(),
                 spool,
                 is_blocks,
+                lines: result.lines,
             },
             tool_output: full_output,
         })

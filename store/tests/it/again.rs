@@ -115,6 +115,7 @@ async fn all_that_was_acknowledged_is_there(place: &impl Place) {
     let spool = Spool {
         path: spooled,
         len: 1010,
+        lines: 2,
         left_out: 1000,
         sha256: "of the file".to_owned(),
         head: b"head\n".to_vec(),

@@ -312,6 +312,7 @@ pub async fn a_spooled_output_is_adopted_from_any_folder(session: &SessionStore)
         let spool = Spool {
             path: path.clone(),
             len: 8,
+            lines: 2,
             left_out: 0,
             sha256: "00".to_owned(),
             head: b"one\n".to_vec(),
@@ -342,6 +343,7 @@ pub async fn a_gap_in_a_capped_output_is_marked_in_its_place(session: &SessionSt
     let spool = Spool {
         path,
         len: 1_013,
+        lines: 3,
         left_out: 1_000,
         sha256: "00".to_owned(),
         head: b"one\n".to_vec(),
@@ -489,6 +491,7 @@ pub async fn only_events_of_stored_kinds_are_stored(session: &SessionStore) {
             tool_key: "ls".to_owned(),
             tool_index: 1,
             tool_count: 1,
+            tool_lines: None,
         })
     };
     let state = event(EventKind::StateChange {

@@ -162,6 +162,7 @@ pub fn result(id: &str, text: &str) -> ToolResult {
         is_error: false,
         duration_ms: 7,
         details: Some(json!({ "exit_code": 0 }).into()),
+        lines: None,
     }
 }
 

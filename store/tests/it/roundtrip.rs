@@ -78,6 +78,7 @@ fn tool_result() -> impl Strategy<Value = ToolResult> {
                 is_error,
                 duration_ms: duration_ms.into(),
                 details: details.map(Into::into),
+                lines: None,
             },
         )
 }

@@ -303,6 +303,7 @@ impl Text {
                 is_error,
                 duration_ms,
                 tool_key,
+                tool_lines,
                 ..
             } => {
                 if self.is_drawn() {
@@ -316,6 +317,7 @@ impl Text {
                     key,
                     is_command: matches!(kind, Some(DisplayKey::Command(_))),
                     output: without_agent_id(tool_output),
+                    lines: *tool_lines,
                     is_error: *is_error,
                     duration_ms: *duration_ms,
                 };

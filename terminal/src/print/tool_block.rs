@@ -1,6 +1,6 @@
 //! The text of an ended tool call: name and time, its key argument, the beginning of its output.
 
-use ah_conversation::neutralise;
+use ah_conversation::{lines_between, neutralise};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Number of output lines shown.
@@ -20,6 +20,8 @@ pub struct Block<'a> {
     pub is_command: bool,
     /// Its output.
     pub output: &'a str,
+    /// Number of lines of all of its output, if `output` is only a part of it.
+    pub lines: Option<u64>,
     /// Whether it failed.
     pub is_error: bool,
     /// Its duration.
@@ -81,12 +83,19 @@ impl Block<'_> {
             lines.push(format!("  {line}"));
         }
         let output = neutralise(self.output);
-        let mut shown = output.lines().filter(|line| !line.trim().is_empty());
-        for line in shown.by_ref().take(OUTPUT_LINES) {
+        let numbered = output.lines().zip(1..);
+        let mut shown = numbered.filter(|(line, _)| !line.trim().is_empty());
+        let mut last = 0;
+        for (line, number) in shown.by_ref().take(OUTPUT_LINES) {
             let line = cut(line, OUTPUT_WIDTH.min(paint.width).saturating_sub(2));
             lines.push(format!("  {}", paint.dim(line)));
+            last = number;
         }
-        match shown.count() {
+        let hidden = match shown.next() {
+            Some(_) => lines_between(&output, self.lines, last, 0),
+            None => 0,
+        };
+        match hidden {
             0 => {}
             1 => lines.push(paint.dim("  ... (1 more line)")),
             more => lines.push(paint.dim(&format!("  ... ({more} more lines)"))),
@@ -179,6 +188,7 @@ mod tests {
             key: "cargo test --workspace --all-features --no-fail-fast -- --test-threads 1 --nocapture",
             is_command: true,
             output: "one\n\ntwo\x1b[2J\nthree\nfour\nfive\n",
+            lines: None,
             is_error: false,
             duration_ms: 1234,
         };
@@ -197,6 +207,7 @@ bash (1.2s)
             key: "src/mian.rs",
             is_command: false,
             output: "no file `src/mian.rs`",
+            lines: None,
             duration_ms: 61_000,
         };
         insta::assert_snapshot!(failed.render(Paint { sign: true, ..PLAIN }), @r#"

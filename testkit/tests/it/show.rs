@@ -95,6 +95,7 @@ fn events_are_formatted_in_lines() {
         tool_key: "ls".to_owned(),
         tool_index: 1,
         tool_count: 1,
+        tool_lines: None,
     };
     let kinds = [
         EventKind::ApiCallStart { payload_bytes: 5 },

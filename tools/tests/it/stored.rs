@@ -46,6 +46,7 @@ async fn store(folder: &Folder) -> Arc<dyn Store> {
             }],
             is_error: false,
             details: None,
+            lines: None,
         },
         output: Content::Bytes(all.into_bytes()),
         at: Default::default(),

@@ -105,6 +105,7 @@ impl Text {
         let details = result.details.as_ref().map(JsonText::value);
         let outcome = CallOutcome {
             output: without_agent_id(&output),
+            lines: result.lines,
             details: details.as_ref(),
             is_error: result.is_error,
             duration_ms: result.duration_ms,

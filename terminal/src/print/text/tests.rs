@@ -142,6 +142,7 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
                 is_error: *is_error,
                 duration_ms: *duration_ms,
                 details: None,
+                lines: None,
             }));
         }
     }
@@ -185,6 +186,7 @@ fn ran(name: &str, key: &str, output: &str, is_error: bool) -> EventKind {
         tool_key: key.into(),
         tool_index: 1,
         tool_count: 1,
+        tool_lines: None,
     }
 }
 
