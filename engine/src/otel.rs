@@ -11,17 +11,12 @@ mod settings;
 mod spans;
 mod wire;
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_config::Config;
-use ah_conversation::{
-    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
-    PermissionRequest, ToolUse,
-};
-use async_trait::async_trait;
+use ah_conversation::{Event, EventKind, Host, ToolUse};
 
 use self::export::Exporter;
 use self::settings::TraceSettings;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use ah_conversation::{
-    Continuity, Cost, ErrorClass, Event, EventKind, EventStream, Model, Provider, ProviderError,
-    Request, Searching, StoreError, Usage, WebSearch,
+    Cost, ErrorClass, Event, EventKind, EventStream, Model, Provider, ProviderError, Request,
+    StoreError,
 };
 use ah_store::fleet::{Admission, Fleet};
 use futures_util::{FutureExt as _, stream};
