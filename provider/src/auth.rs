@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{Environment, ErrorClass, ProviderError};
 use async_trait::async_trait;
+use reqwest::StatusCode;
 use reqwest::header::{HeaderName, HeaderValue};
 
 const OAUTH_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
@@ -47,13 +48,34 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The header that carries a key.
+/// What shows a server who asks.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// A header that carries the key.
+    Header(HeaderName, HeaderValue),
+    /// Credentials that sign each request.
+    #[cfg(feature = "sigv4")]
+    Signature(crate::signing::Credentials),
+}
+
+impl Proof {
+    /// Whether a refusal with `status` may mean that it has expired. AWS has another status for this.
+    pub(crate) fn may_have_expired(&self, status: StatusCode) -> bool {
+        match self {
+            Self::Header(..) => status == StatusCode::UNAUTHORIZED,
+            #[cfg(feature = "sigv4")]
+            Self::Signature(_) => status == StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+/// How requests show who asks.
 pub(crate) struct Authorization {
     name: HeaderName,
     /// Name of the setting that holds the key, for hints.
     credentials: String,
     source: Option<Arc<dyn KeySource>>,
-    value: Mutex<Option<HeaderValue>>,
+    proof: Mutex<Option<Proof>>,
 }
 
 impl Authorization {
@@ -63,57 +85,57 @@ impl Authorization {
             name: header_name(key.header.as_deref().unwrap_or(usual))?,
             credentials: credentials.to_owned(),
             source: None,
-            value: Mutex::default(),
+            proof: Mutex::default(),
         };
         match key.secret {
             Secret::Known(secret) => {
-                authorization.value = Mutex::new(Some(authorization.header_value(&secret)?));
+                authorization.proof = Mutex::new(Some(authorization.proof_of(&secret)?));
             }
             Secret::Source(source) => authorization.source = Some(source),
         }
         Ok(authorization)
     }
 
-    /// Returns the header, asking the source if there is no key yet.
-    pub(crate) async fn header(&self) -> Result<(HeaderName, HeaderValue), ProviderError> {
-        let value = match (self.known(), &self.source) {
-            (Some(value), _) => value,
-            (None, Some(source)) => self.ask(&**source).await?,
+    /// Returns the proof, asking the source if there is no key yet.
+    pub(crate) async fn proof(&self) -> Result<Proof, ProviderError> {
+        match (self.known(), &self.source) {
+            (Some(proof), _) => Ok(proof),
+            (None, Some(source)) => self.ask(&**source).await,
             (None, None) => unreachable!("a key is known or has a source"),
-        };
-        Ok((self.name.clone(), value))
+        }
     }
 
-    /// Returns the header with a new key after the server has rejected `refused`, or `None` if there is no other key.
-    pub(crate) async fn renewed(
-        &self,
-        refused: &HeaderValue,
-    ) -> Result<Option<(HeaderName, HeaderValue)>, ProviderError> {
+    /// Returns the proof by a new key after the server has rejected `refused`, or `None` if there is no other key.
+    pub(crate) async fn renewed(&self, refused: &Proof) -> Result<Option<Proof>, ProviderError> {
         let Some(source) = &self.source else {
             return Ok(None);
         };
         // Another request may have asked for it meanwhile.
-        let value = match self.known().filter(|known| known != refused) {
+        let proof = match self.known().filter(|known| known != refused) {
             Some(known) => known,
             None => self.ask(&**source).await?,
         };
-        Ok((value != *refused).then(|| (self.name.clone(), value)))
+        Ok((proof != *refused).then_some(proof))
     }
 
-    fn known(&self) -> Option<HeaderValue> {
-        self.value
+    fn known(&self) -> Option<Proof> {
+        self.proof
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    async fn ask(&self, source: &dyn KeySource) -> Result<HeaderValue, ProviderError> {
-        let value = self.header_value(&source.key().await?)?;
-        *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value.clone());
-        Ok(value)
+    async fn ask(&self, source: &dyn KeySource) -> Result<Proof, ProviderError> {
+        let proof = self.proof_of(&source.key().await?)?;
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = Some(proof.clone());
+        Ok(proof)
     }
 
-    fn header_value(&self, secret: &str) -> Result<HeaderValue, ProviderError> {
+    fn proof_of(&self, secret: &str) -> Result<Proof, ProviderError> {
+        #[cfg(feature = "sigv4")]
+        if let Some(credentials) = crate::signing::Credentials::read(secret) {
+            return Ok(Proof::Signature(credentials));
+        }
         let text = if self.name == AUTHORIZATION {
             format!("Bearer {secret}")
         } else {
@@ -127,7 +149,7 @@ impl Authorization {
             )
         })?;
         value.set_sensitive(true);
-        Ok(value)
+        Ok(Proof::Header(self.name.clone(), value))
     }
 }
 
@@ -246,8 +268,12 @@ mod tests {
         assert_eq!(error.hint.as_deref(), Some("check THE_KEY"));
         let credentials = Credentials::Key("secret".to_owned());
         let header = Authorization::new(known("secret"), "x-api-key", "THE_KEY").unwrap();
-        let header = header.header().await.unwrap();
-        assert_eq!(header.1, "secret");
+        let header = match header.proof().await.unwrap() {
+            Proof::Header(_, value) => value,
+            #[cfg(feature = "sigv4")]
+            Proof::Signature(_) => panic!("a key is no signature"),
+        };
+        assert_eq!(header, "secret");
         let shown = format!("{credentials:?} {:?} {header:?}", known("secret"));
         assert!(!shown.contains("secret\""), "{shown}");
     }
@@ -270,14 +296,19 @@ mod tests {
             header: Some("x-key".to_owned()),
         };
         let authorization = Authorization::new(key, AUTHORIZATION, "a command").unwrap();
-        let first = authorization.header().await.unwrap().1;
-        assert_eq!(first, "key 1");
-        assert_eq!(authorization.header().await.unwrap().1, first);
-        let second = authorization.renewed(&first).await.unwrap().unwrap().1;
-        assert_eq!(second, "key 2");
+        let is = |proof: &Proof, key: &str| match proof {
+            Proof::Header(name, value) => name == "x-key" && value == key,
+            #[cfg(feature = "sigv4")]
+            Proof::Signature(_) => false,
+        };
+        let first = authorization.proof().await.unwrap();
+        assert!(is(&first, "key 1"));
+        assert!(authorization.proof().await.unwrap() == first);
+        let second = authorization.renewed(&first).await.unwrap().unwrap();
+        assert!(is(&second, "key 2"));
         // Another request was rejected with the old key.
-        let same = authorization.renewed(&first).await.unwrap().unwrap().1;
-        assert_eq!(same, second);
+        let same = authorization.renewed(&first).await.unwrap().unwrap();
+        assert!(same == second);
         assert!(authorization.renewed(&second).await.unwrap().is_none());
         let fixed = Authorization::new(known("k"), AUTHORIZATION, "THE_KEY").unwrap();
         assert!(fixed.renewed(&second).await.unwrap().is_none());

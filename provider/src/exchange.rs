@@ -14,13 +14,13 @@ use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use http_body::{Frame, SizeHint};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Body, Client, Response, StatusCode, Url};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Body, Client, Response, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::auth::Authorization;
+use crate::auth::{Authorization, Proof};
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
 use crate::refused;
@@ -212,22 +212,18 @@ impl Attempt {
         let Some(key) = &self.endpoint.key else {
             return self.send(None).await;
         };
-        let header = key.header().await?;
-        let value = header.1.clone();
-        let response = self.send(Some(header)).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
+        let proof = key.proof().await?;
+        let response = self.send(Some(&proof)).await?;
+        if !proof.may_have_expired(response.status()) {
             return Ok(response);
         }
-        match key.renewed(&value).await? {
-            Some(header) => self.send(Some(header)).await,
+        match key.renewed(&proof).await? {
+            Some(proof) => self.send(Some(&proof)).await,
             None => Ok(response),
         }
     }
 
-    async fn send(
-        &self,
-        key: Option<(HeaderName, HeaderValue)>,
-    ) -> Result<Response, ProviderError> {
+    async fn send(&self, proof: Option<&Proof>) -> Result<Response, ProviderError> {
         let Endpoint {
             client,
             url,
@@ -237,7 +233,18 @@ impl Attempt {
             ..
         } = &self.endpoint;
         let mut headers = headers.clone();
-        headers.extend(key);
+        match proof {
+            None => {}
+            Some(Proof::Header(name, value)) => {
+                headers.insert(name, value.clone());
+            }
+            #[cfg(feature = "sigv4")]
+            Some(Proof::Signature(credentials)) => {
+                let method = self.body.as_ref().map_or("GET", |_| "POST");
+                let body = self.body.as_deref().unwrap_or_default();
+                headers.extend(credentials.headers(method, url, body, SystemTime::now())?);
+            }
+        }
         let request = match &self.body {
             Some(body) => client
                 .post(url.clone())

@@ -38,6 +38,8 @@ pub mod route;
 mod rules;
 pub mod script;
 pub mod server;
+#[cfg(feature = "sigv4")]
+mod signing;
 mod too_long;
 mod upstream;
 pub mod ways;

@@ -43,6 +43,9 @@ pub struct Preset {
     pub address_variable: String,
     /// Variables that hold the key; the first that is set is used.
     pub keys: Vec<String>,
+    /// Whether credentials of AWS can sign requests in the place of a key.
+    #[serde(default)]
+    pub signed: bool,
     /// Header for the key, if it is not the usual one of the protocol.
     pub key_header: Option<String>,
     /// Deviations from the protocol.

@@ -30,6 +30,8 @@ use crate::window::Windowed;
 const SMALL_MODEL: &str = "ANTHROPIC_SMALL_FAST_MODEL";
 /// Variable that names the model behind the alias `haiku`.
 const HAIKU_MODEL: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
+/// Variable that names the profile of AWS.
+const PROFILE: &str = "AWS_PROFILE";
 /// Beta for a context window of a million tokens, for Sonnet models.
 pub(crate) const WIDE_WINDOW: &str = "context-1m-2025-08-07";
 
@@ -423,12 +425,36 @@ impl<'a> Route<'a> {
             .keys
             .iter()
             .find_map(|name| Some((of_variable(name)?, name)));
+        #[cfg(feature = "sigv4")]
+        if let (None, Some((secret, name))) = (&found, self.signature(preset)) {
+            return Ok((Some(key(secret)), name.to_owned(), None));
+        }
         let is_needed = || preset.kind != Kind::Local && preset.is_at(base_url);
         match found {
             Some((key, name)) => Ok((Some(key), name.clone(), None)),
-            None if is_needed() => Err(self.no_key(format!("set {}", preset.keys.join(" or ")))),
+            None if is_needed() => {
+                let of_aws = cfg!(feature = "sigv4") && preset.signed;
+                let profile = of_aws.then(|| PROFILE.to_owned());
+                let names: Vec<_> = preset.keys.iter().cloned().chain(profile).collect();
+                Err(self.no_key(format!("set {}", names.join(" or "))))
+            }
             None => Ok((None, preset.keys.join(" or "), None)),
         }
+    }
+
+    /// The credentials of AWS for a server that takes signed requests, and the variable that says them: themselves, or the profile
+    /// whose credentials AWS' own program finds.
+    #[cfg(feature = "sigv4")]
+    fn signature(&self, preset: &Preset) -> Option<(Secret, &'static str)> {
+        if !preset.signed {
+            return None;
+        }
+        if let Some(credentials) = crate::signing::of_variables(|name| self.variable(name)) {
+            return Some((Secret::Known(credentials), "AWS_ACCESS_KEY_ID"));
+        }
+        self.variable(PROFILE)?;
+        let source = (self.options.key_source)("aws configure export-credentials", PROFILE);
+        Some((Secret::Source(source), PROFILE))
     }
 
     fn no_key(&self, wanted: String) -> ProviderError {

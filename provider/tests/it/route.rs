@@ -342,6 +342,62 @@ async fn the_key_command_runs_again_after_a_rejection() {
     }
 }
 
+/// Requests to Bedrock are signed by the credentials of the variables, or by those that a command prints, which is asked again once
+/// they have expired.
+#[cfg(feature = "sigv4")]
+#[tokio::test]
+async fn requests_to_bedrock_are_signed() {
+    let bedrock = |more: Value| {
+        let mut settings = json!({"baseUrl": "http://bedrock-mantle.eu-west-1.api.aws/anthropic"});
+        let fields = settings.as_object_mut().expect("an object");
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+        json!({"bedrock": settings})
+    };
+    let printed = |id: &str| format!(r#"{{"AccessKeyId":"{id}","SecretAccessKey":"s"}}"#);
+    let commands = format!("{} {}", printed("ONE"), printed("TWO"));
+    let expired = || {
+        let body = r#"{"message":"The security token included in the request is expired"}"#;
+        plain("403 Forbidden", "", body)
+    };
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "OWN"),
+        ("AWS_SECRET_ACCESS_KEY", "s"),
+        ("AWS_SESSION_TOKEN", "t"),
+    ];
+    for (settings, variables, answers, signers) in [
+        (json!({}), &variables[..], vec![hello()], vec!["OWN"]),
+        (
+            json!({"keyCommand": commands}),
+            &[],
+            vec![expired(), hello()],
+            vec!["ONE", "TWO"],
+        ),
+    ] {
+        let loopback = Server::start(answers).await;
+        let proxy = ("HTTP_PROXY", loopback.url.as_str());
+        let variables: Vec<_> = variables.iter().copied().chain([proxy]).collect();
+        let name = "bedrock/us.anthropic.claude-opus-5-5";
+        let provider = connected_with(name, &variables, &bedrock(settings)).expect(name);
+        // The answer is of another API; only the request matters here.
+        let _ = answered(&*provider).await;
+        let requests = loopback.requests();
+        assert_eq!(requests.len(), signers.len());
+        for (request, signer) in requests.iter().zip(signers) {
+            let proof = format!("\r\nauthorization: AWS4-HMAC-SHA256 Credential={signer}/");
+            assert!(request.contains(&proof), "{request}");
+            assert!(request.contains("/eu-west-1/bedrock-mantle/aws4_request, "));
+            let has_token = request.contains("\r\nx-amz-security-token: t\r\n");
+            assert_eq!(has_token, signer == "OWN", "{request}");
+        }
+    }
+    let error = connected("bedrock/m", &[("AWS_REGION", "eu-west-1")]);
+    let error = error.err().expect("no credentials");
+    assert_eq!(
+        error.hint.as_deref(),
+        Some("set AWS_BEARER_TOKEN_BEDROCK or AWS_PROFILE")
+    );
+}
+
 #[test]
 fn without_a_key_the_hint_lists_configured_servers() {
     let servers =
