@@ -2,11 +2,13 @@
 
 mod answers;
 mod caching;
+mod demanded;
 mod fallback;
 mod given_back;
 mod halves;
 mod limits;
 mod listing;
+mod llama_server;
 mod messages_api;
 mod openai_answers;
 mod openai_api;
