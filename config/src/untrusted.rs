@@ -89,10 +89,8 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     take("statusLine", status_line.take().is_some());
     take("notify", notify.take().is_some());
     take("env", !std::mem::take(env).is_empty());
-    take(
-        "trustedFolders",
-        !std::mem::take(trusted_folders).is_empty(),
-    );
+    let folders = std::mem::take(trusted_folders);
+    take("trustedFolders", !folders.is_empty());
     taken
 }
 

@@ -28,6 +28,25 @@ pub fn suited(config: &Config) -> Cow<'_, Config> {
     Cow::Owned(suited)
 }
 
+/// Returns what the user is told if the server leaves out all tools, since the model's chat template shows none: the model knows
+/// nothing of them, and nobody else says it.
+pub fn without_tools(config: &Config) -> Option<String> {
+    let name = &config.model.value;
+    let shows_none = asking(config, &[], |options| {
+        Ok(ah_provider::shows_no_tools(name, options))
+    });
+    { shows_none.unwrap_or_default() }.then(|| ah_provider::abilities::shows_no_tools(name))
+}
+
+/// Returns whether a server on this machine runs the configured model.
+pub fn runs_here(config: &Config) -> bool {
+    let name = &config.model.value;
+    asking(config, &[], |options| {
+        Ok(ah_provider::runs_here(name, options))
+    })
+    .unwrap_or_default()
+}
+
 /// Whether the profile is on.
 pub(crate) fn is_on(config: &Config) -> bool {
     { config.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)

@@ -2,7 +2,7 @@
 //! for all protocols, so that the encoders only write them. A setting that a model or its server is known to refuse is
 //! left out, since the whole request would fail.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ah_conversation::{Effort, Message, Request, Role};
 use serde::Deserialize;
@@ -43,6 +43,18 @@ pub struct Template {
     pub calls: Option<bool>,
     /// Whether it writes several calls in one answer. A server refuses the conversation otherwise.
     pub parallel_calls: Option<bool>,
+}
+
+/// What the server has said of the chat template since, for all that ask the model.
+pub type LearnedTemplate = Arc<OnceLock<Template>>;
+
+/// Returns what the user is told if a server leaves out all tools, since the chat template of the model `name` shows none: the
+/// model knows nothing of them, and nobody else says it.
+pub fn shows_no_tools(name: &str) -> String {
+    format!(
+        "the chat template of {name} shows no tools, so the server leaves them out; start it with one that does \
+         (llama-server: `--chat-template-file FILE`)"
+    )
 }
 
 /// Ways to set the amount of thinking.

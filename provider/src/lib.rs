@@ -179,6 +179,21 @@ pub fn is_small(name: &str, options: &Options<'_>) -> bool {
     })
 }
 
+/// Returns whether a server on this machine runs the model `name`.
+pub fn runs_here(name: &str, options: &Options<'_>) -> bool {
+    let found = find_route(name, options).filter(|_| !name.starts_with("script:"));
+    found.is_some_and(|Found { route, model, .. }| route.runs_here(model))
+}
+
+/// Returns whether the chat template of the model `name` is known to show no tools, so that its server leaves them out.
+pub fn shows_no_tools(name: &str, options: &Options<'_>) -> bool {
+    let found = find_route(name, options).filter(|_| !name.starts_with("script:"));
+    found.is_some_and(|Found { route, model, .. }| {
+        let abilities = options.catalog.entry(route.name(), model).abilities;
+        abilities.template.tools == Some(false)
+    })
+}
+
 /// Returns whether answers of the model `name` may say what they cost, as those of gateways do; no vendor's do.
 pub fn may_report_cost(name: &str, options: &Options<'_>) -> bool {
     let found = find_route(name, options).filter(|_| !name.starts_with("script:"));

@@ -9,8 +9,10 @@ use std::net::IpAddr;
 use ah_conversation::{ErrorClass, ProviderError};
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use crate::abilities::Template;
 use crate::anthropic;
 use crate::auth::AUTHORIZATION;
 use crate::presets::List;
@@ -86,8 +88,9 @@ impl WindowSource {
         })
     }
 
-    /// Asks for the window. A list with one model is about that, whatever name it is called by.
-    pub(crate) async fn window(self) -> Option<u64> {
+    /// Asks for the window, and for what the chat template can do. A list with one model is about that, whatever name it is called
+    /// by.
+    pub(crate) async fn ask(self) -> Option<(Option<u64>, Template)> {
         let Self { server, beta, .. } = self;
         let listed = of_server(server.clone(), beta, self.list, "").await;
         let mut models = listed.map_or_else(|_| Map::new(), |(_, models)| models);
@@ -99,7 +102,8 @@ impl WindowSource {
         }
         let only = || models.values().next().filter(|_| models.len() == 1);
         let facts = models.get(&self.model).or_else(only)?;
-        facts["context_window"].as_u64()
+        let template = Template::deserialize(&facts["template"]).unwrap_or_default();
+        Some((facts["context_window"].as_u64(), template))
     }
 }
 
@@ -187,19 +191,7 @@ async fn of_chat(
     let url = address(&base, "models");
     let endpoint = { server.clone() }.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
     let list = endpoint.fetch(None).await?;
-    let mut models = facts::of_list(&list);
-    if let ([model], true) = (
-        &mut *Vec::from_iter(models.values_mut()),
-        facts::is_llama_cpp(&list),
-    ) {
-        let root = base.strip_suffix("/v1").unwrap_or(&base);
-        let endpoint =
-            server.endpoint(&format!("{root}/props"), AUTHORIZATION, HeaderMap::new())?;
-        // A server without them has said what it has.
-        if let Ok(props) = endpoint.fetch(None).await {
-            facts::add_props(model, &props);
-        }
-    }
+    let models = facts::of_list(&list);
     Ok((url, models))
 }
 

@@ -38,7 +38,7 @@ impl Chat {
         let tags = encoder.text_tags();
         let url = address(&server.base_url, "chat/completions");
         let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
-        let reader = move || ChatReader::reading(tags);
+        let reader = move || ChatReader::reading(tags());
         Ok(Self::with_reader(endpoint, encoder, reader))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ah_conversation::{ErrorClass, Model, Provider, ProviderError, Request};
 
-use crate::abilities::USUAL_OUTPUT;
+use crate::abilities::{LearnedTemplate, USUAL_OUTPUT};
 use crate::anthropic::{self, Anthropic};
 use crate::auth::{Credentials, Key, Secret};
 use crate::catalog::{Catalog, ModelEntry};
@@ -113,13 +113,16 @@ impl<'a> Route<'a> {
                 .summarizing(self.options.server_compaction)
                 .fast(self.options.fast_mode);
             let messages = Anthropic::new(server, &betas, encoder, keep_warm)?;
-            return Ok(self.learning(Retrying::new(messages, retry, seed), name, entry));
+            let messages = Retrying::new(messages, retry, seed);
+            return Ok(self.learning(messages, name, entry, LearnedTemplate::default()));
         }
+        let template = LearnedTemplate::default();
         let way = |api| -> Result<Way, ProviderError> {
             let (server, model, abilities) = (server.clone(), model.clone(), abilities.clone());
             let (additions, quirks) = (additions.clone(), quirks.clone());
             let model: Arc<dyn Provider> = if api == Api::OpenAi {
-                let encoder = openai::Encoder::new(model, abilities, additions, quirks);
+                let encoder = openai::Encoder::new(model, abilities, additions, quirks)
+                    .with_template(template.clone());
                 Arc::new(Chat::new(server, encoder.cached_for(ttl))?)
             } else {
                 let encoder = responses::Encoder::new(model, abilities, additions, quirks);
@@ -133,7 +136,8 @@ impl<'a> Route<'a> {
         };
         let second = has_two_ways.then(|| way(other)).transpose()?;
         let model = Ways::new(&server.base_url, way(api)?, second);
-        Ok(self.learning(Retrying::new(model, retry, seed), name, entry))
+        let model = Retrying::new(model, retry, seed);
+        Ok(self.learning(model, name, entry, template))
     }
 
     /// Returns `model` as one whose window is learned, unless it is a vendor's own: the window of a program on the user's
@@ -143,6 +147,7 @@ impl<'a> Route<'a> {
         model: impl Provider + 'static,
         name: &str,
         entry: ModelEntry,
+        template: LearnedTemplate,
     ) -> Arc<dyn Provider> {
         let is_near = self.address().is_ok_and(|(address, _)| is_near(&address));
         let keep = self
@@ -158,7 +163,13 @@ impl<'a> Route<'a> {
             .then(|| WindowSource::new(self, name).ok())
             .flatten();
         let wanted = self.options.max_output;
-        let model = Windowed::new(Arc::new(model), source, entry, wanted, keep.clone());
+        let model = Windowed::new(
+            Arc::new(model),
+            source,
+            entry,
+            wanted,
+            (keep.clone(), template),
+        );
         Arc::new(model)
     }
 

@@ -13,6 +13,7 @@ use ah_conversation::{
 };
 use futures_util::{StreamExt, stream};
 
+use crate::abilities::{LearnedTemplate, shows_no_tools};
 use crate::catalog::ModelEntry;
 use crate::limit::window_in;
 use crate::listing::WindowSource;
@@ -37,6 +38,7 @@ struct Asked {
     wanted_output: Option<u64>,
     keep: KeepWindow,
     learned: Lesson,
+    template: LearnedTemplate,
     /// Whether a request was made, and one was answered.
     is_asked: AtomicBool,
     is_answered: AtomicBool,
@@ -56,7 +58,7 @@ impl Windowed {
         source: Option<WindowSource>,
         entry: ModelEntry,
         wanted_output: Option<u64>,
-        keep: KeepWindow,
+        (keep, template): (KeepWindow, LearnedTemplate),
     ) -> Self {
         Self(Arc::new(Asked {
             inner,
@@ -65,6 +67,7 @@ impl Windowed {
             wanted_output,
             keep,
             learned: Lesson::default(),
+            template,
             is_asked: AtomicBool::default(),
             is_answered: AtomicBool::default(),
         }))
@@ -87,8 +90,11 @@ impl Provider for Windowed {
     fn stream(&self, request: Request) -> EventStream {
         let asked = self.0.clone();
         let events = async move {
+            let is_first = !asked.is_asked.load(Ordering::SeqCst);
             let request = asked.ready(request).await;
-            let events = asked.inner.stream(request);
+            let notice = asked.notice(&request).filter(|_| is_first);
+            let notice = notice.map(|notice| Ok(StreamEvent::LeftOut { notice }));
+            let events = stream::iter(notice).chain(asked.inner.stream(request));
             events.then(move |event| {
                 let asked = asked.clone();
                 async move {
@@ -142,10 +148,21 @@ impl Asked {
         let Some(source) = self.source.clone() else {
             return;
         };
-        let asked = tokio::time::timeout(PATIENCE, source.window()).await;
-        if let Ok(Some(window)) = asked {
+        let asked = tokio::time::timeout(PATIENCE, source.ask()).await;
+        let Ok(Some((window, template))) = asked else {
+            return;
+        };
+        let _ = self.template.set(template);
+        if let Some(window) = window {
             self.learn(window);
         }
+    }
+
+    /// What the user is told before the first answer.
+    fn notice(&self, request: &Request) -> Option<String> {
+        let shows_none = self.template.get()?.tools == Some(false);
+        let has_tools = request.all_tools().len() > 0;
+        (shows_none && has_tools).then(|| shows_no_tools(&self.inner.model().name))
     }
 
     fn newest(&self) -> Option<&Model> {

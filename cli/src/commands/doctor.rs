@@ -63,13 +63,15 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
     // Without a valid catalogue, the required key is unknown.
     if catalogue.state != CheckState::Problem {
         let key = key(config);
-        let has_key = key.state != CheckState::Problem;
-        checks.push(key);
+        let has_key = { key.as_ref() }.is_none_or(|key| key.state != CheckState::Problem);
+        checks.extend(key);
         checks.extend(
             (has_key && !options.offline)
                 .then(|| server::check(config))
                 .flatten(),
         );
+        let told = ah::small::without_tools(config);
+        checks.extend(told.map(|told| Check::note("tools", told)));
     }
     checks.extend(server::network(environment));
     checks.extend(settings(config));
@@ -147,18 +149,20 @@ fn trust(config: &Config) -> Option<Check> {
     }
 }
 
-fn key(config: &Config) -> Check {
+/// Reports the key; `None` if a server on this machine is asked without one.
+fn key(config: &Config) -> Option<Check> {
     if config.model.value.starts_with("script:") {
-        return Check::fine("key", "none needed for a scripted model");
+        return Some(Check::fine("key", "none needed for a scripted model"));
     }
-    match ah::model::credentials(config) {
+    Some(match ah::model::credentials(config) {
         Ok(Some(name)) if name == "ANTHROPIC_API_KEY" && config.key_from_dot_env => {
             Check::fine("key", format!("{name} (in .env)"))
         }
         Ok(Some(name)) => Check::fine("key", name),
+        Ok(None) if ah::small::runs_here(config) => return None,
         Ok(None) => Check::note("key", "not set; the server may not need one"),
         Err(error) => Check::problem("key", error.message, error.hint),
-    }
+    })
 }
 
 fn settings(config: &Config) -> Vec<Check> {

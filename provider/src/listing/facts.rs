@@ -30,34 +30,6 @@ pub fn of_list(list: &Value) -> Map<String, Value> {
     named.collect()
 }
 
-/// Returns whether a list is that of llama.cpp's server.
-pub fn is_llama_cpp(list: &Value) -> bool {
-    let mut models = list["data"].as_array().into_iter().flatten();
-    models.any(|model| model["owned_by"] == "llamacpp")
-}
-
-/// Adds what llama.cpp's server says of its only model apart from the list (`/props`): the window as it is now, and what the
-/// chat template can do.
-pub fn add_props(model: &mut Value, props: &Value) {
-    let window = props["default_generation_settings"]["n_ctx"].as_u64();
-    if let Some(window) = window.filter(|window| *window > 0) {
-        model["context_window"] = window.into();
-    }
-    let able = &props["chat_template_caps"];
-    let able = |field: &str| able[field].as_bool();
-    let template: Map<_, _> = [
-        ("tools", able("supports_tools")),
-        ("calls", able("supports_tool_calls")),
-        ("parallel_calls", able("supports_parallel_tool_calls")),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
-    .collect();
-    if !template.is_empty() {
-        model["template"] = template.into();
-    }
-}
-
 /// Reads the list of a LiteLLM proxy, which has one entry for each server behind it. Of a model with several, the
 /// smallest limits hold, and a price only if all have the same.
 pub fn of_litellm(list: &Value) -> Map<String, Value> {
@@ -258,28 +230,6 @@ fn narrow(known: &mut Value, other: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_llama_cpp_says_apart_from_its_list_is_added() {
-        let list = json!({"data": [{"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 8192}}]});
-        assert!(is_llama_cpp(&list) && !is_llama_cpp(&json!({"data": [{"id": "m"}]})));
-        for (props, expected) in [
-            (json!({}), json!({"context_window": 8192})),
-            (
-                json!({"default_generation_settings": {"n_ctx": 4096}}),
-                json!({"context_window": 4096}),
-            ),
-            (
-                json!({"default_generation_settings": {"n_ctx": 0}, "chat_template_caps":
-                    {"supports_tools": false, "supports_parallel_tool_calls": true, "supports_system_role": true}}),
-                json!({"context_window": 8192, "template": {"tools": false, "parallel_calls": true}}),
-            ),
-        ] {
-            let mut model = of_list(&list)["m"].clone();
-            add_props(&mut model, &props);
-            assert_eq!(model, expected, "{props}");
-        }
-    }
 
     fn facts_of(model: &str) -> String {
         facts(&serde_json::from_str(model).expect("JSON")).to_string()

@@ -1,4 +1,4 @@
-//! What programs on the user's own machine say of the windows of their models beside the list of models. A window there is
+//! What programs on the user's own machine say of their models beside the list of models: windows and chat templates. A window there is
 //! an option of the program, so no catalogue knows it.
 
 use bytes::Bytes;
@@ -25,6 +25,12 @@ pub(super) async fn complete(server: &Server, models: &mut Map<String, Value>) {
     }
     for (name, window) in loaded_windows(&own_list) {
         set(models, &name, window, false);
+    }
+    let template = template(&props);
+    if !template.is_empty() {
+        for facts in models.values_mut() {
+            facts["template"] = json!(template);
+        }
     }
     // These serve one model.
     if let Some(window) = window_of_server(&props).or_else(|| window_of_server(&kobold)) {
@@ -77,6 +83,20 @@ fn loaded_windows(list: &Value) -> Vec<(String, u64)> {
     entries.filter_map(window).collect()
 }
 
+/// Returns what the chat template of llama.cpp's only model can do.
+fn template(props: &Value) -> Map<String, Value> {
+    let able = |field: &str| props["chat_template_caps"][field].as_bool();
+    let facts = [
+        ("tools", able("supports_tools")),
+        ("calls", able("supports_tool_calls")),
+        ("parallel_calls", able("supports_parallel_tool_calls")),
+    ];
+    let known = facts.into_iter();
+    known
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+        .collect()
+}
+
 /// Returns the window that a server of one model says: `{"default_generation_settings": {"n_ctx": 8192}}` of llama.cpp,
 /// `{"value": 8192}` of KoboldCpp.
 fn window_of_server(about: &Value) -> Option<u64> {
@@ -88,6 +108,28 @@ fn window_of_server(about: &Value) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_template_can_do_is_read_as_far_as_it_is_said() {
+        for (props, expected) in [
+            (json!({}), json!({})),
+            (
+                json!({"chat_template_caps": {"supports_system_role": true}}),
+                json!({}),
+            ),
+            (
+                json!({"chat_template_caps": {"supports_tools": false, "supports_parallel_tool_calls": true}}),
+                json!({"tools": false, "parallel_calls": true}),
+            ),
+            (
+                json!({"chat_template_caps": {"supports_tools": 1, "supports_tool_calls": false}}),
+                json!({"calls": false}),
+            ),
+            (json!([1]), json!({})),
+        ] {
+            assert_eq!(Value::Object(template(&props)), expected, "{props}");
+        }
+    }
 
     #[test]
     fn windows_are_read_from_the_answers_of_programs() {

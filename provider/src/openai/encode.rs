@@ -11,7 +11,7 @@ use super::quirks::{AnswerField, OutputLimit, Quirks, ThinkingField};
 use super::tags::TextTags;
 use super::text_calls::CallForm;
 use super::wire;
-use crate::abilities::{Abilities, ThinkingSetting, effort_for};
+use crate::abilities::{Abilities, LearnedTemplate, ThinkingSetting, effort_for};
 use crate::anthropic::wire::Thinking as ThinkingObject;
 use crate::caching::{CacheControl, CacheTtl};
 use crate::encoded::Encoded;
@@ -26,6 +26,7 @@ pub struct Encoder {
     additions: Additions,
     quirks: Quirks,
     encoded: Encoded<Mark>,
+    template: LearnedTemplate,
     /// Lifetime of what the requests leave in the prompt cache.
     ttl: CacheTtl,
 }
@@ -60,8 +61,8 @@ impl RequestEncoder for Encoder {
     fn encode(&mut self, request: &Request) -> Vec<Bytes> {
         let head = self.head(request);
         let system = self.system(request);
-        let takes_one_call =
-            self.quirks.one_call || self.abilities.template.parallel_calls == Some(false);
+        let template = self.template.get().unwrap_or(&self.abilities.template);
+        let takes_one_call = self.quirks.one_call || template.parallel_calls == Some(false);
         let form = Form {
             model: &self.model,
             quirks: &self.quirks,
@@ -90,20 +91,29 @@ impl Encoder {
             additions,
             quirks,
             encoded: Encoded::default(),
+            template: LearnedTemplate::default(),
             ttl: CacheTtl::default(),
         }
     }
 
-    /// Returns the tags that the server leaves in the text of answers.
-    pub(super) fn text_tags(&self) -> TextTags {
-        let tags = self.quirks.text_tags;
-        let is_unread = self.abilities.template.calls == Some(false);
-        let tool_call = match tags.tool_call {
-            CallForm::OfModel => CallForm::of_model(&self.model.name),
-            CallForm::None if is_unread => CallForm::of_model(&self.model.name),
-            form => form,
-        };
-        TextTags { tool_call, ..tags }
+    /// Follows what is learned of the chat template.
+    pub(crate) fn with_template(self, template: LearnedTemplate) -> Self {
+        Self { template, ..self }
+    }
+
+    /// Returns what gives the tags that the server leaves in the text of the next answer.
+    pub(super) fn text_tags(&self) -> impl Fn() -> TextTags + Send + Sync + 'static {
+        let (tags, known) = (self.quirks.text_tags, self.abilities.template);
+        let (of_model, template) = (CallForm::of_model(&self.model.name), self.template.clone());
+        move || {
+            let is_unread = template.get().unwrap_or(&known).calls == Some(false);
+            let tool_call = match tags.tool_call {
+                CallForm::OfModel => of_model,
+                CallForm::None if is_unread => of_model,
+                form => form,
+            };
+            TextTags { tool_call, ..tags }
+        }
     }
 
     /// Keeps what the requests leave in the prompt cache for `ttl`.
