@@ -12,6 +12,7 @@ pub mod hubs;
 pub mod inspect;
 pub mod library;
 pub mod litellm;
+pub mod local;
 pub mod mcp;
 pub mod openapi;
 mod own;
@@ -125,6 +126,7 @@ pub fn test(wanted: Wanted) -> Result<()> {
         conformance::test(folder)
     })?;
     suites.download("programs", 200, programs::install, programs::test)?;
+    suites.download("local", 130, local::install, |python| local::test(python))?;
     suites.download("openapi", 90, openapi::install, |fuzzer| {
         openapi::test(fuzzer)
     })?;

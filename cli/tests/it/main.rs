@@ -39,6 +39,7 @@ mod kill;
 mod leavings;
 mod library;
 mod litellm;
+mod local;
 mod locks;
 mod marketplaces;
 mod mcp;
