@@ -177,6 +177,7 @@ fn an_answer_allows_once_for_the_session_or_for_good() {
                 format!("allow{}", lasting.collect::<String>())
             }
             PermissionAnswer::Deny { message, .. } => format!("deny {message}"),
+            PermissionAnswer::Over { message } => format!("over {message}"),
         };
         assert_eq!(told, expected, "{typed:?}");
     }
@@ -347,6 +348,7 @@ fn a_plan_is_shown_and_approved_or_not() {
                 let words = message.split_once(": ").map_or("", |(_, words)| words);
                 format!("deny {words}")
             }
+            PermissionAnswer::Over { message } => format!("over {message}"),
         };
         assert_eq!(told, expected, "{typed:?}");
     }
