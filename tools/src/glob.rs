@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ah_conversation::{
-    Access, Context, DisplayKey, Input, Interface, Output, Tool, ToolSpec, ToolUse,
+    Access, Context, DisplayKey, HiddenFiles, Input, Interface, Output, Tool, ToolSpec, ToolUse,
 };
 use async_trait::async_trait;
-use globset::{GlobBuilder, GlobMatcher};
-use ignore::WalkBuilder;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use ignore::{DirEntry, WalkBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,7 @@ use crate::blocking::{self, Stop};
 use crate::details;
 use crate::file::FileError;
 use crate::naming::describe;
+use crate::pattern;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
@@ -73,7 +74,13 @@ impl Tool for Glob {
         blocking::answer(call, move |arguments, stop| {
             let started = Instant::now();
             let found = glob(&workspace, &arguments, stop)?.without(&hidden);
-            Ok(report(&workspace, &found, interface, started.elapsed()))
+            let left_out = match found.files.is_empty() {
+                true => left_out(&workspace, &arguments, &hidden, stop),
+                false => Vec::new(),
+            };
+            stop.check()?;
+            let time = started.elapsed();
+            Ok(report(&workspace, &found, &left_out, interface, time))
         })
         .await
     }
@@ -107,16 +114,70 @@ fn glob(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<Wal
     }
     let mut builder = WalkBuilder::new(&root);
     builder.hidden(!scope.names_hidden());
-    let found = walk::walk(&builder, stop, |entry| {
-        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        !is_folder && is_match(entry.path())
+    let is_file = |entry: &DirEntry| entry.file_type().is_some_and(|kind| !kind.is_dir());
+    let mut found = walk::walk(&builder, stop, |entry| {
+        is_file(entry) && is_match(entry.path())
     });
+    if let Some(named) = scope.named_folders() {
+        let folders = walk::left_out(&root, stop);
+        let is_named = |path: &Path| {
+            let below = path.strip_prefix(&root);
+            below.is_ok_and(|below| named.is_match(below))
+        };
+        for folder in folders
+            .iter()
+            .filter(|path| path.is_dir() && is_named(path))
+        {
+            let mut builder = WalkBuilder::new(folder);
+            builder.standard_filters(false);
+            let inside = walk::walk(&builder, stop, |entry| {
+                is_file(entry) && is_match(entry.path())
+            });
+            found.files.extend(inside.files);
+            found.errors.extend(inside.errors);
+        }
+        found.files.sort_unstable();
+        found.files.dedup();
+    }
     stop.check()?;
     Ok(found)
 }
 
+/// Returns what was not looked at, because it is hidden or ignored.
+fn left_out(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    rules: &HiddenFiles,
+    stop: &Stop,
+) -> Vec<String> {
+    let scope = Scope::of(&arguments.pattern, arguments.path.as_deref());
+    let root = workspace.resolve(&scope.folder);
+    if workspace.embedded_at(&root).is_some() {
+        return Vec::new();
+    }
+    let matcher = scope.matcher().ok();
+    let is_looked_at = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        let is_hidden = name.as_encoded_bytes().starts_with(b".");
+        let below = path.strip_prefix(&root).ok().zip(matcher.as_ref());
+        let is_match = below.is_some_and(|(below, matcher)| matcher.is_match(below));
+        // A file that the pattern does not match is not missed.
+        scope.names_hidden() && is_hidden || !path.is_dir() && !is_match
+    };
+    let left_out = walk::left_out(&root, stop);
+    let is_told = |path: &&PathBuf| !is_looked_at(path) && !rules.hides(path);
+    let left_out = left_out.iter().filter(is_told);
+    left_out.map(|path| workspace.show(path)).collect()
+}
+
 /// Lists the paths that were found; under the interface of the SDKs absolute, since `Read` takes no others there.
-fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Duration) -> Output {
+fn report(
+    workspace: &Workspace,
+    found: &Walk,
+    left_out: &[String],
+    interface: Interface,
+    time: Duration,
+) -> Output {
     let shown = found.files.iter().take(SHOWN);
     let show = |path: &PathBuf| match interface {
         Interface::Native => workspace.show(path),
@@ -125,7 +186,7 @@ fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Durat
     let paths: Vec<_> = shown.map(show).collect();
     let count = found.files.len();
     let mut text = match count {
-        0 => "no files match".to_owned(),
+        0 => "no files match".to_owned() + &walk::left_out_remark(left_out, "path or pattern"),
         _ => paths.join("\n"),
     };
     if count > SHOWN {
@@ -144,6 +205,15 @@ fn report(workspace: &Workspace, found: &Walk, interface: Interface, time: Durat
         "totalMatches": count,
         "countIsComplete": found.errors.is_empty(),
     }))
+}
+
+/// Returns what matches one of the patterns.
+fn set<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<GlobSet, globset::Error> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(GlobBuilder::new(pattern).literal_separator(true).build()?);
+    }
+    set.build()
 }
 
 /// A pattern taken apart: the folder to walk, and the pattern for the paths below it.
@@ -174,11 +244,25 @@ impl Scope {
         Self { folder, pattern }
     }
 
-    fn matcher(&self) -> Result<GlobMatcher, globset::Error> {
-        let glob = GlobBuilder::new(&self.pattern)
-            .literal_separator(true)
-            .build()?;
-        Ok(glob.compile_matcher())
+    /// Returns what matches the pattern, whose brackets may be a class of characters or a part of a name.
+    fn matcher(&self) -> Result<GlobSet, globset::Error> {
+        let literal = pattern::with_literal_brackets(&self.pattern);
+        let both = std::iter::once(&*self.pattern).chain(literal.as_deref());
+        // Brackets that are a part of a name need not be a class.
+        set(both).or_else(|error| {
+            literal
+                .as_deref()
+                .map_or(Err(error), |literal| set([literal]))
+        })
+    }
+
+    /// Returns what matches the folders that the pattern names.
+    fn named_folders(&self) -> Option<GlobSet> {
+        let literal = pattern::with_literal_brackets(&self.pattern);
+        let patterns = std::iter::once(&*self.pattern).chain(literal.as_deref());
+        let named: Vec<_> = patterns.flat_map(pattern::named_folders).collect();
+        let named = set(named.iter().copied()).ok();
+        named.filter(|named| !named.is_empty())
     }
 
     fn names_hidden(&self) -> bool {

@@ -1,8 +1,9 @@
 //! The `grep` tool: searches the content of files, with the libraries of ripgrep.
 
+mod around;
 mod search;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::{
@@ -24,6 +25,7 @@ use crate::blocking::{self, Stop};
 use crate::details;
 use crate::file::FileError;
 use crate::naming::describe;
+use crate::pattern;
 use crate::walk::{self, Walk};
 use crate::workspace::Workspace;
 
@@ -116,7 +118,7 @@ impl Tool for Grep {
 fn grep(
     workspace: &Workspace,
     arguments: &Arguments,
-    hidden: &HiddenFiles,
+    rules: &HiddenFiles,
     stop: &Stop,
 ) -> Result<Output, String> {
     let typed = arguments.path.as_deref().unwrap_or_default();
@@ -132,7 +134,7 @@ fn grep(
         files,
         errors,
         hidden,
-    } = files(workspace, arguments, &root, stop)?.without(hidden);
+    } = files(workspace, arguments, &root, stop)?.without(rules);
     let offset = arguments.offset.map_or(0, |Count(lines)| lines);
     let limit = arguments
         .head_limit
@@ -141,6 +143,15 @@ fn grep(
     let wanted = limit.map(|limit| offset.saturating_add(limit));
     let mut result = search.search(workspace, &files, wanted, stop);
     stop.check()?;
+    if result.text.is_empty() && !is_single_file && workspace.embedded_at(&root).is_none() {
+        let overrides = overrides(workspace, &root, arguments.glob.as_deref())?;
+        let is_named = |path: &Path| overrides.matched(path, path.is_dir()).is_whitelist();
+        let left_out = walk::left_out(&root, stop);
+        let is_told = |path: &&PathBuf| !is_named(path) && !rules.hides(path);
+        let left_out = left_out.iter().filter(is_told);
+        result.left_out = left_out.map(|path| workspace.show(path)).collect();
+        stop.check()?;
+    }
     result.errors.splice(0..0, errors);
     result.hidden = hidden;
     Ok(report(&result, arguments.output_mode, offset, limit))
@@ -153,7 +164,7 @@ fn files(
     root: &Path,
     stop: &Stop,
 ) -> Result<Walk, String> {
-    let overrides = overrides(workspace, arguments.glob.as_deref())?;
+    let overrides = overrides(workspace, root, arguments.glob.as_deref())?;
     let types = types(arguments.file_type.as_deref())?;
     if let Some(embedded) = workspace.embedded_at(root) {
         let is_named = |path: &Path| {
@@ -173,12 +184,52 @@ fn files(
     }))
 }
 
-fn overrides(workspace: &Workspace, glob: Option<&str>) -> Result<Override, String> {
+/// Returns the files that are searched whatever else: those that match the glob, from the working directory or from the
+/// folder that is searched. Folders that it names are searched also where they are hidden or ignored.
+fn overrides(workspace: &Workspace, root: &Path, glob: Option<&str>) -> Result<Override, String> {
     let Some(glob) = glob.filter(|glob| !glob.is_empty()) else {
         return Ok(Override::empty());
     };
-    let mut builder = OverrideBuilder::new(workspace.cwd());
-    let built = builder.add(glob).and_then(|builder| builder.build());
+    let cwd = workspace.cwd();
+    let base = if root.starts_with(cwd) { cwd } else { root };
+    let mut globs = vec![glob.to_owned()];
+    globs.extend(pattern::with_literal_brackets(glob));
+    if let Ok(below) = root.strip_prefix(base)
+        && below.components().next().is_some()
+        && root.is_dir()
+        && glob.trim_start_matches('!').contains('/')
+    {
+        let below = pattern::escaped(&below.to_string_lossy());
+        let within = |glob: &String| match glob.strip_prefix('!') {
+            Some(glob) => format!("!/{below}/{}", glob.trim_start_matches('/')),
+            None => format!("/{below}/{}", glob.trim_start_matches('/')),
+        };
+        let within: Vec<_> = globs.iter().map(within).collect();
+        globs.extend(within);
+    }
+    let mut builder = OverrideBuilder::new(base);
+    let mut bad = None;
+    for (at, glob) in globs.iter().enumerate() {
+        match builder.add(glob) {
+            // Brackets that are a part of a name need not be a class.
+            Err(error) if at == 0 => bad = Some(error),
+            Err(_) => {}
+            Ok(_) if at == 1 => bad = None,
+            Ok(_) => {}
+        }
+        for folder in pattern::named_folders(glob)
+            .into_iter()
+            .filter(|_| !glob.starts_with('!'))
+        {
+            let anchor = if folder.starts_with(['/', '*']) {
+                ""
+            } else {
+                "/"
+            };
+            let _ = builder.add(&format!("{anchor}{folder}/"));
+        }
+    }
+    let built = bad.map_or_else(|| builder.build(), Err);
     built.map_err(|error| format!("bad glob `{glob}`: {error}"))
 }
 
@@ -214,7 +265,7 @@ fn report(found: &SearchResult, mode: OutputMode, offset: u64, limit: Option<u64
         details["appliedOffset"] = json!(offset);
     }
     let remark = match (lines, last - first) {
-        (0, _) => "no matches".to_owned(),
+        (0, _) => format!("no matches{}", not_searched(found)),
         (_, 0) => format!("[no output behind line {lines}]"),
         _ if is_cut && limit.is_some() => format!("\n[more: set offset to {last}]"),
         _ if found.more => "\n[more: narrow the search, or set head_limit and offset]".to_owned(),
@@ -227,6 +278,16 @@ fn report(found: &SearchResult, mode: OutputMode, offset: u64, limit: Option<u64
         is_error: false,
         details: Some(details),
     }
+}
+
+/// Returns what was not searched, where nothing was found.
+fn not_searched(found: &SearchResult) -> String {
+    let binary = match found.binary {
+        0 => String::new(),
+        1 => "\n[1 binary file was not searched: name it in path]".to_owned(),
+        count => format!("\n[{count} binary files were not searched: name one in path]"),
+    };
+    walk::left_out_remark(&found.left_out, "path or glob") + &binary
 }
 
 /// Returns the details of a page of output, for programs.

@@ -35,6 +35,7 @@ mod naming;
 mod notebook;
 mod notebook_edit;
 mod patch;
+mod pattern;
 #[cfg_attr(not(feature = "pdf"), path = "absent/pdf.rs")]
 mod pdf;
 mod plan;

@@ -1,6 +1,8 @@
 //! Lists the files below a folder as ripgrep does: without hidden and ignored ones.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use ah_conversation::HiddenFiles;
@@ -68,6 +70,42 @@ pub(crate) fn walk(
     walk.files.sort_unstable();
     walk.errors.sort_unstable();
     walk
+}
+
+/// Returns what a walk from `root` leaves out because it is hidden or ignored: files, and folders without what is in them.
+/// The folder of git is none of that.
+pub(crate) fn left_out(root: &Path, stop: &Stop) -> Vec<PathBuf> {
+    let seen = walk(&WalkBuilder::new(root), stop, |_| true).files;
+    let known: HashSet<&PathBuf> = seen.iter().collect();
+    let mut left_out = Vec::new();
+    for folder in seen
+        .iter()
+        .filter(|path| path.is_dir() && !path.is_symlink())
+    {
+        if stop.is_requested() {
+            break;
+        }
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = entries.filter(|entry| entry.file_name() != ".git");
+        let paths = entries.map(|entry| entry.path());
+        left_out.extend(paths.filter(|path| !known.contains(path)));
+    }
+    left_out.sort_unstable();
+    left_out
+}
+
+/// Returns a remark on what was left out; empty if nothing was.
+pub(crate) fn left_out_remark(left_out: &[String], arguments: &str) -> String {
+    const NAMED: usize = 5;
+    if left_out.is_empty() {
+        return String::new();
+    }
+    let named = left_out[..left_out.len().min(NAMED)].join(", ");
+    let others = match left_out.len() {
+        ..=NAMED => String::new(),
+        count => format!(" and {} more", count - NAMED),
+    };
+    format!("\n[not searched, since hidden or ignored: {named}{others}; name one in {arguments}]")
 }
 
 /// Returns a remark on the files that could not be read and the number of hidden ones; empty without any.

@@ -1,5 +1,6 @@
 //! Searches files in parallel and returns their outputs in order, as `rg --sort path` prints them.
 
+use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use grep_printer::{StandardBuilder, SummaryBuilder, SummaryKind};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
+use super::around::{Around, Shared};
 use super::{Arguments, OutputMode};
 use crate::arguments::Count;
 use crate::blocking::{Stop, Stoppable};
@@ -18,8 +20,6 @@ use crate::workspace::{OpenFile, Workspace};
 
 /// Limit for the output in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
-/// Limit for the part of a line that is shown, in bytes.
-const MAX_COLUMNS: u64 = 2000;
 /// Limit for the memory of a search of one file; a line, or with `multiline` the whole file, has to fit.
 const MAX_HEAP: usize = 64 << 20;
 /// Number of files that are searched before the output is looked at: few at first, since they may already be enough.
@@ -47,6 +47,10 @@ pub(super) struct SearchResult {
     pub(super) errors: Vec<String>,
     /// Number of files left out because permission rules hide them.
     pub(super) hidden: usize,
+    /// Number of binary files, which were not searched to the end.
+    pub(super) binary: usize,
+    /// What was not searched because it is hidden or ignored.
+    pub(super) left_out: Vec<String>,
 }
 
 impl FileSearch {
@@ -56,6 +60,8 @@ impl FileSearch {
         let mut pattern = RegexMatcherBuilder::new();
         pattern
             .multi_line(true)
+            .crlf(!names_return(&arguments.pattern))
+            .line_terminator(None)
             .case_insensitive(arguments.ignore_case.unwrap_or(false));
         if multiline {
             pattern.dot_matches_new_line(true);
@@ -137,6 +143,7 @@ impl FileSearch {
         }
         found.text.extend_from_slice(&output.text);
         found.more |= output.is_full;
+        found.binary += usize::from(output.is_binary && output.text.is_empty());
     }
 
     /// Returns the outputs of the files of a batch, in order.
@@ -187,32 +194,35 @@ impl FileSearch {
             Err(FileError::Io(error)) => return Err(error),
         };
         let shown = workspace.show(file);
-        let mut output = Capped::default();
-        let result = self.print(searcher, source, Path::new(&shown), &mut output);
+        let output = RefCell::<Capped>::default();
+        let result = self.print(searcher, source, &shown, &output);
+        let mut output = output.into_inner();
+        output.is_binary = *result.as_ref().unwrap_or(&false);
         match result {
             Err(_) if output.is_full => Ok(output.whole_lines()),
             Err(error) => Err(error),
-            Ok(()) => Ok(output),
+            Ok(_) => Ok(output),
         }
     }
 
+    /// Prints what is found in a file; returns whether it is binary.
     fn print(
         &self,
         searcher: &mut Searcher,
         source: impl Read,
-        path: &Path,
-        output: &mut Capped,
-    ) -> io::Result<()> {
+        path: &str,
+        output: &RefCell<Capped>,
+    ) -> io::Result<bool> {
         let kind = match self.mode {
             OutputMode::Content => {
                 let mut printer = StandardBuilder::new()
                     .path(self.names_files)
                     .only_matching(self.matches_only)
-                    .max_columns(Some(MAX_COLUMNS))
-                    .max_columns_preview(true)
-                    .build_no_color(output);
+                    .build_no_color(Shared(output));
                 let sink = printer.sink_with_path(&self.matcher, path);
-                return searcher.search_reader(&self.matcher, source, sink);
+                let mut sink = self.around(sink, path, Some(output));
+                searcher.search_reader(&self.matcher, source, &mut sink)?;
+                return Ok(sink.is_binary);
             }
             OutputMode::FilesWithMatches => SummaryKind::PathWithMatch,
             OutputMode::Count => SummaryKind::Count,
@@ -221,10 +231,35 @@ impl FileSearch {
             .kind(kind)
             .path(self.names_files)
             .exclude_zero(true)
-            .build_no_color(output);
+            .build_no_color(Shared(output));
         let sink = printer.sink_with_path(&self.matcher, path);
-        searcher.search_reader(&self.matcher, source, sink)
+        let mut sink = self.around(sink, path, None);
+        searcher.search_reader(&self.matcher, source, &mut sink)?;
+        Ok(sink.is_binary)
     }
+
+    fn around<'a, S>(
+        &'a self,
+        printer: S,
+        path: &'a str,
+        output: Option<&'a RefCell<Capped>>,
+    ) -> Around<'a, S> {
+        Around {
+            printer,
+            matcher: &self.matcher,
+            output,
+            path: self.names_files.then_some(path),
+            matches_only: self.matches_only,
+            is_binary: false,
+        }
+    }
+}
+
+/// Whether a pattern names the return of a line end in the format of Windows, which is a part of the line then.
+fn names_return(pattern: &str) -> bool {
+    let pattern = pattern.to_lowercase();
+    let forms = ["\r", "\\r", "\\x0d", "\\x{0d}", "\\x{d}", "\\u000d"];
+    forms.iter().any(|form| pattern.contains(form))
 }
 
 /// Returns the error of a pattern, with a hint where there is a remedy.
@@ -239,9 +274,10 @@ fn explain(error: &str) -> String {
 
 /// Output of up to [`MAX_OUTPUT`] bytes; more is an error, so that a search with too many matches ends.
 #[derive(Default)]
-struct Capped {
+pub(super) struct Capped {
     text: Vec<u8>,
     is_full: bool,
+    is_binary: bool,
 }
 
 impl Capped {

@@ -49,7 +49,22 @@ fn files_are_found_by_pattern() {
         ("more/*", "src/deep", "src/deep/more/x.rs"),
         ("../*.rs", "src/deep", "src/main.rs"),
         ("[lm]*.rs", "", "src/deep/lib.rs\nsrc/main.rs"),
-        ("**/*.py", "", "no files match"),
+        (
+            "**/*.py",
+            "",
+            "no files match\n[not searched, since hidden or ignored: .github, target; name one in path or pattern]",
+        ),
+        ("src/**/*.py", "", "no files match"),
+        // Folders that are hidden or ignored, and named.
+        ("target/*.rs", "", "target/out.rs"),
+        ("**/target/*.rs", "", "target/out.rs"),
+        ("{target,src}/*.rs", "", "src/main.rs\ntarget/out.rs"),
+        ("**/.github/**/*.yml", "", ".github/ci.yml"),
+        (
+            "{.github,src}/*.{yml,rs}",
+            "",
+            ".github/ci.yml\nsrc/main.rs",
+        ),
         (
             "sorc/*.rs",
             "",
@@ -69,6 +84,34 @@ fn files_are_found_by_pattern() {
         glob(&folder, json!({"pattern": absolute, "path": "target"})),
         "src/main.rs"
     );
+}
+
+/// Brackets in names of folders are common where folders are routes.
+#[test]
+fn brackets_are_a_class_or_a_part_of_a_name() {
+    let folder = Folder::with(&[
+        ("app/[id]/page.tsx", ""),
+        ("app/[...slug]/page.tsx", ""),
+        ("app/[[...all]]/page.tsx", ""),
+        ("app/i/page.tsx", ""),
+        ("app/(group)/page.tsx", ""),
+        ("app/x[1].tsx", ""),
+    ]);
+    for (pattern, expected) in [
+        ("app/[id]/*.tsx", "app/[id]/page.tsx\napp/i/page.tsx"),
+        ("app/[...slug]/*", "app/[...slug]/page.tsx"),
+        ("app/[[...all]]/page.tsx", "app/[[...all]]/page.tsx"),
+        ("**/[id]/page.*", "app/[id]/page.tsx\napp/i/page.tsx"),
+        ("app/(group)/*", "app/(group)/page.tsx"),
+        (r"app/\[id\]/*", "app/[id]/page.tsx"),
+        ("x[1].tsx", "app/x[1].tsx"),
+    ] {
+        assert_eq!(
+            glob(&folder, json!({"pattern": pattern})),
+            expected,
+            "{pattern}"
+        );
+    }
 }
 
 #[test]

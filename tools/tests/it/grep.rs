@@ -205,7 +205,11 @@ fn very_long_output_is_cut() {
         &folder,
         json!({"pattern": "match", "path": "long", "output_mode": "content"}),
     );
-    assert!(told.len() < 3000 && told.contains("xx [... "), "{told}");
+    assert!(told.len() < 3000, "{told}");
+    assert!(
+        told.starts_with("1:[8005 bytes ...] xx") && told.ends_with("xxmatch"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -216,6 +220,161 @@ fn nothing_found_is_no_error() {
         grep(&folder, json!({"pattern": "x", "type": "rust"})),
         "no matches"
     );
+}
+
+/// What is hidden, ignored or in a folder with brackets is found where the glob names it.
+#[test]
+fn a_search_looks_where_the_glob_says() {
+    let folder = Folder::with(&[
+        (".gitignore", "dist\nnode_modules\n"),
+        (".git/HEAD", "word\n"),
+        (".github/workflows/ci.yml", "word\n"),
+        (".github/workflows/deep/.x/more.yaml", "word\n"),
+        ("sub/.github/a.yml", "word\n"),
+        ("dist/out.js", "word\n"),
+        ("packages/a/dist/out.js", "word\n"),
+        ("node_modules/x/index.js", "word\n"),
+        ("app/[id]/page.tsx", "word\n"),
+        ("app/i/page.tsx", "word\n"),
+        ("src/main.rs", "word\n"),
+    ]);
+    let everywhere = "app/[id]/page.tsx\napp/i/page.tsx\nsrc/main.rs";
+    for (glob, path, expected) in [
+        ("", "", everywhere),
+        (
+            ".github/**",
+            "",
+            ".github/workflows/ci.yml\n.github/workflows/deep/.x/more.yaml",
+        ),
+        (
+            ".github/workflows/*.{yml,yaml}",
+            "",
+            ".github/workflows/ci.yml",
+        ),
+        (
+            "**/.github/**/*.yml",
+            "",
+            ".github/workflows/ci.yml\nsub/.github/a.yml",
+        ),
+        (
+            "{.github,src}/**/*.{yml,rs}",
+            "",
+            ".github/workflows/ci.yml\nsrc/main.rs",
+        ),
+        ("dist/**", "", "dist/out.js"),
+        ("dist/*.js", "", "dist/out.js"),
+        ("packages/*/dist/*.js", "", "packages/a/dist/out.js"),
+        ("**/node_modules/x/*.js", "", "node_modules/x/index.js"),
+        ("*.js", "dist", "dist/out.js"),
+        ("dist/*.js", "packages/a", "packages/a/dist/out.js"),
+        ("app/[id]/*.tsx", "", "app/[id]/page.tsx\napp/i/page.tsx"),
+        (r"app/\[id\]/*.tsx", "", "app/[id]/page.tsx"),
+        ("!app/[id]/**", "", "src/main.rs"),
+        ("!.github/**", "", everywhere),
+    ] {
+        let input = json!({"pattern": "word", "glob": glob, "path": path});
+        assert_eq!(grep(&folder, input), expected, "{glob} in {path:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_line_may_have_a_return() {
+    let folder = Folder::with(&[
+        ("unix.c", "int x;\nreturn;\n"),
+        ("win.c", "int x;\r\nreturn;\r\n"),
+    ]);
+    let both = "unix.c\nwin.c";
+    for (pattern, multiline, expected) in [
+        ("return;$", false, both),
+        ("^int x;$", false, both),
+        (r"^int x;$", true, both),
+        (r"x;\s+return;$", true, both),
+        (r";\r$", false, "win.c"),
+        (r"\r\n", true, "win.c"),
+        (r";\x0d", false, "win.c"),
+        ("retur$", false, "no matches"),
+    ] {
+        let input = json!({"pattern": pattern, "multiline": multiline});
+        assert_eq!(grep(&folder, input), expected, "{pattern}");
+    }
+    let input = json!({"pattern": "re.*", "output_mode": "content", "-o": true});
+    assert_eq!(grep(&folder, input), "unix.c:2:return;\nwin.c:2:return;");
+}
+
+#[test]
+fn of_a_long_line_the_part_with_the_match_is_shown() {
+    let long = format!("{}NEEDLE{}", "a;".repeat(3_000), ";b".repeat(3_000));
+    let folder = Folder::with(&[("min.js", &format!("first\n{long}\nlast\n"))]);
+    let input = |more: Value| {
+        let mut input = json!({"pattern": "NEEDLE", "output_mode": "content"});
+        input
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        input
+    };
+    let told = grep(&folder, input(json!({})));
+    assert!(told.starts_with("min.js:2:[5500 bytes ...] a;"), "{told}");
+    assert!(
+        told.contains("a;NEEDLE;b") && told.ends_with(";b [... 4506 bytes]"),
+        "{told}"
+    );
+    let told = grep(&folder, input(json!({"-C": 1, "path": "min.js"})));
+    assert!(told.starts_with("1-first\n2:[5500 bytes ...]"), "{told}");
+    assert!(told.ends_with("bytes]\n3-last"), "{told}");
+    let told = grep(&folder, input(json!({"-o": true, "-n": false})));
+    assert_eq!(told, "min.js:NEEDLE");
+    let told = grep(
+        &folder,
+        json!({"pattern": "first", "output_mode": "content", "-A": 1}),
+    );
+    assert!(told.starts_with("min.js:1:first\nmin.js-2-a;a;"), "{told}");
+    assert!(told.ends_with(" [... 10006 bytes]"), "{told}");
+    let told = grep(
+        &folder,
+        input(json!({"pattern": "^.*NEEDLE", "multiline": true})),
+    );
+    assert!(told.contains("[... ") && told.len() < 6_000, "{told}");
+}
+
+#[test]
+fn what_was_not_searched_is_told_where_nothing_is_found() {
+    let folder = Folder::with(&[
+        (".gitignore", "dist\n"),
+        (".git/HEAD", "word\n"),
+        (".github/ci.yml", "word\n"),
+        ("dist/out.js", "word\n"),
+        ("a", "text\n"),
+    ]);
+    folder.put("data.bin", b"word\0\n");
+    let left_out = |names: &str| {
+        format!("[not searched, since hidden or ignored: {names}; name one in path or glob]")
+    };
+    let binary = "\n[1 binary file was not searched: name it in path]";
+    for (input, expected) in [
+        (
+            json!({"pattern": "word"}),
+            format!(
+                "no matches\n{}{binary}",
+                left_out(".github, .gitignore, dist")
+            ),
+        ),
+        (
+            json!({"pattern": "word", "glob": "*.rs"}),
+            format!("no matches\n{}", left_out(".github, .gitignore, dist")),
+        ),
+        (
+            json!({"pattern": "absent", "glob": ".github/**"}),
+            format!("no matches\n{}", left_out(".gitignore, dist")),
+        ),
+        (
+            json!({"pattern": "word", "path": "a"}),
+            "no matches".to_owned(),
+        ),
+        (json!({"pattern": "text"}), "a".to_owned()),
+    ] {
+        assert_eq!(grep(&folder, input.clone()), expected, "{input}");
+    }
 }
 
 #[test]
