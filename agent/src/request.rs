@@ -119,6 +119,7 @@ fn behind(
         sampling: settings.sampling.clone(),
         answer: None,
         summary: None,
+        whole: false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Port: a language model.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -127,6 +128,8 @@ pub struct Request {
     /// Asks for the server's own summary of the messages in the place of an answer, with these instructions, which may
     /// be empty. Only for a model that [`summarizes`](Continuity::summarizes).
     pub summary: Option<String>,
+    /// Asks for the answer in one piece, because its stream has broken before.
+    pub whole: bool,
 }
 
 impl Request {
@@ -358,6 +361,10 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// Advice for the user, if more specific than the class.
     pub hint: Option<String>,
+    /// The server's own type of the error, such as `overloaded_error`.
+    pub kind: Option<String>,
+    /// The server's id of the request, which ends the message.
+    pub request_id: Option<String>,
 }
 
 /// Kinds of failure that are treated differently.
@@ -456,8 +463,30 @@ impl ProviderError {
             message: message.into(),
             retry_after: None,
             hint: None,
+            kind: None,
+            request_id: None,
         }
     }
+
+    /// Adds the server's id of the request to the message.
+    #[must_use]
+    pub fn of_request(mut self, id: &str) -> Self {
+        self.message.push_str(&of_request(id));
+        self.request_id = Some(id.to_owned());
+        self
+    }
+
+    /// Returns the message without the id of the request.
+    pub fn server_words(&self) -> Cow<'_, str> {
+        match &self.request_id {
+            Some(id) => self.message.replace(&of_request(id), "").into(),
+            None => self.message.as_str().into(),
+        }
+    }
+}
+
+fn of_request(id: &str) -> String {
+    format!(" (request {id})")
 }
 
 impl fmt::Display for ProviderError {

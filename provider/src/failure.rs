@@ -62,9 +62,7 @@ pub fn in_response<'a>(
         message.push_str(&format!(" ({})", places.join(", ")));
     }
     let request_id = header("request-id").or_else(|| json.as_ref()?.get("request_id")?.as_str());
-    if let Some(id) = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID) {
-        message.push_str(&format!(" (request {id})"));
-    }
+    let request_id = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID);
     let class = match status {
         300..=399 => ErrorClass::InvalidRequest,
         _ => class(Some(status), &kinds, own.as_deref().unwrap_or(body), body),
@@ -77,15 +75,25 @@ pub fn in_response<'a>(
     }
     let is_of_upstream = own.is_some_and(|own| own.contains("Exception - "));
     let refuses_gateway = class == ErrorClass::Authentication && is_of_upstream;
+    let error = ProviderError::new(class, message);
     ProviderError {
         status: Some(status),
-        retry_after: requested_delay(header, body, now),
+        retry_after: requested_delay(&header, body, now),
+        kind: json.as_ref().and_then(kind_in),
         hint: refuses_gateway.then(|| {
             "the server behind the gateway refuses the gateway's own key; tell its operator"
                 .to_owned()
         }),
-        ..ProviderError::new(class, message)
+        ..match request_id {
+            Some(id) if !(300..=399).contains(&status) => error.of_request(id),
+            _ => error,
+        }
     }
+}
+
+/// Returns the type of the error in a body.
+fn kind_in(body: &Value) -> Option<String> {
+    Some(text(body.get("error").unwrap_or(body), "type")?.to_owned())
 }
 
 /// Returns an error out of the list in which Google's servers wrap it.

@@ -129,6 +129,8 @@ impl<P: Provider + 'static> Provider for Retrying<P> {
             policy: self.policy,
             jitter: self.jitter.clone(),
             number: 0,
+            is_answered: false,
+            broken: None,
             next: Next::Ask,
         });
         Box::pin(stream::unfold(attempts, |mut attempts| async move {
@@ -149,6 +151,10 @@ struct Attempts<P> {
     policy: Policy,
     jitter: Arc<Jitter>,
     number: u32,
+    /// Whether the server has begun to answer the attempt.
+    is_answered: bool,
+    /// How the last stream broke, if the answer is asked for in one piece since.
+    broken: Option<ProviderError>,
     next: Next,
 }
 
@@ -164,7 +170,10 @@ impl<P: Provider> Attempts<P> {
     async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             match &mut self.next {
-                Next::Ask => self.next = Next::Read(self.inner.stream(self.request.clone())),
+                Next::Ask => {
+                    self.is_answered = false;
+                    self.next = Next::Read(self.inner.stream(self.request.clone()));
+                }
                 Next::Wait(delay, skipped) => {
                     let _ = tokio::time::timeout(*delay, skipped.notified()).await;
                     self.number += 1;
@@ -176,6 +185,7 @@ impl<P: Provider> Attempts<P> {
                             if event == StreamEvent::Ended {
                                 self.next = Next::Stop;
                             }
+                            self.is_answered |= !matches!(event, StreamEvent::Sent { .. });
                             return Some(Ok(event));
                         }
                         Some(Err(error)) => error,
@@ -190,8 +200,29 @@ impl<P: Provider> Attempts<P> {
 
     fn failed(&mut self, error: ProviderError) -> Result<StreamEvent, ProviderError> {
         self.next = Next::Stop;
+        if let Some(broken) = self.broken.take() {
+            // A server that has only streams refuses the other way.
+            let told = if error.class.is_retryable() {
+                error
+            } else {
+                broken
+            };
+            return Err(self.policy.with_hint(told));
+        }
         let (status, message) = (error.status, error.message.clone());
-        let delay = self.policy.delay(self.number, error, self.jitter.next())?;
+        let is_broken = is_broken_stream(&error, self.is_answered);
+        let delay = match self
+            .policy
+            .delay(self.number, error.clone(), self.jitter.next())
+        {
+            Ok(delay) => delay,
+            Err(_) if is_broken => {
+                self.broken = Some(error);
+                self.request.whole = true;
+                Duration::ZERO
+            }
+            Err(error) => return Err(error),
+        };
         let skipped = Arc::new(Notify::new());
         self.next = Next::Wait(delay, skipped.clone());
         Ok(StreamEvent::Retry(RetryNotice {
@@ -202,6 +233,15 @@ impl<P: Provider> Attempts<P> {
             skip: SkipDelay::new(move || skipped.notify_one()),
         }))
     }
+}
+
+/// Returns whether the answer broke off on its way, so that it may arrive in one piece: a proxy between may not bear streams.
+fn is_broken_stream(error: &ProviderError, is_answered: bool) -> bool {
+    error.status.is_none()
+        && match error.class {
+            ErrorClass::Protocol => true,
+            class => class.is_retryable() && is_answered,
+        }
 }
 
 /// Pseudo-random numbers from 0 to 1: SplitMix64, whose only state is a counter.

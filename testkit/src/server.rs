@@ -105,6 +105,8 @@ struct Shared {
     local: OnceLock<Local>,
     /// Vendor whose rules it has; without one, those of the strictest.
     vendor: OnceLock<&'static Vendor>,
+    /// Set if it takes requests for an answer that is not streamed.
+    takes_whole: OnceLock<()>,
     /// Part of its ids, which keeps them apart from those of other servers.
     port: u16,
     log: Mutex<Log>,
@@ -150,6 +152,7 @@ impl Server {
             aside: OnceLock::new(),
             local: OnceLock::new(),
             vendor: OnceLock::new(),
+            takes_whole: OnceLock::new(),
             port: address.port(),
             log: Mutex::default(),
             changed: Condvar::new(),
@@ -167,6 +170,15 @@ impl Server {
     pub fn answers_asides(self, text: &str) -> Self {
         // Only the first text counts.
         let _ = self.shared.aside.set(says(text));
+        self
+    }
+
+    /// Takes requests for an answer that is not streamed, which it refuses otherwise. The body of the answer has to be in
+    /// the turn.
+    #[must_use]
+    pub fn takes_whole(self) -> Self {
+        // A second time changes nothing.
+        let _ = self.shared.takes_whole.set(());
         self
     }
 
@@ -376,7 +388,8 @@ impl Shared {
                     body,
                     given: &log.given,
                 };
-                match protocol.refusal(vendor, &asked) {
+                let is_whole = body["stream"] == false && self.takes_whole.get().is_some();
+                match protocol.refusal(vendor, &asked).filter(|_| !is_whole) {
                     Some(refusal) => Reply::Refuse(refusal),
                     None => {
                         lost.extend(vendor.map(|vendor| vendor.losses(protocol, &asked)));

@@ -265,7 +265,8 @@ impl Encoder {
             model: (!self.model_in_path).then_some(&*self.model.name),
             anthropic_version: self.model_in_path.then_some(VERSION_IN_BODY),
             max_tokens: settings.max_output,
-            stream: true,
+            // Where the model is in the path, so is the stream.
+            stream: !request.whole || self.model_in_path,
             thinking,
             output_config: settings.effort.map(|effort| wire::OutputConfig {
                 effort: effort.as_str(),

@@ -126,8 +126,8 @@ impl Encoder {
     fn head(&self, request: &Request) -> Bytes {
         let mut head = Map::new();
         head.insert("model".into(), model_name(&self.model, &self.quirks).into());
-        head.insert("stream".into(), true.into());
-        if !self.quirks.no_usage {
+        head.insert("stream".into(), (!request.whole).into());
+        if !self.quirks.no_usage && !request.whole {
             head.insert("stream_options".into(), json!({"include_usage": true}));
         }
         self.add_output(request, &mut head);

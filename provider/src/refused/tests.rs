@@ -84,6 +84,7 @@ fn request() -> Request {
         sampling: Sampling::default(),
         answer: None,
         summary: None,
+        whole: false,
     }
 }
 

@@ -136,7 +136,7 @@ impl Encoder {
         let generation = self.generation;
         let mut head = Map::new();
         head.insert("model".into(), model_name(&self.model, &self.quirks).into());
-        head.insert("stream".into(), true.into());
+        head.insert("stream".into(), (!request.whole).into());
         head.insert("store".into(), false.into());
         if self.reasons() {
             head.insert("include".into(), json!(["reasoning.encrypted_content"]));
