@@ -14,6 +14,7 @@
 //!
 //! Recordings of the original program override the documentation of the SDKs where they differ.
 
+mod api_error;
 mod callback;
 mod context;
 mod control;
@@ -40,6 +41,7 @@ mod totals;
 mod wire;
 mod worker;
 
+pub use api_error::error_text;
 pub use initialize::{Initialize, NamedPlugin, Texts};
 pub use local::is_local;
 pub use permission_tool::PermissionTool;

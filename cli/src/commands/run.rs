@@ -13,11 +13,11 @@ use ah::place::SessionLocation;
 use ah::served;
 use ah::warn::Warn;
 use ah::{Opened, mentions, open};
-use ah_agent::{Frontend, Stop};
+use ah_agent::{Frontend, RunFailure, Stop};
 use ah_config::profile::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
 use ah_conversation::{ContentBlock, Interface, MailKind};
-use ah_protocol::stream_json::{Source, is_local};
+use ah_protocol::stream_json::{Source, error_text, is_local};
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
 use ah_terminal::print::{Look, Outlet, Screen, asks, patient};
@@ -206,6 +206,7 @@ async fn finish(
     {
         outcome = last;
     }
+    let model = session.model().name.clone();
     session.close("other").await?;
     if let Some(answer) = &outcome.structured {
         // A closed output is reported below.
@@ -214,7 +215,13 @@ async fn finish(
     if let Some(error) = outlet.error() {
         return Err(exit::output_error(error));
     }
-    if let Some(failure) = &outcome.failure {
+    if let (Some(RunFailure::Provider(error)), Interface::AgentSdk) =
+        (&outcome.failure, config.interface)
+    {
+        // Where the original prints it: programs look for its words there.
+        let text = error_text(error, &model);
+        let _ = writeln!(std::io::stdout(), "{text}");
+    } else if let Some(failure) = &outcome.failure {
         report(&Error::failure(failure.to_string()).maybe_hint(failure.hint()));
     }
     Ok(exit::code(

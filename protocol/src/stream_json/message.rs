@@ -1,8 +1,7 @@
 //! Parts of messages in the form of the SDKs. Pure; ids are arguments.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, Image, ProviderError, ResultBlock, StreamEvent, Time,
-    ToolResult, Usage,
+    BlockStart, ContentBlock, Delta, Image, ResultBlock, StreamEvent, Time, ToolResult, Usage,
 };
 use serde_json::{Value, json};
 
@@ -196,28 +195,6 @@ pub(crate) fn timestamp(time: Time) -> Value {
     match moment {
         Ok(moment) => json!(format!("{moment:.3}")),
         Err(_) => Value::Null,
-    }
-}
-
-/// Returns the SDKs' name for an HTTP status; 0 means that there was no response.
-pub(crate) fn status_kind(status: u16) -> &'static str {
-    match status {
-        401 => "authentication_failed",
-        402 | 403 => "billing_error",
-        429 => "rate_limit",
-        529 => "overloaded",
-        400 | 422 => "invalid_request",
-        404 => "model_not_found",
-        500.. => "server_error",
-        _ => "unknown",
-    }
-}
-
-/// Returns the text of an API error.
-pub(crate) fn error_text(error: &ProviderError) -> String {
-    match error.status {
-        Some(status) => format!("API Error: {status} {}", error.message),
-        None => format!("API Error: {}", error.message),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use ah_agent::{RunFailure, RunOutcome};
 use ah_conversation::{
-    Cost, ErrorClass, ExitReason, Message, Model, ModelUsage, Origin, ProviderError, ToolUse, Usage,
+    Cost, ExitReason, Message, Model, ModelUsage, Origin, ProviderError, ToolUse, Usage,
 };
 use serde_json::{Map, Value, json};
 
-use super::message::{error_text, five_minutes, tokens};
+use super::api_error::ApiError;
+use super::message::{five_minutes, tokens};
 use super::totals::Totals;
 
 /// Values that the text of a result needs besides the outcome.
@@ -25,6 +26,8 @@ pub(crate) struct Circumstances {
     pub(crate) stop_reason: Option<String>,
     /// Turns as [`num_turns`] counts them.
     pub(crate) num_turns: usize,
+    /// Name of the model that was asked.
+    pub(crate) model: String,
 }
 
 /// Returns the turns of a run as the original counts them: what the model was told, each result of a tool by itself.
@@ -89,6 +92,9 @@ pub(crate) fn result(
     put("terminal_reason", json!(ending.terminal_reason));
     if ending.subtype == "success" {
         put("api_error_status", json!(ending.api_error_status));
+    }
+    if let Some(kind) = ending.api_error_type {
+        put("api_error_type", json!(kind));
     }
     Value::Object(object)
 }
@@ -205,12 +211,13 @@ struct Ending {
     stop_reason: Option<String>,
     terminal_reason: &'static str,
     api_error_status: Option<u16>,
+    api_error_type: Option<String>,
 }
 
 impl Ending {
     fn of(outcome: &RunOutcome, circumstances: Circumstances) -> Self {
         if let Some(RunFailure::Provider(error)) = &outcome.failure {
-            return Self::api_error(error);
+            return Self::api_error(error, &circumstances.model);
         }
         let error = |subtype, terminal_reason, text: String| Self {
             subtype,
@@ -220,6 +227,7 @@ impl Ending {
             stop_reason: circumstances.stop_reason.clone(),
             terminal_reason,
             api_error_status: None,
+            api_error_type: None,
         };
         let success = |terminal_reason| Self {
             subtype: "success",
@@ -232,6 +240,7 @@ impl Ending {
             stop_reason: circumstances.stop_reason.clone(),
             terminal_reason,
             api_error_status: None,
+            api_error_type: None,
         };
         match &outcome.reason {
             ExitReason::EndTurn if outcome.deferred.is_some() => Self {
@@ -297,28 +306,30 @@ impl Ending {
             stop_reason: circumstances.stop_reason,
             terminal_reason: "structured_output_retry_exhausted",
             api_error_status: None,
+            api_error_type: None,
         }
     }
 
     /// An API error has the subtype `success` with `is_error`, and its text as the result.
-    fn api_error(error: &ProviderError) -> Self {
+    fn api_error(error: &ProviderError, model: &str) -> Self {
+        let told = ApiError::of(error, model);
         Self {
             subtype: "success",
             is_error: true,
-            result: error_text(error),
+            result: told.text,
             errors: None,
             stop_reason: Some("stop_sequence".to_owned()),
-            terminal_reason: match error.class {
-                ErrorClass::ContextTooLong => "prompt_too_long",
-                _ => "api_error",
-            },
+            terminal_reason: told.terminal_reason,
             api_error_status: error.status,
+            api_error_type: error.kind.clone(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ah_conversation::ErrorClass;
+
     use super::*;
 
     fn outcome(reason: ExitReason, failure: Option<RunFailure>) -> RunOutcome {
@@ -380,6 +391,7 @@ mod tests {
             stopped_by_hook: false,
             stop_reason: Some("end_turn".to_owned()),
             num_turns: 3,
+            model: "claude-x".to_owned(),
         };
         let mut totals = Totals::default();
         totals.add(outcome);

@@ -1,6 +1,7 @@
 //! Frontend for a host: events and parts of the conversation become messages.
 
 mod below;
+mod errors;
 mod files;
 mod hook;
 pub(crate) mod lifecycle;
@@ -22,9 +23,8 @@ use hook::said;
 
 use super::Wanted;
 use super::link::Link;
-use super::message::{
-    content, details, head, of_block, piece, status_kind, timestamp, tool_result,
-};
+use super::message::{content, details, head, of_block, piece, timestamp, tool_result};
+use super::wire::Prompt;
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::unwritten;
 use crate::{TranscriptFile, names};
@@ -68,6 +68,8 @@ struct SpeakerState {
     has_streamed: bool,
     /// UUID of the prompt until it is stored.
     prompt_uuid: Option<String>,
+    /// Its content as the host sent it.
+    prompt_sent: Option<Value>,
     /// Messages by the UUIDs that the host gave its prompts.
     named: HashMap<String, MessageId>,
     /// Permission mode last reported to the host.
@@ -130,13 +132,14 @@ impl Speaker {
     }
 
     /// Sends the `init` message of a prompt, then the notices that waited for it.
-    pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt_uuid: Option<String>) {
+    pub(crate) fn begin(&self, init: Value, mode: PermissionMode, prompt: Option<&Prompt>) {
         self.say(init);
         let notices = {
             let mut state = self.lock();
             state.has_begun = true;
             state.mode = Some(mode);
-            state.prompt_uuid = prompt_uuid;
+            state.prompt_uuid = prompt.and_then(|prompt| prompt.uuid.clone());
+            state.prompt_sent = prompt.and_then(|prompt| prompt.sent.clone());
             std::mem::take(&mut state.notices)
         };
         notices.iter().for_each(|notice| self.notice(notice));
@@ -223,22 +226,6 @@ impl Speaker {
         let content = format!("<local-command-stdout>{text}</local-command-stdout>");
         let message = json!({"role": "user", "content": content});
         self.user("", json!({"message": message, "isReplay": true}));
-    }
-
-    /// Sends the message about a failed request, in the model's place.
-    pub(crate) fn failed(&self, text: &str, kind: &str) {
-        let block = json!({"type": "text", "text": text});
-        let id = self.link.ids.fresh();
-        let mut message = of_block(&id, "<synthetic>", &Usage::default(), &block);
-        message["stop_reason"] = json!("stop_sequence");
-        message["stop_sequence"] = json!("");
-        self.say(json!({
-            "type": "assistant",
-            "message": message,
-            "parent_tool_use_id": null,
-            "error": kind,
-            "timestamp": self.now(),
-        }));
     }
 
     /// Reports a hook call, if the host asked for them.
@@ -422,21 +409,21 @@ impl Speaker {
     }
 
     fn prompt_stored(&self, message: &Message) {
-        let uuid = {
+        let (uuid, sent) = {
             let mut state = self.lock();
             let uuid = state.prompt_uuid.take();
             if let Some(uuid) = &uuid {
                 state.named.insert(uuid.clone(), message.id.clone());
             }
-            uuid
+            (uuid, state.prompt_sent.take())
         };
         if !self.wanted.replays {
             return;
         }
-        let blocks: Vec<_> = message.content.iter().map(content).collect();
+        let stored = || message.content.iter().map(content).collect();
         self.say(json!({
             "type": "user",
-            "message": {"role": "user", "content": blocks},
+            "message": {"role": "user", "content": sent.unwrap_or_else(stored)},
             "parent_tool_use_id": null,
             "isReplay": true,
             "uuid": uuid.unwrap_or_else(|| self.link.ids.of(&message.id)),
@@ -491,18 +478,7 @@ impl Frontend for Speaker {
                 delay_ms,
                 status,
                 error,
-            } => {
-                let max_retries = self.lock().max_retries;
-                let more = json!({
-                    "attempt": attempt + 1,
-                    "max_retries": max_retries,
-                    "retry_delay_ms": delay_ms,
-                    "error_status": (*status > 0).then_some(status),
-                    "error": status_kind(*status),
-                    "message": error,
-                });
-                self.system("api_retry", more);
-            }
+            } => self.retried(*attempt, *delay_ms, *status, error),
             EventKind::Fallback {
                 from_model,
                 to_model,

@@ -32,6 +32,8 @@ pub(crate) enum Incoming {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Prompt {
     pub(crate) content: Vec<ContentBlock>,
+    /// The content as it came, which is echoed to hosts that look for it.
+    pub(crate) sent: Option<Value>,
     /// UUID given by the host.
     pub(crate) uuid: Option<String>,
     pub(crate) priority: Priority,
@@ -269,14 +271,15 @@ pub(crate) fn read(line: &[u8]) -> Result<Incoming, String> {
 }
 
 fn prompt(object: &Map<String, Value>) -> Result<Prompt, String> {
-    let content = object.get("message").and_then(|it| it.get("content"));
-    let content = match content {
+    let sent = object.get("message").and_then(|it| it.get("content"));
+    let content = match sent {
         Some(Value::String(text)) => vec![ContentBlock::text(text.clone())],
         Some(Value::Array(blocks)) => blocks.iter().map(block).collect(),
         _ => return Err("the user message has no `message.content`".to_owned()),
     };
     Ok(Prompt {
         content,
+        sent: sent.cloned(),
         uuid: text(object, "uuid"),
         priority: match object.get("priority").and_then(Value::as_str) {
             Some("now") => Priority::Now,

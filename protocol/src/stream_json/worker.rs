@@ -353,7 +353,7 @@ impl Worker {
             () = run.cancelled() => {}
             () = engaged.session.prepare_tools() => {}
         }
-        self.begin(engaged, prompt.uuid.clone());
+        self.begin(engaged, Some(&prompt));
         let stop = Stop::interrupt(run.clone());
         let mut local = None;
         let outcome = match command {
@@ -392,8 +392,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends the `init` message of a prompt, of which the host knows the UUID.
-    fn begin(&self, engaged: &Engaged, uuid: Option<String>) {
+    /// Sends the `init` message of a run, which the host's prompt begins, if any.
+    fn begin(&self, engaged: &Engaged, prompt: Option<&Prompt>) {
         let session = &engaged.session;
         let handles = lock(&self.shared.open).clone();
         if let Some(handles) = handles {
@@ -401,7 +401,7 @@ impl Worker {
         }
         let init = introduction::init(engaged, &self.shared.introduction());
         let mode = session.settings().permissions.mode;
-        self.speaker.begin(init, mode, uuid);
+        self.speaker.begin(init, mode, prompt);
     }
 
     /// Runs a prompt with what is left of the budget.
@@ -468,7 +468,7 @@ impl Worker {
         engaged.session.take_changes();
         let none = json!({"tasks": []});
         self.speaker.system("background_tasks_changed", none);
-        self.begin(engaged, prompt.uuid.clone());
+        self.begin(engaged, Some(prompt));
         self.finish_locally(engaged, "", Some(name));
         Ok(())
     }

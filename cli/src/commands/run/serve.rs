@@ -29,7 +29,6 @@ pub async fn perform(
     config: &Config,
     signals: &Signals,
 ) -> Result<u8, Error> {
-    let is_driven = matches!(source, Source::Lines(_));
     let format = options.output.output_format.unwrap_or_default();
     let lines = BufferedLines::default();
     let output: Box<dyn Write + Send> = match (format, options.output.verbose) {
@@ -65,13 +64,7 @@ pub async fn perform(
             &ExitReason::Interrupted,
             interrupt,
         )),
-        (
-            Served::Ended {
-                failure: Some(failure),
-                ..
-            },
-            None,
-        ) if !is_driven => Err(Error::failure(failure.to_string()).maybe_hint(failure.hint())),
+        // The result has told the failure, in the words by which programs decide.
         (Served::Ended { is_error, .. }, None) => Ok(u8::from(is_error)),
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::Worker;
 use crate::Engaged;
+use crate::stream_json::api_error::ApiError;
 use crate::stream_json::lock::lock;
-use crate::stream_json::message::error_text;
 use crate::stream_json::result::{self, Circumstances};
 
 impl Worker {
@@ -21,8 +21,8 @@ impl Worker {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
         if let Some(RunFailure::Provider(error)) = &outcome.failure {
-            self.speaker
-                .failed(&error_text(error), error.class.as_str());
+            let told = ApiError::of(error, &engaged.session.model().name);
+            self.speaker.failed(&told, error);
         }
         if outcome.reason == ExitReason::Interrupted {
             let words = if while_speaking {
@@ -61,6 +61,7 @@ impl Worker {
             stopped_by_hook: !while_speaking && outcome.structured.is_none(),
             stop_reason: stop_reason(transcript).filter(|_| outcome.turns > 0),
             num_turns: result::num_turns(transcript.run().iter().map(|it| &**it), &outcome),
+            model: session.model().name.clone(),
         };
         let line = result::result(
             &outcome,
