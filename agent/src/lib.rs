@@ -11,6 +11,7 @@ pub mod commands;
 mod compaction;
 mod conflict;
 mod controls;
+mod deferred;
 mod finish;
 mod frontend;
 pub mod git;

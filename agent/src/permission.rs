@@ -19,6 +19,8 @@ pub(crate) struct PermittedCall {
     pub(crate) prepared: PreparedCall,
     /// Reason to end the run, if any.
     pub(crate) ends: Option<ExitReason>,
+    /// Whether a hook leaves it to a later run.
+    pub(crate) is_deferred: bool,
 }
 
 impl Session {
@@ -52,7 +54,7 @@ impl Session {
             };
         }
         if verdict.defers {
-            return self.deferred(&prepared.call);
+            return self.deferred_call(prepared);
         }
         let has_input = verdict.input.is_some();
         let prepared = match verdict.input {
@@ -67,16 +69,14 @@ impl Session {
 
     /// Leaves a call to a later run: this one ends, and the caller is told of the call. A subagent's caller is a model,
     /// which could not take it up.
-    fn deferred(&mut self, call: &ToolUse) -> PermittedCall {
+    fn deferred_call(&mut self, prepared: &PreparedCall) -> PermittedCall {
         if self.ports.hooks.are_of_agent() {
             let text = "A hook has deferred this call, which is not possible in a subagent: it did not run.";
-            return self.denied(call, text);
+            return self.denied(&prepared.call, text);
         }
-        let text = "A hook has deferred this call: it did not run, and the run ends here.";
-        self.deferred = Some(call.clone());
         PermittedCall {
-            prepared: PreparedCall::answered(call.clone(), text),
-            ends: Some(ExitReason::EndTurn),
+            is_deferred: true,
+            ..prepared.clone().into()
         }
     }
 
@@ -297,6 +297,7 @@ impl From<PreparedCall> for PermittedCall {
         Self {
             prepared,
             ends: None,
+            is_deferred: false,
         }
     }
 }

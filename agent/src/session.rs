@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ah_conversation::{
     CallState, ContentBlock, Event, EventKind, ExitReason, LoopAction, Message, MessageId, Model,
     ModelUsage, Origin, PermissionMode, Prefix, Record, Repetition, Role, Skip, Step, StoreError,
-    Time, ToolResult, ToolUse, Transcript, close_open_calls, next, text_of,
+    Time, ToolResult, ToolUse, ToolUseId, Transcript, close_open_calls, next, text_of,
 };
 
 use crate::background::Background;
@@ -33,6 +33,8 @@ pub struct Session {
     pub(crate) deferred: Option<ToolUse>,
     /// Why nobody can decide about calls any more, which ends the run.
     pub(crate) unanswered: Option<String>,
+    /// Calls of the last answer that wait for a hook.
+    pub(crate) waiting: Vec<ToolUseId>,
     /// Whether a hook at the end of the run wanted no more.
     pub(crate) stop_prevented: bool,
     /// The system prompt as of the beginning of the run.
@@ -83,6 +85,7 @@ impl Session {
             denials: Vec::new(),
             deferred: None,
             unanswered: None,
+            waiting: Vec::new(),
             stop_prevented: false,
             prompt: None,
             context: Vec::new(),
@@ -152,6 +155,8 @@ impl Session {
         stop: &Stop,
     ) -> Result<RunOutcome, StoreError> {
         let (started, stop) = self.begin_time(stop);
+        self.settle_deferred(&stop.at(self.settings.limits.deadline))
+            .await?;
         let prompt = match self.admit(prompt, &stop).await {
             Ok(prompt) => prompt,
             Err(refusal) => return Ok(self.refused(refusal, started)),
@@ -189,8 +194,12 @@ impl Session {
         Ok(outcome)
     }
 
-    /// Answers the calls that an earlier process left open.
+    /// Answers the calls that an earlier process left open, unless a hook is to be asked about them again.
     async fn close_calls(&mut self) -> Result<(), StoreError> {
+        self.find_deferred().await?;
+        if self.has_deferred() {
+            return Ok(());
+        }
         let mut results = close_open_calls(&self.transcript);
         if results.is_empty() {
             return Ok(());
@@ -271,6 +280,9 @@ impl Session {
                 .map(|last| last.text())
                 .unwrap_or_default();
             return (reason, Some(RunFailure::Refusal(words)));
+        }
+        if self.has_deferred() {
+            return (reason, None);
         }
         let form = self.settings.answer_form.as_ref();
         let is_answer = |last: &Arc<Message>| last.role == Role::Assistant;

@@ -71,6 +71,23 @@ struct Batch {
     unstored: Vec<Record>,
     /// Whether all calls that began so far only read files.
     only_reads: bool,
+    /// The calls that hooks leave to a later run.
+    deferred: Vec<usize>,
+}
+
+impl Batch {
+    /// Returns the parts of `group` between deferred calls.
+    fn not_deferred(&self, group: Range<usize>) -> Vec<Range<usize>> {
+        let mut parts = vec![group.start..group.start];
+        for at in group {
+            match parts.last_mut() {
+                Some(part) if !self.deferred.contains(&at) => part.end = at + 1,
+                _ => parts.push(at + 1..at + 1),
+            }
+        }
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
 }
 
 impl Session {
@@ -86,7 +103,9 @@ impl Session {
             .expect("the calls stand in the last message")
             .id
             .clone();
-        let calls: Vec<PreparedCall> = calls.into_iter().map(|call| self.prepare(call)).collect();
+        let is_taken_up = self.has_deferred();
+        let calls = self.take_waiting(calls).into_iter();
+        let calls: Vec<PreparedCall> = calls.map(|call| self.prepare(call)).collect();
         let subagents = self.tools.subagents();
         let _guard = subagents.map(|subagents| subagents.register_parent(self.as_parent()));
         let groups = groups(&calls, self.settings.concurrency);
@@ -96,14 +115,27 @@ impl Session {
             ended: 0,
             unstored: Vec::new(),
             only_reads: true,
+            deferred: Vec::new(),
         };
         for group in groups {
-            if self.permit_group(&mut batch, group.clone(), stop).await {
+            let goes_on = self.permit_group(&mut batch, group.clone(), stop).await;
+            for at in batch.deferred.iter().filter(|at| group.contains(at)) {
+                self.defer(&batch.calls[*at].call).await?;
+            }
+            if goes_on {
                 // The decision may have changed a call, and so which calls can run together.
-                for part in regroup(&batch.calls, group, self.settings.concurrency) {
+                let parts = regroup(&batch.calls, group, self.settings.concurrency).into_iter();
+                let parts: Vec<_> = parts.flat_map(|part| batch.not_deferred(part)).collect();
+                for part in parts {
                     self.run_group(&mut batch, part, stop).await?;
                 }
             }
+        }
+        if self.has_deferred() {
+            stop.halt(ExitReason::EndTurn);
+            self.store(batch.unstored).await?;
+            self.tell_stored();
+            return Ok(());
         }
         // Calls without a result after an interrupt are answered as after a crash.
         let results = close_open_calls(&self.transcript);
@@ -113,6 +145,9 @@ impl Session {
             .chain(self.take_context())
             .collect();
         let message = self.message(Role::User, Origin::Results, results);
+        if is_taken_up {
+            batch.unstored.push(self.deferred_note());
+        }
         self.append_with(message, batch.unstored).await?;
         self.tell_stored();
         if self.settings.answer_form.is_some()
@@ -167,6 +202,9 @@ impl Session {
                 permitted = self.permit(&batch.calls[at]) => permitted,
             };
             batch.calls[at] = permitted.prepared;
+            if permitted.is_deferred {
+                batch.deferred.push(at);
+            }
             if let Some(reason) = permitted.ends {
                 stop.halt(reason);
             }

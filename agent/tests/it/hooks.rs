@@ -1,5 +1,7 @@
 //! Payloads and order of hook calls, and the effect of their answers.
 
+mod deferred;
+
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -221,13 +223,6 @@ async fn a_hook_decides_about_a_call() {
         ("allow", json!({}), false, 0, "changed {\"what\":\"this\"}"),
         ("allow", changed, false, 0, "changed {\"what\":\"other\"}"),
         ("ask", json!({}), false, 1, "changed {\"what\":\"this\"}"),
-        (
-            "defer",
-            json!({}),
-            false,
-            0,
-            "A hook has deferred this call: it did not run, and the run ends here.",
-        ),
         (
             "allow",
             json!({}),

@@ -41,14 +41,25 @@ impl Queue {
         if !is_new {
             return None;
         }
-        let ticket = Arc::new(Ticket {
+        let ticket = self.ticket(uuid);
+        self.lock().push_back(ticket.clone());
+        Some(ticket)
+    }
+
+    /// Puts a run without a prompt before all prompts, so that an interrupt applies to it.
+    pub(crate) fn lead(&self) -> Arc<Ticket> {
+        let ticket = self.ticket(None);
+        self.lock().push_front(ticket.clone());
+        ticket
+    }
+
+    fn ticket(&self, uuid: Option<String>) -> Arc<Ticket> {
+        Arc::new(Ticket {
             uuid,
             run: self.stop.child_token(),
             has_begun: OnceLock::new(),
             is_withdrawn: OnceLock::new(),
-        });
-        self.lock().push_back(ticket.clone());
-        Some(ticket)
+        })
     }
 
     /// Marks the first prompt as begun; returns whether it was not withdrawn.

@@ -135,7 +135,8 @@ impl Worker {
                 work = next.recv() => work,
             };
             let Some(work) = work else { break };
-            if engaged.is_none() {
+            let is_new = engaged.is_none();
+            if is_new {
                 let wishes = match &work {
                     Work::Open(_, wishes) => (**wishes).clone(),
                     Work::OpenAnyhow | Work::Prompt(..) => Initialize::default(),
@@ -173,6 +174,9 @@ impl Worker {
                 Work::OpenAnyhow => {}
                 Work::Prompt(prompt, ticket) => {
                     self.catch_up().await;
+                    if is_new && let Err(error) = self.take_up(engaged).await {
+                        return Served::Lost(error);
+                    }
                     if self.shared.queue.begin(&ticket)
                         && let Err(error) = self.followed(engaged, prompt, &ticket.run).await
                     {
@@ -182,6 +186,9 @@ impl Worker {
                 }
             }
             self.catch_up().await;
+            if is_new && let Err(error) = self.take_up(engaged).await {
+                return Served::Lost(error);
+            }
         }
         if let Some(mut engaged) = engaged {
             if let Err(error) = self.outlast(&mut engaged).await {

@@ -126,6 +126,59 @@ fn a_prompt_waits_for_its_hook_and_is_blocked_without_an_answer() {
     assert!(server.requests().is_empty());
 }
 
+/// A deferred call is asked about again when another process resumes the session, before and without a prompt.
+#[test]
+fn a_deferred_call_is_taken_up_by_another_process() {
+    for (decision, prompt, is_made) in [
+        ("allow", None, true),
+        ("deny", None, false),
+        ("allow", Some("and now?"), true),
+    ] {
+        let world = World::new();
+        let touch = uses("Bash", json!({"command": "touch made"}));
+        let server = Server::new([touch, says("Taken up."), says("Next.")]);
+        let answer = |decision: &str| json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": decision}});
+        let is_call = |line: &Value| line["request"]["subtype"] == "hook_callback";
+        let mut host = Host::new(&world, &server, &["--allowedTools", "Bash"]);
+        host.ask("initialize", &hooks("PreToolUse"));
+        host.prompt("go");
+        let first = host.until(is_call);
+        host.answer(&first, &answer("defer"));
+        let deferred = host.result();
+        let id = deferred["session_id"].as_str().unwrap();
+        let arguments = [
+            "--allowedTools",
+            "Bash",
+            "--await-initialize",
+            "--resume",
+            id,
+        ];
+        // The first one is killed: there is nothing that it had to do at its end.
+        drop(host);
+
+        let mut host = Host::new(&world, &server, &arguments);
+        host.ask("initialize", &hooks("PreToolUse"));
+        if let Some(prompt) = prompt {
+            host.prompt(prompt);
+        }
+        let second = host.until(is_call);
+        let ids = [&first, &second].map(|line| &line["request"]["tool_use_id"]);
+        assert_eq!(ids[0], ids[1]);
+        host.answer(&second, &answer(decision));
+        let result = host.result();
+        assert_eq!(
+            (&result["result"], &result["num_turns"]),
+            (&json!("Taken up."), &json!(1))
+        );
+        assert_eq!(world.file("made").exists(), is_made, "{decision}");
+        if prompt.is_some() {
+            assert_eq!(host.result()["result"], "Next.");
+        }
+        let shares = &result["modelUsage"];
+        assert_eq!(shares.as_object().map(serde_json::Map::len), Some(1));
+    }
+}
+
 /// A deferred call does not run, and the host is told which it is.
 #[test]
 fn a_deferred_call_ends_the_run() {

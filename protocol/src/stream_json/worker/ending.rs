@@ -1,7 +1,9 @@
 //! The end of a prompt: its result.
 
+use std::sync::Arc;
+
 use ah_agent::{RunFailure, RunOutcome};
-use ah_conversation::{Cost, ExitReason, Origin, StopReason, Transcript};
+use ah_conversation::{Cost, ExitReason, Message, Origin, StopReason, Transcript};
 use serde_json::{Value, json};
 
 use super::Worker;
@@ -12,11 +14,18 @@ use crate::stream_json::result::{self, Circumstances};
 
 impl Worker {
     /// Reports the end of a run; `command` is the local command that it carried out.
-    pub(super) fn ended(
+    pub(super) fn ended(&mut self, engaged: &Engaged, outcome: RunOutcome, command: Option<&str>) {
+        let run = engaged.session.transcript().run();
+        self.ended_after(engaged, outcome, command, run);
+    }
+
+    /// Reports the end of a run, of which `run` are the messages that this process has added.
+    pub(super) fn ended_after(
         &mut self,
         engaged: &Engaged,
         mut outcome: RunOutcome,
         command: Option<&str>,
+        run: &[Arc<Message>],
     ) {
         let last = engaged.session.transcript().last();
         let while_speaking = last.is_none_or(|last| last.origin != Origin::Results);
@@ -60,7 +69,7 @@ impl Worker {
             no_structure: form.and_then(|form| form.failure(transcript.run())),
             stopped_by_hook: !while_speaking && outcome.structured.is_none(),
             stop_reason: stop_reason(transcript).filter(|_| outcome.turns > 0),
-            num_turns: result::num_turns(transcript.run().iter().map(|it| &**it), &outcome),
+            num_turns: result::num_turns(run.iter().map(|it| &**it), &outcome),
             model: session.model().name.clone(),
         };
         let line = result::result(

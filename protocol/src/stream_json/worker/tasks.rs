@@ -1,13 +1,49 @@
-//! Tasks that still run when the host has no more prompts.
+//! Runs without a prompt of the host: calls that an earlier run has left to this one, and tasks that still run when the host
+//! has no more prompts.
 
-use ah_agent::Stop;
-use ah_conversation::StoreError;
+use ah_agent::{RunOutcome, Stop};
+use ah_conversation::{ModelUsage, StoreError};
 use serde_json::json;
 
 use super::Worker;
 use crate::Engaged;
+use crate::stream_json::totals::Totals;
 
 impl Worker {
+    /// Goes on with an answer whose calls a hook has deferred: the hook is asked again, before any prompt.
+    pub(super) async fn take_up(&mut self, engaged: &mut Engaged) -> Result<(), StoreError> {
+        if !engaged.session.has_deferred() || !self.limit(engaged) {
+            return Ok(());
+        }
+        let before = engaged.session.transcript().messages().len();
+        let ticket = self.shared.queue.lead();
+        let stop = Stop::interrupt(ticket.run.clone());
+        engaged.session.take_changes();
+        engaged.session.prepare_tools().await;
+        self.speaker.state("running");
+        self.begin(engaged, None);
+        let outcome = engaged.session.resume(&stop).await?;
+        if let Some(outcome) = outcome {
+            // What the model was asked before has been counted.
+            let messages = engaged.session.transcript().messages();
+            let new = messages.get(before..).unwrap_or_default();
+            let counted = new.iter().map(|message| &**message);
+            let models = Totals::of(counted, self.shared.link.ids.now()).shares;
+            let outcome = RunOutcome {
+                usage: ModelUsage::total(&models),
+                models,
+                ..outcome
+            };
+            self.ended_after(engaged, outcome, None, new);
+        }
+        let is_idle = self.shared.queue.waiting() == 0;
+        self.shared.queue.leave();
+        if is_idle {
+            self.speaker.state("idle");
+        }
+        Ok(())
+    }
+
     /// Waits for the tasks in the background, and lets the model say what it makes of each; those that take too long are
     /// ended.
     pub(super) async fn outlast(&mut self, engaged: &mut Engaged) -> Result<(), StoreError> {

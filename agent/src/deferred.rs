@@ -1,0 +1,88 @@
+//! Calls that a hook has left to a later run.
+//!
+//! They have no result in the transcript, and a note of the session names them, which is stored at once. So whoever goes on
+//! with the session asks the hooks again for the same calls: this process, another one, or one after a crash.
+
+use ah_conversation::{
+    ContentBlock, Origin, Record, StoreError, ToolResult, ToolUse, ToolUseId, close_open_calls,
+    json,
+};
+
+use crate::{Session, Stop};
+
+/// Key of the note.
+const NOTE: &str = "deferred_calls";
+const STILL_DEFERRED: &str =
+    "A hook has deferred this call again, and the conversation goes on: it did not run.";
+
+impl Session {
+    /// Returns whether calls of the last answer wait for the hook that has deferred them.
+    pub fn has_deferred(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Finds the calls that an earlier process has left; the others of the last answer stay open with them.
+    pub(crate) async fn find_deferred(&mut self) -> Result<(), StoreError> {
+        self.waiting.clear();
+        let open = self.transcript.open_calls();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let note = self.ports.store.note(NOTE).await?.unwrap_or_default();
+        let named: Vec<ToolUseId> = json::from_str(&note).unwrap_or_default();
+        // One that has begun since may have run.
+        let waits = |id: &ToolUseId| named.contains(id) && self.transcript.call(id).is_none();
+        let ids = open.into_iter().map(|call| call.id.clone());
+        self.waiting = ids.filter(waits).collect();
+        Ok(())
+    }
+
+    /// Leaves a call to a later run.
+    pub(crate) async fn defer(&mut self, call: &ToolUse) -> Result<(), StoreError> {
+        if !self.waiting.contains(&call.id) {
+            self.waiting.push(call.id.clone());
+        }
+        self.deferred.get_or_insert_with(|| call.clone());
+        self.store(vec![self.deferred_note()]).await
+    }
+
+    /// Returns the calls of `calls` that are to be decided about: of an answer that is taken up again, only those that
+    /// wait. The others have run, or may have.
+    pub(crate) fn take_waiting(&mut self, calls: Vec<ToolUse>) -> Vec<ToolUse> {
+        if self.waiting.is_empty() {
+            return calls;
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        calls
+            .into_iter()
+            .filter(|call| waiting.contains(&call.id))
+            .collect()
+    }
+
+    /// Returns the note with the calls that wait now.
+    pub(crate) fn deferred_note(&self) -> Record {
+        Record::Note(NOTE.to_owned(), serde_json::json!(self.waiting).to_string())
+    }
+
+    /// Answers the calls that wait, before a prompt follows them: the hooks are asked again.
+    pub(crate) async fn settle_deferred(&mut self, stop: &Stop) -> Result<(), StoreError> {
+        if !self.has_deferred() {
+            return Ok(());
+        }
+        let open = self.transcript.open_calls().into_iter().cloned().collect();
+        self.run_tools(open, stop).await?;
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.deferred = None;
+        let calls = self.transcript.open_calls().into_iter();
+        let results = calls.zip(close_open_calls(&self.transcript));
+        let results = results.map(|(call, result)| match waiting.contains(&call.id) {
+            true => ToolResult::error(call, STILL_DEFERRED),
+            false => result,
+        });
+        let results = results.map(ContentBlock::ToolResult).collect();
+        self.append(Origin::Results, results).await
+    }
+}
