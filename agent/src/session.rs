@@ -110,6 +110,27 @@ impl Session {
         self.close_calls().await
     }
 
+    /// Lets other processes use the session until [`Session::wake`], unless something runs in the background, or the session
+    /// is empty and so could be taken for a leftover.
+    pub async fn rest(&mut self) {
+        if self.background.ids().is_empty() && self.transcript.last().is_some() {
+            self.ports.store.rest().await;
+        }
+    }
+
+    /// Takes the session back before it is used again; returns whether another process has changed it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// While another process uses the session, or if the store cannot be read or written.
+    pub async fn wake(&mut self) -> Result<bool, StoreError> {
+        let is_changed = self.ports.store.wake().await?;
+        if is_changed {
+            self.reload().await?;
+        }
+        Ok(is_changed)
+    }
+
     /// Returns the tools as last sent to the model.
     pub fn tools(&self) -> &Toolbox {
         &self.tools

@@ -60,6 +60,15 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
+    /// Lets other processes use the session until [`Store::wake`]; does nothing by default.
+    async fn rest(&self) {}
+
+    /// Takes the session back from [`Store::rest`]; returns whether another process has changed it meanwhile. It is an error
+    /// while another process uses it.
+    async fn wake(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// Returns the store of a subagent's conversation: kept with this one under the same lock, with a root of its
     /// own. Appending to it does not move this one's current message, and it receives no queued messages.
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store>;

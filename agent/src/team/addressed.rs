@@ -87,6 +87,14 @@ impl Store for Addressed {
         self.store.note(key).await
     }
 
+    async fn rest(&self) {
+        self.store.rest().await;
+    }
+
+    async fn wake(&self) -> Result<bool, StoreError> {
+        self.store.wake().await
+    }
+
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         self.store.clone().branch(branch)
     }

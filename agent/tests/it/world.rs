@@ -516,6 +516,14 @@ impl Store for Mortal {
         self.store.note(key).await
     }
 
+    async fn rest(&self) {
+        self.store.rest().await;
+    }
+
+    async fn wake(&self) -> Result<bool, StoreError> {
+        self.store.wake().await
+    }
+
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         Arc::new(Below {
             store: self.store.clone().branch(branch),

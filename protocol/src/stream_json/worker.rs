@@ -1,6 +1,7 @@
 //! The task that opens the session and runs the host's prompts one after the other.
 
 mod ending;
+mod idle;
 mod lent;
 mod tasks;
 
@@ -132,7 +133,7 @@ impl Worker {
             let work = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                work = next.recv() => work,
+                work = self.awaited(&mut next, engaged.as_mut()) => work,
             };
             let Some(work) = work else { break };
             let is_new = engaged.is_none();
@@ -151,6 +152,12 @@ impl Worker {
                 }
             }
             let engaged = engaged.as_mut().expect("it was opened above");
+            if let Some(error) = self.wake(engaged).await {
+                if let Work::Prompt(prompt, ticket) = work {
+                    self.turned_away(&prompt, &ticket, &error);
+                    continue;
+                }
+            }
             match work {
                 Work::Open(to, wishes) => {
                     let mut told = introduction::all(&self.shared.introduction());
@@ -191,6 +198,10 @@ impl Worker {
             }
         }
         if let Some(mut engaged) = engaged {
+            if self.wake(&mut engaged).await.is_some() {
+                // Another process goes on with the session, and says its end.
+                return self.over();
+            }
             if let Err(error) = self.outlast(&mut engaged).await {
                 return Served::Lost(error);
             }
@@ -198,6 +209,10 @@ impl Worker {
                 return Served::Lost(error);
             }
         }
+        self.over()
+    }
+
+    fn over(self) -> Served {
         let is_error = self.is_error || self.shared.is_faulty.get().is_some();
         Served::Ended {
             is_error,

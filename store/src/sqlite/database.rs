@@ -11,7 +11,7 @@ use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::lock::Lock;
+use super::lock::{Lock, LockAttempt};
 use super::outputs::{FullOutput, ResultColumns};
 use super::queue::Mailbox;
 use super::schema::CONVERSATION;
@@ -23,6 +23,7 @@ use super::{
 use crate::id::{self, uuid_of};
 use crate::log::Image;
 use crate::notice::Notice;
+use crate::open_error::OpenError;
 use crate::paths::{Paths, create_folder, is_file_name, new_file, sync_folder};
 
 /// States of a session: with a run in progress, without one, and closed.
@@ -47,7 +48,8 @@ enum DatabaseLocation {
     Disk {
         paths: Paths,
         is_new_folder: bool,
-        _lock: Lock,
+        /// `None` at rest.
+        lock: Option<Lock>,
     },
     Memory,
 }
@@ -94,7 +96,7 @@ impl Database {
             location: DatabaseLocation::Disk {
                 paths: paths.clone(),
                 is_new_folder,
-                _lock: lock,
+                lock: Some(lock),
             },
             is_durable: opened.is_durable,
             noted: Vec::new(),
@@ -153,6 +155,44 @@ impl Database {
         }
         self.is_durable = true;
         Ok(())
+    }
+
+    /// Lets other processes open the session. What is written meanwhile is refused if one does.
+    pub(super) fn rest(&mut self) {
+        if let DatabaseLocation::Disk { lock, .. } = &mut self.location {
+            *lock = None;
+        }
+    }
+
+    /// Takes the session back; returns whether another process has had it.
+    pub(super) fn wake(&mut self) -> Result<bool, Failure> {
+        let DatabaseLocation::Disk { paths, lock, .. } = &mut self.location else {
+            return Ok(false);
+        };
+        if lock.is_some() {
+            return Ok(false);
+        }
+        require_files(paths.database())?;
+        if !paths.database().exists() {
+            return Err(Failure::Refused {
+                reason: "the session has been deleted".to_owned(),
+                hint: None,
+            });
+        }
+        match Lock::try_take(&paths.lock())? {
+            LockAttempt::Held(taken) => *lock = Some(taken),
+            LockAttempt::Busy(holder) => {
+                return Err(Failure::Refused {
+                    reason: OpenError::Busy(holder).to_string(),
+                    hint: Some("try again when its run has ended".to_owned()),
+                });
+            }
+        }
+        let is_changed = lease::check(&self.tree.connection, self.epoch).is_err();
+        if is_changed {
+            self.epoch = lease::take(&self.tree.connection)?;
+        }
+        Ok(is_changed)
     }
 
     pub(super) fn load(&self) -> Result<Transcript, Failure> {

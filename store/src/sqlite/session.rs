@@ -437,6 +437,19 @@ impl Store for SessionStore {
             .await
     }
 
+    async fn rest(&self) {
+        let rested = self.perform("cannot write", |database| {
+            database.rest();
+            Ok(())
+        });
+        // Whether it could be given up is known when another process wants it.
+        let _ = rested.await;
+    }
+
+    async fn wake(&self) -> Result<bool, StoreError> {
+        self.perform("cannot open", Database::wake).await
+    }
+
     fn branch(self: Arc<Self>, branch: Branch) -> Arc<dyn Store> {
         Arc::new(AgentBranch {
             session: self,

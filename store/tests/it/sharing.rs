@@ -30,6 +30,41 @@ async fn only_one_process_opens_a_session_and_others_learn_its_pid() {
     open_quietly(&paths).await;
 }
 
+/// A session at rest is anybody's. Whoever takes it back learns whether it was changed, and writes behind that.
+#[tokio::test]
+async fn a_session_at_rest_is_handed_over_and_taken_back() {
+    let world = World::new();
+    let paths = world.fresh();
+    let mut speaker = Speaker::default();
+    let first = open_quietly(&paths).await;
+    append(&first, &speaker.prompt("one")).await;
+    assert!(!first.wake().await.unwrap(), "it was not at rest");
+    first.rest().await;
+    assert!(!first.wake().await.unwrap(), "nobody has used it");
+
+    first.rest().await;
+    let second = open_quietly(&paths).await;
+    append(&second, &speaker.prompt("two")).await;
+    let refused = first.wake().await.unwrap_err();
+    assert!(
+        refused.reason.contains("open in another process"),
+        "{refused}"
+    );
+    let late = vec![Record::Message(Speaker::default().prompt("lost"))];
+    assert!(first.append(late).await.is_err(), "it belongs to the other");
+
+    second.rest().await;
+    assert!(first.wake().await.unwrap());
+    assert_eq!(first.load().await.unwrap().messages().len(), 2);
+    append(&first, &speaker.prompt("three")).await;
+    first.rest().await;
+    assert!(second.wake().await.unwrap());
+    assert_eq!(second.load().await.unwrap().messages().len(), 3);
+    second.rest().await;
+    world.sessions().remove(&paths).unwrap();
+    assert!(first.wake().await.is_err(), "it is gone");
+}
+
 /// Not a test by itself: holds a session open until the test below kills it.
 #[test]
 fn holder() {

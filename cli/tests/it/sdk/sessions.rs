@@ -1,12 +1,13 @@
 //! Which session a host's options mean.
 
-use ah_testkit::script::says;
+use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use std::thread;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::binary::World;
+use super::host::Host;
+use crate::binary::{World, wait_for_file};
 
 const ONE: &str = "22222222-2222-4222-8222-222222222222";
 const OTHER: &str = "33333333-3333-4333-8333-333333333333";
@@ -78,4 +79,50 @@ fn an_id_is_given_once_to_runs_that_begin_at_once() {
     assert_eq!(world.databases().len(), done);
     let again = run(&world, &["-r", ONE]).or_else(|_| runs());
     assert_eq!(again.unwrap(), (ONE.to_owned(), 1 + 2 * done));
+}
+
+/// Between prompts any process may go on with a session that a host has open; the first one then knows what was said.
+/// During a run it is busy.
+#[test]
+fn an_idle_session_is_handed_over() {
+    let world = World::new();
+    let waits = "echo >waiting; until [ -e go ]; do sleep 0.01; done";
+    let server = Server::new([
+        says("One."),
+        says("Two."),
+        says("Three."),
+        uses("Bash", json!({"command": waits})),
+        says("Four."),
+    ]);
+    let mut first = Host::new(&world, &server, &["--allowedTools", "Bash"]);
+    first.prompt("one");
+    let id = first.result()["session_id"].as_str().unwrap().to_owned();
+    let mut second = Host::new(
+        &world,
+        &server,
+        &["--resume", &id, "--allowedTools", "Bash"],
+    );
+    second.prompt("two");
+    assert_eq!(second.result()["result"], "Two.");
+    first.prompt("three");
+    assert_eq!(first.result()["result"], "Three.");
+    let messages = |at: usize| {
+        server.requests()[at].body["messages"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!([0, 1, 2].map(messages), [1, 3, 5]);
+
+    second.prompt("four");
+    wait_for_file(&world.file("waiting"));
+    first.prompt("five");
+    let refused = first.result();
+    let told = refused["errors"][0].as_str().unwrap();
+    assert!(told.contains("open in another process"), "{refused}");
+    world.write("go", "");
+    assert_eq!(second.result()["result"], "Four.");
+    for host in [first, second] {
+        assert_eq!(host.end().stderr, "");
+    }
 }
