@@ -155,7 +155,14 @@ impl Background {
         std::mem::take(&mut self.reports)
     }
 
-    /// Returns and resets the usage of tasks that have ended.
+    /// Adds what was used and belongs to no message.
+    pub(crate) fn add_spent(&mut self, spent: Vec<ModelUsage>) {
+        for usage in spent {
+            ModelUsage::add(&mut self.spent, usage);
+        }
+    }
+
+    /// Returns and resets the usage of tasks that have ended, and what was added.
     pub(crate) fn take_spent(&mut self) -> Vec<ModelUsage> {
         self.catch_up();
         std::mem::take(&mut self.spent)

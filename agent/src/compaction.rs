@@ -1,6 +1,8 @@
 //! Compaction: replaces older messages by a summary. The history stays unchanged; the summary is a further message at
 //! which the model's view begins.
 
+pub(crate) mod discarded;
+
 use std::fmt::Write;
 use std::sync::Arc;
 

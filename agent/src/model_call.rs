@@ -10,6 +10,7 @@ use ah_conversation::{
 };
 use futures_util::StreamExt;
 
+use crate::compaction::discarded::{self, Discarded};
 use crate::compaction::{
     MARKER, Split, WITHOUT_SUMMARY, short_summary, shorter_tail, split, whole,
 };
@@ -278,16 +279,28 @@ impl Session {
         });
         let wanted = self.before_summary(instructions).await;
         let started = self.ports.clock.now();
-        let mut reply = self.ask_own(&split, wanted.as_deref(), stop).await;
+        let mut discarded = Discarded::default();
+        let mut reply = self
+            .ask_own(&split, wanted.as_deref(), stop, &mut discarded)
+            .await;
         if is_no_summary(&reply) {
+            self.discard(&mut discarded, reply, started);
             let request = self.flattened(&split, wanted.as_deref());
-            reply = self.ask(Purpose::Summary, request, stop).await;
+            reply = match self.affords_more(&discarded) {
+                true => self.ask(Purpose::Summary, request, stop).await,
+                false => Err(discarded::used_up()),
+            };
         }
         let error = match reply {
-            Ok(ModelReply::Stopped(_)) => return Ok(()),
+            Ok(ModelReply::Stopped(_)) => {
+                self.discard(&mut discarded, reply, started);
+                self.background.add_spent(discarded.usage());
+                return Ok(());
+            }
             Ok(ModelReply::Whole(answer)) => match summary_of(&answer.content) {
                 Some(content) => {
                     let response = self.response(Purpose::Summary, &answer, started);
+                    let response = discarded.with(response);
                     let text = text_of(&content);
                     let message = self.summary(split, content);
                     self.store_answer(message, response).await?;
@@ -297,7 +310,11 @@ impl Session {
                     });
                     return Ok(self.after_summary(instructions, &text).await?);
                 }
-                None => "the model sent an empty answer".to_owned(),
+                None => {
+                    let reply = Ok(ModelReply::Whole(answer));
+                    self.discard(&mut discarded, reply, started);
+                    "the model sent an empty answer".to_owned()
+                }
             },
             Err(error) => error.to_string(),
         };
@@ -305,7 +322,10 @@ impl Session {
             error: format!("cannot compact the conversation: {error}"),
         });
         let message = self.summary(split, vec![ContentBlock::text(WITHOUT_SUMMARY)]);
-        self.append_with(message, Vec::new()).await?;
+        match discarded.sum() {
+            Some(response) => self.store_answer(message, response).await?,
+            None => self.append_with(message, Vec::new()).await?,
+        }
         Ok(self.after_summary(instructions, WITHOUT_SUMMARY).await?)
     }
 
@@ -317,7 +337,9 @@ impl Session {
         split: &Split,
         wanted: Option<&str>,
         stop: &Stop,
+        discarded: &mut Discarded,
     ) -> Result<ModelReply, ProviderError> {
+        let started = self.ports.clock.now();
         let model = self.ports.provider.model();
         let is_own = Arc::ptr_eq(&self.ports.summarizer, &self.ports.provider)
             && !is_other_model(&self.transcript, &model.provider, &model.name);
@@ -337,6 +359,10 @@ impl Session {
                 Ok(ModelReply::Whole(answer)) if server_summary(&answer.content).is_none() => {}
                 Err(error) if error.class == ErrorClass::InvalidRequest => {}
                 _ => return reply,
+            }
+            self.discard(discarded, reply, started);
+            if !self.affords_more(discarded) {
+                return Err(discarded::used_up());
             }
         }
         let window = self.settings.limits.context_window;
@@ -373,6 +399,23 @@ impl Session {
             &self.settings,
             self.ports.provider.continuity().binds_thinking,
         )
+    }
+
+    /// Keeps what an answer has cost that is no summary.
+    fn discard(
+        &self,
+        discarded: &mut Discarded,
+        reply: Result<ModelReply, ProviderError>,
+        started: Time,
+    ) {
+        if let Ok(ModelReply::Whole(answer) | ModelReply::Stopped(Some(answer))) = reply {
+            discarded.add(self.response(Purpose::Summary, &answer, started));
+        }
+    }
+
+    /// Returns whether the run has anything left for another request.
+    fn affords_more(&self, discarded: &Discarded) -> bool {
+        discarded.leave_room(self.transcript.totals(), &self.settings.limits)
     }
 
     fn summary(&self, split: Split, mut content: Vec<ContentBlock>) -> Message {

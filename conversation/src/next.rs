@@ -366,9 +366,21 @@ mod tests {
     #[test]
     fn the_window_is_summarised_past_80_percent_and_never_overflows() {
         let cases = [
-            ("user assistant:tool_use(bash)@79% results", "call"),
-            ("user assistant:tool_use(bash)@80% results", "compact"), // The results take it past 80 %.
-            ("user assistant:tool_use(bash)@99% results", "compact"),
+            (
+                "user assistant:end_turn user assistant:tool_use(bash)@79% results",
+                "call",
+            ),
+            // The results take it past 80 %.
+            (
+                "user assistant:end_turn user assistant:tool_use(bash)@80% results",
+                "compact",
+            ),
+            (
+                "user assistant:end_turn user assistant:tool_use(bash)@99% results",
+                "compact",
+            ),
+            // Nothing of a few words can be left out.
+            ("user assistant:tool_use(bash)@99% results", "call"),
             ("user assistant:tool_use(bash)@99%", "run bash"),
             ("user assistant:end_turn@90% user", "compact"),
             ("user assistant:end_turn@90% user summary(2)", "call"),

@@ -14,6 +14,8 @@ use crate::{
 
 /// Number of answers that [`Transcript::forget`] leaves: more than any decision about a run looks back.
 const REMEMBERED: usize = 8;
+/// Tokens below which nothing is gained by a summary of an exchange.
+const FEW_WORDS: u64 = 1_000;
 
 /// The messages from the root to the current leaf. The store may omit the content of messages before the view (see
 /// [`Transcript::view`]), and a long run forgets them ([`Transcript::forget`]); their usage still counts.
@@ -347,7 +349,17 @@ impl Transcript {
     /// more was said. What a first prompt takes is only an estimate.
     pub fn has_more_to_summarise(&self) -> bool {
         let is_summary = self.last().is_some_and(|last| last.is_summary());
-        !is_summary && (self.index.answer.is_some() || self.index.summary.is_some())
+        let has_more = self.index.answer.is_some() || self.index.summary.is_some();
+        !is_summary && has_more && !self.is_single_exchange()
+    }
+
+    /// Whether the view is one exchange of few words, of which a summary would be longer. What the server counts may be
+    /// more: it is what precedes the conversation.
+    fn is_single_exchange(&self) -> bool {
+        let view = self.view();
+        let said = view.iter().skip(1).filter(|message| !message.is_results());
+        let tokens: u64 = view.iter().map(|message| estimate_message(message)).sum();
+        self.summary().is_none() && said.count() < 2 && tokens < FEW_WORDS
     }
 
     /// Returns the messages of the view from `first` on as they were said, not shortened.

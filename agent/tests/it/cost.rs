@@ -161,6 +161,56 @@ async fn a_summary_counts_at_the_price_of_its_own_model() {
     }
 }
 
+/// An answer that was to be a summary and is none counts, and nothing more is asked once the money is spent.
+#[tokio::test]
+async fn a_discarded_summary_counts() {
+    let look = || Fake::reading("look", |_| async { ah_conversation::Output::text("seen") });
+    let call = || reads(100_000, uses("look", json!({})));
+    // Answered once, two prompts later a summary is due: its first try only calls a tool.
+    for (budget, requests, tokens, reason) in [
+        (10.0, 4, 400_000, ExitReason::EndTurn),
+        (0.2, 3, 300_000, ExitReason::MaxBudget),
+        (0.1, 2, 200_000, ExitReason::MaxBudget),
+    ] {
+        let first = reads(170_000, says("One."));
+        let rest = [
+            call(),
+            reads(100_000, says("In short.")),
+            reads(100_000, says("Two.")),
+            reads(100_000, says("Three.")),
+        ];
+        let mut world = World::playing(priced(1.0, [first].into_iter().chain(rest))).with(look());
+        world.run("first").await;
+        let before = world.requests().len();
+        world.settings.limits.max_budget = Some(Cost::from_usd(budget));
+        let outcome = world.run("second").await;
+        let asked = world.requests().len() - before;
+        assert_eq!(
+            (asked, &outcome.reason),
+            (requests - 1, &reason),
+            "{budget}"
+        );
+        let read = ModelUsage::total(&outcome.models).input_tokens;
+        assert_eq!(read, tokens - 100_000, "{budget}");
+        assert_eq!(outcome.usage.input_tokens, read, "{budget}");
+    }
+}
+
+/// A conversation of one short prompt gains nothing by a summary of it.
+#[tokio::test]
+async fn a_single_exchange_is_not_summarised() {
+    let look = Fake::reading("look", |_| async { ah_conversation::Output::text("seen") });
+    let turns = [
+        reads(190_000, uses("look", json!({}))),
+        reads(190_000, says("Done.")),
+    ];
+    let mut world = World::playing(priced(1.0, turns)).with(look);
+    let outcome = world.run("go").await;
+    assert_eq!(outcome.answer, "Done.");
+    assert_eq!(world.requests().len(), 2);
+    assert!(!world.events().contains("compaction"), "{}", world.events());
+}
+
 /// Without a price for one part, the sum is unknown.
 #[test]
 fn an_unknown_part_makes_the_cost_unknown() {
