@@ -8,6 +8,7 @@ mod parts;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_agent::hooks::HookSetting;
 use ah_conversation::{Layer, ServerScope, json};
 use ah_mcp::ServerEntry;
 use serde::Deserialize;
@@ -155,8 +156,9 @@ impl Config {
             match settings::read(&path.display().to_string(), &only.to_string(), true) {
                 Ok((read, warnings)) => {
                     self.warnings.extend(warnings);
-                    let hooks = read.hooks.into_iter().map(|value| Sourced {
-                        value,
+                    let is_own = !plugin.layer.is_of_project();
+                    let hooks = read.hooks.into_iter().map(|hook| Sourced {
+                        value: HookSetting { is_own, ..hook },
                         origin: Origin::File(path.clone()),
                     });
                     self.hooks.extend(hooks);

@@ -141,10 +141,11 @@ pub(crate) fn directories(
 pub(crate) fn hooks(layers: &[Layer]) -> Vec<Sourced<HookSetting>> {
     let of_layer = |layer: &Layer| {
         let origin = layer.origin.clone();
+        let is_own = !layer.is_of_project;
         let hooks = layer.settings.hooks.clone().into_iter();
         hooks
-            .map(move |value| Sourced {
-                value,
+            .map(move |hook| Sourced {
+                value: HookSetting { is_own, ..hook },
                 origin: origin.clone(),
             })
             .collect::<Vec<_>>()

@@ -469,6 +469,7 @@ mod tests {
                 }),
                 timeout: Some(2.0),
                 on_failure: None,
+                is_own: false,
             }],
             disable_all_hooks: Some(false),
             api_key_helper: Some("key".to_owned()),

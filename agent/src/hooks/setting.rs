@@ -23,6 +23,8 @@ pub struct HookSetting {
     pub timeout: Option<f64>,
     /// What its failure is to mean, if that is set.
     pub on_failure: Option<OnFailure>,
+    /// Whether it is the user's own program, which gets the user's environment with its keys: it is no part of a project.
+    pub is_own: bool,
 }
 
 /// What the failure of a hook is to mean.
@@ -182,6 +184,7 @@ impl HookEntry {
             action,
             timeout: self.timeout,
             on_failure: self.on_failure.as_deref().map(OnFailure::of_word),
+            is_own: false,
         })
     }
 }

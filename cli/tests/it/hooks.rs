@@ -40,6 +40,40 @@ fn run(world: &World, settings: &Value, name: &str) -> (String, String) {
     (ended.stderr, shown.stdout)
 }
 
+/// The hooks of the user's own settings are the user's programs, and have the user's keys; a project's have none.
+#[test]
+fn only_the_users_own_hooks_get_keys() {
+    let hook = command("PreToolUse", "", "printf %s \"$ANTHROPIC_API_KEY\" >>got");
+    for (at, file, gets) in [
+        ("home", ".ah/settings.json", "sk-of-the-user-1"),
+        ("home", ".claude/settings.json", "sk-of-the-user-1"),
+        ("inline", "", "sk-of-the-user-1"),
+        ("project", ".ah/settings.json", ""),
+        ("project", ".claude/settings.json", ""),
+        ("project", ".claude/settings.local.json", ""),
+    ] {
+        let world = World::new();
+        let touch = uses("bash", json!({"command": "touch made"}));
+        let model = world.scenario("s", [touch, says("Done.")]);
+        let text = hook.to_string();
+        let mut arguments = vec!["-n", "--trust", "-m", &model, "go"];
+        match at {
+            "home" => {
+                let path = world.home().join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, &text).unwrap();
+            }
+            "project" => {
+                world.write(file, &text);
+            }
+            _ => arguments.extend(["--settings", &text]),
+        }
+        let run = world.ah(arguments).env("ANTHROPIC_API_KEY", "sk-of-the-user-1");
+        run.run().expect(0);
+        assert_eq!(world.text("got"), gets, "{at} {file}");
+    }
+}
+
 /// Exit code 2 blocks the call, and standard error is the reason.
 #[test]
 fn exit_code_2_blocks() {

@@ -135,7 +135,10 @@ struct Maker {
     shell: PathBuf,
     cwd: PathBuf,
     project: String,
+    /// Variables of a project's hooks: no secrets.
     variables: Vec<(String, String)>,
+    /// Variables of the user's own hooks.
+    own_variables: Vec<(String, String)>,
     environment: Environment,
     sandbox: Room,
     /// Receives a notice for each hook that is left out.
@@ -158,10 +161,11 @@ impl Maker {
         let project = config.project_root.to_string_lossy().into_owned();
         let project_root = project.clone();
         let project = ("CLAUDE_PROJECT_DIR".to_owned(), project);
-        let children = environment
-            .for_children()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let all = environment.all().map(owned);
+        let children = environment.for_children().map(owned);
         Self {
+            own_variables: all.chain([project.clone()]).collect(),
             project: project_root,
             environment: environment.clone(),
             shell: Shell::new(environment).program,
@@ -201,9 +205,13 @@ impl Maker {
         timeout: Duration,
         plugin: Option<&Path>,
     ) -> Option<Arc<dyn Hook>> {
+        let outside = match setting.is_own {
+            true => &self.own_variables,
+            false => &self.variables,
+        };
         let (sandbox, variables) = match &self.sandbox {
-            _ if !command.is_confined => (None, &self.variables),
-            Room::Outside => (None, &self.variables),
+            _ if !command.is_confined => (None, outside),
+            Room::Outside => (None, outside),
             Room::Sandbox(sandbox, variables) => (Some(sandbox.clone()), variables),
             Room::Missing => {
                 let command = setting.shown();
