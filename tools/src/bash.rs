@@ -4,6 +4,7 @@
 //! anything. Permissions are decided elsewhere.
 
 mod report;
+mod repository;
 mod shell;
 
 use std::cell::RefCell;
@@ -250,16 +251,27 @@ impl Bash {
     }
 
     /// Returns the variables of a call. Git's are for commands that work in the repository; in a sandbox no variable counts
-    /// that nobody has named.
+    /// that nobody has named. Where git only looks, it starts nothing.
     fn variables(&self, line: &str, context: &Context) -> Vec<(String, String)> {
         let git_place = &self.shell.git_place;
-        let is_theirs = || {
-            let line = shell::analyze(line, &FilesOfLine::new(&self.workspace)).line;
-            shell::stays_in_repository(&line)
-        };
-        let has_place = !git_place.is_empty() && self.shell.sandbox.is_none() && is_theirs();
-        let git_place = git_place.iter().filter(|_| has_place);
-        git_place.chain(&context.variables).cloned().collect()
+        let analysis = shell::analyze(line, &self.files());
+        let has_place = !git_place.is_empty()
+            && self.shell.sandbox.is_none()
+            && shell::stays_in_repository(&analysis.line);
+        let git_place = git_place.iter().filter(|_| has_place).cloned();
+        let looking = repository::LOOKING.iter();
+        let looking = looking.filter(|_| analysis.looks_at_repository);
+        let looking = looking.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let own = context.variables.iter().cloned();
+        git_place.chain(looking).chain(own).collect()
+    }
+
+    fn files(&self) -> FilesOfLine<'_> {
+        FilesOfLine {
+            workspace: &self.workspace,
+            links: RefCell::default(),
+            has_own_place: !self.shell.git_place.is_empty(),
+        }
     }
 
     async fn run_to_end(&self, line: &str, timeout: Duration, context: &Context) -> Output {
@@ -277,7 +289,7 @@ impl Bash {
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
-                let files = FilesOfLine::new(&self.workspace);
+                let files = self.files();
                 let analysis = shell::analyze(line, &files);
                 report::report(outcome, &analysis.line, self.interface)
             }
@@ -333,15 +345,8 @@ struct FilesOfLine<'a> {
     workspace: &'a Workspace,
     /// Names of symbolic links that the line names.
     links: RefCell<Vec<PathBuf>>,
-}
-
-impl<'a> FilesOfLine<'a> {
-    fn new(workspace: &'a Workspace) -> Self {
-        Self {
-            workspace,
-            links: RefCell::default(),
-        }
-    }
+    /// Whether git is told of a repository, instead of finding it.
+    has_own_place: bool,
 }
 
 impl shell::Files for FilesOfLine<'_> {
@@ -375,6 +380,10 @@ impl shell::Files for FilesOfLine<'_> {
         };
         entries.take(limit.saturating_add(1)).map(name).collect()
     }
+
+    fn repository_starts_nothing(&self) -> bool {
+        !self.has_own_place && repository::starts_nothing(self.workspace.cwd())
+    }
 }
 
 #[async_trait]
@@ -389,7 +398,7 @@ impl Tool for Bash {
         }
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
-        let files = FilesOfLine::new(&self.workspace);
+        let files = self.files();
         let analysis = shell::analyze(line, &files);
         let line = CommandLine {
             harmless: !is_beside && analysis.line.harmless,

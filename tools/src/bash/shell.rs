@@ -4,6 +4,7 @@
 
 mod effect;
 mod expansion;
+mod git_reading;
 mod options;
 mod parser;
 mod places;
@@ -37,6 +38,8 @@ const WITH_SUBCOMMANDS: [&str; 18] = [
 pub(super) struct Analysis {
     /// The line and its commands.
     pub line: CommandLine,
+    /// Whether git only looks at the repository, in which it starts nothing.
+    pub looks_at_repository: bool,
     /// Files that redirections read.
     pub reads: Vec<PathBuf>,
     /// Files that redirections and options write.
@@ -49,7 +52,9 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let links = parsed.commands.iter().map(makers_of_links).sum();
     let stays = |step: &Move| matches!(step, Move::To(name) if stays_here(name, files, links));
     parsed.moves.retain(|step| !stays(step));
+    let looks_at_repository = looks_at_repository(&parsed, files);
     let resolver = Resolver {
+        looks_at_repository,
         files,
         links,
         makers: makers_of_files(&parsed),
@@ -73,7 +78,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     for name in &written {
         writes.extend(resolver.places(name));
     }
-    let is_read_only = is_read_only(&parsed);
+    let is_read_only = is_read_only(&parsed, looks_at_repository);
     let is_plain = !parsed.has_syntax;
     let is_known = parsed.is_understood && are_files_known;
     let commands = is_known.then(|| {
@@ -99,6 +104,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
             harmless: is_read_only && is_harmless,
             commands,
         },
+        looks_at_repository,
         reads,
         writes,
     }
@@ -146,12 +152,25 @@ fn raise_effect(command: &mut SimpleCommand) {
 }
 
 /// Whether the line consists of read-only commands and nothing else: they may run side by side, and again.
-fn is_read_only(parsed: &ParsedLine) -> bool {
+fn is_read_only(parsed: &ParsedLine, looks_at_repository: bool) -> bool {
+    let reads = |words: &[Word]| {
+        effect::is_read_only(words) || (looks_at_repository && git_reading::only_reads(words))
+    };
     let mut commands = parsed.commands.iter();
     parsed.is_understood
         && !parsed.has_syntax
         && !parsed.commands.is_empty()
-        && commands.all(|command| command.assignments == 0 && effect::is_read_only(&command.words))
+        && commands.all(|command| command.assignments == 0 && reads(&command.words))
+}
+
+/// Whether the line changes nothing, and its commands of git only look at the repository in which it begins, where they have
+/// nothing started.
+fn looks_at_repository(parsed: &ParsedLine, files: &dyn Files) -> bool {
+    let mut commands = parsed.commands.iter();
+    parsed.moves.is_empty()
+        && commands.any(|command| git_reading::only_reads(&command.words))
+        && is_read_only(parsed, true)
+        && files.repository_starts_nothing()
 }
 
 fn changes_nothing(command: &SimpleCommand) -> bool {
@@ -207,6 +226,8 @@ fn makers_of_files(parsed: &ParsedLine) -> usize {
 
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
+    /// Whether git only looks at the repository of the line.
+    looks_at_repository: bool,
     files: &'a dyn Files,
     /// Number of commands in the line that may make symbolic links.
     links: usize,
@@ -302,7 +323,8 @@ impl Resolver<'_> {
         let may_work_on_files = !self.directories.has_moved && !self.removes_here(words);
         let is_harmless = effect::is_read_only(invocation)
             || variables::reads_own_variables(invocation)
-            || variables::shows_variables(invocation);
+            || variables::shows_variables(invocation)
+            || (self.looks_at_repository && git_reading::only_reads(invocation));
         if is_harmless {
             Effect::None
         } else if may_work_on_files && effect::is_file_work(invocation) {

@@ -23,6 +23,11 @@ pub(crate) trait Files {
 
     /// Returns the names in a folder, at most about `limit`: none if it is no folder, `None` if they cannot be read.
     fn names_in(&self, folder: &Path, limit: usize) -> Option<Vec<String>>;
+
+    /// Whether git starts nothing of the choice of the repository in which the line begins while it looks at it.
+    fn repository_starts_nothing(&self) -> bool {
+        false
+    }
 }
 
 /// A function that resolves names, where there are no files.
