@@ -295,6 +295,12 @@ impl Frontend for Editor {
                 .tell(Told::Notice(Notice::new(NoticeSeverity::Warning, text)));
         } else {
             (self.warn)(text);
+            if self.wire.session().is_some() {
+                // Without a form of its own, it is shown as what the agent thinks.
+                let said = format!("{text}\n");
+                self.wire
+                    .tell(Told::AgentThoughtChunk(chunk(&said, "notice")));
+            }
         }
     }
 

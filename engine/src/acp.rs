@@ -12,7 +12,7 @@ use ah_agent::hooks::LineHooks;
 use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
 use ah_config::overrides::{McpSource, SystemPromptSource};
-use ah_config::{Config, Error, ErrorKind, Overrides, extensions};
+use ah_config::{Config, Error, ErrorKind, Origin, Overrides, Sourced, extensions};
 use ah_conversation::{ContentBlock, Environment, Image, Interface, MailKind, Servers};
 use ah_store::{Paths, Queue, SessionHead, SessionStore};
 use async_trait::async_trait;
@@ -92,7 +92,19 @@ impl EditorSessions {
         }
         let servers = McpSource::of_values("the editor", &wanted.servers);
         overrides.mcp_servers.push(servers);
-        let config = Config::resolve(overrides, Interface::Native, environment, &self.overlay)?;
+        let mut config = Config::resolve(overrides, Interface::Native, environment, &self.overlay)?;
+        // The editor's user has set them up, and most of them lie elsewhere than the project. Their calls are asked about.
+        let is_given = |entry: &Sourced<_>| entry.origin == Origin::CommandLine;
+        let given = config.mcp_servers.iter().filter(|(name, entry)| {
+            is_given(entry) && wanted.servers.contains_key(name.as_str())
+        });
+        let free: Vec<_> = given
+            .map(|(name, entry)| Sourced {
+                value: name.clone(),
+                origin: entry.origin.clone(),
+            })
+            .collect();
+        config.sandbox.unconfined_servers.extend(free);
         Ok(Config {
             unpacked: self.config.unpacked.clone(),
             ..config
