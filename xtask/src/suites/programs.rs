@@ -16,7 +16,13 @@ use crate::workspace::{COMMAND_LINE, built, root};
 
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 const PAGE: &str = "docs/agent-sdk.md";
-const FILES: [&str; 4] = ["adapter.mjs", "provider.mjs", "readers.mjs", "server.mjs"];
+const FILES: [&str; 5] = [
+    "adapter.mjs",
+    "provider.mjs",
+    "proxy.mjs",
+    "readers.mjs",
+    "server.mjs",
+];
 /// Beginning of the table's section, which is the last of the page.
 const HEAD: &str = "\
 | program | check | original | `ah` |
