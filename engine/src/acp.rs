@@ -95,9 +95,10 @@ impl EditorSessions {
         let mut config = Config::resolve(overrides, Interface::Native, environment, &self.overlay)?;
         // The editor's user has set them up, and most of them lie elsewhere than the project. Their calls are asked about.
         let is_given = |entry: &Sourced<_>| entry.origin == Origin::CommandLine;
-        let given = config.mcp_servers.iter().filter(|(name, entry)| {
-            is_given(entry) && wanted.servers.contains_key(name.as_str())
-        });
+        let given = config
+            .mcp_servers
+            .iter()
+            .filter(|(name, entry)| is_given(entry) && wanted.servers.contains_key(name.as_str()));
         let free: Vec<_> = given
             .map(|(name, entry)| Sourced {
                 value: name.clone(),

@@ -68,7 +68,9 @@ fn only_the_users_own_hooks_get_keys() {
             }
             _ => arguments.extend(["--settings", &text]),
         }
-        let run = world.ah(arguments).env("ANTHROPIC_API_KEY", "sk-of-the-user-1");
+        let run = world
+            .ah(arguments)
+            .env("ANTHROPIC_API_KEY", "sk-of-the-user-1");
         run.run().expect(0);
         assert_eq!(world.text("got"), gets, "{at} {file}");
     }

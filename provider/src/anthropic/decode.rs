@@ -183,7 +183,9 @@ impl MessageReader {
             return Err(protocol(format!("content block {index} started twice")));
         }
         let (block, signature, fields) = block_start(block)?;
+        let (block, first) = told_as_growth(block);
         events.push_back(StreamEvent::BlockStarted { index, block });
+        events.extend(first.map(|delta| StreamEvent::Delta { index, delta }));
         if let Some(signature) = signature {
             let delta = Delta::Signature(signature);
             events.push_back(StreamEvent::Delta { index, delta });
@@ -274,6 +276,20 @@ fn tokens(usage: &wire::Usage) -> Usage {
         cache_creation_1h_input_tokens: one_hour(usage).unwrap_or_default(),
         // The totals have those of all parts.
         web_search_requests: 0,
+    }
+}
+
+/// Returns the start of a block without its text, and the text as growth: displays show what grows.
+fn told_as_growth(block: BlockStart) -> (BlockStart, Option<Delta>) {
+    match block {
+        BlockStart::Text(text) if !text.is_empty() => {
+            (BlockStart::Text(String::new()), Some(Delta::Text(text)))
+        }
+        BlockStart::Thinking(text) if !text.is_empty() => (
+            BlockStart::Thinking(String::new()),
+            Some(Delta::Thinking(text)),
+        ),
+        other => (other, None),
     }
 }
 

@@ -14,15 +14,41 @@ const HARMLESS: &[(&str, &[&str])] = &[
     (
         "core",
         &[
-            "repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase",
-            "precomposeunicode", "symlinks", "autocrlf", "eol", "safecrlf", "abbrev",
-            "quotepath", "protecthfs", "protectntfs", "untrackedcache", "preloadindex",
-            "compression", "bigfilethreshold", "trustctime", "checkstat", "longpaths",
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+            "eol",
+            "safecrlf",
+            "abbrev",
+            "quotepath",
+            "protecthfs",
+            "protectntfs",
+            "untrackedcache",
+            "preloadindex",
+            "compression",
+            "bigfilethreshold",
+            "trustctime",
+            "checkstat",
+            "longpaths",
         ],
     ),
     (
         "remote",
-        &["url", "fetch", "push", "pushurl", "tagopt", "prune", "mirror", "gh-resolved"],
+        &[
+            "url",
+            "fetch",
+            "push",
+            "pushurl",
+            "tagopt",
+            "prune",
+            "mirror",
+            "gh-resolved",
+        ],
     ),
     ("extensions", &["objectformat", "refstorage"]),
     ("lfs", &["repositoryformatversion"]),
@@ -108,7 +134,9 @@ fn is_harmless(config: &str) -> bool {
                 let end = head.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
                 head[..end.unwrap_or(head.len())].to_ascii_lowercase()
             });
-            let known = HARMLESS.iter().find(|(section, _)| Some(*section) == name.as_deref());
+            let known = HARMLESS
+                .iter()
+                .find(|(section, _)| Some(*section) == name.as_deref());
             settings = known.map_or(&[], |(_, settings)| settings);
             return known.is_some();
         }

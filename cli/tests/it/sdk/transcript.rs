@@ -203,7 +203,10 @@ fn what_is_left_out_may_be_a_turn_that_the_host_names_and_no_other() {
     let session = over.lines.last().unwrap()["session_id"].as_str().unwrap();
     let named = |words: &str| {
         let lines = over.lines.iter();
-        let mut named = lines.filter(|line| line["message"]["content"] == words);
+        let mut named = lines.filter(|line| {
+            let content = &line["message"]["content"];
+            *content == words || content[0]["text"] == words
+        });
         named.next().unwrap()["uuid"].as_str().unwrap()
     };
     let resume = |at: &str, drops: &str| {

@@ -169,12 +169,18 @@ const MAY_DO_MORE: &[&str] = &[
 fn git_runs_unasked_where_it_only_looks() {
     let harmless = |line: &str, starts_nothing| {
         let analysis = analyze(line, &Repository { starts_nothing });
-        assert_eq!(analysis.line.harmless, analysis.looks_at_repository, "{line}");
+        assert_eq!(
+            analysis.line.harmless, analysis.looks_at_repository,
+            "{line}"
+        );
         analysis.line.harmless
     };
     for line in LOOKS {
         assert!(harmless(line, true), "{line}");
-        assert!(!harmless(line, false), "{line}, where the repository starts something");
+        assert!(
+            !harmless(line, false),
+            "{line}, where the repository starts something"
+        );
     }
     for line in MAY_DO_MORE {
         assert!(!harmless(line, true), "{line}");
