@@ -117,6 +117,7 @@ fn behind(
         thinking: settings.thinking,
         first_thinking: prefix.thinking,
         sampling: settings.sampling.clone(),
+        tells_progress: false,
         answer: None,
         summary: None,
         whole: false,

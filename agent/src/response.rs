@@ -78,7 +78,9 @@ impl Assembly {
     /// Handles the next event; a retry discards everything before it.
     pub(crate) fn push(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Sent { .. } | StreamEvent::LeftOut { .. } => {}
+            StreamEvent::Sent { .. }
+            | StreamEvent::LeftOut { .. }
+            | StreamEvent::Reading { .. } => {}
             StreamEvent::Accepted { request_id } => self.request_id = Some(request_id.clone()),
             StreamEvent::Retry(_) => {
                 *self = Self {

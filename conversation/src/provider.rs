@@ -123,6 +123,8 @@ pub struct Request {
     pub first_thinking: Thinking,
     /// Sampling parameters.
     pub sampling: Sampling,
+    /// Whether the server is asked to tell how far it has read the request. Only some servers know the question.
+    pub tells_progress: bool,
     /// Form that the answer has to have, where the server can be asked to hold the model to it.
     pub answer: Option<DemandedAnswer>,
     /// Asks for the server's own summary of the messages in the place of an answer, with these instructions, which may
@@ -181,6 +183,13 @@ pub enum StreamEvent {
     Accepted {
         /// The server's id of the request.
         request_id: String,
+    },
+    /// The server still reads the request.
+    Reading {
+        /// Tokens that it has read, or taken from its cache.
+        read: u64,
+        /// Tokens of the request.
+        total: u64,
     },
     /// The answer begins.
     Started {

@@ -215,8 +215,14 @@ pub async fn reach(config: &Config, date: &str) -> Result<Option<(String, Reache
     else {
         return Ok(None);
     };
+    let is_near = asking(config, &[], |options| {
+        Ok(ah_provider::is_near(model, options))
+    })?;
+    let has = |listing: &Listing| {
+        listing.models.contains_key(&name) || is_near && listing.models.len() == 1
+    };
     let reached = match look(config, &server, date).await {
-        Ok(listing) if listing.models.contains_key(&name) => Reached::Works(listing.models.len()),
+        Ok(listing) if has(&listing) => Reached::Works(listing.models.len()),
         Ok(listing) => {
             let mut catalog = Catalog::default();
             let _ = catalog.extend(&listing.to_catalogue(date).to_string(), &listing.source);

@@ -52,6 +52,11 @@ pub trait AnswerReader: Default + Send + 'static {
         false
     }
 
+    /// Returns the number of events so far that say that the server still reads.
+    fn readings(&self) -> u64 {
+        0
+    }
+
     /// Returns the number of keep-alive events so far.
     fn pings(&self) -> u64 {
         0
@@ -148,8 +153,18 @@ impl<R: AnswerReader> Decoder<R> {
         self.reader.has_stopped()
     }
 
-    /// Returns the number of events so far, without keep-alive events.
+    /// Returns the number of events so far, without those that only say that the server is there, or still reads.
     pub fn content_events(&self) -> u64 {
-        self.body.events() - self.reader.pings() - self.idle
+        self.body.events() - self.reader.pings() - self.reader.readings() - self.idle
+    }
+
+    /// Returns whether no event has come yet, but for comments.
+    pub fn is_silent(&self) -> bool {
+        self.body.events() == 0
+    }
+
+    /// Returns the number of events so far that say that the server still reads.
+    pub fn readings(&self) -> u64 {
+        self.reader.readings()
     }
 }

@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::auth::{Authorization, Proof};
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
+use crate::listing::is_near;
 use crate::refused;
 
 /// Limit of an answer, in bytes as they are decompressed: several times what the longest takes, of 128,000 tokens with an
@@ -178,6 +179,7 @@ impl Attempt {
         reader: R,
     ) -> Result<impl Stream<Item = Result<StreamEvent, ProviderError>>, ProviderError> {
         let timeouts = self.endpoint.timeouts;
+        let is_near = is_near(self.endpoint.url.as_str());
         let deadline = Instant::now() + timeouts.first_event;
         let response = match timeout_at(deadline, self.response()).await {
             Ok(response) => response?,
@@ -204,7 +206,7 @@ impl Attempt {
         let accepted = id.map(|request_id| Ok(StreamEvent::Accepted { request_id }));
         let body = received(response.bytes_stream())
             .map_err(move |error| network(&error, &host, &setting_names));
-        Ok(stream::iter(accepted).chain(events(body, deadline, timeouts, reader)))
+        Ok(stream::iter(accepted).chain(events(body, deadline, timeouts, is_near, reader)))
     }
 
     /// Returns the response. If the server rejects the key and the source has another one, sends the request again with it.
@@ -285,6 +287,7 @@ fn events<R: AnswerReader>(
     body: impl Stream<Item = Result<Bytes, ProviderError>>,
     deadline: Instant,
     timeouts: Timeouts,
+    is_near: bool,
     reader: R,
 ) -> impl Stream<Item = Result<StreamEvent, ProviderError>> {
     // Boxed, as it is moved with each event.
@@ -296,6 +299,7 @@ fn events<R: AnswerReader>(
         deadline,
         limit: timeouts.first_event,
         timeouts,
+        is_near,
         left: LONGEST_ANSWER,
     });
     stream::unfold(reader, |mut reader| async move {
@@ -314,6 +318,8 @@ struct AnswerStream<B, R> {
     /// The timeout that `deadline` was computed from.
     limit: Duration,
     timeouts: Timeouts,
+    /// Whether the server is a program on the user's machine, of which a comment says that it still reads.
+    is_near: bool,
     /// How many bytes may still come.
     left: usize,
 }
@@ -339,9 +345,12 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
 
     async fn read(&mut self) -> Result<(), ProviderError> {
         let before = self.decoder.content_events();
+        let read_before = self.decoder.readings();
+        let mut has_come = false;
         let read = timeout_at(self.deadline, self.body.next()).await;
         match read {
             Ok(Some(Ok(bytes))) => {
+                has_come = true;
                 self.left = self.left.checked_sub(bytes.len()).ok_or_else(too_long)?;
                 self.decoder.feed(&bytes, &mut self.events)?;
             }
@@ -358,6 +367,12 @@ impl<B: Stream<Item = Result<Bytes, ProviderError>>, R: AnswerReader> AnswerStre
                 true => self.timeouts.next_event.min(NUMBERS_TIMEOUT),
                 false => self.timeouts.next_event,
             };
+            self.deadline = Instant::now() + self.limit;
+        } else if self.decoder.readings() > read_before
+            || has_come && self.is_near && self.decoder.is_silent()
+        {
+            // It reads a long request slowly, and a second one would only wait behind it.
+            self.limit = self.timeouts.first_event.max(self.limit);
             self.deadline = Instant::now() + self.limit;
         }
         Ok(())
@@ -499,10 +514,14 @@ fn too_long() -> ProviderError {
 
 fn stalled(limit: Duration) -> ProviderError {
     let limit = failure::span(limit);
-    ProviderError::new(
-        ErrorClass::Stalled,
-        format!("no data from the server for {limit}"),
-    )
+    let hint = "`firstEventTimeout` and `nextEventTimeout` in the settings are how many seconds a server may be silent";
+    ProviderError {
+        hint: Some(hint.to_owned()),
+        ..ProviderError::new(
+            ErrorClass::Stalled,
+            format!("no data from the server for {limit}"),
+        )
+    }
 }
 
 fn network(error: &reqwest::Error, host: &str, setting_names: &SettingNames) -> ProviderError {

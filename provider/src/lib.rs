@@ -194,6 +194,13 @@ pub fn shows_no_tools(name: &str, options: &Options<'_>) -> bool {
     })
 }
 
+/// Returns whether the server of the model `name` is a program on the user's machine or in the user's network. If it has one
+/// model, that answers for any name.
+pub fn is_near(name: &str, options: &Options<'_>) -> bool {
+    let found = find_route(name, options).filter(|_| !name.starts_with("script:"));
+    found.is_some_and(|found| found.route.is_near())
+}
+
 /// Returns whether answers of the model `name` may say what they cost, as those of gateways do; no vendor's do.
 pub fn may_report_cost(name: &str, options: &Options<'_>) -> bool {
     let found = find_route(name, options).filter(|_| !name.starts_with("script:"));

@@ -76,6 +76,16 @@ pub(crate) struct WindowSource {
     model: String,
 }
 
+/// What a server says of a model.
+pub(crate) struct Said {
+    /// Its context window.
+    pub(crate) window: Option<u64>,
+    /// What its chat template can do, as far as that is said.
+    pub(crate) template: Option<Template>,
+    /// Whether the server can tell how far it has read a request.
+    pub(crate) tells_progress: bool,
+}
+
 impl WindowSource {
     /// A source of the window of the model that the server of `route` calls `model`.
     pub(crate) fn new(route: &Route<'_>, model: &str) -> Result<Self, ProviderError> {
@@ -90,20 +100,22 @@ impl WindowSource {
 
     /// Asks for the window, and for what the chat template can do. A list with one model is about that, whatever name it is called
     /// by.
-    pub(crate) async fn ask(self) -> Option<(Option<u64>, Template)> {
+    pub(crate) async fn ask(self) -> Said {
         let Self { server, beta, .. } = self;
         let listed = of_server(server.clone(), beta, self.list, "").await;
         let mut models = listed.map_or_else(|_| Map::new(), |(_, models)| models);
         if models.is_empty() {
             models.insert(self.model.clone(), json!({}));
         }
-        if is_near(&server.base_url) {
-            local::complete(&server, &mut models).await;
-        }
+        let is_llama_cpp = is_near(&server.base_url) && local::complete(&server, &mut models).await;
         let only = || models.values().next().filter(|_| models.len() == 1);
-        let facts = models.get(&self.model).or_else(only)?;
-        let template = Template::deserialize(&facts["template"]).unwrap_or_default();
-        Some((facts["context_window"].as_u64(), template))
+        let facts = models.get(&self.model).or_else(only);
+        let of_template = |facts: &Value| Template::deserialize(&facts["template"]).ok();
+        Said {
+            window: facts.and_then(|facts| facts["context_window"].as_u64()),
+            template: facts.and_then(of_template),
+            tells_progress: is_llama_cpp,
+        }
     }
 }
 

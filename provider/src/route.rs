@@ -140,6 +140,11 @@ impl<'a> Route<'a> {
         Ok(self.learning(model, name, entry, template))
     }
 
+    /// Returns whether the server is on the user's machine or in the user's network.
+    pub(crate) fn is_near(&self) -> bool {
+        self.address().is_ok_and(|(address, _)| is_near(&address))
+    }
+
     /// Returns `model` as one whose window is learned, unless it is a vendor's own: the window of a program on the user's
     /// machine, which is an option of it, and of a model that no catalogue knows.
     fn learning(
@@ -149,7 +154,7 @@ impl<'a> Route<'a> {
         entry: ModelEntry,
         template: LearnedTemplate,
     ) -> Arc<dyn Provider> {
-        let is_near = self.address().is_ok_and(|(address, _)| is_near(&address));
+        let is_near = self.is_near();
         let keep = self
             .options
             .keep_window

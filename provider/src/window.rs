@@ -42,6 +42,8 @@ struct Asked {
     /// Whether a request was made, and one was answered.
     is_asked: AtomicBool,
     is_answered: AtomicBool,
+    /// Whether the server can tell how far it has read a request.
+    tells_progress: AtomicBool,
 }
 
 /// The windows that were learned, the newest last. All are held, because a model is lent.
@@ -70,6 +72,7 @@ impl Windowed {
             template,
             is_asked: AtomicBool::default(),
             is_answered: AtomicBool::default(),
+            tells_progress: AtomicBool::default(),
         }))
     }
 }
@@ -114,13 +117,15 @@ impl Provider for Windowed {
 impl Asked {
     /// Asks for the window before the first request, which then asks for no more output than there is room for.
     async fn ready(&self, request: Request) -> Request {
-        if self.is_asked.swap(true, Ordering::SeqCst) {
-            return request;
+        let is_first = !self.is_asked.swap(true, Ordering::SeqCst);
+        if is_first {
+            self.look().await;
         }
-        self.look().await;
-        let most = self.newest().map(|model| model.max_output);
+        let most = self.newest().filter(|_| is_first);
+        let most = most.map_or(u64::MAX, |model| model.max_output);
         Request {
-            max_output: most.map_or(request.max_output, |most| most.min(request.max_output)),
+            max_output: request.max_output.min(most),
+            tells_progress: self.tells_progress.load(Ordering::SeqCst),
             ..request
         }
     }
@@ -148,12 +153,15 @@ impl Asked {
         let Some(source) = self.source.clone() else {
             return;
         };
-        let asked = tokio::time::timeout(PATIENCE, source.ask()).await;
-        let Ok(Some((window, template))) = asked else {
+        let Ok(said) = tokio::time::timeout(PATIENCE, source.ask()).await else {
             return;
         };
-        let _ = self.template.set(template);
-        if let Some(window) = window {
+        self.tells_progress
+            .fetch_or(said.tells_progress, Ordering::SeqCst);
+        if let Some(template) = said.template {
+            let _ = self.template.set(template);
+        }
+        if let Some(window) = said.window {
             self.learn(window);
         }
     }

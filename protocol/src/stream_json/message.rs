@@ -161,7 +161,8 @@ pub(crate) fn piece(event: &StreamEvent, head: impl FnOnce() -> Value) -> Option
         | StreamEvent::Billed { .. }
         | StreamEvent::Accepted { .. }
         | StreamEvent::CacheMissed(_)
-        | StreamEvent::ThinkingDropped(_) => return None,
+        | StreamEvent::ThinkingDropped(_)
+        | StreamEvent::Reading { .. } => return None,
     })
 }
 

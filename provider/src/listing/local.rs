@@ -11,7 +11,8 @@ use crate::server::Server;
 
 /// Adds to `models` the windows that the program says elsewhere: llama.cpp at `/props`, LM Studio in its own list, KoboldCpp
 /// at a path of its own, and Ollama in the list of models that are loaded. Nothing is added where none of them answers.
-pub(super) async fn complete(server: &Server, models: &mut Map<String, Value>) {
+/// Returns whether the program is llama.cpp.
+pub(super) async fn complete(server: &Server, models: &mut Map<String, Value>) -> bool {
     let (props, own_list, kobold, loaded) = join4(
         ask(server, "props"),
         ask(server, "api/v0/models"),
@@ -38,6 +39,7 @@ pub(super) async fn complete(server: &Server, models: &mut Map<String, Value>) {
             set(models, &name, window, false);
         }
     }
+    props["default_generation_settings"].is_object()
 }
 
 /// Asks for a document; null if there is none.

@@ -48,6 +48,8 @@ pub struct ChatReader {
     tags: Tags,
     /// Number of tool calls that were found in the text.
     text_calls: i64,
+    /// Number of events that say how far the server has read.
+    readings: u64,
 }
 
 impl AnswerReader for ChatReader {
@@ -108,6 +110,10 @@ impl AnswerReader for ChatReader {
         self.phase
     }
 
+    fn readings(&self) -> u64 {
+        self.readings
+    }
+
     fn has_stopped(&self) -> bool {
         self.phase == Phase::Started && self.finish_reason.is_some()
     }
@@ -132,6 +138,11 @@ impl ChatReader {
             Some(choices) if !choices.is_empty() => false,
             _ => self.is_counted || chunk.usage.as_ref().is_some_and(Value::is_object),
         };
+        if let Some(progress) = chunk.prompt_progress {
+            self.readings += 1;
+            let (read, total) = (progress.processed, progress.total);
+            events.push_back(StreamEvent::Reading { read, total });
+        }
         self.note_usage(chunk.usage);
         self.note_usage(chunk.x_groq.and_then(|extension| extension.usage));
         // More than one answer was not asked for.

@@ -130,6 +130,9 @@ impl Encoder {
         if !self.quirks.no_usage && !request.whole {
             head.insert("stream_options".into(), json!({"include_usage": true}));
         }
+        if request.tells_progress {
+            head.insert("return_progress".into(), true.into());
+        }
         self.add_output(request, &mut head);
         if request.all_tools().len() > 0 {
             head.insert("tools".into(), self.tools(request));

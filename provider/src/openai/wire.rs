@@ -24,9 +24,18 @@ pub struct Chunk {
     pub choices: Option<Vec<Choice>>,
     pub usage: Option<Value>,
     pub error: Option<Value>,
+    /// How far llama.cpp has read the request.
+    #[serde(default, deserialize_with = "lenient")]
+    pub prompt_progress: Option<PromptProgress>,
     /// Groq sends the usage here.
     #[serde(default, deserialize_with = "lenient")]
     pub x_groq: Option<Box<Extension>>,
+}
+
+#[derive(Deserialize)]
+pub struct PromptProgress {
+    pub total: u64,
+    pub processed: u64,
 }
 
 #[derive(Deserialize)]

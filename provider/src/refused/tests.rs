@@ -82,6 +82,7 @@ fn request() -> Request {
         thinking: Thinking::default(),
         first_thinking: Thinking::default(),
         sampling: Sampling::default(),
+        tells_progress: false,
         answer: None,
         summary: None,
         whole: false,

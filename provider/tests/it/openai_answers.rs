@@ -76,6 +76,7 @@ pub(crate) fn show(events: &VecDeque<StreamEvent>) -> String {
             StreamEvent::ThinkingDropped(reason) => end.push(format!("dropped {reason:?}")),
             StreamEvent::Started { .. }
             | StreamEvent::Sent { .. }
+            | StreamEvent::Reading { .. }
             | StreamEvent::Accepted { .. }
             | StreamEvent::LeftOut { .. }
             | StreamEvent::CacheMissed(_)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Delta, ErrorClass, Model, Provider, ProviderError, StreamEvent};
+use ah_conversation::{Delta, ErrorClass, Model, Provider, ProviderError, Request, StreamEvent};
 use ah_provider::abilities::Abilities;
 use ah_provider::auth::{Key, Secret};
 use ah_provider::exchange::{SettingNames, Timeouts};
@@ -272,6 +272,40 @@ async fn comments_do_not_prevent_a_timeout() {
         .1
         .expect_err("silence");
     assert_eq!(error.class, ErrorClass::Stalled);
+}
+
+/// A program on the user's machine that sends comments reads a long request; the time of a silent one is over before that.
+#[tokio::test]
+async fn a_program_that_still_reads_has_not_stalled() {
+    let timeouts = Timeouts {
+        first_event: Duration::from_millis(500),
+        next_event: Duration::from_millis(500),
+    };
+    let progress = |read: u32| {
+        events(&format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"role":"assistant","content":null}}}}],"id":"a",
+            "prompt_progress":{{"total":100,"cache":0,"processed":{read},"time_ms":1}}}}"#
+        ).replace('\n', ""))
+    };
+    let reading = [Part::Comments(40), progress(38), progress(100)];
+    let mut answer = hello();
+    answer.splice(1..1, reading);
+    let loopback = Server::start(vec![answer]).await;
+    let chat = chat(&loopback.url, timeouts);
+    let asking = Request {
+        tells_progress: true,
+        ..request(vec![user("Hi")])
+    };
+    let mut told = Vec::new();
+    let mut stream = chat.stream(asking);
+    while let Some(event) = stream.next().await {
+        if let StreamEvent::Reading { read, total } = event.expect("no stall") {
+            told.push((read, total));
+        }
+    }
+    assert_eq!(told, [(38, 100), (100, 100)]);
+    let (_, body) = loopback.request();
+    assert!(body.contains(r#""return_progress":true"#), "{body}");
 }
 
 /// What follows a stop reason are numbers and an end marker. An answer without them is whole.

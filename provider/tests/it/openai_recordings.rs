@@ -306,6 +306,7 @@ fn assemble(events: &VecDeque<StreamEvent>) -> Value {
             | StreamEvent::LeftOut { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
+            | StreamEvent::Reading { .. }
             | StreamEvent::Retry(_)
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

@@ -15,6 +15,8 @@ pub enum Part {
     Send(Vec<u8>),
     /// Pings until the client disconnects.
     Pings,
+    /// So many comments, with pauses between them.
+    Comments(u32),
     /// Nothing until the client disconnects.
     Silence,
     /// The end of the connection.
@@ -90,6 +92,15 @@ async fn serve(mut stream: TcpStream, next: impl Fn() -> Option<Vec<Part>>, log:
                 Part::Pings => {
                     while stream.write_all(chunk(PING).as_bytes()).await.is_ok() {
                         tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                }
+                Part::Comments(count) => {
+                    for _ in 0..count {
+                        stream
+                            .write_all(chunk(":\n\n").as_bytes())
+                            .await
+                            .expect("written");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 }
                 Part::Silence => {

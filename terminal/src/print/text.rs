@@ -7,8 +7,8 @@ use ah_agent::without_agent_id;
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
     Cost, DisplayKey, Elicitation, ElicitationAnswer, Event, EventKind, ExitReason, Host,
-    HostPermission, Interface, LoopAction, PermissionAnswer, PermissionRequest, Progress, ToolUse,
-    ToolUseId, Usage, neutralise,
+    HostPermission, Interface, LoopAction, PermissionAnswer, PermissionRequest, Progress,
+    StreamEvent, ToolUse, ToolUseId, Usage, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -544,11 +544,20 @@ impl Frontend for Text {
             let label = format!("{}: {}", call.name, measure(progress));
             self.screen.relabel(neutralise(&label).replace('\n', " "));
         }
+        if let SessionUpdate::Piece(StreamEvent::Reading { read, total }) = update {
+            self.screen.relabel(reading(*read, *total));
+        }
         if self.is_drawn() {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             self.draw_part(&mut state, update);
         }
     }
+}
+
+/// Says how far a server has read a request: `reading the prompt, 38 %`.
+pub(crate) fn reading(read: u64, total: u64) -> String {
+    let percent = (read.min(total) * 100).checked_div(total).unwrap_or(0);
+    format!("reading the prompt, {percent} %")
 }
 
 /// Formats the progress of a tool: `reading (3/10)`.

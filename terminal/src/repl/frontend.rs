@@ -224,6 +224,9 @@ impl Frontend for ReplFrontend {
             SessionUpdate::Progress { call, progress, .. } => {
                 self.send(Input::Progress(call.id.clone(), progress.clone()));
             }
+            SessionUpdate::Piece(StreamEvent::Reading { read, total }) => {
+                self.send(Input::Reading(*read, *total));
+            }
             SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
                 self.send(Input::Retry(retry.delay, retry.skip.clone()));
             }

@@ -40,6 +40,8 @@ pub enum Input {
     Running(RunningTool),
     /// A failed request is tried again after this delay, unless it is skipped.
     Retry(Duration, SkipDelay),
+    /// The server has read so many tokens of a request, of so many.
+    Reading(u64, u64),
     /// Progress of a tool, by the id of its call.
     Progress(ToolUseId, Progress),
     /// A tool has ended, likewise.

@@ -77,6 +77,14 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 work.tools.retain(|tool| tool.call != call);
             }
         }
+        Input::Reading(read, total) => {
+            if let Some(work) = &mut app.work {
+                work.label = match read < total {
+                    true => crate::print::text::reading(read, total),
+                    false => "thinking".to_owned(),
+                };
+            }
+        }
         Input::Retry(delay, skip) => {
             if let Some(work) = &mut app.work {
                 work.retry = Some((now + delay, skip));

@@ -50,6 +50,7 @@ impl RecordedAnswer {
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
+            | StreamEvent::Reading { .. }
             | StreamEvent::Started { .. }
             | StreamEvent::BlockStopped { .. }
             | StreamEvent::Ended => {}

@@ -64,6 +64,7 @@ impl Stream {
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
+            | StreamEvent::Reading { .. }
             | StreamEvent::LeftOut { .. }
             | StreamEvent::Retry(_) => None,
         }

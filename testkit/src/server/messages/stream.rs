@@ -30,7 +30,8 @@ pub fn event(event: &StreamEvent, model: &str) -> Option<Vec<u8>> {
         | StreamEvent::Billed { .. }
         | StreamEvent::Accepted { .. }
         | StreamEvent::CacheMissed(_)
-        | StreamEvent::ThinkingDropped(_) => return None,
+        | StreamEvent::ThinkingDropped(_)
+        | StreamEvent::Reading { .. } => return None,
         StreamEvent::Started { id, usage } => json!({
             "type": "message_start",
             "message": {

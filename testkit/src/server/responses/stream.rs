@@ -67,6 +67,7 @@ impl Stream {
             | StreamEvent::Accepted { .. }
             | StreamEvent::CacheMissed(_)
             | StreamEvent::ThinkingDropped(_)
+            | StreamEvent::Reading { .. }
             | StreamEvent::LeftOut { .. }
             | StreamEvent::Retry(_) => None,
         }
