@@ -1,11 +1,11 @@
 //! Reasons to continue a run when the model ends its turn, in this order: steering that came with its last answer,
-//! the demand of a Stop hook, a missing structured answer, a missing file, queued follow-ups. Each becomes a user
-//! message.
+//! the demand of a Stop hook, a missing structured answer, a missing file, queued follow-ups, reports of background work, an
+//! answer without a word. Each becomes a user message.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use ah_conversation::{Message, Origin};
+use ah_conversation::{Message, Origin, StopReason};
 
 use crate::SessionSettings;
 use crate::structured::AnswerForm;
@@ -16,6 +16,40 @@ pub(crate) fn reminder(run: &[Arc<Message>], settings: &SessionSettings) -> Opti
     let file = settings.must_produce.as_ref();
     form.and_then(|form| form.reminder(run))
         .or_else(|| file.and_then(|file| file_reminder(run, file)))
+}
+
+/// Asks for an answer again.
+pub(crate) const UNANSWERED: &str =
+    "Your last answer was empty. Say what you have found or done, or go on with the task.";
+
+/// How a run ended whose last answer says nothing and calls no tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// The model may be asked once more.
+    First,
+    /// It was asked once more.
+    Again,
+}
+
+/// Returns whether the last answer of the run is empty, or only thinking. An answer that a stop sequence ends may be.
+pub(crate) fn silence(run: &[impl AsRef<Message>]) -> Option<Silence> {
+    let last = run.last()?.as_ref();
+    let ends_turn = matches!(
+        last.stop_reason(),
+        Some(StopReason::EndTurn | StopReason::ToolUse)
+    );
+    let is_silent = last.text().trim().is_empty() && last.tool_uses().next().is_none();
+    if !ends_turn || !is_silent {
+        return None;
+    }
+    let is_asking =
+        |message: &Message| message.origin == Origin::Reminder && message.text() == UNANSWERED;
+    let was_asked = run.iter().any(|message| is_asking(message.as_ref()));
+    Some(if was_asked {
+        Silence::Again
+    } else {
+        Silence::First
+    })
 }
 
 /// Whether later decisions of the run read the message, however old it is: what it was reminded of, and its attempts at a

@@ -91,7 +91,19 @@ impl Session {
             self.deliver_follow_up(queued, Origin::FollowUp, message_count)
                 .await?;
         }
-        Ok(message_count > 0 || self.await_reports(stop).await?)
+        Ok(message_count > 0 || self.await_reports(stop).await? || self.asks_again().await?)
+    }
+
+    /// Asks for an answer once more if the last one is empty, unless a program answers or a hook wants no more.
+    async fn asks_again(&mut self) -> Result<bool, StoreError> {
+        let silence = finish::silence(self.transcript.run());
+        let is_wanted = !self.stop_prevented && !self.settings.limits.allows_repetition;
+        let asks = is_wanted && silence == Some(finish::Silence::First);
+        if asks {
+            let content = vec![ContentBlock::text(finish::UNANSWERED)];
+            self.append(Origin::Reminder, content).await?;
+        }
+        Ok(asks)
     }
 
     /// Reports and appends a follow-up, one of `message_count`.

@@ -74,6 +74,9 @@ pub enum RunFailure {
     /// The model refused; its words are in the answer.
     #[error("the model refused: {0}")]
     Refusal(String),
+    /// The model sent an empty answer, and another one when it was asked again.
+    #[error("the model has sent an empty answer twice")]
+    Silent,
     /// There is a cost limit, and neither the server nor a price says what the answer cost.
     #[error("the cost of the answer is not known, so the cost limit cannot be enforced")]
     Unpriced,
@@ -96,6 +99,10 @@ impl RunFailure {
             ),
             Self::Refusal(_) => Some(
                 "rephrase the prompt, or fork the conversation before this point with `@N`"
+                    .to_owned(),
+            ),
+            Self::Silent => Some(
+                "small models do so when a task is too much for them: ask for less, or use another model"
                     .to_owned(),
             ),
             Self::Unpriced => Some(

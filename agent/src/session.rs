@@ -12,6 +12,7 @@ use ah_conversation::{
 };
 
 use crate::background::Background;
+use crate::finish::{Silence, silence};
 use crate::hooks::LineHooks;
 use crate::prompt::SystemPrompt;
 use crate::request::SentRequest;
@@ -312,6 +313,9 @@ impl Session {
             && form.is_some_and(|form| form.failure(self.transcript.run()).is_some())
         {
             return (ExitReason::MaxStructuredOutputRetries, None);
+        }
+        if reason.is_end_of_turn() && silence(self.transcript.run()) == Some(Silence::Again) {
+            return (ExitReason::Error, Some(RunFailure::Silent));
         }
         match &self.settings.must_produce {
             Some(file) if reason.is_end_of_turn() && !file.exists() => (

@@ -226,3 +226,45 @@ async fn a_missing_file_is_requested_once() {
     assert!(matches!(outcome.failure, Some(RunFailure::NotProduced(_))));
     assert!(world.request(1).contains("/nowhere/plan.md"));
 }
+
+/// An answer of nothing, and one of thinking alone.
+fn silent() -> [Turn; 2] {
+    [
+        says(""),
+        Turn {
+            thinking: Some("Hm.".into()),
+            ..Turn::default()
+        },
+    ]
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_once_more() {
+    for silent in silent() {
+        for before in [vec![], vec![looks(1)]] {
+            let turns = before.into_iter().chain([silent.clone(), says("Found.")]);
+            let mut world = World::new(turns).with(look());
+            let outcome = world.run("look").await;
+            let reason = (outcome.reason, outcome.answer.as_str());
+            assert_eq!(reason, (ExitReason::EndTurn, "Found."));
+            let last = world.request(world.requests().len() - 1);
+            assert!(last.ends_with("or go on with the task."), "{last}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_without_an_answer_fails() {
+    for silent in silent() {
+        let mut world = World::new([silent.clone(), silent.clone(), silent.clone(), says("Yes.")]);
+        let outcome = world.run("look").await;
+        assert_eq!((outcome.reason, outcome.turns), (ExitReason::Error, 2));
+        assert!(matches!(outcome.failure, Some(RunFailure::Silent)));
+        // The next run has a chance of its own.
+        let outcome = world
+            .resumed([silent.clone(), says("Yes.")])
+            .run("again")
+            .await;
+        assert_eq!(outcome.answer, "Yes.");
+    }
+}
