@@ -16,7 +16,6 @@ use crate::compaction::{
 };
 use crate::prefix::{Due, Present, brings_names, due, is_other_model};
 use crate::prompt::{Fact, SystemPrompt};
-use crate::request::SentRequest;
 use crate::response::{Assembly, ModelAnswer};
 use crate::{RunFailure, RunOutcome, Session, SessionUpdate, Stop};
 
@@ -392,7 +391,7 @@ impl Session {
 
     /// Returns a request with these messages of the view behind the beginning of the branch.
     fn request_of(&self, messages: Vec<Arc<Message>>, prefix: &Prefix) -> Request {
-        SentRequest::of(
+        self.sent.of(
             messages,
             &self.transcript,
             prefix,

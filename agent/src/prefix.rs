@@ -150,6 +150,7 @@ impl Present<'_> {
         Prefix {
             system: self.prompt.system.clone(),
             tools: self.tools.clone(),
+            opening: self.prompt.opening.clone(),
             facts: { self.facts() }
                 .filter(|fact| !fact.is_apart)
                 .map(Fact::known)

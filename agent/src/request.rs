@@ -21,6 +21,8 @@ pub(crate) struct SentRequest {
     summary: Option<usize>,
     /// Position of the message since which the beginning is sent.
     begun: usize,
+    /// What is told before them.
+    opening: Option<Arc<Message>>,
     /// Number of messages of the view left out, and the number last reported.
     left_out: usize,
     reported: usize,
@@ -36,13 +38,14 @@ impl SentRequest {
         settings: &SessionSettings,
         binds_thinking: bool,
     ) -> Request {
-        self.catch_up(transcript, settings.max_messages, binds_thinking);
+        self.catch_up(transcript, prefix, settings.max_messages, binds_thinking);
         let added = added(prefix, transcript.updates());
         behind(prefix, added, settings, self.messages.clone())
     }
 
     /// Returns a request with the first messages of the view, or all of them, as the requests so far have said them.
     pub(crate) fn of(
+        &self,
         messages: Vec<Arc<Message>>,
         transcript: &Transcript,
         prefix: &Prefix,
@@ -55,6 +58,8 @@ impl SentRequest {
         // Nothing was answered behind them, and more is said in their place.
         take_updates(&mut said);
         extend_sendable(&mut sound, &said);
+        let opening = opening(prefix, sound.first(), self.opening.clone());
+        sound.splice(..0, opening);
         let updates = said.iter().filter_map(|message| match &message.origin {
             Origin::Update(update) => Some(&**update),
             _ => None,
@@ -65,6 +70,7 @@ impl SentRequest {
     fn catch_up(
         &mut self,
         transcript: &Transcript,
+        prefix: &Prefix,
         max_messages: Option<usize>,
         binds_thinking: bool,
     ) {
@@ -88,6 +94,10 @@ impl SentRequest {
         // An update is the last thing said before an answer, also if its request failed and more was said since.
         let updates = take_updates(messages);
         extend_sendable(messages, &updates_last(updates, newer));
+        if !grows {
+            self.opening = opening(prefix, messages.first(), self.opening.take());
+            messages.splice(..0, self.opening.clone());
+        }
         self.seen = transcript.count();
         self.summary = transcript.summary();
         self.begun = begun;
@@ -99,6 +109,33 @@ impl SentRequest {
         let reported = mem::replace(&mut self.reported, self.left_out);
         (self.left_out > reported).then_some(self.left_out)
     }
+}
+
+/// Returns the message before `first` with what is of this session alone: `known`, if it is that.
+fn opening(
+    prefix: &Prefix,
+    first: Option<&Arc<Message>>,
+    known: Option<Arc<Message>>,
+) -> Option<Arc<Message>> {
+    let first = first.filter(|_| !prefix.opening.is_empty())?;
+    if let Some(known) = known.filter(|it| it.id == first.id && it.text() == prefix.opening) {
+        return Some(known);
+    }
+    let update = Update {
+        facts: prefix.facts.clone(),
+        ..Update::default()
+    };
+    Some(Arc::new(Message {
+        // Servers keep the caches of sessions apart by the first id.
+        id: first.id.clone(),
+        parent: None,
+        seq: first.seq,
+        role: Role::User,
+        origin: Origin::Update(Box::new(update)),
+        created_at: first.created_at,
+        content: vec![ContentBlock::text(&prefix.opening)],
+        response: None,
+    }))
 }
 
 /// Returns a request with these messages behind the beginning of the branch.

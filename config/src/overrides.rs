@@ -111,9 +111,6 @@ pub struct PromptOptions {
     pub append_system_prompt: Option<String>,
     /// File whose text is appended to it as well.
     pub append_system_prompt_file: Option<PathBuf>,
-    /// Whether the description of place and time is told in a message, so that the system prompt is the same on other
-    /// machines.
-    pub is_portable: bool,
     /// What mode `plan` asks for.
     pub plan_instructions: Option<String>,
     /// The skill to use.

@@ -84,7 +84,6 @@ impl Config {
         prompt.append_system_prompt = given.append_system_prompt.or(append);
         prompt.answer_schema = given.answer_schema.or(prompt.answer_schema.take());
         prompt.agents.extend(given.agents);
-        prompt.is_portable |= given.is_portable;
         let plan = prompt.plan_instructions.take();
         prompt.plan_instructions = given.plan_instructions.or(plan);
         self.run.tools.aliases.extend(overrides.run.tools.aliases);

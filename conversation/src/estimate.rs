@@ -42,7 +42,7 @@ pub(crate) fn estimate_piece(piece: &ResultBlock) -> u64 {
     }
 }
 
-/// Estimates the tokens of the beginning of requests: the system prompt and the tools.
+/// Estimates the tokens of the beginning of requests: the system prompt, the tools and the opening.
 pub fn estimate_prefix(prefix: &Prefix) -> u64 {
     let system = prefix.system.iter().map(|text| estimate_text(text));
     let tools = prefix.tools.iter().map(|tool| {
@@ -50,7 +50,7 @@ pub fn estimate_prefix(prefix: &Prefix) -> u64 {
             + estimate_text(&tool.description)
             + estimate_text(&tool.input_schema.to_string())
     });
-    system.chain(tools).sum()
+    estimate_text(&prefix.opening) + system.chain(tools).sum::<u64>()
 }
 
 /// Estimates the tokens of a whole message.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Known, PermissionMode, Thinking, ToolDefinition, ToolSpec, Truncation};
 
-/// System prompt and tools of a branch, as sent with its first request.
+/// System prompt, tools and opening of a branch, as sent with its first request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredPrefix", into = "StoredPrefix")]
 pub struct Prefix {
@@ -18,7 +18,9 @@ pub struct Prefix {
     pub system: Arc<[String]>,
     /// The tools, in order.
     pub tools: Arc<[ToolSpec]>,
-    /// The parts of the system prompt that may change, as it says them.
+    /// What is told before the first message, since it is of this session alone; empty if nothing.
+    pub opening: String,
+    /// The parts of the system prompt and of the opening that may change, as they say them.
     pub facts: Vec<Known>,
     /// Digest of the texts that the user's options put into the system prompt, if there are any.
     pub options: Option<String>,
@@ -127,6 +129,8 @@ impl From<ToolDefinition> for ToolSpec {
 struct StoredPrefix {
     system: Vec<String>,
     tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    opening: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     facts: Vec<Known>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +147,7 @@ impl From<StoredPrefix> for Prefix {
         Self {
             system: stored.system.into(),
             tools: stored.tools.into_iter().map(ToolSpec::from).collect(),
+            opening: stored.opening,
             facts: stored.facts,
             options: stored.options,
             mode: stored.mode,
@@ -157,6 +162,7 @@ impl From<Prefix> for StoredPrefix {
         Self {
             system: prefix.system.to_vec(),
             tools: prefix.tools.iter().map(ToolDefinition::from).collect(),
+            opening: prefix.opening,
             facts: prefix.facts,
             options: prefix.options,
             mode: prefix.mode,

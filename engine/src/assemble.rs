@@ -394,14 +394,10 @@ fn prompt_source(
     blocks: &[Vec<PromptPart>],
 ) -> PromptSource {
     let (config, specs) = (config.clone(), tools.specs().clone());
-    let apart: &[&str] = match config.run.prompt.is_portable {
-        true => &["environment"],
-        false => &[],
-    };
-    let (skills, first) = (skills.clone(), SystemPrompt::apart_from(blocks, apart));
+    let (skills, first) = (skills.clone(), SystemPrompt::of(blocks));
     PromptSource::new(
         move || match system_prompt(&config, &specs, &skills, &sandbox) {
-            Ok((blocks, _)) => SystemPrompt::apart_from(&blocks, apart),
+            Ok((blocks, _)) => SystemPrompt::of(&blocks),
             Err(_) => first.clone(),
         },
     )

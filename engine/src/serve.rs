@@ -430,7 +430,6 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
     prompt
         .append_system_prompt
         .clone_from(&wishes.append_system_prompt);
-    prompt.is_portable = wishes.exclude_dynamic_sections;
     prompt
         .plan_instructions
         .clone_from(&wishes.plan_mode_instructions);

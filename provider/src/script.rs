@@ -263,10 +263,9 @@ impl Player {
         if !self.scenario.resume {
             return 0;
         }
-        let summary = request
-            .messages
-            .first()
-            .filter(|message| message.is_summary());
+        let mut messages = request.messages.iter();
+        let first = messages.find(|message| !new_messages::is_update(message));
+        let summary = first.filter(|message| message.is_summary());
         let start = summary.map_or(0, |summary| self.after_summary(summary));
         let is_own = |message: &&Arc<Message>| {
             message.role == Role::Assistant

@@ -11,6 +11,11 @@ use super::{PromptPart, text};
 const LISTS: [&str; 2] = ["environment", "skills"];
 /// Names of the parts that the user's options set.
 const OPTIONS: [&str; 3] = ["--system-prompt", "--append-system-prompt", "--agent"];
+/// Names of the parts that differ between the sessions of a machine. They are told before the first message, so that the
+/// system prompt is the same for all of them, and a server that has read it once need not read it again.
+const OPENING: [&str; 3] = ["environment", "--must-produce", "--timeout"];
+/// Marks the opening, which no user has typed.
+const MARKER: &str = "[CONTEXT]";
 /// Names of the other parts that last as long as the conversation.
 const LASTING: [&str; 4] = ["system.md", "claude.md", "tools", "built in"];
 
@@ -19,6 +24,8 @@ const LASTING: [&str; 4] = ["system.md", "claude.md", "tools", "built in"];
 pub struct SystemPrompt {
     /// Its blocks, in order.
     pub system: Arc<[String]>,
+    /// What is told before the first message; empty if nothing.
+    pub opening: String,
     /// The parts that may change while the conversation lasts.
     pub facts: Vec<Fact>,
     /// Digest of the texts that the user's options set; `None` if there are none.
@@ -32,7 +39,7 @@ pub struct Fact {
     pub name: String,
     /// Its text.
     pub text: String,
-    /// Whether it is not in the system prompt, but told in a message.
+    /// Whether the beginning does not say it, so that a message has to.
     pub is_apart: bool,
 }
 
@@ -76,32 +83,33 @@ impl From<Vec<String>> for PromptSource {
 }
 
 impl SystemPrompt {
-    /// Returns the prompt of these blocks.
+    /// Returns the prompt of these blocks, without the parts that are told before the first message.
     pub fn of(blocks: &[Vec<PromptPart>]) -> Self {
-        Self::apart_from(blocks, &[])
-    }
-
-    /// Returns the prompt of these blocks without the facts of these names, which are told in a message: so the prompt is
-    /// the same on other machines.
-    pub fn apart_from(blocks: &[Vec<PromptPart>], apart: &[&str]) -> Self {
-        let is_apart = |part: &PromptPart| apart.contains(&part.source.as_str());
+        let parts = || blocks.iter().flatten();
         let system = blocks.iter().map(|block| {
-            let parts = block.iter().filter(|part| !is_apart(part)).cloned();
+            let parts = block.iter().filter(|part| !part.is_of_opening()).cloned();
             text(&parts.collect::<Vec<_>>())
         });
-        let parts = || blocks.iter().flatten();
+        let opening: Vec<_> = parts()
+            .filter(|part| part.is_of_opening())
+            .cloned()
+            .collect();
         let options: Vec<_> = parts()
             .filter(|part| OPTIONS.contains(&part.source.as_str()))
             .map(|part| part.text.as_str())
             .collect();
         Self {
             system: system.filter(|text| !text.is_empty()).collect(),
+            opening: match text(&opening) {
+                text if text.is_empty() => text,
+                text => format!("{MARKER}\n{text}"),
+            },
             facts: parts()
                 .filter(|part| !part.is_lasting())
                 .map(|part| Fact {
                     name: part.source.clone(),
                     text: part.text.clone(),
-                    is_apart: is_apart(part),
+                    is_apart: false,
                 })
                 .collect(),
             options: (!options.is_empty()).then(|| digest(&options.join("\n\n"))),
@@ -110,6 +118,11 @@ impl SystemPrompt {
 }
 
 impl PromptPart {
+    /// Whether it is told before the first message, and not in the system prompt.
+    pub fn is_of_opening(&self) -> bool {
+        OPENING.contains(&self.source.as_str())
+    }
+
     /// Whether it stays as it is while the conversation lasts. All other parts are facts.
     fn is_lasting(&self) -> bool {
         let source = self.source.as_str();
@@ -208,10 +221,10 @@ mod tests {
         assert_eq!(names, ["AGENTS.md", "environment", "skills"]);
         assert!(prompt.options.is_some());
         assert_eq!(SystemPrompt::of(&blocks[..1]).options, None);
-        let apart = SystemPrompt::apart_from(&blocks, &["environment"]);
-        assert!(prompt.system[1].starts_with("text of environment"));
-        assert!(apart.system[1].starts_with("text of skills"));
-        let told: Vec<_> = apart.facts.iter().filter(|fact| fact.is_apart).collect();
-        assert_eq!(told[0].text, "text of environment");
+        assert_eq!(
+            prompt.system[1],
+            "text of skills\n\ntext of --append-system-prompt"
+        );
+        assert_eq!(prompt.opening, "[CONTEXT]\ntext of environment");
     }
 }

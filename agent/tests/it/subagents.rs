@@ -71,10 +71,7 @@ async fn a_subagent_has_its_own_prompt_and_tools_and_reports() {
     assert_eq!(outcome.turns, 2);
     let requests = world.requests();
     let below = &requests[1];
-    assert_eq!(
-        below.system.join("|"),
-        "You dig.\n\n# AGENTS.md|# Environment"
-    );
+    assert_eq!(below.system.join("|"), "You dig.\n\n# AGENTS.md");
     let tools: Vec<_> = below.tools.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(tools, ["look"]);
     let said: Vec<_> = below

@@ -17,6 +17,7 @@ pub const WITHOUT_MEANING: &[(&str, bool)] = &[
     ("chrome", false),
     ("disable-slash-commands", false),
     ("enable-auto-mode", false),
+    ("exclude-dynamic-system-prompt-sections", false),
     ("ide", false),
     ("initialize-fields", true),
     ("managed-settings-in-initialize", false),

@@ -196,9 +196,6 @@ pub struct PromptOptions {
     /// Call the Setup hooks with the trigger `maintenance`, then continue
     #[arg(long, hide = true)]
     pub maintenance: bool,
-    /// Send working directory, date and branch in a message, so that the system prompt is the same on all machines
-    #[arg(long)]
-    pub exclude_dynamic_system_prompt_sections: bool,
     /// Use this skill, as /skill:NAME does
     #[arg(long, value_name = "NAME")]
     pub skill: Option<String>,

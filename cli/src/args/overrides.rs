@@ -139,7 +139,6 @@ impl options::PromptOptions {
                 (false, true) => Some("maintenance"),
                 (false, false) => None,
             },
-            is_portable: self.exclude_dynamic_system_prompt_sections,
             plan_instructions: None,
             skill: self.skill.clone(),
             agents: self

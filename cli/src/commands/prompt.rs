@@ -44,9 +44,13 @@ pub fn bytes(config: &Config, has_person: bool, form: Json) -> Result<u8, Error>
     tools.extend(of_servers.map(|known| known.spec));
     let tools = sent(config.tool_search(), config.interface, tools);
     let parts = parts(config, &tools)?;
-    let parts = parts
-        .iter()
-        .map(|part| ("system", part.source.as_str(), json_size(&json!(part.text))));
+    let parts = parts.iter().map(|part| {
+        let kind = match part.is_of_opening() {
+            true => "message",
+            false => "system",
+        };
+        (kind, part.source.as_str(), json_size(&json!(part.text)))
+    });
     let tools = tools
         .iter()
         .map(|spec| ("tool", spec.name.as_str(), tool_size(spec)));

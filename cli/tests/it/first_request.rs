@@ -22,7 +22,11 @@ fn body(arguments: &[&str]) -> Value {
 }
 
 fn system(body: &Value) -> String {
-    let blocks = body["system"].as_array().unwrap().iter();
+    text(&body["system"])
+}
+
+fn text(blocks: &Value) -> String {
+    let blocks = blocks.as_array().unwrap().iter();
     blocks
         .map(|block| block["text"].as_str().unwrap())
         .collect()
@@ -89,8 +93,8 @@ fn what_each_part_of_a_request_takes_is_listed() {
 #[test]
 fn the_model_is_told_what_it_may_reach() {
     let line = |arguments: &[&str]| {
-        let system = system(&body(arguments));
-        let mut lines = system.lines().map(str::to_owned);
+        let said = text(&body(arguments)["messages"][0]["content"]);
+        let mut lines = said.lines().map(str::to_owned);
         lines.find(|line| line.starts_with("Sandbox: "))
     };
     let free = "Sandbox: none; commands have all permissions of the user";
@@ -175,4 +179,44 @@ fn a_refused_host_is_named_in_the_result_of_every_tool() {
         assert!(result.contains("sandbox.allowHosts"), "{name}: {result}");
     }
     assert!(!results[4].contains("a.example"), "{}", results[4]);
+}
+
+/// Every session of a machine has the same system prompt and tools, whatever the folder, the commit, the time that it has and
+/// the file that it is to make: a server that has read them need not read them again.
+#[test]
+fn sessions_begin_alike() {
+    for arguments in [&[][..], &["-p"], &["--profile", "small"]] {
+        let server = Server::new((0..4).map(|_| says("Done.")));
+        let world = World::new();
+        let ask = |folder: &str, more: &[&str]| {
+            fs::create_dir_all(world.file(folder)).unwrap();
+            let model = ["-n", "-m", "sonnet"].iter().chain(arguments).chain(more);
+            let arguments = model.copied().chain(["go"]);
+            { world.asking(&server, arguments) }
+                .within(world.file(folder))
+                .run()
+                .expect(0);
+        };
+        world.write(".git/HEAD", "ref: refs/heads/main\n");
+        world.write(".git/refs/heads/main", format!("{}\n", "a".repeat(40)));
+        ask("one", &[]);
+        ask("two", &["--timeout", "60"]);
+        world.write(".git/refs/heads/main", format!("{}\n", "b".repeat(40)));
+        world.write("two/plan.md", "A plan.");
+        ask("two", &["--must-produce", "plan.md"]);
+        world.write(".git/HEAD", "ref: refs/heads/other\n");
+        ask("one", &[]);
+        let begun: Vec<_> = { server.requests().into_iter() }
+            .map(|request| {
+                (
+                    request.body["system"].clone(),
+                    request.body["tools"].clone(),
+                )
+            })
+            .collect();
+        assert_eq!(begun.len(), 4);
+        for other in &begun[1..] {
+            assert_eq!(other, &begun[0]);
+        }
+    }
 }

@@ -364,7 +364,7 @@ fn options_and_settings_reach_the_request() {
     };
     let pages: Vec<_> = server.requests().into_iter().map(page).collect();
     insta::assert_snapshot!(pages.join("\n"), @r#"
-{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 11 tools, # Environment
+{"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 11 tools, # Skills
 {"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, # Environment
 {"model":"claude-sonnet-4-5-20250929","max_tokens":11000,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"stop_sequences":["END"]}, 0 tools, In Latin.
@@ -408,11 +408,10 @@ fn the_system_prompt_is_made_of_layers() {
                 .chain(["go"]),
         );
         ah.within(world.file("part")).run().expect(0);
-        let system = server.requests().pop().unwrap().body["system"].clone();
-        let parts: Vec<_> = system
-            .as_array()
-            .unwrap()
-            .iter()
+        let body = server.requests().pop().unwrap().body;
+        let (system, message) = (&body["system"], &body["messages"][0]["content"]);
+        let parts: Vec<_> = { system.as_array().unwrap().iter() }
+            .chain(&message.as_array().unwrap()[..1])
             .map(|part| part["text"].as_str().unwrap().to_owned())
             .collect();
         let text = steady(&world, &parts.join("\n-- --\n"));
@@ -436,33 +435,37 @@ The agents' word.
 # <project>/part/CLAUDE.md
 The part's word.
 -- --
-# Environment
-Working directory: <project>/part
-Git branch: topic
-Git commit: 012345678
-Git remote: https://example.com/a/b.git
 # Skills
 Before a task that fits one, load it with `skill`.
 - ah-skills: Write a skill or slash command for ah.
 - ah-tools: Write a tool for ah.
 - pr: Open or finish a pull request.
+The last word.
+-- --
+[CONTEXT]
+# Environment
+Working directory: <project>/part
+Git branch: topic
+Git commit: 012345678
+Git remote: https://example.com/a/b.git
 Before you finish, the file `AGENTS.md` must exist: producing it is part of the task.
 You have 90 seconds for the whole task.
-The last word.
 ");
     insta::assert_snapshot!(ask(&["--setting-sources", ""]), @"
 -- --
-# Environment
-Working directory: <project>/part
-Git branch: topic
-Git commit: 012345678
-Git remote: https://example.com/a/b.git
 # Skills
 Before a task that fits one, load it with `skill`.
 - ah-skills: Write a skill or slash command for ah.
 - ah-tools: Write a tool for ah.
 - pr: Open or finish a pull request.
 The last word.
+-- --
+[CONTEXT]
+# Environment
+Working directory: <project>/part
+Git branch: topic
+Git commit: 012345678
+Git remote: https://example.com/a/b.git
 ");
 }
 

@@ -6,7 +6,7 @@ use ah_testkit::server::Server;
 use super::host::Host;
 use crate::binary::World;
 
-/// The blocks of the system prompt of the only request.
+/// The blocks of the system prompt of the only request, and those of its first message.
 fn told(world: &World, options: &[&str]) -> Vec<String> {
     let server = Server::new([says("Yes.")]);
     let mut host = Host::new(world, &server, options);
@@ -14,7 +14,8 @@ fn told(world: &World, options: &[&str]) -> Vec<String> {
     host.result();
     host.end();
     let body = server.requests()[0].body.clone();
-    let blocks = body["system"].as_array().unwrap().iter();
+    let blocks = [&body["system"], &body["messages"][0]["content"]];
+    let blocks = blocks.into_iter().flat_map(|it| it.as_array().unwrap());
     blocks
         .map(|block| block["text"].as_str().unwrap().to_owned())
         .collect()
