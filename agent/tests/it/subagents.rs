@@ -79,7 +79,7 @@ async fn a_subagent_has_its_own_prompt_and_tools_and_reports() {
         .iter()
         .map(|message| message.text())
         .collect();
-    assert_eq!(said, ["Find gold."]);
+    assert_eq!(said, ["[CONTEXT]\n# Environment", "Find gold."]);
     let report = world.last_results().remove(0);
     assert!(report.starts_with("Gold.\n\nagentId: a"), "{report}");
     assert!(
