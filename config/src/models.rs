@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::json;
 use ah_provider::catalog::Catalog;
+use ah_provider::fact::Fact;
 use serde_json::{Map, Value};
 
 use crate::config::Config;
@@ -94,12 +95,12 @@ impl Config {
         Ok(path)
     }
 
-    /// Writes the window of a model that its server has named into the list of the server.
+    /// Writes what a server has shown of a model into the list of the server.
     ///
     /// # Errors
     ///
     /// If there is no folder for it, or it cannot be written.
-    pub fn keep_window(&self, server: &str, model: &str, window: u64) -> Result<(), Error> {
+    pub fn keep_fact(&self, server: &str, model: &str, fact: Fact) -> Result<(), Error> {
         let known = { self.lists_folder() }
             .map(|folder| folder.join(format!("{}.json", file_name(server))))
             .and_then(|path| found_file::text(&path).ok());
@@ -107,7 +108,8 @@ impl Config {
         let mut list = list.unwrap_or_default();
         let models = object_in(&mut list, "models");
         let entry = object_in(models, &format!("{server}/{model}"));
-        entry.insert("context_window".to_owned(), window.into());
+        let (field, value) = fact.field();
+        entry.insert(field.to_owned(), value);
         self.keep_list(server, &format!("{:#}\n", Value::Object(list)))?;
         Ok(())
     }

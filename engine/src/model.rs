@@ -13,12 +13,12 @@ use ah_conversation::{
 use ah_provider::auth::KeySource;
 use ah_provider::catalog::Catalog;
 use ah_provider::exchange::Timeouts;
+use ah_provider::fact::KeepFact;
 use ah_provider::fallback::Fallback;
 use ah_provider::listing::Listing;
 use ah_provider::named_server::NamedServer;
 use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
-use ah_provider::window::KeepWindow;
 use ah_store::SystemClock;
 
 use crate::key_command::KeyCommand;
@@ -280,7 +280,7 @@ struct Inputs {
     servers: BTreeMap<String, NamedServer>,
     http: ah_http::Options,
     key_source: Box<MakeKeySource>,
-    keep_window: KeepWindow,
+    keep_fact: KeepFact,
 }
 
 impl Inputs {
@@ -293,11 +293,11 @@ impl Inputs {
                 .map(|(name, server)| (name.clone(), server.value.clone()))
                 .collect(),
             http: ah_http::Options::from_variables(|name| environment.get(name)),
-            keep_window: {
+            keep_fact: {
                 let config = config.clone();
                 // Without the file, it is learned again.
-                Arc::new(move |server, model, window| {
-                    let _ = config.keep_window(server, model, window);
+                Arc::new(move |server, model, fact| {
+                    let _ = config.keep_fact(server, model, fact);
                 })
             },
             key_source: Box::new(move |command, setting| {
@@ -319,7 +319,7 @@ impl Inputs {
                 .max_output_tokens
                 .as_ref()
                 .map(|count| count.value.get()),
-            keep_window: Some(&self.keep_window),
+            keep_fact: Some(&self.keep_fact),
             cache_ttl: exchange
                 .cache_ttl
                 .as_ref()

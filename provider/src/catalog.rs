@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::abilities::{Abilities, Template, ThinkingForm, USUAL_OUTPUT, Unsupported};
 use crate::family::{self, FAMILIES};
+use crate::named_server::Api;
 use crate::rules;
 
 const BUILT_IN: &str = include_str!("models.json");
@@ -52,6 +53,8 @@ struct KeptEntry {
 pub struct ModelEntry {
     /// Limit of input and output together, in tokens.
     pub context_window: u64,
+    /// Protocol that its server takes for it, if that has shown.
+    pub api: Option<Api>,
     /// Output limit and supported settings.
     pub abilities: Abilities,
     /// Price of its tokens, if known.
@@ -89,6 +92,7 @@ struct File<E> {
 #[serde(deny_unknown_fields)]
 struct FileEntry {
     context_window: Option<u64>,
+    api: Option<Api>,
     max_output: Option<u64>,
     thinking: Option<ThinkingForm>,
     efforts: Option<Vec<Effort>>,
@@ -141,6 +145,7 @@ impl Default for ModelEntry {
     fn default() -> Self {
         Self {
             context_window: DEFAULT_CONTEXT_WINDOW,
+            api: None,
             abilities: Abilities::default(),
             price: None,
             long_price: None,
@@ -376,6 +381,7 @@ impl ModelEntry {
 
     fn update(&mut self, facts: FileEntry, origin: &str) {
         self.context_window = facts.context_window.unwrap_or(self.context_window);
+        self.api = facts.api.or(self.api);
         let known = &mut self.abilities;
         known.max_output = facts.max_output.or(known.max_output);
         known.thinking = facts.thinking.unwrap_or(known.thinking);

@@ -14,6 +14,7 @@ mod decode;
 mod encoded;
 mod ends;
 pub mod exchange;
+pub mod fact;
 pub mod failure;
 pub mod fallback;
 pub mod family;

@@ -23,6 +23,15 @@ pub enum Api {
 }
 
 impl Api {
+    /// Returns its name in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+        }
+    }
+
     /// Returns the protocol whose path an address ends with, if it is the whole address of one.
     pub(crate) fn of_path(address: &str) -> Option<Self> {
         let path = address.split('?').next().unwrap_or_default();

@@ -9,9 +9,9 @@ use crate::auth::KeySource;
 use crate::caching::CacheTtl;
 use crate::catalog::Catalog;
 use crate::exchange::Timeouts;
+use crate::fact::KeepFact;
 use crate::named_server::NamedServer;
 use crate::retry::Policy;
-use crate::window::KeepWindow;
 
 /// Options for [`connect`](crate::connect), besides the model's name.
 #[derive(Clone, Copy)]
@@ -31,8 +31,8 @@ pub struct Options<'a> {
     pub betas: &'a [String],
     /// Output limit in tokens, if set; reduced to the limit of the model.
     pub max_output: Option<u64>,
-    /// Keeps the windows that servers name, which they are asked for then; without it, none is asked.
-    pub keep_window: Option<&'a KeepWindow>,
+    /// Keeps what servers show of their models; without it, none is asked for its window.
+    pub keep_fact: Option<&'a KeepFact>,
     /// Lifetime of what requests leave in the prompt cache.
     pub cache_ttl: CacheTtl,
     /// Whether summaries are left to servers that write them.

@@ -101,6 +101,7 @@ impl<'a> Route<'a> {
             has_two_ways,
             ..
         } = self.dialect();
+        let api = entry.api.filter(|_| has_two_ways).unwrap_or(api);
         let additions = Additions {
             body: self.settings.extra_body.clone(),
             headers: self.settings.headers.clone(),
@@ -135,7 +136,8 @@ impl<'a> Route<'a> {
             Api::OpenAiResponses | Api::Anthropic => Api::OpenAi,
         };
         let second = has_two_ways.then(|| way(other)).transpose()?;
-        let model = Ways::new(&server.base_url, way(api)?, second);
+        let keep = self.options.keep_fact.cloned();
+        let model = Ways::new(&server.base_url, way(api)?, second, keep);
         let model = Retrying::new(model, retry, seed);
         Ok(self.learning(model, name, entry, template))
     }
@@ -157,7 +159,7 @@ impl<'a> Route<'a> {
         let is_near = self.is_near();
         let keep = self
             .options
-            .keep_window
+            .keep_fact
             .filter(|_| is_near || !self.is_of_vendor());
         let Some(keep) = keep else {
             return Arc::new(model);

@@ -11,6 +11,7 @@ use ah_conversation::{
 };
 use futures_util::{StreamExt, stream};
 
+use crate::fact::{Fact, KeepFact};
 use crate::named_server::Api;
 
 /// A model that may be asked in two ways.
@@ -21,6 +22,8 @@ pub struct Ways {
     second: Option<Way>,
     /// The address of the server and the model's name there.
     place: (String, String),
+    /// Keeps what was learned for later sessions.
+    keep: Option<KeepFact>,
 }
 
 /// A model, and the protocol by which it is asked.
@@ -38,12 +41,26 @@ static LEARNED: Mutex<BTreeMap<(String, String), Api>> = Mutex::new(BTreeMap::ne
 
 impl Ways {
     /// A model of the server at `address`, which is asked in the way `first` unless it has refused that before.
-    pub fn new(address: &str, first: Way, second: Option<Way>) -> Self {
+    pub fn new(address: &str, first: Way, second: Option<Way>, keep: Option<KeepFact>) -> Self {
         let place = (address.to_owned(), first.model.model().name.clone());
         Self {
             first,
             second,
             place,
+            keep,
+        }
+    }
+
+    /// Returns what notes the way in which the server is asked from now on.
+    fn learner(&self) -> impl Fn(Api) + Send + 'static {
+        let (place, keep) = (self.place.clone(), self.keep.clone());
+        let server = self.first.model.model().provider.clone();
+        move |api| {
+            if let Some(keep) = &keep {
+                keep(&server, &place.1, Fact::Api(api));
+            }
+            let mut learned = LEARNED.lock().unwrap_or_else(PoisonError::into_inner);
+            learned.insert(place.clone(), api);
         }
     }
 
@@ -72,27 +89,23 @@ impl Provider for Ways {
         let Some(other) = other.cloned() else {
             return model.stream(request);
         };
-        let (asked, place) = (*asked, self.place.clone());
+        let asked = *asked;
+        let learn = self.learner();
         or_again(model.stream(request.clone()), move |refusal| {
             if !names_other(asked, &refusal) {
                 return Err(refusal);
             }
-            learn(&place, other.api);
+            learn(other.api);
             // If both are refused, the first refusal says more.
             Ok(or_again(other.model.stream(request), move |error| {
                 if !names_other(other.api, &error) {
                     return Err(error);
                 }
-                learn(&place, asked);
+                learn(asked);
                 Err(refusal)
             }))
         })
     }
-}
-
-fn learn(place: &(String, String), api: Api) {
-    let mut learned = LEARNED.lock().unwrap_or_else(PoisonError::into_inner);
-    learned.insert(place.clone(), api);
 }
 
 /// Returns `events`, where those that `again` gives stand in the place of an error before the answer has begun.

@@ -15,14 +15,12 @@ use futures_util::{StreamExt, stream};
 
 use crate::abilities::{LearnedTemplate, shows_no_tools};
 use crate::catalog::ModelEntry;
+use crate::fact::{Fact, KeepFact};
 use crate::limit::window_in;
 use crate::listing::WindowSource;
 
 /// Longest time that the answer about a window is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Keeps the window of a model for later sessions: the name of its server, its name there, and the window in tokens.
-pub type KeepWindow = Arc<dyn Fn(&str, &str, u64) + Send + Sync>;
 
 /// A model whose window is learned.
 pub(crate) struct Windowed(Arc<Asked>);
@@ -36,7 +34,7 @@ struct Asked {
     entry: ModelEntry,
     /// Most output in one answer that the user has set.
     wanted_output: Option<u64>,
-    keep: KeepWindow,
+    keep: KeepFact,
     learned: Lesson,
     template: LearnedTemplate,
     /// Whether a request was made, and one was answered.
@@ -60,7 +58,7 @@ impl Windowed {
         source: Option<WindowSource>,
         entry: ModelEntry,
         wanted_output: Option<u64>,
-        (keep, template): (KeepWindow, LearnedTemplate),
+        (keep, template): (KeepFact, LearnedTemplate),
     ) -> Self {
         Self(Arc::new(Asked {
             inner,
@@ -184,7 +182,7 @@ impl Asked {
             return;
         }
         let model = self.inner.model();
-        (self.keep)(&model.provider, &model.name, window);
+        (self.keep)(&model.provider, &model.name, Fact::Window(window));
         let entry = ModelEntry {
             context_window: window,
             ..self.entry.clone()

@@ -10,8 +10,8 @@ use ah_testkit::provider::auth::KeySource;
 use ah_testkit::provider::caching::CacheTtl;
 use ah_testkit::provider::catalog::Catalog;
 use ah_testkit::provider::exchange::Timeouts;
+use ah_testkit::provider::fact::{Fact, KeepFact};
 use ah_testkit::provider::retry::Policy;
-use ah_testkit::provider::window::KeepWindow;
 use ah_testkit::provider::{Options, connect};
 use ah_testkit::script::{Turn, says, scenario, uses};
 use ah_testkit::server::local::Program;
@@ -40,10 +40,11 @@ fn connected(name: &str, address: &str, catalog: Value, kept: &Kept) -> Arc<dyn 
         .extend(&json!({ "models": catalog }).to_string(), "list")
         .unwrap();
     let kept = kept.clone();
-    let keep: KeepWindow = Arc::new(move |server, model, window| {
-        kept.lock()
-            .unwrap()
-            .push((format!("{server}/{model}"), window));
+    let keep: KeepFact = Arc::new(move |server, model, fact| {
+        if let Fact::Window(window) = fact {
+            let name = format!("{server}/{model}");
+            kept.lock().unwrap().push((name, window));
+        }
     });
     let options = Options {
         environment: &Environment::new(variables, PathBuf::new()),
@@ -53,7 +54,7 @@ fn connected(name: &str, address: &str, catalog: Value, kept: &Kept) -> Arc<dyn 
         http: &Default::default(),
         betas: &[],
         max_output: None,
-        keep_window: Some(&keep),
+        keep_fact: Some(&keep),
         cache_ttl: CacheTtl::default(),
         server_compaction: false,
         fast_mode: false,

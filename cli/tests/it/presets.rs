@@ -1,6 +1,5 @@
 //! Each server of the table, reached by its name alone as a user does, against a server that refuses what the vendor refuses.
 
-use ah_provider::named_server::Api;
 use ah_provider::presets::{self, Preset};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{says, scenario, uses, uses_all};
@@ -40,11 +39,7 @@ fn failure(preset: &Preset) -> Option<String> {
     world.write("b", "two\n");
     let model = format!("{name}/{}", preset.example);
     // At an address of its own, the row would be that of a compatible server.
-    let api = preset.compatible.map(|_| match preset.api {
-        Api::Anthropic => "anthropic",
-        Api::OpenAi => "openai",
-        Api::OpenAiResponses => "openai-responses",
-    });
+    let api = preset.compatible.map(|_| preset.api.name());
     let settings = json!({"providers": {name: {"api": api}}}).to_string();
     let mut arguments = vec!["-p", "-m", &model, "go"];
     if api.is_some() {
@@ -69,4 +64,26 @@ fn failure(preset: &Preset) -> Option<String> {
 fn each_server_of_the_table_answers_fifty_times() {
     let failures: Vec<_> = presets::servers().filter_map(failure).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A server that refuses one protocol for a model is asked by the other, also by the next process.
+#[test]
+fn the_protocol_that_a_server_takes_is_remembered() {
+    let server = Server::start(scenario([says("One."), says("Two.")]), Pick::InOrder, 0).unwrap();
+    let server = server.of(Vendor::named("openai").expect("a vendor"));
+    let world = World::new();
+    for said in ["One.", "Two."] {
+        let ended = { world.ah(["-p", "-m", "openai/gpt-6.1-sol", "go"]) }
+            .env("OPENAI_BASE_URL", server.url())
+            .env("OPENAI_API_KEY", "secret")
+            .run()
+            .expect(0);
+        assert_eq!(ended.stdout.trim(), said);
+    }
+    let requests = server.requests();
+    let paths: Vec<_> = requests.iter().map(|it| it.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["/v1/chat/completions", "/v1/responses", "/v1/responses"]
+    );
 }

@@ -257,7 +257,7 @@ fn connected(
         cache_ttl: ah_provider::caching::CacheTtl::default(),
         server_compaction: false,
         fast_mode: false,
-        keep_window: None,
+        keep_fact: None,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {

@@ -29,7 +29,7 @@ fn with<T>(variables: &[(&str, &str)], ask: impl FnOnce(&Options<'_>) -> T) -> T
         cache_ttl: ah_provider::caching::CacheTtl::default(),
         server_compaction: false,
         fast_mode: false,
-        keep_window: None,
+        keep_fact: None,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy::default(),

@@ -272,7 +272,7 @@ fn connect(route: &Route, model: &str, address: &str) -> Arc<dyn Provider> {
         cache_ttl: CacheTtl::default(),
         server_compaction: false,
         fast_mode: false,
-        keep_window: None,
+        keep_fact: None,
         keep_warm: 0,
         timeouts: Timeouts::default(),
         retry: Policy {
