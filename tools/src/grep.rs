@@ -1,6 +1,7 @@
 //! The `grep` tool: searches the content of files, with the libraries of ripgrep.
 
 mod around;
+mod capped;
 mod search;
 
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use super::search::Capped;
+use super::capped::Capped;
 
 /// Limit for the part of a line that is shown, in bytes.
 pub(super) const MAX_COLUMNS: usize = 2000;

@@ -1,7 +1,7 @@
 //! Searches files in parallel and returns their outputs in order, as `rg --sort path` prints them.
 
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,14 +12,13 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use super::around::{Around, Shared};
+use super::capped::{Capped, MAX_OUTPUT};
 use super::{Arguments, OutputMode};
 use crate::arguments::Count;
 use crate::blocking::{Stop, Stoppable};
 use crate::file::FileError;
 use crate::workspace::{OpenFile, Workspace};
 
-/// Limit for the output in bytes.
-const MAX_OUTPUT: usize = 1 << 20;
 /// Limit for the memory of a search of one file; a line, or with `multiline` the whole file, has to fit.
 const MAX_HEAP: usize = 64 << 20;
 /// Number of files that are searched before the output is looked at: few at first, since they may already be enough.
@@ -270,35 +269,4 @@ fn explain(error: &str) -> String {
         ""
     };
     format!("bad pattern: {error}{hint}")
-}
-
-/// Output of up to [`MAX_OUTPUT`] bytes; more is an error, so that a search with too many matches ends.
-#[derive(Default)]
-pub(super) struct Capped {
-    text: Vec<u8>,
-    is_full: bool,
-    is_binary: bool,
-}
-
-impl Capped {
-    fn whole_lines(mut self) -> Self {
-        let end = self.text.rfind_byte(b'\n').map_or(0, |end| end + 1);
-        self.text.truncate(end);
-        self
-    }
-}
-
-impl Write for Capped {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.text.len() + bytes.len() > MAX_OUTPUT {
-            self.is_full = true;
-            return Err(io::Error::other("too much output"));
-        }
-        self.text.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
