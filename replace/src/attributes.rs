@@ -25,7 +25,8 @@ pub(crate) fn copy(from: &Path, to: &Path) -> bool {
         lsetxattr(to, &**name, value, flags).is_ok()
     });
     // All of them, even after a failure.
-    removed.chain(set).fold(true, |all, done| all && done)
+    let failures = removed.chain(set).filter(|is_done| !is_done).count();
+    failures == 0
 }
 
 /// Returns the attributes of a file by name.

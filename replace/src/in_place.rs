@@ -5,7 +5,6 @@ use std::io::{self, Read, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 
 use crate::replacement::{Content, Replacement, is_refused};
 
@@ -94,16 +93,21 @@ fn put_all(mut file: &File, content: &mut impl Read) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Reserves the space of a content, so that a full disk is noticed before anything is overwritten.
+/// Reserves the space of a content, so that a full disk is noticed before anything is overwritten. Some file systems cannot.
+#[cfg(target_os = "linux")]
 fn reserve(file: &File, length: u64) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    if length > file.metadata()?.len() {
-        use rustix::fs::{FallocateFlags, fallocate};
-        match fallocate(file, FallocateFlags::KEEP_SIZE, 0, length) {
-            Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(error.into()),
-            // A file system that cannot reserve.
-            Ok(()) | Err(_) => {}
-        }
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    if length > file.metadata()?.len()
+        && let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+            fallocate(file, FallocateFlags::KEEP_SIZE, 0, length)
+    {
+        return Err(error.into());
     }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<()> {
     Ok(())
 }

@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a test says what must be there")]
-
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::Permissions;
