@@ -14,13 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_config::{Config, Error, found_file};
-use ah_conversation::{Record, SessionId, Store as _, json};
+use ah_conversation::{Message, Record, SessionId, Store as _, encoding, json};
 use ah_store::OpenError;
 use serde_json::Value;
 
 use crate::open::busy;
 use crate::place::{sessions, take_new};
 pub use places::{Found, found, session_files};
+pub(crate) use session::losses;
 pub use session::{Imported, Program};
 
 /// Largest file that is read, in bytes.
@@ -47,7 +48,7 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
         Error::failure(format!("cannot import `{}`: {why}", path.display()))
     };
     let bytes = found_file::bytes(path, MAX_FILE).map_err(|error| failed(&error))?;
-    let content = String::from_utf8_lossy(&bytes);
+    let content = encoding::text_of(&bytes);
     if path
         .extension()
         .is_some_and(|extension| extension == "json")
@@ -64,6 +65,15 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
             &"it is not a session of Claude Code, Codex, pi or opencode",
         )),
     }
+}
+
+/// Returns the conversation in a transcript of Claude Code or an SDK, whose last calls may still be open, and what was left
+/// out of it.
+pub(crate) fn transcript(content: &str) -> (Vec<Message>, Vec<String>) {
+    let mut conversation = build::Conversation::default();
+    let lines = session::json_lines(content, &mut conversation);
+    claude::take(content, &lines, &mut conversation);
+    conversation.end_open()
 }
 
 /// Returns the program whose lines these are: the first that can be told from a line.

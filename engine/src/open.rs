@@ -123,7 +123,7 @@ async fn begin(
         if let Some(begun) = location.begun(&store, plan).await? {
             made.0 = Some(begun);
         }
-        location.prepare(&store, plan, config, fork_at).await?;
+        warnings.extend(location.prepare(&store, plan, config, fork_at).await?);
     }
     note_place(&store, config);
     if let Some(name) = recorded_as {

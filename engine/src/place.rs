@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Clock as _, Interface, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError,
-    Time,
+    Interface, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError, Time,
+    encoding,
 };
-use ah_protocol::{is_of, read_transcript};
+use ah_protocol::is_of;
 use ah_store::{
     KnownSessions, OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, message_of, uuid_of,
 };
@@ -19,6 +19,7 @@ use ah_config::{Config, Error, ErrorKind};
 pub use crate::session_folders::sessions;
 use crate::session_folders::{elsewhere, known_sessions, sessions_in, way_to};
 
+use crate::import;
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
 
 /// Location of a session.
@@ -155,7 +156,7 @@ impl SessionLocation {
         }
     }
 
-    /// Names the session, and checks out the message that the run forks at.
+    /// Names the session, and checks out the message that the run forks at; returns what a transcript has lost.
     ///
     /// # Errors
     ///
@@ -166,12 +167,13 @@ impl SessionLocation {
         plan: &SessionPlan,
         config: &Config,
         fork_at: Option<u32>,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<String>, Error> {
+        let mut lost = Vec::new();
         if let SessionChoice::Named(name) = &plan.choice {
             session.set_name(name.clone()).await?;
         }
         if let Some(transcript) = &self.transcript {
-            transcript.write_to(session).await?;
+            lost = transcript.write_to(session).await?;
         }
         let known = self
             .transcript
@@ -196,7 +198,7 @@ impl SessionLocation {
         {
             session.checkout(message).await?;
         }
-        Ok(())
+        Ok(lost)
     }
 }
 
@@ -323,16 +325,18 @@ impl Transcript {
         Some(Self { path, uuid })
     }
 
-    /// Writes the transcript into an empty session.
-    async fn write_to(&self, session: &SessionStore) -> Result<(), Error> {
+    /// Writes the transcript into an empty session; returns what was left out.
+    async fn write_to(&self, session: &SessionStore) -> Result<Vec<String>, Error> {
         let text = fs::read(&self.path).map_err(|error| {
             Error::failure(format!("cannot read `{}`: {error}", self.path.display()))
         })?;
-        let text = String::from_utf8_lossy(&text);
-        let clock = SystemClock::default();
-        let messages = read_transcript(&text, message_of, || clock.message_id());
+        let (messages, left) = import::transcript(&encoding::text_of(&text));
         let records = messages.into_iter().map(Arc::new).map(Record::Message);
-        Ok(session.append(records.collect()).await?)
+        session.append(records.collect()).await?;
+        let lost = import::losses(&left).into_iter();
+        let told =
+            lost.map(|loss| format!("the transcript `{}`: left out: {loss}", self.path.display()));
+        Ok(told.collect())
     }
 }
 

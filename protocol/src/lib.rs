@@ -19,4 +19,6 @@ pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
 };
 pub use names::is_of;
-pub use transcript::{RowHead, Transcribed, TranscriptFile, read_transcript, transcript_path};
+pub use transcript::{
+    ReadTranscript, RowHead, Transcribed, TranscriptFile, read_transcript, transcript_path,
+};

@@ -8,6 +8,7 @@
 mod read;
 pub(crate) mod sidechain;
 mod transcribed;
+mod tree;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use crate::stream_json::message::{content, details, head, timestamp};
 use crate::{Ids, names};
 
-pub use read::read_transcript;
+pub use read::{ReadTranscript, read_transcript};
 pub use transcribed::Transcribed;
 
 /// Field of a row with what the original program has no field for.
@@ -449,7 +450,7 @@ mod tests {
     fn read(rows: &[Value]) -> Message {
         let rows: Vec<_> = rows.iter().map(Value::to_string).collect();
         let messages = read_transcript(&rows.join("\n"), |_| None, || MessageId::from("m"));
-        messages.into_iter().next().expect("an answer")
+        messages.messages.into_iter().next().expect("an answer")
     }
 
     /// Rows have no field for it in the original, which hosts and SDKs do not see either.

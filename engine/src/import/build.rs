@@ -177,6 +177,11 @@ impl Conversation {
         self.messages.last().map(|message| message.id.clone())
     }
 
+    /// Returns all messages, the last of which may have calls without results, and what was left out.
+    pub fn end_open(self) -> (Vec<Message>, Vec<String>) {
+        (self.messages, self.left)
+    }
+
     /// Returns all messages and what was left out.
     pub fn end(mut self) -> (Vec<Message>, Vec<String>) {
         self.close();

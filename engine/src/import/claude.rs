@@ -1,5 +1,5 @@
-//! Sessions of Claude Code: transcripts, as the readers of the protocol read them. Here only what is broken is noted, and
-//! calls without results are answered.
+//! Sessions of Claude Code: transcripts, as the readers of the protocol read them. Here only what is broken is noted. The
+//! same reader goes on with a session of another machine or an SDK (`place.rs`).
 
 use ah_conversation::{Clock as _, Origin, Role};
 use ah_protocol::read_transcript;
@@ -26,14 +26,22 @@ pub fn read(content: &str, stem: &str) -> Imported {
         last("sessionId")
     };
     let (cwd, name) = (last("cwd"), last("customTitle"));
-    for (place, line) in &lines {
+    take(content, &lines, &mut conversation);
+    Imported::new(Program::Claude, id, cwd, name, conversation)
+}
+
+/// Adds the conversation of a transcript, whose lines these are.
+pub fn take(content: &str, lines: &[(String, Value)], conversation: &mut Conversation) {
+    for (place, line) in lines {
         let is_message = line["type"] == "user" || line["type"] == "assistant";
         if is_message && !is_whole(line) {
             conversation.leave(place, "a message without an id or content");
         }
     }
     let clock = SystemClock::default();
-    for message in read_transcript(content, message_of, || clock.message_id()) {
+    let transcript = read_transcript(content, message_of, || clock.message_id());
+    conversation.left.extend(transcript.left);
+    for message in transcript.messages {
         let at = message.created_at;
         let place = format!("message {}", message.id);
         match (message.role, message.response) {
@@ -46,7 +54,6 @@ pub fn read(content: &str, stem: &str) -> Imported {
             _ => conversation.told(message.id, message.origin, message.content, at),
         }
     }
-    Imported::new(Program::Claude, id, cwd, name, conversation)
 }
 
 fn is_whole(line: &Value) -> bool {

@@ -87,13 +87,18 @@ impl Imported {
 
     /// Returns what was left out, of many only the first places.
     pub fn losses(&self) -> Vec<String> {
-        let mut losses: Vec<_> = self.left.iter().take(MAX_LEFT).cloned().collect();
-        let more = self.left.len().saturating_sub(MAX_LEFT);
-        if more > 0 {
-            losses.push(format!("and {more} more"));
-        }
-        losses
+        losses(&self.left)
     }
+}
+
+/// Returns what was left out, of many only the first places.
+pub(crate) fn losses(left: &[String]) -> Vec<String> {
+    let mut losses: Vec<_> = left.iter().take(MAX_LEFT).cloned().collect();
+    let more = left.len().saturating_sub(MAX_LEFT);
+    if more > 0 {
+        losses.push(format!("and {more} more"));
+    }
+    losses
 }
 
 /// Returns the lines with JSON objects, each with its place; the others are noted.

@@ -1,3 +1,5 @@
+mod exported;
+
 use std::collections::HashSet;
 
 use ah_conversation::{ContentBlock, Origin, Role};

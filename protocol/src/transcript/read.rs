@@ -1,11 +1,9 @@
 //! Reading a transcript as a conversation: one copied from another machine, edited by an SDK, or written by the original
 //! program. Pure.
 //!
-//! Rows are lines of JSON, each with the UUID of its parent. The last row of the main conversation is its end; rows that
-//! are no ancestors of it, or cannot be parsed, are left out. Where a parent is missing, the conversation goes on with the
-//! row before it in the file.
+//! Rows are lines of JSON, each with the UUID of its parent; `tree` says which are the conversation.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ah_conversation::{
     ContentBlock, Fields, Image, Message, MessageId, Opaque, Origin, Response, ResultBlock, Role,
@@ -15,52 +13,38 @@ use jiff::Timestamp;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{OWN, USUAL_SERVER};
+use super::{OWN, USUAL_SERVER, tree};
+
+/// A conversation that was read.
+#[derive(Debug, Default)]
+pub struct ReadTranscript {
+    /// Its messages.
+    pub messages: Vec<Message>,
+    /// Messages of the transcript that are no part of it, with the line of the first of each kind.
+    pub left: Vec<String>,
+}
 
 /// Returns the conversation in a transcript. `id` converts a UUID to a message id; where it returns `None`, `fresh` gives one.
 pub fn read_transcript(
     text: &str,
     id: impl Fn(&str) -> Option<MessageId>,
     fresh: impl Fn() -> MessageId,
-) -> Vec<Message> {
-    let rows: Vec<Value> = text
+) -> ReadTranscript {
+    let rows: Vec<(usize, Value)> = text
         .lines()
-        .filter_map(|line| json::from_str(line).ok())
+        .zip(1..)
+        .filter_map(|(line, number)| Some((number, json::from_str(line).ok()?)))
         .collect();
+    let ordered = tree::order(&rows);
     let mut reader = Reader::default();
-    for row in branch(&rows) {
+    for row in ordered.rows {
         let uuid = row["uuid"].as_str().unwrap_or_default();
         reader.take(row, id(uuid).unwrap_or_else(&fresh));
     }
-    reader.messages
-}
-
-/// Returns the rows of the main conversation, from its root to its end.
-fn branch(rows: &[Value]) -> Vec<&Value> {
-    let name = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
-    let mut known = HashMap::new();
-    for (at, row) in rows.iter().enumerate() {
-        known.extend(name(row, "uuid").map(|uuid| (uuid, at)));
+    ReadTranscript {
+        messages: reader.messages,
+        left: ordered.left,
     }
-    let is_said = |row: &&Value| {
-        let is_message = row["type"] == "user" || row["type"] == "assistant";
-        // The program's message about a failed request, in the model's place.
-        let is_ours = row["message"]["model"] == "<synthetic>";
-        is_message && !is_ours && row["isSidechain"] != true && row["uuid"].is_string()
-    };
-    let mut branch = Vec::new();
-    let mut seen = HashSet::new();
-    let before = |at: usize| rows[..at].iter().rposition(|row| is_said(&row));
-    let mut next = before(rows.len());
-    while let Some(at) = next.filter(|at| seen.insert(*at)) {
-        let row = &rows[at];
-        branch.extend(Some(row).filter(is_said));
-        // Behind the mark of a compaction stands what was compacted.
-        let parent = name(row, "parentUuid").or_else(|| name(row, "logicalParentUuid"));
-        next = parent.and_then(|parent| known.get(&parent).copied().or_else(|| before(at)));
-    }
-    branch.reverse();
-    branch
 }
 
 /// State of reading.
