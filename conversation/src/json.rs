@@ -7,6 +7,9 @@
 //! anything is parsed, as do bytes that are no UTF-8. All else is kept, and every place in the text as well: the escape of
 //! U+FFFD is as long as that of a half. A byte order mark before the text is skipped, and UTF-16 is read ([`encoding`]).
 //!
+//! What leaves the program is written with [`line`]: JSON allows U+2028, U+2029 and U+0085 in strings, and some readers end a
+//! line there.
+//!
 //! `cargo xtask check` sees to it that our crates read JSON with these functions only (`xtask/src/json.rs`).
 
 pub mod repaired;
@@ -16,8 +19,8 @@ use std::iter;
 use std::ops::{Range, RangeInclusive};
 
 use memchr::memmem;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -84,6 +87,31 @@ pub fn whole_bytes(bytes: &[u8]) -> Whole<'_> {
         Cow::Borrowed(text) => return whole(text),
         Cow::Owned(text) => Cow::Owned(mended(&text).unwrap_or(text)),
     })
+}
+
+/// Returns a value as one line of JSON, without a line end, for every reader: Node's line reader, Python's `splitlines` and
+/// others split at more characters than JSON escapes.
+pub fn line(value: &impl Serialize) -> String {
+    // All our keys are text, which is all that could fail.
+    one_line(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()))
+}
+
+/// Returns JSON in which no string has a character that ends a line.
+pub fn one_line(json: String) -> String {
+    const ENDS: [(char, &str); 3] = [
+        ('\u{85}', "\\u0085"),
+        ('\u{2028}', "\\u2028"),
+        ('\u{2029}', "\\u2029"),
+    ];
+    // In UTF-8 they begin with one of two bytes, which most texts do not have.
+    if memchr::memchr2(0xC2, 0xE2, json.as_bytes()).is_none() {
+        return json;
+    }
+    ENDS.iter()
+        .fold(json, |json, (end, escape)| match json.contains(*end) {
+            true => json.replace(*end, escape),
+            false => json,
+        })
 }
 
 /// Returns the objects that stand in a text of another kind, in order, none within another.
@@ -323,6 +351,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_line_is_a_line_for_every_reader(words in proptest::collection::vec("[a\u{85}\u{2028}\u{2029}\u{b}\u{c}\u{1c}\u{1e}\r\n\"\\\\é…]{0,8}", 0..5)) {
+            let value = serde_json::json!({"words": words, "more": {words.concat(): words.concat()}});
+            let line = line(&value);
+            let ends = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+            prop_assert!(!line.contains(ends), "{line:?}");
+            prop_assert_eq!(from_str::<Value>(&line).unwrap(), value);
+        }
+
         #[test]
         fn a_text_with_halves_anywhere_is_the_value_with_replacements(
             strings in proptest::collection::vec((units(), any::<u16>()), 0..6),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ah_config::Error;
-use ah_conversation::Message;
+use ah_conversation::{Message, json};
 use ah_protocol::{RowHead, TranscriptFile};
 
 use crate::identity::{STANDS_IN_FOR, SystemIds};
@@ -33,5 +33,5 @@ pub fn claude(messages: &[Message], session: &str, cwd: &Path) -> Result<String,
     let path = folder.path().join("transcript.jsonl");
     let ids = SystemIds::default();
     let (_, rows) = TranscriptFile::open(path, head, None, &messages, &ids).map_err(failed)?;
-    Ok(rows.iter().map(|row| format!("{row}\n")).collect())
+    Ok(rows.iter().map(|row| json::line(row) + "\n").collect())
 }

@@ -338,7 +338,7 @@ impl WriteState {
             return Ok(());
         };
         let mut lines = std::mem::take(&mut self.before);
-        lines.extend(rows.iter().map(|row| format!("{row}\n")));
+        lines.extend(rows.iter().map(|row| json::line(row) + "\n"));
         file.write_all(lines.as_bytes())
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use ah_conversation::json;
 use axum::response::sse::Event;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -149,7 +150,7 @@ pub(crate) fn last(header: &str) -> Option<String> {
 }
 
 fn told(name: &str, value: &impl serde::Serialize) -> Event {
-    let text = serde_json::to_string(value).unwrap_or_else(|_| "{}".to_owned());
+    let text = json::line(value);
     Event::default().event(name).data(text)
 }
 

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use ah_agent::without_agent_id;
-use ah_conversation::{ContentBlock, Environment, Message, is_note};
+use ah_conversation::{ContentBlock, Environment, Message, is_note, json};
 use serde_json::Value;
 
 use crate::message::role;
@@ -46,7 +46,7 @@ pub fn redacted(messages: &[Message], environment: &Environment) -> Vec<Message>
 /// Returns the messages as JSON lines. Secrets are replaced before the texts are encoded, since encoding may change
 /// them.
 pub fn jsonl(messages: &[Message], environment: &Environment) -> String {
-    let line = |message: &Message| format!("{}\n", without_secrets(message, environment));
+    let line = |message: &Message| json::line(&without_secrets(message, environment)) + "\n";
     messages.iter().map(line).collect()
 }
 

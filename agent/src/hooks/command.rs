@@ -101,7 +101,7 @@ impl Hook for CommandHook {
         };
         let (first, stderr) = converse(
             pipes,
-            [line.stdin, format!("{input}\n").into_bytes()].concat(),
+            [line.stdin, (json::line(input) + "\n").into_bytes()].concat(),
         );
         if self.is_async {
             run_in_background(child, self.timeout);

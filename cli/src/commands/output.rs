@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use ah_config::Error;
+use ah_conversation::json;
 use ah_terminal::exit::output_error;
 use ah_terminal::glyphs;
 use ah_terminal::print::shown;
@@ -31,5 +32,5 @@ fn write(text: &str) -> Result<u8, Error> {
 
 /// Prints a JSON value; returns exit code 0.
 pub fn print_json(value: &Value) -> Result<u8, Error> {
-    print_exact(&format!("{value:#}\n"))
+    print_exact(&(json::one_line(format!("{value:#}")) + "\n"))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ah_agent::hooks::{
     Hook, HookAnswer, HookEvent, HookPost, HookReply, HookSetting, Matcher, OnFailure,
 };
-use ah_conversation::{Environment, Rule, ToolUseId};
+use ah_conversation::{Environment, Rule, ToolUseId, json};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl PostHook {
         // The name in the place of the address: there may be a password in it.
         let client = ah_http::client(&self.http, &self.url)
             .map_err(|error| error.to_string().replace(&self.url, &self.name))?;
-        let mut request = client.post(&self.url).body(input.to_string());
+        let mut request = client.post(&self.url).body(json::line(input));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

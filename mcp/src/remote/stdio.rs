@@ -45,7 +45,7 @@ pub(crate) fn messages(
 }
 
 async fn send(mut stdin: Sender, message: ClientJsonRpcMessage) -> io::Result<Sender> {
-    let mut line = serde_json::to_vec(&message)?;
+    let mut line = json::line(&message).into_bytes();
     line.push(b'\n');
     stdin.write_all(&line).await?;
     Ok(stdin)

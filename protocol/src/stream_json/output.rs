@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 use std::{io, thread};
 
+use ah_conversation::json;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -121,7 +122,7 @@ fn write_all(
 }
 
 fn bytes(value: &Value) -> Vec<u8> {
-    let mut line = value.to_string().into_bytes();
+    let mut line = json::line(value).into_bytes();
     line.push(b'\n');
     line
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{Message, Task, TaskKind};
+use ah_conversation::{Message, Task, TaskKind, json};
 use serde_json::{Value, json};
 
 use super::{RowHead, TranscriptFile};
@@ -76,5 +76,5 @@ fn write(path: &Path, value: &Value) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file: fs::File = options.open(path)?;
-    file.write_all(value.to_string().as_bytes())
+    file.write_all(json::line(value).as_bytes())
 }

@@ -1,7 +1,7 @@
 //! A run as JSON lines, one event per line.
 
 use ah_agent::Frontend;
-use ah_conversation::{Event, EventKind, Host, neutralise};
+use ah_conversation::{Event, EventKind, Host, json, neutralise};
 
 use super::Screen;
 
@@ -21,7 +21,7 @@ impl Host for Events {}
 
 impl Frontend for Events {
     fn show(&self, event: &Event) {
-        let mut line = serde_json::to_vec(event).expect("an event has only names as keys");
+        let mut line = json::line(event).into_bytes();
         line.push(b'\n');
         self.screen.answer(&line);
         if matches!(event.kind, EventKind::AgentEnd { .. }) {
