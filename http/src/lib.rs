@@ -3,6 +3,7 @@
 //! All clients of the program are built here, so that proxies, certificates and timeouts are the same everywhere.
 //! Requests and the handling of errors are left to the callers.
 
+mod no_proxy;
 pub mod outside;
 pub mod sse;
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy, Proxy, Url};
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 use rustls::crypto::CryptoProvider;
 
 /// `User-Agent` of all requests.
@@ -25,7 +26,7 @@ pub struct Options {
     pub https_proxy: Option<String>,
     /// Proxy for `http://` addresses.
     pub http_proxy: Option<String>,
-    /// Comma-separated hosts that are reached without a proxy.
+    /// Hosts that are reached without a proxy, as in the variable `NO_PROXY`.
     pub no_proxy: Option<String>,
     /// File of trusted certificates in PEM format, instead of the system's.
     pub certificates: Option<PathBuf>,
@@ -157,10 +158,11 @@ fn builder(options: &Options, base: &Url) -> Result<ClientBuilder, Error> {
         // Otherwise reqwest would read the variables of the process, which are not those of the session.
         .no_proxy();
     let mut needs_tls = base.scheme() == "https";
-    if let Some((address, proxy)) = proxy(options, base.scheme())? {
+    let excepted = options.no_proxy.as_deref();
+    let is_direct = excepted.is_some_and(|list| no_proxy::excepts(list, base));
+    if let Some((address, proxy)) = proxy(options, base.scheme())?.filter(|_| !is_direct) {
         needs_tls |= address.starts_with("https:");
-        let exceptions = options.no_proxy.as_deref().and_then(NoProxy::from_string);
-        builder = builder.proxy(proxy.no_proxy(exceptions));
+        builder = builder.proxy(proxy);
     }
     builder = match &options.certificates {
         // Loading certificates takes longer than the rest of the start-up.

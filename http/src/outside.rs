@@ -31,7 +31,9 @@ pub fn client(options: &Options, url: &Url, permits: AddressFilter) -> Result<Cl
         "https" => options.https_proxy.as_deref(),
         _ => options.http_proxy.as_deref(),
     };
-    let proxy = proxy_url.and_then(host_of);
+    let excepted = options.no_proxy.as_deref();
+    let is_direct = excepted.is_some_and(|list| crate::no_proxy::excepts(list, url));
+    let proxy = proxy_url.filter(|_| !is_direct).and_then(host_of);
     let is_refused = match ip_address(host) {
         Some(address) => !permits(address),
         // The proxy's name is exempt from the check in the resolver, so it may not be a target.
