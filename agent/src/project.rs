@@ -7,6 +7,8 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use ah_conversation::encoding;
+
 use crate::prompt::ProjectFile;
 use import::imports;
 
@@ -21,7 +23,7 @@ const MAX_BYTES: usize = 100_000;
 /// Maximum total size.
 const MAX_TOTAL: usize = 500_000;
 /// Some editors prepend it.
-const BYTE_ORDER_MARK: char = '\u{FEFF}';
+const BYTE_ORDER_MARK: usize = 3;
 
 /// Locations of instruction files.
 #[derive(Debug, Clone, Copy)]
@@ -140,14 +142,13 @@ impl Reading<'_> {
                 return None;
             }
         };
+        let bytes = encoding::as_utf8(&bytes);
         if bytes.contains(&0) {
             let warning = format!("`{}` is not read: not a text file", path.display());
             self.warnings.push(warning);
             return None;
         }
-        let mut text = String::from_utf8_lossy(&bytes)
-            .trim_start_matches(BYTE_ORDER_MARK)
-            .to_owned();
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
         let limit = MAX_BYTES.min(MAX_TOTAL - self.total);
         if text.len() > limit {
             text.truncate(text.floor_char_boundary(limit));
@@ -170,7 +171,7 @@ impl Reading<'_> {
 /// Reads slightly more than the maximum size of a file, but no more.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let most = (MAX_BYTES + BYTE_ORDER_MARK.len_utf8() + 1) as u64;
+    let most = (MAX_BYTES + BYTE_ORDER_MARK + 1) as u64;
     fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -2,7 +2,7 @@
 //!
 //! Reading blocks, and happens before signal handlers are installed, so Ctrl-C ends the program as usual.
 
-use ah_conversation::Interface;
+use ah_conversation::{Interface, encoding};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 
@@ -62,7 +62,7 @@ fn read(mut stdin: impl Read) -> Result<String, Error> {
     stdin
         .read_to_end(&mut bytes)
         .map_err(|error| Error::failure(format!("cannot read standard input: {error}")))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(encoding::text_of(&bytes))
 }
 
 /// Joins the words of the command line and the piped input with a blank line; trims both ends.

@@ -10,14 +10,13 @@ pub mod input;
 mod log;
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use ah_config::overlay::{Overlay, Unpacked};
 use ah_config::trust::{Memory, Reason};
-use ah_config::{Config, Error, environment};
+use ah_config::{Config, Error, environment, found_file};
 use ah_conversation::{Environment, Interface};
 use ah_terminal::exit::{of_error, output_error};
 use ah_terminal::print::is_attended;
@@ -87,7 +86,7 @@ fn run(mut invocation: Invocation) -> Result<u8, Error> {
 fn read_agents(agents: &mut String, cwd: &Path) -> Result<(), Error> {
     let path = cwd.join(&*agents);
     if !agents.trim_start().starts_with('{') && path.is_file() {
-        *agents = fs::read_to_string(&path).map_err(|error| {
+        *agents = found_file::named(&path).map_err(|error| {
             let path = path.display();
             Error::usage(format!("--agents: cannot read `{path}`: {error}"))
         })?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ah_conversation::Environment;
 
 use crate::found_file;
-use crate::overlay::unquoted;
+use crate::overlay::assignment;
 use crate::trust::Trust;
 
 const KEY: &str = "ANTHROPIC_API_KEY";
@@ -25,7 +25,7 @@ pub fn add_key(environment: &mut Environment, trust: &mut Trust) -> bool {
         trust.skip(path, Some(KEY));
         return false;
     }
-    environment.set_default(KEY, value);
+    environment.set_default(KEY, &value);
     true
 }
 
@@ -34,16 +34,12 @@ pub fn path(environment: &Environment) -> PathBuf {
     environment.cwd().join(".env")
 }
 
-/// Returns the value of `name` in lines of `NAME=value`, with optional quotes around the value, `#` before a comment
-/// and `export` before the name. The last assignment counts.
-fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let mut values = text.lines().rev().filter_map(|line| {
-        let line = line.trim();
-        let line = line.strip_prefix("export ").unwrap_or(line);
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == name).then(|| unquoted(value.trim()).trim())
-    });
-    values.next().filter(|value| !value.is_empty())
+/// Returns the value of `name` in lines of `NAME=value`. The last assignment counts.
+fn value(text: &str, name: &str) -> Option<String> {
+    let assignments = text.lines().rev().filter_map(assignment);
+    let mut values = assignments.filter(|(key, _)| *key == name);
+    let value = values.next()?.1.trim().to_owned();
+    (!value.is_empty()).then_some(value)
 }
 
 #[cfg(test)]
@@ -56,6 +52,8 @@ mod tests {
             ("KEY=k", Some("k")),
             ("# a comment\n\n KEY = \"k\" \r\nX=1", Some("k")),
             ("export KEY='k'", Some("k")),
+            ("KEY='k' # mine\r\n", Some("k")),
+            ("KEY=k # mine", Some("k")),
             ("KEY=\"'k'\"", Some("'k'")),
             ("KEY=a=b", Some("a=b")),
             ("KEY=first\nKEY=last", Some("last")),
@@ -65,7 +63,7 @@ mod tests {
             ("KEY=\"", Some("\"")),
             ("KEY", None),
         ] {
-            assert_eq!(value(text, "KEY"), expected, "{text}");
+            assert_eq!(value(text, "KEY").as_deref(), expected, "{text}");
         }
     }
 }

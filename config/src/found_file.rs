@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use ah_conversation::encoding;
+
 /// Maximum size of a settings file in bytes.
 const MAX_SETTINGS: u64 = 16 << 20;
 
@@ -24,14 +26,24 @@ pub fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Returns the text of a file with settings of any kind.
+/// Returns the text of a file with settings of any kind, in any of the encodings in which people's programs write it.
 ///
 /// # Errors
 ///
 /// If it cannot be read, or is not a regular text file.
 pub fn text(path: &Path) -> io::Result<String> {
     let bytes = bytes(path, MAX_SETTINGS)?;
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    encoding::text(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Returns the text of a file that the user has named: it may be a pipe, such as that of a shell's `<(…)`.
+///
+/// # Errors
+///
+/// If it cannot be read, or is not text.
+pub fn named(path: &Path) -> io::Result<String> {
+    let bytes = fs::read(path)?;
+    encoding::text(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Maximum size of a file with instructions in bytes.
@@ -45,5 +57,5 @@ const MAX_INSTRUCTIONS: u64 = 1_000_000;
 /// If it cannot be read, or is not a file of up to a megabyte.
 pub fn instructions(path: &Path) -> io::Result<String> {
     let bytes = bytes(path, MAX_INSTRUCTIONS)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(encoding::text_of(&bytes))
 }

@@ -1,6 +1,5 @@
 //! Layers of settings, by precedence.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -141,7 +140,7 @@ impl LoadedLayers {
     /// Adds the first file that exists; returns whether there is one. One that cannot be read stops every run.
     fn add_managed(&mut self, files: &[PathBuf]) -> bool {
         for path in files {
-            match fs::read_to_string(path) {
+            match found_file::named(path) {
                 Err(error) if is_absence(&error) => continue,
                 Ok(text) => self.add(Origin::Managed(Some(path.clone())), &text, MANAGED),
                 Err(error) => self.errors.push((false, unreadable(path, &error))),
@@ -167,7 +166,7 @@ impl LoadedLayers {
                 });
                 self.warnings.extend(warnings.iter().cloned());
             }
-            Some(SettingsSource::File(path)) => match fs::read_to_string(path) {
+            Some(SettingsSource::File(path)) => match found_file::named(path) {
                 Ok(text) => self.add(origin(Some(path.clone())), &text, OWN),
                 Err(error) => {
                     let hint = format!("`{option}` takes a file, or JSON that begins with `{{`");

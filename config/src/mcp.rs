@@ -1,7 +1,6 @@
 //! Sources of MCP servers: `--mcp-config`, the settings, and a project's `.mcp.json`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ pub(crate) fn find(
 
 fn read(path: &Path) -> Result<(BTreeMap<String, ServerEntry>, Vec<String>), Error> {
     let shown = path.display();
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = found_file::named(path).map_err(|error| {
         Error::usage(format!("cannot read the MCP servers in `{shown}`: {error}"))
     })?;
     settings::read_mcp(&shown.to_string(), &text).map_err(Error::about_mcp_servers)

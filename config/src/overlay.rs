@@ -11,13 +11,13 @@ mod seal;
 mod unpacked;
 mod variables;
 
-use ah_conversation::{Embedded, EmbeddedError, EmbeddedFile};
+use ah_conversation::{Embedded, EmbeddedError, EmbeddedFile, encoding};
 
 pub use archive::pack;
 pub use entry::{ArchiveEntry, MAX_BYTES, MAX_FILES};
 pub use executable::Executable;
 pub use unpacked::Unpacked;
-pub use variables::unquoted;
+pub(crate) use variables::assignment;
 
 /// The folder with variables for the environment.
 const VARIABLES: &str = "env.d";
@@ -66,10 +66,10 @@ impl Overlay {
         {
             let is_executable = mode & 0o111 != 0;
             if below(&path, VARIABLES) {
-                let text = String::from_utf8_lossy(&content);
+                let text = encoding::text_of(&content);
                 variables.extend(variables::parse(&path, &text)?);
             } else if path == SETTINGS {
-                settings = Some(String::from_utf8_lossy(&content).into_owned());
+                settings = Some(encoding::text_of(&content));
             } else if below(&path, Embedded::BUILT_IN) {
                 return Err(format!(
                     "`{path}` is in the folder reserved for built-in files"

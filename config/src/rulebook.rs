@@ -120,12 +120,11 @@ pub(crate) fn rewrite(
     path: &Path,
     change: impl FnOnce(&mut Map<String, Value>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let text = match fs::read_to_string(path) {
+    let text = match crate::found_file::named(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error),
     };
-    let text = text.trim_start_matches('\u{FEFF}');
     let mut settings: Map<String, Value> = match text.trim() {
         "" => Map::new(),
         text => json::from_str(text)?,

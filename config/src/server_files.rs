@@ -41,7 +41,7 @@ pub fn add(file: &Path, name: &str, entry: &Value) -> io::Result<bool> {
 
 /// Returns whether a file has a server of this name.
 pub fn has(file: &Path, name: &str) -> bool {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = crate::found_file::named(file).unwrap_or_default();
     let value: Value = json::from_str(&text).unwrap_or_default();
     value[KEY].get(name).is_some()
 }

@@ -1,7 +1,6 @@
 //! The system prompt of a run, from options, files and working directory.
 
 use std::borrow::Cow;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, 
 use ah_agent::skills::{SkillTool, Skills};
 use ah_agent::{git, project};
 use ah_config::overrides::{PromptOptions, SystemPromptSource};
-use ah_config::{Config, Error, extensions};
+use ah_config::{Config, Error, extensions, found_file};
 use ah_conversation::{Embedded, Interface, ToolSpec};
 
 use crate::small;
@@ -253,7 +252,8 @@ fn given(options: &PromptOptions) -> Result<Option<String>, Error> {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|error| {
+    let text = found_file::named(path);
+    text.map_err(|error| {
         Error::failure(format!(
             "cannot read the system prompt `{}`: {error}",
             path.display()

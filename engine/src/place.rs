@@ -9,9 +9,7 @@ use ah_conversation::{
     encoding,
 };
 use ah_protocol::is_of;
-use ah_store::{
-    KnownSessions, OpenError, Paths, SessionStore, Sessions, SystemClock, Tree, message_of, uuid_of,
-};
+use ah_store::{KnownSessions, OpenError, Paths, SessionStore, Sessions, Tree, uuid_of};
 
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error, ErrorKind};
