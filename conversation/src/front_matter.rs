@@ -1,7 +1,9 @@
 //! YAML front matter between two `---` lines at the beginning of a Markdown file. Skills, commands, tools and agents
 //! describe themselves there.
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
+
+use crate::encoding;
 
 /// Error in front matter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +21,7 @@ pub struct FrontMatterError {
 ///
 /// If the front matter is not valid YAML, is not closed, or has a value of the wrong type.
 pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), FrontMatterError> {
-    let text = text.trim_start_matches('\u{FEFF}');
+    let text = encoding::without_mark(text);
     let Some((yaml, body)) = split(text)? else {
         return Ok((T::default(), text));
     };
@@ -35,6 +37,7 @@ pub fn read<T: DeserializeOwned + Default>(text: &str) -> Result<(T, &str), Fron
             is_key(key) && !value.is_empty() && read(&format!("{key}: {value}")).is_err()
         };
         let quoted = quoted.or_else(|_| read(&with_quotes(yaml, alone)));
+        let quoted = quoted.or_else(|_| read(&in_pieces(yaml, |piece| read(piece).is_ok())));
         quoted.map_err(|_| error)
     });
     match front {
@@ -121,6 +124,69 @@ fn with_quotes(yaml: &str, is_text: impl Fn(&str, &str) -> bool) -> String {
     quoted
 }
 
+/// Returns the same keys, of which each that cannot be read alone is a list of texts, or one text. So a key that nobody
+/// needs takes no other with it.
+fn in_pieces(yaml: &str, is_read: impl Fn(&str) -> bool) -> String {
+    let mut pieces: Vec<String> = Vec::new();
+    for line in yaml.lines() {
+        let key = line.split_once(':').map_or("", |(key, _)| key);
+        match pieces.last_mut() {
+            Some(piece) if !is_key(key) => {
+                piece.push('\n');
+                piece.push_str(line);
+            }
+            _ => pieces.push(line.to_owned()),
+        }
+    }
+    let mut whole = String::new();
+    for piece in pieces {
+        let is_yaml = serde_saphyr::from_str::<IgnoredAny>(&piece).is_ok();
+        let is_list = || {
+            piece
+                .lines()
+                .skip(1)
+                .all(|line| line.trim_start().starts_with('-'))
+        };
+        let is_kept = is_read(&piece) || (is_yaml && is_list());
+        whole.push_str(&if is_kept { piece } else { as_text(&piece) });
+        whole.push('\n');
+    }
+    whole
+}
+
+/// Returns a key with the words behind it as text.
+fn as_text(piece: &str) -> String {
+    let quote = |text: &str| format!("'{}'", text.trim().replace('\'', "''"));
+    let Some((key, value)) = piece.split_once(':') else {
+        return piece.to_owned();
+    };
+    let mut lines = value.lines();
+    let first = lines.next().unwrap_or_default().trim();
+    let first = if matches!(first, "|" | ">" | "|-" | ">-") {
+        ""
+    } else {
+        first
+    };
+    let rest: Vec<_> = lines
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let items: Option<Vec<_>> = rest.iter().map(|line| line.strip_prefix("- ")).collect();
+    match items {
+        Some(items) if first.is_empty() && !items.is_empty() => {
+            let items: String = items
+                .iter()
+                .map(|item| format!("\n- {}", quote(item)))
+                .collect();
+            format!("{key}:{items}")
+        }
+        _ => {
+            let words: Vec<_> = std::iter::once(first).chain(rest).collect();
+            format!("{key}: {}", quote(&words.join(" ")))
+        }
+    }
+}
+
 fn is_key(key: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     !key.is_empty() && key.chars().all(is_known)
@@ -145,6 +211,8 @@ fn message(error: &serde_saphyr::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[derive(Debug, Default, PartialEq, serde::Deserialize)]
@@ -218,8 +286,54 @@ mod tests {
                 "---\nname: a\ndescription: {x} y\nmore: [\n---\n",
                 "a, {x} y, - [] \"\"",
             ),
+            (
+                "---\nname: a\ndescription: Drivers,\n  CLI: queries, and (a/b): more.\nlicense: MIT\n---\n",
+                "a, Drivers, CLI: queries, and (a/b): more., - [] \"\"",
+            ),
+            (
+                "---\ndescription:\n  Long text: with colon\n  and more\nname: a\n---\n",
+                "a, Long text: with colon and more, - [] \"\"",
+            ),
+            (
+                "---\ndescription:\n  Use: when asked\nname: a\n---\n",
+                "a, Use: when asked, - [] \"\"",
+            ),
+            (
+                "---\nname: a\nmetadata:\n\tauthor: x\ndescription: d\n---\n",
+                "a, d, - [] \"\"",
+            ),
+            (
+                "---\nname: a\nkeywords:\n- a: b: c\n- d\n---\n",
+                "a, -, - [] \"\"",
+            ),
+            (
+                "---\nmore: \"x\nname: a\nallowed-tools:\n  - Bash(git: x: *)\n  - 'Read'\n---\n",
+                "a, -, - [Bash(git: x: *)|'Read'] \"\"",
+            ),
+            (
+                "---\nname: a\ndescription: |\n  kept\n    as: it is\nmore: [\n---\n",
+                "a, kept\n  as: it is\n, - [] \"\"",
+            ),
+            (
+                "---\nname: it's\ndescription: 'a' b: c\n  d\n---\n",
+                "it's, 'a' b: c d, - [] \"\"",
+            ),
+            (
+                "---\nname: a\n@odd\n%bad: [\n---\n",
+                "a @odd %bad: [, -, - [] \"\"",
+            ),
         ] {
             assert_eq!(show(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        /// A key that cannot be read takes no other with it.
+        #[test]
+        fn a_broken_key_is_alone(broken in "[a-z:@%&*!|>'\"{}\\[\\]#, \t-]{0,20}", more in "[a-z:\t -]{0,12}") {
+            let text = format!("---\nname: a\nother: {broken}\n  {more}\ndescription: d\n---\nbody");
+            let shown = show(&text);
+            prop_assert!(shown.starts_with("a, d, -"), "{text}: {shown}");
         }
     }
 
