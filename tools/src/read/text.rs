@@ -85,9 +85,22 @@ pub(super) fn why_binary(start: &[u8]) -> Option<&'static str> {
     if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
         return Some(" that looks like text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
     }
-    let is_control = |byte: &&u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
-    let controls = start.iter().filter(is_control).count();
-    (start.contains(&0) || controls * 10 > start.len()).then_some("")
+    // Text has signs of terminals, in logs and pages of man, and signs between fields.
+    let usual: &[u8] = match is_utf8(start) {
+        true => b"\t\n\r\x01\x07\x08\x0b\x0c\x1b\x1c\x1d\x1e\x1f\x7f",
+        false => b"\t\n\r\x08\x0c\x1b",
+    };
+    let is_odd = |byte: &&u8| byte.is_ascii_control() && !usual.contains(byte);
+    let controls = start.iter().filter(is_odd).count();
+    (start.contains(&0) || (controls > 0 && controls * 10 >= start.len())).then_some("")
+}
+
+/// Whether these bytes are UTF-8, which may be cut at the end.
+fn is_utf8(start: &[u8]) -> bool {
+    match std::str::from_utf8(start) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
 }
 
 /// Reads the lines of `window`. A line ends with a line feed, with or without a carriage return before it; one at the

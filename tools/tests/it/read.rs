@@ -123,6 +123,13 @@ fn binary_files_are_refused() {
             "error: `f` is a binary file of 10 bytes",
         ),
         (b"\x01abcdefghi", "1\t\u{1}abcdefghi"),
+        (b"\r\x1b[K10%\r\x1b[K20%\n", "1\t\r\u{1b}[K10%\r\u{1b}[K20%"),
+        (b"8=F\x019=6\x013=A\x01\n", "1\t8=F\u{1}9=6\u{1}3=A\u{1}"),
+        (b"N\x08NA\x08A\n", "1\tN\u{8}NA\u{8}A"),
+        (
+            b"\x02\x03\x04\x05\n",
+            "error: `f` is a binary file of 5 bytes",
+        ),
         (
             b"\x1b[31mred, and still a text\n",
             "1\t\u{1b}[31mred, and still a text",
