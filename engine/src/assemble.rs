@@ -281,11 +281,18 @@ fn with_servers(
     tools.with_servers(servers, PATIENCE)
 }
 
-/// Says which servers have not started, where nobody would notice that their tools are not there. Those in `known` have been
-/// named.
+/// Says which servers have not started, and which tools of the others cannot be used, where nobody would notice that they
+/// are not there. Servers in `known` have been named.
 async fn tell_failures(servers: Arc<dyn Servers>, known: Vec<String>, warn: Warn) {
     servers.ready(PATIENCE).await;
     for status in servers.status() {
+        for tool in &status.left_out {
+            let tool = tool.trim().replace('\n', " ");
+            warn(&format!(
+                "a tool of the MCP server `{}` is left out: {tool}",
+                status.name
+            ));
+        }
         let has_failed = matches!(status.state, ServerState::Failed | ServerState::NeedsAuth);
         if has_failed && !known.contains(&status.name) {
             let reason = status.error.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Connections to servers, and their tools and resources.
 
 mod answers;
+mod argument_names;
 mod cell;
 mod client;
 mod connection;

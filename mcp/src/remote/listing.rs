@@ -10,6 +10,7 @@ use rmcp::model::Tool;
 use rmcp::service::Peer;
 use serde_json::{Map, Value};
 
+use crate::remote::argument_names::{self, OwnNames};
 use crate::remote::error::ServerError;
 use crate::remote::name::{clean, clean_line, tool_name};
 use crate::remote::page;
@@ -21,8 +22,6 @@ const MOST_BYTES: usize = 512 * 1024;
 const MOST_PAGES: usize = 64;
 const LONGEST_DESCRIPTION: usize = 2_048;
 const LONGEST_SCHEMA: usize = 64 * 1024;
-/// Maximum length of an argument name that every vendor accepts.
-const LONGEST_ARGUMENT: usize = 64;
 
 /// Usable tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +37,8 @@ pub(crate) struct ToolListing {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolDefinition {
     pub(crate) spec: ToolSpec,
+    /// The server's own names of arguments that the model sees under others.
+    pub(crate) own_names: OwnNames,
     /// Schema of its structured results, if it declares one.
     pub(crate) output_schema: Option<Value>,
     /// The tool as the server describes it.
@@ -134,7 +135,9 @@ fn definition(server: &str, tool: &Tool) -> Result<ToolDefinition, String> {
     let name = tool_name(server, &tool.name);
     let hints = tool.annotations.as_ref();
     let promised = tool.output_schema.as_ref();
+    let (input_schema, own_names) = schema(&tool.input_schema)?;
     Ok(ToolDefinition {
+        own_names,
         output_schema: promised.map(|schema| Value::Object((**schema).clone())),
         status: ServerTool {
             name: name.clone(),
@@ -147,7 +150,7 @@ fn definition(server: &str, tool: &Tool) -> Result<ToolDefinition, String> {
         spec: ToolSpec {
             name,
             description,
-            input_schema: Arc::new(schema(&tool.input_schema)?),
+            input_schema: Arc::new(input_schema),
             guidance: None,
             truncation: Truncation::DEFAULT,
             key: None,
@@ -156,29 +159,20 @@ fn definition(server: &str, tool: &Tool) -> Result<ToolDefinition, String> {
 }
 
 /// Returns a schema that every vendor accepts: JSON Schema 2020-12, of an object, without alternatives at the top
-/// level, which the server checks itself.
-fn schema(offered: &Map<String, Value>) -> Result<Value, String> {
+/// level, which the server checks itself; and the names that were replaced for that.
+fn schema(offered: &Map<String, Value>) -> Result<(Value, OwnNames), String> {
     let mut schema = offered.clone();
     schema.insert("type".to_owned(), "object".into());
     for key in ["$schema", "anyOf", "oneOf", "allOf"] {
         schema.shift_remove(key);
     }
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let mut names = properties.into_iter().flatten().map(|(name, _)| name);
-    if let Some(name) = names.find(|name| !is_argument(name)) {
-        return Err(format!("invalid argument name `{}`", clean_line(name, 100)));
-    }
+    let own_names = argument_names::replace(&mut schema);
     let schema = Value::Object(schema);
     if schema.to_string().len() > LONGEST_SCHEMA {
         return Err(format!("its schema is longer than {LONGEST_SCHEMA} bytes"));
     }
     match ah_schema::check(&schema) {
-        Ok(()) => Ok(schema),
+        Ok(()) => Ok((schema, own_names)),
         Err(_) => Err("its schema is not valid JSON Schema".to_owned()),
     }
-}
-
-fn is_argument(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=LONGEST_ARGUMENT).contains(&name.len()) && name.bytes().all(is_plain)
 }

@@ -14,6 +14,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 
+use crate::remote::argument_names;
 use crate::remote::cell::ServerCell;
 use crate::remote::error::ServerError;
 use crate::remote::explain::{self, explain};
@@ -120,7 +121,8 @@ impl RemoteTool {
         let progress = &context.progress;
         let mut params = CallToolRequestParams::new(self.definition.status.own_name.clone());
         if let Input::Object(arguments) = &call.input {
-            params = params.with_arguments(arguments.clone());
+            let own_names = &self.definition.own_names;
+            params = params.with_arguments(argument_names::restore(arguments, own_names));
         }
         for _ in 0..MOST_ROUNDS {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
