@@ -59,7 +59,7 @@ impl SentRequest {
         take_updates(&mut said);
         extend_sendable(&mut sound, &said);
         let opening = opening(prefix, sound.first(), self.opening.clone());
-        sound.splice(..0, opening);
+        open_with(&mut sound, opening);
         let updates = said.iter().filter_map(|message| match &message.origin {
             Origin::Update(update) => Some(&**update),
             _ => None,
@@ -96,7 +96,7 @@ impl SentRequest {
         extend_sendable(messages, &updates_last(updates, newer));
         if !grows {
             self.opening = opening(prefix, messages.first(), self.opening.take());
-            messages.splice(..0, self.opening.clone());
+            open_with(messages, self.opening.clone());
         }
         self.seen = transcript.count();
         self.summary = transcript.summary();
@@ -111,7 +111,7 @@ impl SentRequest {
     }
 }
 
-/// Returns the message before `first` with what is of this session alone: `known`, if it is that.
+/// Returns the message before or behind `first` with what is of this session alone: `known`, if it is that.
 fn opening(
     prefix: &Prefix,
     first: Option<&Arc<Message>>,
@@ -136,6 +136,13 @@ fn opening(
         content: vec![ContentBlock::text(&prefix.opening)],
         response: None,
     }))
+}
+
+/// Puts the opening before the first message, or behind a summary: a server drops what stands before its own.
+fn open_with(messages: &mut Vec<Arc<Message>>, opening: Option<Arc<Message>>) {
+    let at = messages.first().is_some_and(|first| first.is_summary());
+    let at = usize::from(at);
+    messages.splice(at..at, opening);
 }
 
 /// Returns a request with these messages behind the beginning of the branch.

@@ -220,7 +220,11 @@ pub fn blocks(body: &Value) -> Vec<(String, Value)> {
         };
         for mut block in list {
             block.as_object_mut().unwrap().remove("cache_control");
-            blocks.push((role.to_owned(), block));
+            // What is of the session, and not said.
+            let text = block["text"].as_str().unwrap_or_default();
+            if !text.starts_with("[CONTEXT]\n") {
+                blocks.push((role.to_owned(), block));
+            }
         }
     }
     blocks

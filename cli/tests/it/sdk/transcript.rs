@@ -120,7 +120,8 @@ fn sent(server: &Server, number: usize) -> Vec<String> {
             kind => kind.unwrap().to_owned(),
         })
     });
-    blocks.collect()
+    // What is of the session, and not said, comes first.
+    blocks.skip(1).collect()
 }
 
 /// The ids of blocks and results on the wire are those in the transcript, and a session can resume after any of them,
