@@ -38,6 +38,7 @@ mod stop;
 mod structured;
 pub mod styles;
 mod subagent;
+mod summary;
 mod team;
 mod tool_call;
 pub mod tool_search;
