@@ -95,6 +95,7 @@ fn conversation(turns: &[Turn]) -> Vec<Message> {
                         vec![words, picture]
                     },
                     is_error: *is_error,
+                    lines: None,
                     duration_ms: 0,
                     details: None,
                 })
