@@ -50,6 +50,7 @@ fn serve(mut stream: TcpStream, answers: &[Value], next: &AtomicUsize) {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
+    let mut status = "200 OK";
     let (kind, text) = match path.as_str() {
         "/api/tags" => (
             "application/json",
@@ -60,6 +61,11 @@ fn serve(mut stream: TcpStream, answers: &[Value], next: &AtomicUsize) {
             json!({"capabilities": ["completion", "tools"], "model_info": {"x.context_length": 32768}})
                 .to_string(),
         ),
+        // What only other programs have.
+        path if path != "/v1/chat/completions" => {
+            status = "404 Not Found";
+            ("text/plain", "404 page not found".to_owned())
+        }
         _ => {
             let answer = &answers[next.fetch_add(1, Ordering::SeqCst)];
             let reason = match answer["tool_calls"].is_array() {
@@ -82,7 +88,7 @@ fn serve(mut stream: TcpStream, answers: &[Value], next: &AtomicUsize) {
     };
     let _ = write!(
         stream,
-        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{text}",
+        "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{text}",
         text.len()
     );
 }

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use ah_testkit::script::says;
+use ah_testkit::script::{says, uses_all};
 use ah_testkit::server::Server;
+use ah_testkit::server::local::Program;
 use serde_json::{Value, json};
 
 use crate::binary::World;
@@ -95,4 +96,42 @@ fn a_small_window_is_that_of_a_small_model() {
         let names = names(&server.requests()[0].body);
         assert_eq!(names == "read write edit bash", is_small, "{names}");
     }
+}
+
+/// The server says of its chat template what it cannot do; nothing else would tell.
+#[test]
+fn a_template_without_tools_is_told_and_calls_are_sent_one_by_one() {
+    let world = World::new();
+    world.write("a", "first");
+    let reads = uses_all([
+        ("read", json!({"path": "a"})),
+        ("read", json!({"path": "b"})),
+    ]);
+    let server =
+        Server::new([reads, says("Done.")]).on_this_machine(Program::LlamaCppPlain, "qwen", 8_192);
+    let ended = { world.ah(["-m", "llamacpp/qwen", "Read a and b."]) }
+        .env("LLAMACPP_BASE_URL", server.url())
+        .env("LLAMA_API_KEY", "key")
+        .run()
+        .expect(0);
+    assert!(ended.stderr.contains("of qwen shows no tools"), "{ended:?}");
+    assert_eq!(server.refusals(), Vec::<String>::new());
+    let body = &server.requests().pop().unwrap().body;
+    let roles = body["messages"].as_array().unwrap().iter();
+    let roles: Vec<_> = roles
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert!(
+        roles.ends_with(&["assistant", "tool", "assistant", "tool"]),
+        "{roles:?}"
+    );
+    // It is kept for the next look.
+    let doctor = { world.ah(["-m", "llamacpp/qwen", "doctor"]) }
+        .env("LLAMACPP_BASE_URL", server.url())
+        .env("LLAMA_API_KEY", "key")
+        .run();
+    assert!(
+        doctor.stdout.contains("of llamacpp/qwen shows no tools"),
+        "{doctor:?}"
+    );
 }

@@ -14,6 +14,8 @@ use super::protocol::Refusal;
 pub enum Program {
     /// llama.cpp: the list and `/props` say the window, and the refusal says both numbers (b11549, 28 November 2026).
     LlamaCpp,
+    /// llama.cpp with a chat template that shows no tools and raises for two calls in an answer, as `/props` says (b11549).
+    LlamaCppPlain,
     /// llama.cpp that serves several models, of which this one is not loaded: the list says only its options (b11434).
     LlamaCppRouter,
     /// vLLM: the list says the window, and the output counts as well (0.23).
@@ -65,7 +67,7 @@ impl Local {
             Some(json!({"object": "list", "data": [entry]}))
         };
         match (self.program, path) {
-            (Program::LlamaCpp, "/models") => {
+            (Program::LlamaCpp | Program::LlamaCppPlain, "/models") => {
                 list(json!({"meta": {"n_ctx": window, "n_ctx_train": 131_072}}))
             }
             (Program::LlamaCppRouter, "/models") => list(json!({"status": {
@@ -73,6 +75,12 @@ impl Local {
             }})),
             (Program::LlamaCpp, "/props") => Some(json!({
                 "default_generation_settings": {"n_ctx": window, "params": {}}, "total_slots": 1,
+            })),
+            (Program::LlamaCppPlain, "/props") => Some(json!({
+                "default_generation_settings": {"n_ctx": window, "params": {}}, "total_slots": 1,
+                "chat_template_caps": {
+                    "supports_tools": false, "supports_tool_calls": true, "supports_parallel_tool_calls": false,
+                },
             })),
             (Program::Vllm, "/models") => list(json!({"max_model_len": window})),
             (Program::Ollama | Program::LmStudio | Program::Silent, "/models") => list(json!({})),
@@ -100,6 +108,12 @@ impl Local {
             .into_iter()
             .find_map(|name| body[name].as_u64())
             .unwrap_or(0);
+        if self.program == Program::LlamaCppPlain && has_two_calls(body) {
+            return Err(Refusal::invalid(
+                "Unable to generate parser for this template. Automatic parser generation failed"
+                    .to_owned(),
+            ));
+        }
         match self.program {
             Program::Vllm if input + output > window => Err(Refusal::invalid(format!(
                 "This model's maximum context length is {window} tokens. However, you requested {} tokens ({input} in \
@@ -107,7 +121,7 @@ impl Local {
                 input + output
             ))),
             _ if input < window => Ok(None),
-            Program::LlamaCpp | Program::LlamaCppRouter => Err(Refusal {
+            Program::LlamaCpp | Program::LlamaCppPlain | Program::LlamaCppRouter => Err(Refusal {
                 status: 400,
                 kind: "exceed_context_size_error",
                 message: format!(
@@ -125,6 +139,16 @@ impl Local {
             Program::Vllm => Ok(None),
         }
     }
+}
+
+/// Whether an answer in the conversation has two calls.
+fn has_two_calls(body: &Value) -> bool {
+    let mut messages = body["messages"].as_array().into_iter().flatten();
+    messages.any(|message| {
+        message["tool_calls"]
+            .as_array()
+            .is_some_and(|calls| calls.len() > 1)
+    })
 }
 
 /// Counts the tokens of a request as a small model's tokenizer does: 3.2 bytes each.
