@@ -150,7 +150,9 @@ fn try_model(config: &Config, name: &str) -> Option<String> {
     let runtime = runtime().ok()?;
     let mut config = config.clone();
     config.retry.retries = 0;
-    let tried = runtime.block_on(timeout(PATIENCE_OF_A_TRY, try_call(&config, name)));
+    // The clock of the timeout is that of the runtime.
+    let tried =
+        runtime.block_on(async { timeout(PATIENCE_OF_A_TRY, try_call(&config, name)).await });
     runtime.shutdown_background();
     let help = "docs/providers.md, `A model on your own machine`, says what to do";
     Some(match tried {
