@@ -21,10 +21,6 @@ fn body(arguments: &[&str]) -> Value {
     server.requests().remove(0).body
 }
 
-fn system(body: &Value) -> String {
-    text(&body["system"])
-}
-
 fn text(blocks: &Value) -> String {
     let blocks = blocks.as_array().unwrap().iter();
     blocks
