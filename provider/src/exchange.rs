@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::auth::{Authorization, Proof};
 use crate::decode::{AnswerReader, Decoder};
 use crate::failure;
-use crate::listing::is_near;
+use crate::near::is_near;
 use crate::refused;
 
 /// Limit of an answer, in bytes as they are decompressed: several times what the longest takes, of 128,000 tokens with an

@@ -27,6 +27,7 @@ mod lenient;
 pub mod limit;
 pub mod listing;
 pub mod named_server;
+mod near;
 mod opaque;
 pub mod openai;
 mod options;

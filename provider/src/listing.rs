@@ -4,8 +4,6 @@
 mod facts;
 mod local;
 
-use std::net::IpAddr;
-
 use ah_conversation::{ErrorClass, ProviderError};
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
@@ -15,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::abilities::Template;
 use crate::anthropic;
 use crate::auth::AUTHORIZATION;
+use crate::near::is_near;
 use crate::presets::List;
 use crate::route::Route;
 use crate::server::{Server, address};
@@ -116,24 +115,6 @@ impl WindowSource {
             template: facts.and_then(of_template),
             tells_progress: is_llama_cpp,
         }
-    }
-}
-
-/// Whether an address is of this machine or of the user's own network, where the user decides about the windows of models.
-pub(crate) fn is_near(address: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(address) else {
-        return false;
-    };
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    match address {
-        Ok(IpAddr::V4(address)) => {
-            address.is_loopback() || address.is_private() || address.is_unspecified()
-        }
-        Ok(IpAddr::V6(address)) => {
-            address.is_loopback() || address.is_unique_local() || address.is_unspecified()
-        }
-        Err(_) => !host.contains('.') || host.ends_with(".local") || host.ends_with(".localhost"),
     }
 }
 
