@@ -23,9 +23,8 @@ fn body(arguments: &[&str]) -> Value {
 
 fn text(blocks: &Value) -> String {
     let blocks = blocks.as_array().unwrap().iter();
-    blocks
-        .map(|block| block["text"].as_str().unwrap())
-        .collect()
+    let texts = blocks.map(|block| block["text"].as_str().unwrap());
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 #[test]

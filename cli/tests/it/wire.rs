@@ -232,17 +232,17 @@ fn a_growing_conversation_keeps_hitting_the_cache() {
     insta::assert_snapshot!(pages.join("\n"), @"
 system: text text*
 tools: read bash*
-user: text*
+user: text text*
 
 system: text text*
 tools: read bash*
-user: text*
+user: text text*
 assistant: text tool_use
 user: tool_result*
 
 system: text text*
 tools: read bash*
-user: text
+user: text text
 assistant: text tool_use
 user: tool_result*
 assistant: tool_use
@@ -250,7 +250,7 @@ user: tool_result*
 
 system: text text*
 tools: read bash*
-user: text
+user: text text
 assistant: text tool_use
 user: tool_result
 assistant: tool_use
@@ -365,8 +365,8 @@ fn options_and_settings_reach_the_request() {
     let pages: Vec<_> = server.requests().into_iter().map(page).collect();
     insta::assert_snapshot!(pages.join("\n"), @r#"
 {"model":"claude-sonnet-4-5-20250929","max_tokens":9000,"stream":true,"temperature":0.5,"stop_sequences":["END"]}, 11 tools, # Skills
-{"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, # Environment
-{"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, # Environment
+{"model":"claude-opus-4-6","max_tokens":41768,"stream":true,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stop_sequences":["END"]}, 0 tools, You are `ah`, an agent that works for a person in their own files. Work until the task is done, then stop.
+{"model":"claude-haiku-4-5-20251001","max_tokens":41768,"stream":true,"thinking":{"type":"enabled","budget_tokens":32768},"stop_sequences":["END"]}, 0 tools, You are `ah`, an agent that works for a person in their own files. Work until the task is done, then stop.
 {"model":"claude-sonnet-4-5-20250929","max_tokens":11000,"stream":true,"thinking":{"type":"enabled","budget_tokens":2000},"stop_sequences":["END"]}, 0 tools, In Latin.
 "#);
 }
@@ -509,7 +509,7 @@ bash (<n>s)
 error: the request is not what turn 2 of the scenario `claude-sonnet-4-5-20250929` expects: it differs from the recorded one:
 --- scenario
 +++ request
-@@ -21,4 +21,4 @@
+@@ -17,4 +17,4 @@
  - pr: Open or finish a pull request.
  tools: read write edit bash grep glob todo result web_fetch skill agent
  messages: 3

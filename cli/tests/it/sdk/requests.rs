@@ -235,7 +235,7 @@ fn the_system_prompt_is_a_text_or_a_preset() {
             .collect();
         let system = system.join("\n");
         assert!(system.contains(own), "{system}");
-        assert_eq!(system.len() > 1000, built_in, "{system}");
+        assert_eq!(system.len() > 500, built_in, "{system}");
         assert!(!built_in || system.trim_end().ends_with(own), "{system}");
     }
     let world = World::new();
