@@ -138,6 +138,7 @@ impl EditorSessions {
             ephemeral: config.run.is_ephemeral && wanted.stored.is_none(),
             ..SessionPlan::default()
         };
+        let told = frontend.clone();
         let inputs = SessionInputs {
             skills: &skills,
             active: None,
@@ -146,7 +147,8 @@ impl EditorSessions {
             host: None,
             hooks: Vec::new(),
             extensions: HostExtensions::default(),
-            warn: self.warn.clone(),
+            // Such as of servers that do not start.
+            warn: Arc::new(move |text: &str| told.notice(text)),
         };
         let shown = frontend.clone();
         let opened = open(&plan, &config, None, inputs, |_| shown).await?;

@@ -199,7 +199,8 @@ impl Worker {
         }
         if let Some(mut engaged) = engaged {
             if self.wake(&mut engaged).await.is_some() {
-                // Another process goes on with the session, and says its end.
+                // Another process goes on with the session. Hooks are told of the end, and nothing is stored.
+                let _ = engaged.session.close("other").await;
                 return self.over();
             }
             if let Err(error) = self.outlast(&mut engaged).await {
@@ -404,6 +405,10 @@ impl Worker {
         };
         match outcome {
             Ok(outcome) => {
+                // Whoever reads the result may use the session at once.
+                if self.shared.queue.waiting() == 0 {
+                    engaged.session.rest().await;
+                }
                 self.ended(engaged, outcome, local.as_deref());
             }
             Err(error) => {

@@ -1,6 +1,7 @@
 //! What becomes of each prompt that the host gave a UUID. Hosts with a queue of their own, such as editors, follow it, so
 //! that a prompt that is cancelled before its answer is not waited for.
 
+use ah_conversation::ToolUseId;
 use serde_json::{Value, json};
 
 use super::Speaker;
@@ -51,6 +52,11 @@ impl Speaker {
             }
         }
         self.say(line);
+    }
+
+    /// Notes calls whose results an earlier run has told.
+    pub(crate) fn has_told(&self, calls: impl Iterator<Item = ToolUseId>) {
+        self.lock().answered.extend(calls);
     }
 
     /// Sets the prompt that the next messages belong to.

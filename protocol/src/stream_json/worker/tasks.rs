@@ -2,7 +2,7 @@
 //! has no more prompts.
 
 use ah_agent::{RunOutcome, Stop};
-use ah_conversation::{ModelUsage, StoreError};
+use ah_conversation::{CallState, ModelUsage, StoreError};
 use serde_json::json;
 
 use super::Worker;
@@ -22,7 +22,14 @@ impl Worker {
         engaged.session.prepare_tools().await;
         self.speaker.state("running");
         self.begin(engaged, None);
+        let transcript = engaged.session.transcript();
+        let ended = { transcript.open_calls().into_iter() }
+            .filter(|call| matches!(transcript.call(&call.id), Some(CallState::Finished(_))));
+        self.speaker.has_told(ended.map(|call| call.id.clone()));
         let outcome = engaged.session.resume(&stop).await?;
+        if self.shared.queue.waiting() == 0 {
+            engaged.session.rest().await;
+        }
         if let Some(outcome) = outcome {
             // What the model was asked before has been counted.
             let messages = engaged.session.transcript().messages();
