@@ -35,6 +35,8 @@ pub mod http_server;
 pub mod identity;
 #[cfg(feature = "sqlite")]
 pub mod import;
+#[cfg(feature = "sqlite")]
+pub mod imported;
 pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]

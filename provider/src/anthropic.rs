@@ -1,6 +1,7 @@
 //! The Messages API. `encode` writes requests, `decode` reads answers; sending and receiving is left to
 //! [`exchange`](crate::exchange).
 
+mod address;
 mod decode;
 pub(crate) mod encode;
 mod search;
@@ -12,6 +13,7 @@ use ah_conversation::{
 };
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+pub(crate) use self::address::address;
 use self::decode::MessageReader;
 pub use self::encode::Encoder;
 use crate::featured::Featured;
@@ -98,21 +100,6 @@ pub(crate) fn version(beta: Option<&'static str>) -> HeaderMap {
     std::iter::once(version).chain(beta).collect()
 }
 
-/// Returns the address of the API below `base`. A version within the path is kept, since it may belong to a gateway.
-pub(crate) fn address(base: &str) -> String {
-    let base = base.trim().trim_end_matches('/');
-    let base = base.strip_suffix("/messages").unwrap_or(base);
-    let base = base.strip_suffix("/v1").unwrap_or(base);
-    format!("{base}/v1/messages")
-}
-
-/// Returns the address of a model below `base`, where the path has its name.
-fn address_of_model(base: &str, model: &str) -> String {
-    let base = base.trim().trim_end_matches('/');
-    let base = base.strip_suffix("/models").unwrap_or(base);
-    format!("{base}/models/{model}:streamRawPredict")
-}
-
 impl Provider for Anthropic {
     fn model(&self) -> &Model {
         // Without fast mode, the price is another.
@@ -135,30 +122,5 @@ impl Provider for Anthropic {
         let body = search::encode(self.model(), search);
         let answer = self.0.current().ask(vec![body]);
         Some(Box::pin(search::findings(self.model().clone(), answer)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses() {
-        for (base, expected) in [
-            ("http://h:4000", "http://h:4000/v1/messages"),
-            (" http://h/v1/ ", "http://h/v1/messages"),
-            ("http://h/v1/messages", "http://h/v1/messages"),
-            ("https://h/api", "https://h/api/v1/messages"),
-            ("https://h/v1/a/vendor", "https://h/v1/a/vendor/v1/messages"),
-        ] {
-            assert_eq!(address(base), expected);
-        }
-        for base in [
-            "http://h/v1/publishers/a",
-            "http://h/v1/publishers/a/models/",
-        ] {
-            let expected = "http://h/v1/publishers/a/models/m@1:streamRawPredict";
-            assert_eq!(address_of_model(base, "m@1"), expected);
-        }
     }
 }

@@ -226,14 +226,15 @@ pub async fn list(server: &str, options: &Options<'_>) -> Result<Listing, Provid
         let message = format!("no server is named `{server}`");
         ProviderError::new(ErrorClass::InvalidRequest, message)
     })?;
-    listing::fetch(&route).await
+    listing::fetch(route.server()?, route.list(), route.name()).await
 }
 
 /// Adds to the list of a server on the user's own machine what it says of the windows of its models elsewhere.
 pub async fn complete(listing: &mut Listing, options: &Options<'_>) {
     let server = listing.server.clone();
-    if let Some(route) = Route::to(&server, options) {
-        listing::complete(&route, listing).await;
+    let server = Route::to(&server, options).and_then(|route| route.server().ok());
+    if let Some((server, _)) = server {
+        listing::complete(&server, listing).await;
     }
 }
 

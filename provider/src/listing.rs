@@ -15,7 +15,6 @@ use crate::anthropic;
 use crate::auth::AUTHORIZATION;
 use crate::near::is_near;
 use crate::presets::List;
-use crate::route::Route;
 use crate::server::{Server, address};
 
 /// Most pages of a list that are read.
@@ -42,27 +41,28 @@ impl Listing {
     }
 }
 
-/// Asks the server of `route` for its models.
-pub(crate) async fn fetch(route: &Route<'_>) -> Result<Listing, ProviderError> {
-    let (server, beta) = route.server()?;
-    let (source, models) = of_server(server, beta, route.list(), route.name()).await?;
+/// Asks the server called `name` for its models, whose list has the form `list`. The beta is that of its key.
+pub(crate) async fn fetch(
+    (server, beta): (Server, Option<&'static str>),
+    list: List,
+    name: &str,
+) -> Result<Listing, ProviderError> {
+    let (source, models) = of_server(server, beta, list, name).await?;
     if models.is_empty() {
         let message = format!("the list of models at {source} is empty");
         return Err(ProviderError::new(ErrorClass::Protocol, message));
     }
     Ok(Listing {
-        server: route.name().to_owned(),
+        server: name.to_owned(),
         source,
         models,
     })
 }
 
-/// Adds to a list of the server of `route` the windows that the program says elsewhere, if it runs on the user's own machine.
-pub(crate) async fn complete(route: &Route<'_>, listing: &mut Listing) {
-    if let Ok((server, _)) = route.server()
-        && is_near(&server.base_url)
-    {
-        local::complete(&server, &mut listing.models).await;
+/// Adds to the list of `server` the windows that the program says elsewhere, if it runs on the user's own machine.
+pub(crate) async fn complete(server: &Server, listing: &mut Listing) {
+    if is_near(&server.base_url) {
+        local::complete(server, &mut listing.models).await;
     }
 }
 
@@ -86,15 +86,18 @@ pub(crate) struct Said {
 }
 
 impl WindowSource {
-    /// A source of the window of the model that the server of `route` calls `model`.
-    pub(crate) fn new(route: &Route<'_>, model: &str) -> Result<Self, ProviderError> {
-        let (server, beta) = route.server()?;
-        Ok(Self {
+    /// A source of the window of the model that the server calls `model`.
+    pub(crate) fn new(
+        (server, beta): (Server, Option<&'static str>),
+        list: List,
+        model: &str,
+    ) -> Self {
+        Self {
             server,
             beta,
-            list: route.list(),
+            list,
             model: model.to_owned(),
-        })
+        }
     }
 
     /// Asks for the window, and for what the chat template can do. A list with one model is about that, whatever name it is called

@@ -168,8 +168,9 @@ impl<'a> Route<'a> {
         // Of a vendor's model at an address nearby, a gateway knows no more.
         let is_asked = is_near && !name.contains("claude") || entry.is_assumed();
         let source = is_asked
-            .then(|| WindowSource::new(self, name).ok())
-            .flatten();
+            .then(|| self.server().ok())
+            .flatten()
+            .map(|server| WindowSource::new(server, self.list(), name));
         let wanted = self.options.max_output;
         let model = Windowed::new(
             Arc::new(model),

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use ah::import::{Found, Outcome, Program, found, read, session_files, store};
+use ah::import::{Found, Program, found, read, session_files};
+use ah::imported::{Outcome, store};
 use ah_config::{Config, Error};
 use ah_terminal::exit::FAILURE;
 use ah_terminal::line::preview;

@@ -160,22 +160,7 @@ impl Worker {
             }
             match work {
                 Work::Open(to, wishes) => {
-                    let mut told = introduction::all(&self.shared.introduction());
-                    told["agents"] = introduction::agents(&engaged.agents);
-                    let mode = engaged.session.settings().permissions.mode;
-                    told["current_permission_mode"] = json!(mode.as_str());
-                    told["hook_on_failure_supported"] = json!(true);
-                    told["session_state"] = json!("idle");
-                    told["fast_mode_state"] = json!("off");
-                    for (wish, is_given) in [
-                        ("hooks", wishes.hooks.is_some()),
-                        ("mcp_servers", wishes.mcp_servers.is_some()),
-                        ("plugins", !wishes.plugins.is_empty()),
-                    ] {
-                        if is_given {
-                            told[format!("{wish}_applied")] = json!(true);
-                        }
-                    }
+                    let told = self.introduced(engaged, &wishes);
                     self.shared.reply(to, Ok(told));
                 }
                 Work::OpenAnyhow => {}
@@ -211,6 +196,27 @@ impl Worker {
             }
         }
         self.over()
+    }
+
+    /// The answer to a host that has opened the session with these wishes.
+    fn introduced(&self, engaged: &Engaged, wishes: &Initialize) -> Value {
+        let mut told = introduction::all(&self.shared.introduction());
+        told["agents"] = introduction::agents(&engaged.agents);
+        let mode = engaged.session.settings().permissions.mode;
+        told["current_permission_mode"] = json!(mode.as_str());
+        told["hook_on_failure_supported"] = json!(true);
+        told["session_state"] = json!("idle");
+        told["fast_mode_state"] = json!("off");
+        for (wish, is_given) in [
+            ("hooks", wishes.hooks.is_some()),
+            ("mcp_servers", wishes.mcp_servers.is_some()),
+            ("plugins", !wishes.plugins.is_empty()),
+        ] {
+            if is_given {
+                told[format!("{wish}_applied")] = json!(true);
+            }
+        }
+        told
     }
 
     fn over(self) -> Served {

@@ -10,6 +10,7 @@ use ah_conversation::{
 use bytes::Bytes;
 use serde::Serialize;
 
+use super::address::{address, address_of_model};
 use super::wire;
 use crate::abilities::{Abilities, ThinkingSetting};
 use crate::caching::CacheTtl;
@@ -125,8 +126,8 @@ impl Encoder {
     /// Returns the address for the requests below that of the server.
     pub(super) fn address(&self, base: &str) -> String {
         match self.model_in_path {
-            true => super::address_of_model(base, &self.model.name),
-            false => super::address(base),
+            true => address_of_model(base, &self.model.name),
+            false => address(base),
         }
     }
 

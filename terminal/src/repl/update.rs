@@ -66,33 +66,13 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 .collect();
         }
         Input::Event(kind) => event(app, &kind),
-        Input::Progress(call, progress) => {
-            let mut running = app.work.iter_mut().flat_map(|work| &mut work.tools);
-            if let Some(tool) = running.find(|tool| tool.call == call) {
-                tool.key = crate::print::text::measure(&progress);
-            }
-        }
-        Input::Ran(call) => {
+        Input::Progress(..)
+        | Input::Ran(_)
+        | Input::Reading(..)
+        | Input::Retry(..)
+        | Input::Running(_) => {
             if let Some(work) = &mut app.work {
-                work.tools.retain(|tool| tool.call != call);
-            }
-        }
-        Input::Reading(read, total) => {
-            if let Some(work) = &mut app.work {
-                work.label = match read < total {
-                    true => crate::print::text::reading(read, total),
-                    false => "thinking".to_owned(),
-                };
-            }
-        }
-        Input::Retry(delay, skip) => {
-            if let Some(work) = &mut app.work {
-                work.retry = Some((now + delay, skip));
-            }
-        }
-        Input::Running(tool) => {
-            if let Some(work) = &mut app.work {
-                work.tools.push(tool);
+                advance(work, input, now);
             }
         }
         Input::Background(report) => background(app, &report, now),
@@ -132,6 +112,27 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::Status(said) => app.status.said = Some(said),
     }
     Vec::new()
+}
+
+/// Notes how far the work is.
+fn advance(work: &mut Activity, input: Input, now: Instant) {
+    match input {
+        Input::Progress(call, progress) => {
+            if let Some(tool) = work.tools.iter_mut().find(|tool| tool.call == call) {
+                tool.key = crate::print::text::measure(&progress);
+            }
+        }
+        Input::Ran(call) => work.tools.retain(|tool| tool.call != call),
+        Input::Reading(read, total) => {
+            work.label = match read < total {
+                true => crate::print::text::reading(read, total),
+                false => "thinking".to_owned(),
+            };
+        }
+        Input::Retry(delay, skip) => work.retry = Some((now + delay, skip)),
+        Input::Running(tool) => work.tools.push(tool),
+        _ => {}
+    }
 }
 
 fn opened(app: &mut App, session: Opened, now: Instant) {
