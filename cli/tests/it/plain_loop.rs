@@ -92,7 +92,7 @@ fn long_results_are_cut_to_their_beginning() {
         format!("{}{notice}", "x".repeat(40_000))
     );
     assert!(
-        ended.stderr.contains("40000 of 50000 characters"),
+        ended.stderr.contains("40,000 of 50,000 characters"),
         "{}",
         ended.stderr
     );

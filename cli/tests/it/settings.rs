@@ -168,7 +168,7 @@ bash (<n>s)
   line 0
   line 1
   line 2
-  ... (254 more lines)
+  ... (497 more lines)
 
 ✗ bash (<n>s)
   $ touch made

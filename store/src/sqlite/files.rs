@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -142,11 +141,10 @@ fn taken_over(
     Ok(file_name(&kept))
 }
 
-/// Whether a rewind writes a file in place: it has further names, or its folder cannot be changed.
+/// Whether a rewind writes a file in place, since its folder cannot be changed.
 fn is_written_by_rewinds(file: &Path) -> bool {
-    let has_names = fs::metadata(file).is_ok_and(|found| found.nlink() > 1);
     let folder = file.parent().unwrap_or(Path::new("/"));
-    has_names || rustix::fs::access(folder, Access::WRITE_OK).is_err()
+    rustix::fs::access(folder, Access::WRITE_OK).is_err()
 }
 
 /// Returns how many bytes of contents are kept.
