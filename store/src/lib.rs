@@ -30,6 +30,8 @@ mod notice;
 #[cfg(feature = "sqlite")]
 mod open_error;
 #[cfg(feature = "sqlite")]
+pub mod opencode;
+#[cfg(feature = "sqlite")]
 mod paths;
 #[cfg(feature = "sqlite")]
 mod sqlite;
