@@ -147,7 +147,6 @@ impl EditorSessions {
             host: None,
             hooks: Vec::new(),
             extensions: HostExtensions::default(),
-            // Such as of servers that do not start.
             warn: Arc::new(move |text: &str| told.notice(text)),
         };
         let shown = frontend.clone();

@@ -182,20 +182,26 @@ impl Worker {
                 return Served::Lost(error);
             }
         }
-        if let Some(mut engaged) = engaged {
-            if self.wake(&mut engaged).await.is_some() {
-                // Another process goes on with the session. Hooks are told of the end, and nothing is stored.
-                let _ = engaged.session.close("other").await;
-                return self.over();
-            }
-            if let Err(error) = self.outlast(&mut engaged).await {
-                return Served::Lost(error);
-            }
-            if let Err(error) = engaged.session.close("other").await {
-                return Served::Lost(error);
-            }
+        match engaged {
+            Some(engaged) => self.close(engaged).await,
+            None => self.over(),
         }
-        self.over()
+    }
+
+    /// Ends the session.
+    async fn close(mut self, mut engaged: Engaged) -> Served {
+        if self.wake(&mut engaged).await.is_some() {
+            // Another process goes on with the session. Hooks are told of the end, and nothing is stored.
+            let _ = engaged.session.close("other").await;
+            return self.over();
+        }
+        if let Err(error) = self.outlast(&mut engaged).await {
+            return Served::Lost(error);
+        }
+        match engaged.session.close("other").await {
+            Ok(()) => self.over(),
+            Err(error) => Served::Lost(error),
+        }
     }
 
     /// The answer to a host that has opened the session with these wishes.
