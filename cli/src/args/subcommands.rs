@@ -119,7 +119,7 @@ pub enum Subcommands {
         #[arg(long, conflicts_with = "format")]
         html: bool,
     },
-    /// Import sessions of Claude Code, Codex, pi and opencode
+    /// Import sessions of Claude Code, Codex and other programs
     Import(Importing),
     /// Print the log file set by `AH_LOG_FILE` or `--debug-file`
     Logs {

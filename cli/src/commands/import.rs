@@ -105,14 +105,8 @@ fn list(config: &Config, is_json: bool) -> Result<u8, Error> {
         );
         return Ok(0);
     }
-    let programs = [
-        Program::Claude,
-        Program::Codex,
-        Program::Pi,
-        Program::OpenCode,
-    ];
     let mut text = String::new();
-    for program in programs {
+    for program in Program::ALL {
         let of_program = found.iter().filter(|found| found.program == program);
         let files: Vec<_> = of_program.map(|found| found.path.display()).collect();
         if !files.is_empty() {

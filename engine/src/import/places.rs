@@ -4,15 +4,29 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_config::Config;
-use ah_conversation::json;
+use ah_conversation::{encoding, json};
+use ruzstd::decoding::StreamingDecoder;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::session::Program;
 
+/// Name of the database of opencode, which has its sessions since 2026.
+const DATABASE: &str = "opencode.db";
 /// Deepest folder that is searched.
 const MAX_DEPTH: usize = 6;
 /// Most bytes of a file in which its working directory is looked for.
 const HEAD: usize = 256 * 1024;
+
+/// Returns the database that a path leads into, and the id of the session there.
+pub(super) fn in_database(path: &Path) -> Option<(&Path, &str)> {
+    let database = path.parent()?;
+    let is_database = database
+        .extension()
+        .is_some_and(|extension| extension == "db");
+    let id = path.file_name()?.to_str()?;
+    (is_database && database.is_file()).then_some((database, id))
+}
 
 /// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +44,7 @@ pub fn found(config: &Config) -> Vec<Found> {
     let mut found = Vec::new();
     for (program, folder) in folders(config, &cwd) {
         for path in session_files(&folder) {
-            if folder_of(program, &path).is_some_and(|folder| is_same(&folder, &cwd)) {
+            if folder_of(program, &path, &cwd).is_some_and(|folder| is_same(&folder, &cwd)) {
                 found.push(Found { program, path });
             }
         }
@@ -66,13 +80,26 @@ fn folders(config: &Config, cwd: &Path) -> Vec<(Program, PathBuf)> {
     }
     if let Some(data) = below("XDG_DATA_HOME", ".local/share") {
         folders.push((Program::OpenCode, data.join("opencode/storage/session")));
+        folders.push((Program::OpenCode, data.join("opencode").join(DATABASE)));
+    }
+    if let Some(home) = &home {
+        // It names the folder of a project by the hash of its path, or by a name that is listed elsewhere.
+        folders.push((Program::Gemini, home.join(".gemini/tmp")));
+        folders.push((Program::Qwen, home.join(".qwen/projects")));
     }
     folders
 }
 
 /// Returns the files with sessions below a folder, or the file itself. Transcripts of subagents are parts of others.
 pub fn session_files(place: &Path) -> Vec<PathBuf> {
-    if place.is_file() {
+    if place.extension().is_some_and(|extension| extension == "db") {
+        let listed = ah_store::opencode::sessions(place).unwrap_or_default();
+        return listed
+            .into_iter()
+            .map(|session| place.join(session.id))
+            .collect();
+    }
+    if place.is_file() || in_database(place).is_some() {
         return vec![place.to_owned()];
     }
     let mut files = Vec::new();
@@ -98,15 +125,28 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         }
         let is_session =
             name.ends_with(".jsonl") && !name.starts_with("agent-") && name != "history.jsonl";
+        let is_compressed = name.starts_with("rollout-") && name.ends_with(".jsonl.zst");
         let is_of_opencode = name.starts_with("ses_") && name.ends_with(".json");
-        if !is_folder && (is_session || is_of_opencode) {
+        let is_of_gemini = name.starts_with("session-") && name.ends_with(".json");
+        if !is_folder && (is_session || is_compressed || is_of_opencode || is_of_gemini) {
             files.push(path);
         }
     }
 }
 
 /// Returns the working directory of a session, from the beginning of its file.
-fn folder_of(program: Program, path: &Path) -> Option<PathBuf> {
+fn folder_of(program: Program, path: &Path, cwd: &Path) -> Option<PathBuf> {
+    if let Some((database, id)) = in_database(path) {
+        let listed = ah_store::opencode::sessions(database).ok()?;
+        let session = listed.into_iter().find(|session| session.id == id)?;
+        return Some(session.directory.into());
+    }
+    if program == Program::Gemini {
+        let document: Value = json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+        let hash = Sha256::digest(cwd.as_os_str().as_encoded_bytes());
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        return (document["projectHash"] == hash).then(|| cwd.to_owned());
+    }
     let content = head(path)?;
     if program == Program::OpenCode {
         let info: Value = json::from_str(&content).ok()?;
@@ -127,9 +167,16 @@ fn folder_of(program: Program, path: &Path) -> Option<PathBuf> {
 fn head(path: &Path) -> Option<String> {
     use std::io::Read as _;
     let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let mut bytes = vec![0; HEAD.min(usize::try_from(metadata.len()).ok()?)];
-    fs::File::open(path).ok()?.read_exact(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let mut file = fs::File::open(path).ok()?;
+    let mut bytes = Vec::new();
+    if path.extension().is_some_and(|extension| extension == "zst") {
+        let plain = StreamingDecoder::new(file).ok()?;
+        plain.take(HEAD as u64).read_to_end(&mut bytes).ok()?;
+    } else {
+        let length = metadata.len().min(HEAD as u64);
+        (&mut file).take(length).read_to_end(&mut bytes).ok()?;
+    }
+    Some(encoding::text_of(&bytes))
 }
 
 fn is_same(folder: &Path, cwd: &Path) -> bool {

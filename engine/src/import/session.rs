@@ -23,6 +23,22 @@ pub enum Program {
     Pi,
     /// opencode.
     OpenCode,
+    /// Gemini CLI.
+    Gemini,
+    /// Qwen Code.
+    Qwen,
+}
+
+impl Program {
+    /// All programs.
+    pub const ALL: [Self; 6] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Pi,
+        Self::OpenCode,
+        Self::Gemini,
+        Self::Qwen,
+    ];
 }
 
 impl fmt::Display for Program {
@@ -32,6 +48,8 @@ impl fmt::Display for Program {
             Self::Codex => "Codex",
             Self::Pi => "pi",
             Self::OpenCode => "opencode",
+            Self::Gemini => "Gemini CLI",
+            Self::Qwen => "Qwen Code",
         })
     }
 }

@@ -271,3 +271,65 @@ fn a_stored_session_of_opencode_is_put_together() {
     let again = read(&files[0]).unwrap();
     assert!(crate::plan::is_uuid(&again.uuid) && again.uuid == imported.uuid);
 }
+
+const GEMINI: &str = r#"{"sessionId":"0199f000-0000-7000-8000-000000000002","projectHash":"x","startTime":"2026-11-20T10:00:00.000Z","messages":[
+{"id":"1","timestamp":"2026-11-20T10:00:00.000Z","type":"user","content":"List it"},
+{"id":"2","timestamp":"2026-11-20T10:00:01.000Z","type":"info","content":"Updated"},
+{"id":"3","timestamp":"2026-11-20T10:00:01.000Z","type":"gemini","content":"","model":"gemini-3-pro","thoughts":[{"subject":"Look","description":"I look"}],"tokens":{"input":10,"cached":4,"output":2,"thoughts":1},"toolCalls":[{"id":"t1","name":"run_shell_command","args":{"command":"ls"},"status":"success","result":[{"functionResponse":{"id":"t1","name":"run_shell_command","response":{"output":"a b"}}}]},{"id":"t2","name":"read_file","args":{},"status":"error","result":[{"functionResponse":{"id":"t2","name":"read_file","response":{"error":"none"}}}]}]},
+{"id":"4","timestamp":"2026-11-20T10:00:03.000Z","type":"gemini","content":[{"text":"a and b"}],"model":"gemini-3-pro"}]}"#;
+
+const QWEN: &str = r#"{"uuid":"1","parentUuid":null,"sessionId":"0199f000-0000-7000-8000-000000000003","timestamp":"2026-11-20T10:00:00.000Z","type":"user","cwd":"/w","version":"0.5","message":{"role":"user","parts":[{"text":"List it"}]}}
+{"uuid":"2","parentUuid":"1","sessionId":"0199f000-0000-7000-8000-000000000003","timestamp":"2026-11-20T10:00:01.000Z","type":"assistant","cwd":"/w","model":"qwen3","message":{"role":"model","parts":[{"text":"I look","thought":true},{"functionCall":{"id":"t1","name":"run_shell_command","args":{"command":"ls"}}}]},"usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":4,"candidatesTokenCount":2}}
+{"uuid":"3","parentUuid":"2","sessionId":"0199f000-0000-7000-8000-000000000003","timestamp":"2026-11-20T10:00:02.000Z","type":"tool_result","cwd":"/w","message":{"role":"user","parts":[{"functionResponse":{"id":"t1","name":"run_shell_command","response":{"output":"a b"}}}]}}
+{"uuid":"4","parentUuid":"3","sessionId":"0199f000-0000-7000-8000-000000000003","timestamp":"2026-11-20T10:00:03.000Z","type":"assistant","cwd":"/w","model":"qwen3","message":{"role":"model","parts":[{"text":"a and b"}]}}
+"#;
+
+#[test]
+fn sessions_of_gemini_and_qwen_are_read() {
+    let gemini = gemini::read(&json::from_str(GEMINI).unwrap()).unwrap();
+    assert_eq!(
+        shown(&gemini),
+        "> List it\n< (Look\nI look)\n< run_shell_command {\"command\":\"ls\"}\n< read_file {}\n> run_shell_command: a b\n> read_file: none\n< a and b\n"
+    );
+    assert_eq!(program_of(QWEN), Some(Program::Qwen));
+    let qwen = gemini::read_lines(QWEN);
+    assert_eq!(
+        shown(&qwen),
+        "> List it\n< (I look)\n< run_shell_command {\"command\":\"ls\"}\n> run_shell_command: a b\n< a and b\n"
+    );
+    assert_eq!(qwen.cwd.as_deref(), Some("/w"));
+    for imported in [gemini, qwen] {
+        assert_eq!(imported.left, [""; 0]);
+        let usage = imported.messages[1].response.as_ref().unwrap().usage;
+        assert_eq!((usage.input_tokens, usage.cache_read_input_tokens), (6, 4));
+        check(&imported);
+    }
+}
+
+/// The frame of `zstd` for a text, whose content is stored without compression.
+fn zstd_of(text: &str) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0xA0];
+    let length = u32::try_from(text.len()).unwrap();
+    frame.extend(length.to_le_bytes());
+    frame.extend(&(length << 3 | 1).to_le_bytes()[..3]);
+    frame.extend(text.as_bytes());
+    frame
+}
+
+#[test]
+fn compressed_rollouts_of_codex_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout-x.jsonl.zst");
+    std::fs::write(&path, zstd_of(CODEX)).unwrap();
+    let imported = read(&path).unwrap();
+    assert_eq!(
+        imported.messages.len(),
+        read_as(Program::Codex, CODEX).messages.len()
+    );
+    assert_eq!(shown(&imported), shown(&read_as(Program::Codex, CODEX)));
+    assert_eq!(session_files(folder.path()), [path.clone()]);
+    let cut = zstd_of(CODEX);
+    std::fs::write(&path, &cut[..cut.len() / 2]).unwrap();
+    read(&path).unwrap_err();
+    uncompressed(zstd_of(CODEX), 100).unwrap_err();
+}
