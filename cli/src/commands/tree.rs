@@ -7,7 +7,7 @@ mod edit;
 use std::io::{IsTerminal, Write, stdout};
 
 use ah_agent::without_agent_id;
-use ah_conversation::{ContentBlock, Message, MessageId, is_note};
+use ah_conversation::{ContentBlock, Message, MessageId, is_note, lines_between};
 use ah_store::{Head, Tree};
 use serde_json::{Value, json};
 
@@ -131,12 +131,11 @@ fn page(message: &Message, keys: &Keys) -> String {
                 let text = result.text();
                 let text = without_agent_id(&text);
                 let text = shown(text);
-                let mut lines = text.lines();
-                for (at, line) in lines.by_ref().take(OUTPUT_LINES).enumerate() {
+                for (at, line) in text.lines().take(OUTPUT_LINES).enumerate() {
                     let mark = if at == 0 { '←' } else { ' ' };
                     page.push_str(&format!("{mark} {line}\n"));
                 }
-                match lines.count() {
+                match lines_between(&text, result.lines, OUTPUT_LINES, 0) {
                     0 => {}
                     1 => page.push_str("  ... (1 more line)\n"),
                     more => page.push_str(&format!("  ... ({more} more lines)\n")),

@@ -187,7 +187,7 @@ exit code 0
   line 2
   line 3
   line 4
-  ... (252 more lines)
+  ... (495 more lines)
 ");
     // Now there is a message to resume from.
     world.scenario("s", [says("Done again.")]);
