@@ -60,7 +60,7 @@ impl Host for Speaker {
         self.note_question(&call.id);
         match self.ask(request).await {
             Ok(said) => said.answer(call, &input),
-            Err(fault) => refused(fault),
+            Err(fault) => refused(&fault),
         }
     }
 
@@ -138,7 +138,7 @@ fn shown(call: &ToolUse) -> Value {
     input
 }
 
-fn refused(why: Unanswered) -> PermissionAnswer {
+fn refused(why: &Unanswered) -> PermissionAnswer {
     let message = format!("Tool permission request failed: {why}");
     match why {
         Unanswered::Over => PermissionAnswer::Over { message },

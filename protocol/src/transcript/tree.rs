@@ -221,16 +221,20 @@ impl<'a> Tree<'a> {
 
     /// Names the rows that have no place, by kinds.
     fn left(&self, rows: &[usize]) -> Vec<String> {
-        let kinds: [(&str, &dyn Fn(&Value) -> bool); 3] = [
-            ("of a subagent", &|row| row["isSidechain"] == true),
-            ("about a failed request", &is_synthetic),
-            ("of another branch", &|_| true),
-        ];
+        let kind_of = |row: &Value| match row {
+            row if row["isSidechain"] == true => "of a subagent",
+            row if is_synthetic(row) => "about a failed request",
+            _ => "of another branch",
+        };
         let mut rest = rows.to_vec();
         let mut left = Vec::new();
-        for (kind, is_meant) in kinds {
+        for kind in [
+            "of a subagent",
+            "about a failed request",
+            "of another branch",
+        ] {
             let (found, others): (Vec<_>, Vec<_>) =
-                rest.iter().partition(|at| is_meant(self.row(**at)));
+                rest.iter().partition(|at| kind_of(self.row(**at)) == kind);
             rest = others;
             let Some(first) = found.first() else {
                 continue;
