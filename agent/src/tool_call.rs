@@ -78,13 +78,14 @@ struct Batch {
 impl Batch {
     /// Returns the parts of `group` between deferred calls.
     fn not_deferred(&self, group: Range<usize>) -> Vec<Range<usize>> {
-        let mut parts = vec![group.start..group.start];
-        for at in group {
-            match parts.last_mut() {
-                Some(part) if !self.deferred.contains(&at) => part.end = at + 1,
-                _ => parts.push(at + 1..at + 1),
+        let (mut parts, mut start) = (Vec::new(), group.start);
+        for at in group.clone() {
+            if self.deferred.contains(&at) {
+                parts.push(start..at);
+                start = at + 1;
             }
         }
+        parts.push(start..group.end);
         parts.retain(|part| !part.is_empty());
         parts
     }

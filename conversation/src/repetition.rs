@@ -44,12 +44,12 @@ fn repeated(message: &Message) -> Option<&str> {
     if message.stop_reason() != Some(&StopReason::Repetition) {
         return None;
     }
-    let texts = message.content.iter().filter_map(|block| match block {
+    let mut texts = message.content.iter().filter_map(|block| match block {
         ContentBlock::Text { text } => Some(text),
         ContentBlock::Thinking { thinking, .. } => Some(thinking),
         _ => None,
     });
-    texts.last().and_then(|text| chant(text))
+    texts.next_back().and_then(|text| chant(text))
 }
 
 fn asks_the_same(one: &Message, other: &Message) -> bool {

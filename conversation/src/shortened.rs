@@ -143,7 +143,7 @@ mod tests {
                 input: Input::from(json!({"path": "a", "lines": [long], "count": 7})),
             }),
             ContentBlock::Thinking {
-                thinking: long.clone(),
+                thinking: long,
                 signature: None,
             },
         ];

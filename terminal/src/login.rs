@@ -35,10 +35,13 @@ pub struct LocalServer {
     pub models: Option<usize>,
 }
 
+/// Lists the models of a server with a configuration.
+pub type ListModels<'a> = dyn Fn(&Config, &str) -> Result<Vec<String>, Error> + 'a;
+
 /// What servers are asked for.
 pub struct Asking<'a> {
     /// Lists the models of a server with a configuration.
-    pub list: &'a dyn Fn(&Config, &str) -> Result<Vec<String>, Error>,
+    pub list: &'a ListModels<'a>,
     /// Tries the model that was chosen; returns what came of it, in a sentence. `None` if it is not tried.
     pub try_model: &'a dyn Fn(&Config, &str) -> Option<String>,
 }

@@ -26,7 +26,7 @@ const MODEL: &str = "small-7b";
 type Kept = Arc<Mutex<Vec<(String, u64)>>>;
 
 /// Connects the model `name` at `address`, of which `catalog` says something.
-fn connected(name: &str, address: &str, catalog: Value, kept: &Kept) -> Arc<dyn Provider> {
+fn connected(name: &str, address: &str, catalog: &Value, kept: &Kept) -> Arc<dyn Provider> {
     let variables = [
         ("OPENAI_BASE_URL", address),
         ("OLLAMA_HOST", address),
@@ -132,7 +132,7 @@ fn unknown(program: Program, server: &Server, kept: &Kept) -> (String, Arc<dyn P
         Program::Ollama => format!("ollama/{MODEL}"),
         _ => format!("openai/{MODEL}"),
     };
-    let provider = connected(&name, &server.url(), json!({}), kept);
+    let provider = connected(&name, &server.url(), &json!({}), kept);
     (name, provider)
 }
 
@@ -199,7 +199,7 @@ async fn the_program_is_asked_whatever_was_known() {
         let kept = Kept::default();
         let listed = format!("openai/{name}");
         let known = json!({&listed: {"context_window": 131_072}});
-        let provider = connected(&listed, &server.url(), known, &kept);
+        let provider = connected(&listed, &server.url(), &known, &kept);
         asked(&mut world(provider.clone()), 1, name).await;
         let model = provider.model();
         assert_eq!((model.context_window, model.max_output), (4_096, 1_024));

@@ -327,7 +327,7 @@ fn compressed_rollouts_of_codex_are_read() {
         read_as(Program::Codex, CODEX).messages.len()
     );
     assert_eq!(shown(&imported), shown(&read_as(Program::Codex, CODEX)));
-    assert_eq!(session_files(folder.path()), [path.clone()]);
+    assert_eq!(session_files(folder.path()), std::slice::from_ref(&path));
     let cut = zstd_of(CODEX);
     std::fs::write(&path, &cut[..cut.len() / 2]).unwrap();
     read(&path).unwrap_err();

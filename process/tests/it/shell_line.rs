@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ah_process::{Behind, Command, Ending, ShellLine};
 use proptest::prelude::*;
@@ -22,16 +22,16 @@ fn shells() -> Vec<PathBuf> {
     found.collect()
 }
 
-fn command(scratch: &Scratch, shell: &PathBuf, line: ShellLine) -> Command {
+fn command(scratch: &Scratch, shell: &Path, line: ShellLine) -> Command {
     Command {
-        program: shell.clone(),
+        program: shell.to_owned(),
         arguments: line.arguments,
         stdin: line.stdin,
         ..scratch.command("")
     }
 }
 
-async fn run(scratch: &Scratch, shell: &PathBuf, line: ShellLine) -> (Ending, String) {
+async fn run(scratch: &Scratch, shell: &Path, line: ShellLine) -> (Ending, String) {
     text(command(scratch, shell, line).run().await.unwrap())
 }
 

@@ -152,11 +152,11 @@ impl Worker {
                 }
             }
             let engaged = engaged.as_mut().expect("it was opened above");
-            if let Some(error) = self.wake(engaged).await {
-                if let Work::Prompt(prompt, ticket) = work {
-                    self.turned_away(&prompt, &ticket, &error);
-                    continue;
-                }
+            if let Some(error) = self.wake(engaged).await
+                && let Work::Prompt(prompt, ticket) = work
+            {
+                self.turned_away(&prompt, &ticket, &error);
+                continue;
             }
             match work {
                 Work::Open(to, wishes) => {

@@ -150,7 +150,7 @@ fn several_calls_are_sent_one_by_one_where_only_one_is_taken() {
     };
     let expected =
         "user , assistant t1, tool t1, assistant t2, tool t2, assistant t3, tool t3, user ";
-    assert_eq!(shape(&sent_messages(one_call.clone(), &request)), expected);
+    assert_eq!(shape(&sent_messages(one_call, &request)), expected);
     assert_eq!(
         shape(&sent_messages(Quirks::default(), &request)),
         "user , assistant t1+t2+t3, tool t1, tool t2, tool t3, user "

@@ -164,7 +164,7 @@ impl Parser<'_, '_> {
             }
         }
         let raw = word.source(start, self.rest);
-        (!raw.is_empty()).then(|| Word {
+        (!raw.is_empty()).then_some(Word {
             raw,
             text: word.text,
             spelling: word.spelling,
