@@ -216,7 +216,7 @@ impl<P: Provider> Attempts<P> {
             .delay(self.number, error.clone(), self.jitter.next())
         {
             Ok(delay) => delay,
-            Err(_) if is_broken => {
+            Err(_) if is_broken && self.policy.retries > 0 => {
                 self.broken = Some(error);
                 self.request.whole = true;
                 Duration::ZERO
@@ -237,11 +237,8 @@ impl<P: Provider> Attempts<P> {
 
 /// Returns whether the answer broke off on its way, so that it may arrive in one piece: a proxy between may not bear streams.
 fn is_broken_stream(error: &ProviderError, is_answered: bool) -> bool {
-    error.status.is_none()
-        && match error.class {
-            ErrorClass::Protocol => true,
-            class => class.is_retryable() && is_answered,
-        }
+    let may_be_a_cut = error.class == ErrorClass::Protocol || error.class.is_retryable();
+    is_answered && error.status.is_none() && may_be_a_cut
 }
 
 /// Pseudo-random numbers from 0 to 1: SplitMix64, whose only state is a counter.

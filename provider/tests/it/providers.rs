@@ -225,7 +225,8 @@ data: {"type":"message_stop"}
 
 /// The settings file of the documentation.
 fn example() -> Example {
-    let (_, rest) = PAGE.split_once("```json\n").expect("an example");
+    let (_, page) = PAGE.split_once("## Other servers").expect("a section");
+    let (_, rest) = page.split_once("```json\n").expect("an example");
     let (json, _) = rest.split_once("```").expect("its end");
     serde_json::from_str(json).expect("settings")
 }

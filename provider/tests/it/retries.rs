@@ -82,35 +82,35 @@ async fn a_delay_ends_when_the_stream_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_stream_breaks_is_asked_for_in_one_piece_in_the_end() {
-    let none = Policy {
-        retries: 0,
+    let once = Policy {
+        retries: 1,
         ..Policy::default()
     };
     for (scenario, notices, outcome) in [
-        ("turns: [{text: Half, cut: true}, {text: Whole.}]", 1, None),
         (
-            "turns: [{text: Half, cut: true}, {text: Half, cut: true}]",
-            1,
-            Some(None),
+            "turns: [{text: Half, cut: true, repeat: 2}, {text: Whole.}]",
+            2,
+            None,
         ),
+        ("turns: [{text: Half, cut: true, repeat: 3}]", 2, Some(None)),
         // A server that has only streams.
         (
-            "turns: [{text: Half, cut: true}, {error: {status: 400}}]",
-            1,
+            "turns: [{text: Half, cut: true, repeat: 2}, {error: {status: 400}}]",
+            2,
             Some(None),
         ),
         (
-            "turns: [{text: Half, cut: true}, {error: {status: 529}}]",
-            1,
+            "turns: [{text: Half, cut: true, repeat: 2}, {error: {status: 529}}]",
+            2,
             Some(Some(529)),
         ),
         (
-            "turns: [{error: {status: 500}}, {text: Late.}]",
-            0,
+            "turns: [{error: {status: 500}, repeat: 2}, {text: Late.}]",
+            1,
             Some(Some(500)),
         ),
     ] {
-        let (told, _, ended) = ask(&provider(scenario, none)).await;
+        let (told, _, ended) = ask(&provider(scenario, once)).await;
         assert_eq!(told.len(), notices, "{scenario}");
         assert_eq!(ended.err().map(|error| error.status), outcome, "{scenario}");
     }
