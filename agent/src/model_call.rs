@@ -278,7 +278,7 @@ impl Session {
             if purpose == Purpose::Answer {
                 self.relay(&assembly, &event);
             }
-            let repeats = assembly.repeats(&event);
+            let repeats = self.settings.limits.ends_chants && assembly.repeats(&event);
             self.tell(purpose, event);
             if repeats {
                 return match assembly.into_repetitive() {

@@ -30,6 +30,8 @@ pub struct Limits {
     /// Whether the same calls may be asked for again and again: by a program, which waits for something, and not by a
     /// model that is stuck.
     pub allows_repetition: bool,
+    /// Whether an answer that repeats a piece of its text ten times is ended, as small models go on to the output limit then.
+    pub ends_chants: bool,
 }
 
 impl Limits {

@@ -345,6 +345,7 @@ fn settings(
             context_window: model.context_window,
             reserved_output: model.max_output,
             allows_repetition: false,
+            ends_chants: small::is_on(config),
         },
         timeout_ms: wanted.timeout.map(milliseconds),
         permissions: safety::permissions(inputs.sandbox, inputs.has_person, config),

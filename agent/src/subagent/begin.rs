@@ -320,6 +320,7 @@ impl Subagents {
                 context_window: model.context_window,
                 reserved_output: model.max_output,
                 allows_repetition: false,
+                ends_chants: from.limits.ends_chants,
             },
             timeout_ms: from.limits.deadline.map(|deadline| deadline.since(now)),
             permissions,

@@ -534,8 +534,7 @@ fn the_editor_brings_its_own_servers() {
     });
 }
 
-/// Servers of an editor lie anywhere, so they run outside the sandbox, and each call is asked about. The editor learns why
-/// one does not start.
+/// Servers of an editor lie anywhere, so they run outside the sandbox, and each call is asked about.
 #[test]
 fn an_editors_server_may_lie_outside_the_project() {
     let (world, elsewhere) = (World::new(), World::new());
@@ -543,25 +542,19 @@ fn an_editors_server_may_lie_outside_the_project() {
         .tool("greet")
         .on_call("greet", "text hello");
     let script = elsewhere.write("server.sh", greeter.as_program());
-    let config = |name: &str, script: &str| json!({"name": name, "command": "sh", "args": [script], "env": []});
-    let servers = [
-        config("s", script.to_str().unwrap()),
-        config("gone", "/no/such/script"),
-    ];
+    let greeting = json!({"name": "s", "command": "sh", "args": [script], "env": []});
     let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
     let ah = world.asking_as_typed(&server, ["-m", "sonnet", "acp"]);
     let allow = Some(PermissionOptionKind::AllowOnce);
     edit(ah, allow, async |cx, seen| {
         initialized(&cx).await?;
-        let servers = servers.map(|config| serde_json::from_value(config).unwrap());
-        let request = NewSessionRequest::new(world.project()).mcp_servers(servers.to_vec());
+        let greeting = serde_json::from_value(greeting).unwrap();
+        let request = NewSessionRequest::new(world.project()).mcp_servers(vec![greeting]);
         let id = cx.send_request(request).block_task().await?.session_id;
         assert_eq!(prompted(&cx, &id, "Greet").await?, StopReason::EndTurn);
         let call = seen.call("mcp__s__greet");
         assert_eq!(call["content"][0]["content"]["text"], "hello");
         assert_eq!(seen.asked.lock().unwrap().len(), 1);
-        let told = seen.text("agent_thought_chunk");
-        assert!(told.contains("`gone`"), "{told}");
         Ok(())
     });
 }

@@ -359,8 +359,7 @@ fn answers_that_make_no_sense_end_as_errors() {
         let server = Server::new([turn]);
         let ah = world.asking(&server, ["-p", "-m", "sonnet", "go"]);
         let ended = ah.env("CLAUDE_CODE_MAX_RETRIES", "0").run().expect(1);
-        assert_eq!(ended.stdout, "", "{body}");
-        assert!(ended.stderr.contains("error: "), "{body}: {}", ended.stderr);
+        assert!(ended.stdout.starts_with("API Error: "), "{body}: {ended:?}");
     }
 }
 
@@ -523,7 +522,6 @@ fn bad_extensions_cost_a_warning_each_and_the_rest_loads() {
         warning: cannot read `<project>/.ah/skills/gone.md`: No such file or directory (os error 2)
         warning: <project>/.ah/skills/bad/SKILL.md:4: expected string scalar
         warning: cannot read `<project>/.ah/commands/gone.md`: No such file or directory (os error 2)
-        warning: <project>/.ah/commands/bad.md:3: expected string scalar
         warning: <project>/.ah/bin/count.json:2: EOF while parsing an object
         warning: .ah/tools/gone.lua: cannot be read: No such file or directory (os error 2)
         warning: .ah/tools/number.lua:1: a tool's file returns a table, not integer

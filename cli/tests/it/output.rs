@@ -231,9 +231,7 @@ stdout:
 exit code 1
 
 stdout:
-{"type":"result","subtype":"success","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":1,"result":"API Error: 400 scripted failure (request <request>)","stop_reason":"stop_sequence","total_cost_usd":0.0,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"output_tokens":0,"service_tier":"standard","server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"inference_geo":"","iterations":[],"speed":"standard"},"modelUsage":{},"model_usage_since_last_result":{},"fast_mode_state":"off","permission_denials":[],"terminal_reason":"api_error","api_error_status":400,"result_index":0,"queued_turn_count":0,"session_id":"<uuid>","uuid":"<uuid>"}
-stderr:
-error: API error 400: scripted failure (request <request>)
+{"type":"result","subtype":"success","is_error":true,"duration_ms": <n>,"duration_api_ms": <n>,"num_turns":1,"result":"API Error: 400 scripted failure","stop_reason":"stop_sequence","total_cost_usd":0.0,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"output_tokens":0,"service_tier":"standard","server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"inference_geo":"","iterations":[],"speed":"standard"},"modelUsage":{},"model_usage_since_last_result":{},"fast_mode_state":"off","permission_denials":[],"terminal_reason":"api_error","api_error_status":400,"api_error_type":"invalid_request_error","result_index":0,"queued_turn_count":0,"session_id":"<uuid>","uuid":"<uuid>"}
 exit code 1
 "#);
 }

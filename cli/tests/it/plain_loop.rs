@@ -277,6 +277,8 @@ fn a_full_window_is_summed_up() {
         let mut small = scenario([
             Turn {
                 usage: Some(full),
+                // A few words alone are not summarised.
+                thinking: Some("Let me see. ".repeat(500).as_str().into()),
                 ..uses("bash", json!({"command": "echo one"}))
             },
             summary,

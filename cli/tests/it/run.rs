@@ -359,6 +359,8 @@ fn a_conversation_that_fills_the_window_is_summed_up() {
     let mut small = scenario([
         Turn {
             usage: costs(900, 20),
+            // A few words alone are not summarised.
+            thinking: Some("Let me see. ".repeat(500).as_str().into()),
             ..uses("bash", json!({"command": "echo {{turn}}"}))
         },
         Turn {

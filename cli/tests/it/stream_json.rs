@@ -389,7 +389,7 @@ fn lines_that_cannot_be_read_are_named_and_survived() {
         .collect();
     insta::assert_snapshot!(faults.join("\n"), @r#"
 line 1 of the input is ignored: it is not JSON: expected ident at line 1 column 2
-line 2 of the input is ignored: it is not JSON: expected value at line 1 column 1
+line 2 of the input is ignored: it is not JSON: EOF while parsing a value at line 1 column 0
 line 3 of the input is ignored: it is not a JSON object
 line 4 of the input is ignored: it has no `type`
 line 5 of the input is ignored: the user message has no `message.content`
