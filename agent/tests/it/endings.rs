@@ -51,6 +51,7 @@ async fn repetition_warns_at_three_and_four_and_ends_the_run_at_five() {
 async fn an_answer_that_repeats_a_piece_is_ended_and_kept() {
     let piece = "I am here to help you with your tasks. ";
     let mut world = World::new([says(&piece.repeat(400)), says("Done.")]);
+    world.settings.limits.ends_chants = true;
     let outcome = world.run("look").await;
     assert_eq!(
         (outcome.reason, outcome.turns),

@@ -115,8 +115,11 @@ class Bench:
             return json.load(answer)
 
     def sent(self, number):
-        """The words of the last message of a request, from 0."""
-        return text_of(self.requests[number]["messages"][-1]["content"])
+        """The words of the last message of a request, from 0, without the context that a session begins with."""
+        blocks = self.requests[number]["messages"][-1]["content"]
+        if isinstance(blocks, list):
+            blocks = [it for it in blocks if not it.get("text", "").startswith("[CONTEXT]")]
+        return text_of(blocks)
 
     def options(self, **options):
         environment = {

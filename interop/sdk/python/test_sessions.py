@@ -34,9 +34,10 @@ async def talked(bench, **options):
 
 
 def sent(bench, number):
-    """The conversation of a request, in words."""
+    """The conversation of a request, in words, without the context that a session begins with."""
     blocks = [it for message in bench.requests[number]["messages"] for it in message["content"]]
-    return [it.get("text") or it["type"] for it in blocks]
+    words = [it.get("text") or it["type"] for it in blocks]
+    return [it for it in words if not it.startswith("[CONTEXT]")]
 
 
 BEFORE = ["first", "Wait.", "tool_use", "tool_result", "One."]
