@@ -220,14 +220,26 @@ pub fn blocks(body: &Value) -> Vec<(String, Value)> {
         };
         for mut block in list {
             block.as_object_mut().unwrap().remove("cache_control");
-            // What is of the session, and not said.
-            let text = block["text"].as_str().unwrap_or_default();
-            if !text.starts_with("[CONTEXT]\n") {
-                blocks.push((role.to_owned(), block));
+            if let Some(text) = block["text"].as_str() {
+                let said = without_context(text);
+                if said.is_empty() && !text.is_empty() {
+                    continue;
+                }
+                block["text"] = said.into();
             }
+            blocks.push((role.to_owned(), block));
         }
     }
     blocks
+}
+
+/// Returns a text without the context of the session, which is not said; a gateway may have joined the two.
+fn without_context(text: &str) -> String {
+    let Some((before, context)) = text.split_once("[CONTEXT]\n# Environment\n\n") else {
+        return text.to_owned();
+    };
+    let said = context.split_once("\n\n").map_or("", |(_, said)| said);
+    format!("{before}{said}")
 }
 
 /// Opens a database, and fails unless it is sound.
