@@ -7,7 +7,7 @@
 //! anything is parsed, as do bytes that are no UTF-8. All else is kept, and every place in the text as well: the escape of
 //! U+FFFD is as long as that of a half. A byte order mark before the text is skipped, and UTF-16 is read ([`encoding`]).
 //!
-//! What leaves the program is written with [`line`]: JSON allows U+2028, U+2029 and U+0085 in strings, and some readers end a
+//! What leaves the program is written with [`line()`]: JSON allows U+2028, U+2029 and U+0085 in strings, and some readers end a
 //! line there.
 //!
 //! `cargo xtask check` sees to it that our crates read JSON with these functions only (`xtask/src/json.rs`).
