@@ -119,8 +119,8 @@ fn before_call(
     if is_crowded(transcript, limits) && transcript.has_more_to_summarise() {
         return Step::Compact;
     }
-    // The size of a first prompt is only an estimate, so the server decides there.
-    if fullness > FULL && transcript.summary().is_some() {
+    // What no answer has counted is only an estimate, so the server decides there.
+    if fullness > FULL && transcript.summary().is_some() && transcript.is_counted() {
         let needed = transcript.context_tokens() + limits.reserve();
         return Step::Overflow {
             needed,

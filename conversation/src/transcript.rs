@@ -339,6 +339,11 @@ impl Transcript {
         reported + self.index.unreported
     }
 
+    /// Whether an answer in the view says what the request took.
+    pub fn is_counted(&self) -> bool {
+        self.index.reported.is_some()
+    }
+
     /// Returns the fullness of the window including the next request and its answer, in percent, rounded up.
     pub fn fullness(&self, limits: &Limits) -> u64 {
         let needed = self.context_tokens() + limits.reserve();
