@@ -97,6 +97,7 @@ pub enum SessionUpdate<'a> {
 pub(crate) mod tests {
     use std::sync::Arc;
 
+    use ah_conversation::{Input, TaskKind};
     use ah_testkit::asked::{ALL, Asked, ask_all};
 
     use super::*;
@@ -112,6 +113,31 @@ pub(crate) mod tests {
         pub(crate) fn variable() -> (String, String) {
             ("NAME".to_owned(), "value".to_owned())
         }
+    }
+
+    /// A task whose frontend is tried.
+    pub(crate) fn task() -> Task {
+        Task {
+            id: "task".to_owned(),
+            call: "call".into(),
+            description: String::new(),
+            kind: TaskKind::Command,
+            is_background: false,
+        }
+    }
+
+    /// Checks that `frontend`, which wraps `told`, passes everything on; returns the variables that it gives to a call.
+    pub(crate) async fn passed_on(frontend: &dyn Frontend, told: &Told) -> Vec<(String, String)> {
+        ask_all(frontend).await;
+        assert_eq!(told.asked.take(), ALL);
+        frontend.ready().await;
+        let variables = frontend.variables(&ToolUse {
+            id: "call".into(),
+            name: "tool".to_owned(),
+            input: Input::default(),
+        });
+        assert_eq!(told.asked.take(), ["ready", "variables"]);
+        variables
     }
 
     impl Host for Told {

@@ -264,34 +264,18 @@ impl Frontend for Below {
 
 #[cfg(test)]
 mod tests {
-    use ah_testkit::asked::{ALL, ask_all};
-
     use super::*;
-    use crate::frontend::tests::Told;
+    use crate::frontend::tests::{Told, passed_on, task};
 
     #[tokio::test]
     async fn the_frontend_of_calls_below_a_call_passes_everything_on() {
         let told = Arc::new(Told::default());
         let below = Below {
             outer: told.clone(),
-            task: Task {
-                id: "task".to_owned(),
-                call: "call".into(),
-                description: String::new(),
-                kind: TaskKind::Command,
-                is_background: false,
-            },
+            task: task(),
             controls: Controls::default(),
         };
-        ask_all(&below).await;
-        assert_eq!(told.asked.take(), ALL);
-        below.ready().await;
-        let call = ToolUse {
-            id: "call".into(),
-            name: "tool".to_owned(),
-            input: Input::default(),
-        };
-        assert_eq!(below.variables(&call), [Told::variable()]);
-        assert_eq!(told.asked.take(), ["ready", "variables"]);
+        let variables = passed_on(&below, &told).await;
+        assert_eq!(variables, [Told::variable()]);
     }
 }

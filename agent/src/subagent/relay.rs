@@ -202,25 +202,17 @@ impl Frontend for Relay {
 
 #[cfg(test)]
 mod tests {
-    use ah_testkit::asked::{ALL, ask_all};
     use ah_testkit::world::Steps;
-    use serde_json::json;
 
     use super::*;
-    use crate::frontend::tests::Told;
+    use crate::frontend::tests::{Told, passed_on, task};
 
     #[tokio::test]
     async fn the_frontend_of_a_subagent_passes_everything_on() {
         let told = Arc::new(Told::default());
         let relay = Relay {
             outer: told.clone(),
-            task: Task {
-                id: "task".to_owned(),
-                call: "call".into(),
-                description: String::new(),
-                kind: TaskKind::Command,
-                is_background: false,
-            },
+            task: task(),
             name: "agent".to_owned(),
             sink: TaskSink::default(),
             clock: Arc::new(Steps::default()),
@@ -228,19 +220,10 @@ mod tests {
             controls: Controls::default(),
             state: Mutex::default(),
         };
-        ask_all(&relay).await;
-        assert_eq!(told.asked.take(), ALL);
-        relay.ready().await;
-        let call = ToolUse {
-            id: "call".into(),
-            name: "tool".to_owned(),
-            input: json!({}).into(),
-        };
-        let variables = relay.variables(&call);
+        let variables = passed_on(&relay, &told).await;
         assert_eq!(
             variables,
             [Told::variable(), (AGENT.to_owned(), "task".to_owned())]
         );
-        assert_eq!(told.asked.take(), ["ready", "variables"]);
     }
 }
