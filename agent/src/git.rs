@@ -54,7 +54,7 @@ pub fn repository(directory: &Path) -> Option<Repository> {
 }
 
 /// Resolves `.git`: the directory itself, or a file that names it.
-fn git_directory(dot_git: &Path) -> Option<PathBuf> {
+pub fn git_directory(dot_git: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git.to_owned());
     }

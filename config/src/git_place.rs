@@ -4,10 +4,12 @@
 //! always they name what git finds from the working directory anyway. What remains is the index of a commit in progress, and
 //! a repository without a place in its work tree.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use ah_agent::git::git_directory;
 use ah_conversation::Environment;
+
+use crate::layout::real;
 
 /// Returns the variables that name parts of the repository of the working directory which git would not find from there.
 /// Those that name another repository are none of them.
@@ -46,15 +48,9 @@ struct Found {
 impl Found {
     fn from(folder: &Path) -> Option<Self> {
         let top = folder.ancestors().find(|it| it.join(".git").exists())?;
-        let link = top.join(".git");
-        let git = match fs::read_to_string(&link) {
-            Ok(text) => top.join(text.trim().strip_prefix("gitdir:")?.trim()),
-            // It is a folder.
-            Err(_) => link,
-        };
         Some(Self {
             top: top.to_owned(),
-            git: real(&git),
+            git: real(&git_directory(&top.join(".git"))?),
         })
     }
 }
@@ -88,12 +84,10 @@ fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-fn real(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

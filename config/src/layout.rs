@@ -1,11 +1,18 @@
 //! Names of the folders in a project, and what a path says by them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder of a project's sessions, settings, tools and skills, below the working directory.
 pub const SESSIONS: &str = ".ah";
 /// Folder of worktrees, below that of sessions.
 pub const WORKTREES: &str = "worktrees";
+
+/// Returns the path without symbolic links, so that a place has one name, as tools resolve the paths of their calls; the path itself
+/// if there is nothing.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
 
 /// Returns the repository of which `root` is a worktree, by its place: `X` of `X/.ah/worktrees/NAME`.
 pub fn repository_of(root: &Path) -> Option<&Path> {

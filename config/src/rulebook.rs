@@ -12,6 +12,7 @@ use ah_conversation::{
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
+use crate::layout::real;
 use crate::places;
 
 /// The settings files for rules.
@@ -136,7 +137,7 @@ pub(crate) fn rewrite(
         .mode(0o700)
         .create(folder)?;
     // A link is kept: its target is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = real(path);
     let mode = fs::metadata(&target).map_or(0o600, |file| file.permissions().mode() & 0o7777);
     let mut file = tempfile::Builder::new()
         .permissions(Permissions::from_mode(mode))

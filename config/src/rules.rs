@@ -9,6 +9,7 @@ use ah_conversation::{Environment, Interface, PatternRoots, PermissionMode, Perm
 use crate::config::Config;
 use crate::error::Error;
 use crate::layers::Layer;
+use crate::layout::real;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::{Overrides, SandboxChoice};
 use crate::rulebook::SettingsFiles;
@@ -109,11 +110,6 @@ pub(crate) fn refuse_bypass(mode: &Sourced<PermissionMode>, layers: &[Layer]) ->
             Err(Error::failure(message))
         }
     }
-}
-
-/// Returns the path without symbolic links, as tools resolve the paths of their calls.
-fn real(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the additional working directories of options and all layers.

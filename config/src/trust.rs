@@ -10,11 +10,11 @@ mod memory;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::neutralise;
 
+use crate::layout::real;
 use crate::layout::repository_of;
 pub use memory::Memory;
 
@@ -173,11 +173,6 @@ impl Trust {
 /// Returns a path for display, without control characters: its author may be hostile.
 pub fn shown(path: &Path) -> String {
     neutralise(&path.to_string_lossy()).replace(['\n', '\t'], " ")
-}
-
-/// Returns the path without symbolic links, so that a folder has one name.
-fn real(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]

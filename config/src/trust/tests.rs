@@ -1,3 +1,4 @@
+use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use tempfile::TempDir;
