@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::named_server::Api;
 
@@ -23,7 +23,7 @@ impl Fact {
     pub fn field(self) -> (&'static str, Value) {
         match self {
             Self::Window(tokens) => ("context_window", tokens.into()),
-            Self::Api(api) => ("api", api.name().into()),
+            Self::Api(api) => ("api", json!(api)),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::openai::Quirks;
 
 /// Protocol of a server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Api {
     /// The Messages API.
@@ -23,15 +23,6 @@ pub enum Api {
 }
 
 impl Api {
-    /// Returns its name in the settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-        }
-    }
-
     /// Returns the protocol whose path an address ends with, if it is the whole address of one.
     pub(crate) fn of_path(address: &str) -> Option<Self> {
         let path = address.split('?').next().unwrap_or_default();

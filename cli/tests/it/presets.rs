@@ -11,8 +11,6 @@ use crate::binary::World;
 
 /// Answers of a run.
 const ANSWERS: usize = 50;
-/// Rows that have the rules of a vendor of another name.
-const SAME: [(&str, &str); 2] = [("foundry", "anthropic"), ("mantle", "openai")];
 
 /// Answers with one call and with several, of which some fail.
 fn turns() -> impl Iterator<Item = Turn> {
@@ -29,8 +27,7 @@ fn turns() -> impl Iterator<Item = Turn> {
 fn failure(preset: &Preset) -> Option<String> {
     let name = preset.name.as_str();
     let server = Server::start(scenario(turns()), Pick::InOrder, 0).unwrap();
-    let same = SAME.iter().find(|(row, _)| *row == name);
-    let server = match Vendor::named(same.map_or(name, |(_, vendor)| vendor)) {
+    let server = match Vendor::of_row(name) {
         Some(vendor) => server.of(vendor),
         None => server,
     };
@@ -39,7 +36,7 @@ fn failure(preset: &Preset) -> Option<String> {
     world.write("b", "two\n");
     let model = format!("{name}/{}", preset.example);
     // At an address of its own, the row would be that of a compatible server.
-    let api = preset.compatible.map(|_| preset.api.name());
+    let api = preset.compatible.map(|_| preset.api);
     let settings = json!({"providers": {name: {"api": api}}}).to_string();
     let mut arguments = vec!["-p", "-m", &model, "go"];
     if api.is_some() {

@@ -189,6 +189,15 @@ impl Vendor {
         ALL.iter().copied().find(|vendor| vendor.name == name)
     }
 
+    /// Returns the vendor whose rules the server has that the table of servers calls `row`.
+    pub fn of_row(row: &str) -> Option<&'static Self> {
+        Self::named(match row {
+            "foundry" => "anthropic",
+            "mantle" => "openai",
+            name => name,
+        })
+    }
+
     /// Returns the rule that a request breaks, with the refusal.
     pub fn refusal(&self, api: Protocol, asked: &Asked<'_>) -> Option<(&'static Rule, Refusal)> {
         let mut broken = broken(self.refuses, api, asked);

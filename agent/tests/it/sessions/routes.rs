@@ -13,9 +13,6 @@ pub struct Route {
     pub models: Vec<&'static str>,
 }
 
-/// Rows that have the rules of a vendor of another name.
-const SAME: [(&str, &str); 2] = [("foundry", "anthropic"), ("mantle", "openai")];
-
 /// Models that are asked besides the example of a row.
 const MODELS: [(&str, &[&str]); 14] = [
     ("anthropic", &["claude-sonnet-4-5"]),
@@ -37,12 +34,11 @@ const MODELS: [(&str, &[&str]); 14] = [
 pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let of = |preset: &'static Preset| {
         let name = preset.name.as_str();
-        let same = SAME.iter().find(|(row, _)| *row == name);
         let more = MODELS.iter().find(|(row, _)| *row == name);
         let example = std::iter::once(preset.example.as_str());
         Route {
             preset,
-            vendor: Vendor::named(same.map_or(name, |(_, vendor)| vendor)),
+            vendor: Vendor::of_row(name),
             models: example
                 .chain(more.iter().flat_map(|(_, models)| models.iter().copied()))
                 .collect(),
