@@ -74,6 +74,14 @@ class Seen:
         raise AssertionError(f"no result for {id} among {self.messages}")
 
 
+def said(message):
+    """The content of a message without the context that a session begins with."""
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return [it for it in content if not it.get("text", "").startswith("[CONTEXT]")]
+
+
 def text_of(content):
     """All words of a text, a block, or a list of them."""
     if isinstance(content, list):
@@ -116,10 +124,7 @@ class Bench:
 
     def sent(self, number):
         """The words of the last message of a request, from 0, without the context that a session begins with."""
-        blocks = self.requests[number]["messages"][-1]["content"]
-        if isinstance(blocks, list):
-            blocks = [it for it in blocks if not it.get("text", "").startswith("[CONTEXT]")]
-        return text_of(blocks)
+        return text_of(said(self.requests[number]["messages"][-1]))
 
     def options(self, **options):
         environment = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import claude_agent_sdk as sdk
 import pytest
 from claude_agent_sdk import AssistantMessage, InMemorySessionStore, project_key_for_directory
-from conftest import Seen, bash, says, uses
+from conftest import Seen, bash, said, says, uses
 
 
 @pytest.fixture
@@ -35,9 +35,8 @@ async def talked(bench, **options):
 
 def sent(bench, number):
     """The conversation of a request, in words, without the context that a session begins with."""
-    blocks = [it for message in bench.requests[number]["messages"] for it in message["content"]]
-    words = [it.get("text") or it["type"] for it in blocks]
-    return [it for it in words if not it.startswith("[CONTEXT]")]
+    blocks = [it for message in bench.requests[number]["messages"] for it in said(message)]
+    return [it.get("text") or it["type"] for it in blocks]
 
 
 BEFORE = ["first", "Wait.", "tool_use", "tool_result", "One."]
