@@ -82,16 +82,18 @@ pub(super) fn connect(
     name: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Provider>, Error> {
-    let provider = asking(config, &config.run.betas, |options| {
-        ah_provider::connect(name, options)
-    })?;
     let (thinking, sampling) = (thinking(config), sampling(config));
-    let left_out = asking(config, &config.run.betas, |options| {
-        ah_provider::left_out(name, thinking, &sampling, options)
+    // The lists of models are read once for all.
+    let asked = asking(config, &config.run.betas, |options| {
+        Ok((
+            ah_provider::connect(name, options)?,
+            ah_provider::left_out(name, thinking, &sampling, options)?,
+            ah_provider::unlisted(name, options),
+            ah_provider::end(name, options),
+            ah_provider::may_report_cost(name, options),
+        ))
     })?;
-    let unlisted = asking(config, &[], |options| {
-        Ok(ah_provider::unlisted(name, options))
-    })?;
+    let (provider, left_out, unlisted, end, may_report_cost) = asked;
     if let Some(server) = unlisted {
         warnings.push(format!(
             "`{name}` is in no server's list of models; sending it to {server} unchanged; `ah models --refresh` \
@@ -102,15 +104,11 @@ pub(super) fn connect(
         let names = left_out.join("`, `");
         warnings.push(format!("{name} does not support `{names}`; ignored"));
     }
-    let end = asking(config, &[], |options| Ok(ah_provider::end(name, options)))?;
     if let Some((family, day)) = end {
         warnings.push(format!(
             "`{name}` is not served from {day} on; `{family}` is the newest of its family"
         ));
     }
-    let may_report_cost = asking(config, &[], |options| {
-        Ok(ah_provider::may_report_cost(name, options))
-    })?;
     match provider.model() {
         model
             if model.price.is_none()
