@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::found_file;
 use crate::layers::Sources;
-use crate::origin::Origin;
 use crate::places::LayerFolder;
 use crate::plugin::Plugin;
 pub use agent_servers::{granted_agent_servers, open_agent_servers};
@@ -19,6 +18,9 @@ use ah_agent::commands::{SlashCommand, SlashCommands};
 use ah_agent::skills::{self, Skill, Skills};
 use ah_agent::styles::OutputStyle;
 use ah_conversation::{Embedded, Interface, Layer};
+
+/// The folders of a layer or skill whose programs are tools; later ones take precedence.
+pub const TOOL_FOLDERS: [&str; 2] = ["tools", "bin"];
 
 /// Maximum depth of nested command folders.
 const MAX_DEPTH: usize = 4;
@@ -46,10 +48,10 @@ pub fn skills(config: &Config) -> (Skills, Vec<String>) {
         }
         match Skill::parse(&file.text, &file.location, file.layer) {
             Ok(skill) => {
-                let root = config.plugin_of(&Origin::File(file.location.clone()));
+                let plugin = config.plugin_with(&file.location);
                 skills.add(Skill {
                     name: file.named(&skill.name),
-                    body: Plugin::placed(skill.body, root),
+                    body: Plugin::placed(skill.body, plugin),
                     ..skill
                 });
             }

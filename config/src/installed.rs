@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::answers_file;
 use crate::config::Config;
 use crate::overrides::PluginFolder;
+pub use crate::plugins::fingerprint::fingerprint;
 
 /// The folder, below the user's folder.
 const FOLDER: &str = "plugins";
@@ -55,8 +56,18 @@ pub struct InstalledPlugin {
     pub folder: PathBuf,
     /// Whether runs use it.
     pub enabled: bool,
-    /// Whether the user has agreed that its programs run: hooks, servers, and lines in its commands.
+    /// The [`fingerprint`] of the copy that was shown to the user.
+    #[serde(default)]
+    pub shown: String,
+    /// Whether the user has agreed to all that was shown: that its programs run and its texts allow calls.
     pub runs_programs: bool,
+}
+
+impl InstalledPlugin {
+    /// Returns whether the copy is still what was shown to the user.
+    pub fn is_as_shown(&self) -> bool {
+        fingerprint(&self.folder).is_ok_and(|now| now == self.shown)
+    }
 }
 
 /// The folder of marketplaces and plugins of a user.
@@ -143,12 +154,20 @@ impl Config {
         for (id, plugin) in installed.plugins {
             let name = id.split('@').next().unwrap_or_default();
             let is_named = self.plugins.iter().any(|known| known.name == name);
-            if plugin.enabled && !is_named {
+            if !plugin.enabled || is_named {
+                continue;
+            }
+            if plugin.is_as_shown() {
                 self.add_plugins(&[PluginFolder {
                     path: plugin.folder,
                     has_servers: true,
                     runs_programs: plugin.runs_programs,
                 }]);
+            } else {
+                self.warnings.push(format!(
+                    "the plugin `{id}` is left out: its files are not those that you were shown; `ah plugin enable {id}` \
+                     shows what it may do now"
+                ));
             }
         }
     }

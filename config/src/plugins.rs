@@ -3,6 +3,7 @@
 //! They are named on the command line or by a host. Code of a plugin within the project counts only if the project is
 //! trusted, like the project's own files.
 
+pub(crate) mod fingerprint;
 mod parts;
 
 use std::fs;
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::layers::is_absence;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::PluginFolder;
-use crate::plugin::{Plugin, ROOT};
+use crate::plugin::Plugin;
 use crate::{found_file, settings};
 
 pub use parts::PluginParts;
@@ -97,7 +98,9 @@ impl Config {
         }
         let project = fs::canonicalize(&self.project_root);
         let is_of_project = project.is_ok_and(|project| root.starts_with(project));
+        let home = self.home.as_deref().unwrap_or(&root);
         let plugin = Plugin {
+            data: home.join("plugins/data").join(&name),
             name,
             layer: if is_of_project {
                 Layer::ForeignProject
@@ -122,13 +125,18 @@ impl Config {
         Ok((plugin, manifest.hooks))
     }
 
-    /// Returns the folder of the plugin with this origin.
-    pub fn plugin_of(&self, origin: &Origin) -> Option<&Path> {
-        let Origin::File(path) = origin else {
-            return None;
-        };
-        let mut roots = self.plugins.iter().map(|plugin| plugin.root.as_path());
-        roots.find(|root| path.starts_with(root))
+    /// Returns the plugin with this origin.
+    pub fn plugin_of(&self, origin: &Origin) -> Option<&Plugin> {
+        match origin {
+            Origin::File(path) => self.plugin_with(path),
+            _ => None,
+        }
+    }
+
+    /// Returns the plugin that the file at `path` belongs to.
+    pub fn plugin_with(&self, path: &Path) -> Option<&Plugin> {
+        let mut plugins = self.plugins.iter();
+        plugins.find(|plugin| path.starts_with(&plugin.root))
     }
 
     /// Returns why a file of this layer may run no programs and allow no calls; `None` if it may.
@@ -136,8 +144,7 @@ impl Config {
         if layer.is_of_project() && !self.trust.is_given() {
             return Some("the project is not trusted");
         }
-        let mut plugins = self.plugins.iter();
-        let plugin = plugins.find(|plugin| file.starts_with(&plugin.root))?;
+        let plugin = self.plugin_with(file)?;
         (!plugin.runs_programs).then_some("the plugin may run no programs")
     }
 
@@ -169,11 +176,8 @@ impl Config {
     }
 
     fn add_plugin_servers(&mut self, plugin: &Plugin, given: Option<Value>) {
-        let root = json!(plugin.root).to_string();
-        let root = root.trim_matches('"');
         for (path, value) in self.files(plugin, ".mcp.json", "mcpServers", given) {
-            let text = json!({"mcpServers": value}).to_string();
-            let text = text.replace(ROOT, root);
+            let text = plugin.placed_in_json(json!({"mcpServers": value}).to_string());
             match settings::read_mcp(&path.display().to_string(), &text) {
                 Ok((servers, errors)) => {
                     self.warnings.extend(errors);

@@ -185,7 +185,7 @@ async fn with_command(
     } else {
         expanded.allow(&command.allowed_tools, &command.location, config);
     }
-    let root = config.plugin_of(&Origin::File(command.location.clone()));
+    let plugin = config.plugin_with(&command.location);
     let rules = expanded.allowed_tools.iter();
     let rules = rules.filter_map(|(rule, _)| rule.parse().ok());
     let filling = Filling {
@@ -199,23 +199,23 @@ async fn with_command(
             _ => Ruled::of(config).for_lines(config, rules, probe),
         },
         probe,
-        root,
+        plugin,
         make_hooks: hooks,
         hooks: OnceLock::new(),
     };
     let mut files = String::new();
     for piece in pieces(&command.body, arguments, numbering(config)) {
         match piece {
-            Piece::Text(text) => expanded.text.push_str(&Plugin::placed(text, root)),
+            Piece::Text(text) => expanded.text.push_str(&Plugin::placed(text, plugin)),
             Piece::Shell { line, filled } => {
                 let output = filling.run(&line, &filled, &mut expanded.warnings).await;
                 expanded.text.push_str(&output);
             }
-            Piece::File(path) => {
-                let path = Plugin::placed(path, root);
+            Piece::File { path, is_typed } => {
+                let path = Plugin::placed(path, plugin);
                 expanded.text.push('@');
                 expanded.text.push_str(&path);
-                if let Some(content) = filling.file(&path, &mut expanded.warnings) {
+                if let Some(content) = filling.file(&path, is_typed, &mut expanded.warnings) {
                     let content = content.trim_end();
                     let path = escaped(&path);
                     files.push_str(&format!("\n\n<file path=\"{path}\">\n{content}\n</file>"));
@@ -244,8 +244,8 @@ struct Filling<'a> {
     distrust: Option<&'static str>,
     ruled: Ruled,
     probe: &'a SandboxProbe,
-    /// The folder of the plugin that the command is from.
-    root: Option<&'a Path>,
+    /// The plugin that the command is from.
+    plugin: Option<&'a Plugin>,
     make_hooks: &'a (dyn Fn() -> LineHooks + Sync),
     /// Made for the first line.
     hooks: OnceLock<LineHooks>,
@@ -279,7 +279,7 @@ impl Filling<'_> {
             None => shell.environment,
         };
         variables.push(("ARGUMENTS".to_owned(), self.arguments.trim().to_owned()));
-        variables.extend(self.root.map(Plugin::variable));
+        variables.extend(self.plugin.into_iter().flat_map(Plugin::variables));
         // The folder, and a spooled output in it, is deleted afterwards.
         let folder = tempfile::tempdir();
         let spool = folder.as_ref().map(|folder| folder.path().join("output"));
@@ -334,8 +334,9 @@ impl Filling<'_> {
         hooks.refusal(line).await
     }
 
-    /// Returns the text of the file, or the names in the folder; `None` if neither exists.
-    fn file(&self, path: &str, warnings: &mut Vec<String>) -> Option<String> {
+    /// Returns the text of the file, or the names in the folder; `None` if neither exists. What came with a project or a
+    /// plugin names files of the project and of itself; others only the user does.
+    fn file(&self, path: &str, is_typed: bool, warnings: &mut Vec<String>) -> Option<String> {
         let environment = &self.config.environment;
         let location = self.command.location.display();
         if let Some(why) = self.ruled.refusal_of_file(path) {
@@ -355,9 +356,17 @@ impl Filling<'_> {
         let real = fs::canonicalize(&full).ok()?;
         let root = &self.config.project_root;
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.clone());
-        if self.distrust.is_some() && !real.starts_with(root) {
+        let is_within = real.starts_with(root)
+            || self
+                .plugin
+                .is_some_and(|plugin| real.starts_with(&plugin.root));
+        let is_the_users = match self.distrust {
+            Some(_) => false,
+            None => is_typed || self.plugin.is_none() && !self.command.layer.is_of_project(),
+        };
+        if !is_within && !is_the_users {
             warnings.push(format!(
-                "{location}: `{path}` is not read: it is outside of an untrusted project"
+                "{location}: `{path}` is not read: it is outside of the project"
             ));
             return None;
         }

@@ -9,7 +9,9 @@ mod source;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ah_config::installed::{Installed, InstalledPlugin, Marketplace, PluginStore, is_plugin_name};
+use ah_config::installed::{
+    Installed, InstalledPlugin, Marketplace, PluginStore, fingerprint, is_plugin_name,
+};
 use ah_config::{Config, Error, PluginParts};
 use tempfile::TempDir;
 
@@ -51,8 +53,10 @@ pub struct StagedPlugin {
     pub id: String,
     /// Its version, if it tells one.
     pub version: Option<String>,
-    /// The commit, or for a folder the hash of its files.
+    /// The commit, or for a folder `sha256:` and the fingerprint.
     pub pin: String,
+    /// The [`fingerprint`] of its files, with what the marketplace says about it.
+    pub fingerprint: String,
     /// What it brings.
     pub parts: PluginParts,
     /// Paths that were left out, each with the reason.
@@ -260,8 +264,9 @@ impl<'a> Plugins<'a> {
             .tempdir_in(&place);
         let folder = folder.map_err(|error| failed(&error.to_string()))?;
         let to = folder.path().join(&name);
-        let copied = copy(&from, &to, &bounds).map_err(|error| failed(&error.to_string()))?;
+        let left_out = copy(&from, &to, &bounds).map_err(|error| failed(&error.to_string()))?;
         let version = complete(&to, &name, entry).map_err(|why| failed(&why))?;
+        let fingerprint = fingerprint(&to).map_err(|error| failed(&error.to_string()))?;
         let commit = fetched
             .map(|fetched| fetched.commit)
             .or_else(|| market.commit.clone());
@@ -272,9 +277,10 @@ impl<'a> Plugins<'a> {
         Ok(StagedPlugin {
             id,
             version,
-            pin: commit.unwrap_or_else(|| format!("sha256:{}", copied.hash)),
+            pin: commit.unwrap_or_else(|| format!("sha256:{fingerprint}")),
+            fingerprint,
             parts,
-            left_out: copied.left_out,
+            left_out,
             folder,
         })
     }
@@ -333,6 +339,7 @@ impl<'a> Plugins<'a> {
             pin: staged.pin.clone(),
             folder: copy.join(name),
             enabled: former.is_none_or(|former| former.enabled),
+            shown: staged.fingerprint,
             runs_programs,
         };
         open.list.plugins.insert(staged.id.clone(), installed);

@@ -15,8 +15,13 @@ pub enum Piece {
         /// The line with the arguments in it, to be judged and not to be run.
         filled: String,
     },
-    /// The contents of this file, by the path as written.
-    File(String),
+    /// The contents of a file.
+    File {
+        /// The path as written, with the arguments in it.
+        path: String,
+        /// Whether the path is nothing but an argument: the user has named the file, not the template.
+        is_typed: bool,
+    },
 }
 
 /// Which number the first word of the arguments has in a template.
@@ -117,7 +122,7 @@ impl Expansion<'_> {
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | ')' | '"' | '`');
         let end = rest[1..].find(is_end).map_or(rest.len(), |end| end + 1);
         let end = rest[..end].trim_end_matches(['.', ':', '!', '?']).len();
-        let mut path = String::new();
+        let (mut path, mut is_typed) = (String::new(), false);
         let mut template = &rest[1..end];
         while let Some(c) = template.chars().next() {
             let (taken, filled) = match self.given.place(template) {
@@ -125,6 +130,7 @@ impl Expansion<'_> {
                 _ => (c.len_utf8(), c.to_string()),
             };
             self.used |= c == '$' && taken > 1;
+            is_typed |= c == '$' && taken == end - 1;
             path.push_str(&filled);
             template = &template[taken..];
         }
@@ -132,7 +138,7 @@ impl Expansion<'_> {
             return None;
         }
         self.flush();
-        self.pieces.push(Piece::File(path));
+        self.pieces.push(Piece::File { path, is_typed });
         Some(end)
     }
 

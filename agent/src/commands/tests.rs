@@ -11,7 +11,10 @@ fn fill_from(numbering: Numbering, template: &str, arguments: &str) -> String {
         Piece::Text(text) => text,
         Piece::Shell { line, filled } if line == filled => format!("<shell {line}>"),
         Piece::Shell { line, filled } => format!("<shell {line}, that is {filled}>"),
-        Piece::File(path) => format!("<file {path}>"),
+        Piece::File { path, is_typed } => {
+            let by = if is_typed { "typed file" } else { "file" };
+            format!("<{by} {path}>")
+        }
     };
     pieces(template, arguments, numbering)
         .into_iter()
@@ -93,7 +96,7 @@ fn shell_commands_and_files_are_recognised() {
         (
             "@$1 and @src/$2.rs",
             "x.md lib",
-            "<file x.md> and <file src/lib.rs>",
+            "<typed file x.md> and <file src/lib.rs>",
         ),
         ("me@example.org @ x", "", "me@example.org @ x"),
     ] {

@@ -1,12 +1,12 @@
 //! `ah plugin`: installs plugins from marketplaces. What a plugin brings is shown first, and its programs run only once
-//! the user has agreed.
+//! the user has agreed. A yes is to the files that were shown: others, on disk or by an update, wait for another one.
 
 mod show;
 
 use std::io::IsTerminal as _;
 
 use ah::plugins::{Plugins, StagedPlugin};
-use ah_config::installed::InstalledPlugin;
+use ah_config::installed::{InstalledPlugin, fingerprint};
 use ah_config::{Config, Error};
 use ah_terminal::note;
 use ah_terminal::trust::ask_consent;
@@ -16,7 +16,7 @@ use super::runtime::runtime;
 use crate::args::json::Json;
 use crate::args::plugin::{MarketplaceAction, PluginAction};
 use crate::commands::output::{print, print_json};
-use show::{brought, list, marketplace_added, named};
+use show::{brought, effects, list, marketplace_added, named};
 
 /// Runs a subcommand of `ah plugin`.
 pub fn run(config: &Config, action: &PluginAction) -> Result<u8, Error> {
@@ -97,10 +97,10 @@ fn install(plugins: &Plugins<'_>, wanted: &[String], yes: bool) -> Result<u8, Er
         let staged = runtime()?.block_on(plugins.stage(wanted))?;
         print(&brought(&staged))?;
         let id = staged.id.clone();
-        let has_programs = !staged.parts.programs.is_empty();
         let former = plugins.list()?.plugins.remove(&id);
-        let is_same = former.is_some_and(|former| former.runs_programs && former.pin == staged.pin);
-        let runs = !has_programs || is_same || agreed(yes)?;
+        let is_same =
+            former.is_some_and(|former| former.runs_programs && former.shown == staged.fingerprint);
+        let runs = !staged.parts.needs_consent() || is_same || agreed(yes)?;
         plugins.install(staged, runs)?;
         print(&format!("installed `{id}`\n"))?;
         if !runs {
@@ -132,7 +132,7 @@ fn update(plugins: &Plugins<'_>, wanted: &[String], yes: bool) -> Result<u8, Err
         let Some(former) = plugins.list()?.plugins.remove(&id) else {
             continue;
         };
-        if former.pin == staged.pin {
+        if former.shown == staged.fingerprint {
             print(&format!("`{id}` is up to date\n"))?;
             continue;
         }
@@ -150,7 +150,7 @@ fn replace(
 ) -> Result<(), Error> {
     let id = staged.id.clone();
     let pins = format!("{} to {}", named(&former.pin), named(&staged.pin));
-    let runs = staged.parts.programs.is_empty() || agreed(yes)?;
+    let runs = !staged.parts.needs_consent() || agreed(yes)?;
     if !runs && former.runs_programs {
         note(&format!(
             "`{id}` stays at {}, since its new programs may not run; `ah plugin update {id} --yes` allows them",
@@ -175,17 +175,21 @@ fn remove(plugins: &Plugins<'_>, wanted: &[String]) -> Result<u8, Error> {
 
 fn enable(config: &Config, plugins: &Plugins<'_>, wanted: &str, yes: bool) -> Result<u8, Error> {
     let id = plugins.installed(wanted)?;
-    let plugin = plugins.list()?.plugins.remove(&id);
-    let mut runs = plugin.as_ref().is_some_and(|plugin| plugin.runs_programs);
-    if let Some(plugin) = plugin.filter(|_| !runs) {
-        let parts = config.parts_of_plugin(&plugin.folder);
-        let parts = parts.map_err(|why| Error::failure(format!("cannot use `{id}`: {why}")))?;
-        print(&show::programs(&parts))?;
-        runs = agreed(yes)?;
+    let Some(plugin) = plugins.list()?.plugins.remove(&id) else {
+        return Ok(0);
+    };
+    let failed = |why: String| Error::failure(format!("cannot use `{id}`: {why}"));
+    let shown = fingerprint(&plugin.folder).map_err(|error| failed(error.to_string()))?;
+    let mut runs = plugin.runs_programs && shown == plugin.shown;
+    if !runs {
+        let parts = config.parts_of_plugin(&plugin.folder).map_err(failed)?;
+        print(&effects(&parts))?;
+        runs = !parts.needs_consent() || agreed(yes)?;
     }
     plugins.change(&id, |plugin| {
         Some(InstalledPlugin {
             enabled: true,
+            shown,
             runs_programs: runs,
             ..plugin
         })
@@ -210,7 +214,7 @@ fn disable(plugins: &Plugins<'_>, wanted: &str) -> Result<u8, Error> {
 
 fn left_out(id: &str) {
     note(&format!(
-        "its hooks, servers and lines of commands do not run; `ah plugin enable {id} --yes` lets them"
+        "its programs do not run and its texts allow nothing; `ah plugin enable {id} --yes` lets them"
     ));
 }
 

@@ -244,7 +244,7 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
         hint: use --trust for one run, or add it to `trustedFolders` in your own settings
         warning: <project>/.ah/commands/look.md: `allowed-tools` is ignored: the project is not trusted
         warning: <project>/.ah/commands/look.md: `touch ../harm` is not run: the project is not trusted
-        warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it is outside of an untrusted project
+        warning: <project>/.ah/commands/look.md: `../home/secret` is not read: it is outside of the project
         >>> See [`touch ../harm` was not run: the project is not trusted] @../home/secret and @note.
 
         <file path="note">
@@ -255,7 +255,8 @@ fn a_project_that_is_not_trusted_brings_no_tools_and_runs_no_commands() {
     let (told, _) = asked(&world, &["--trust", "--skill", "evil", "go"]);
     assert!(told.tools.contains(&"evil".to_owned()) && told.tools.contains(&"worse".to_owned()));
     let (told, _) = asked(&world, &["--trust", "/look"]);
-    assert!(told.prompt.contains("a secret"), "{}", told.prompt);
+    assert!(told.prompt.contains("a note"), "{}", told.prompt);
+    assert!(!told.prompt.contains("a secret"), "{}", told.prompt);
     assert!(world.project().join("../harm").exists());
 }
 

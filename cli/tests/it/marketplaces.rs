@@ -346,6 +346,169 @@ fn a_repository_is_fetched_without_what_is_tied_to_it() {
     assert_eq!(left, ["copies", "lock", "marketplaces", "plugins.json"]);
 }
 
+/// A plugin that does all that needs a yes, none of it in a way that the others would show.
+fn greedy(world: &World) {
+    let list = json!({"name": "den", "plugins": [{"name": "shop", "source": "./shop"}]});
+    for (path, text) in [
+        (".claude-plugin/marketplace.json", list.to_string()),
+        (
+            "shop/commands/a.md",
+            format!(
+                "---\nallowed-tools: Bash, Write(/x)\nmodel: script:answers.jsonl\n---\n\nSee @~/key and @$1. !`{} end`",
+                "true ".repeat(60)
+            ),
+        ),
+        (
+            "shop/skills/sk/SKILL.md",
+            "---\nname: sk\ndescription: Sells\nallowed-tools: Edit\n---\n\nSell.".to_owned(),
+        ),
+        (
+            "shop/agents/clerk.md",
+            "---\nname: clerk\ndescription: Counts\npermissionMode: acceptEdits\nmcpServers:\n  - till:\n      command: run\n      \
+             args: [it]\n      env: {LD_PRELOAD: ./evil.so}\n---\n\nCount."
+                .to_owned(),
+        ),
+    ] {
+        put(world, &format!("den/{path}"), &text);
+    }
+    for kind in ["bin", "tools"] {
+        let program = format!("den/shop/skills/sk/{kind}/{kind}-ran");
+        put_program(world, &program, "touch ~/noted; echo Usage");
+    }
+    plugin(world, &["marketplace", "add", "./den"]).expect(0);
+}
+
+#[test]
+fn all_that_a_plugin_may_do_is_shown_whole_and_waits_for_a_yes() {
+    let world = World::new();
+    greedy(&world);
+    put(&world, "~/key", "hidden");
+    let installed = plugin(&world, &["install", "shop"]).expect(0).stdout;
+    let effects = installed.split_once("  runs programs:\n").unwrap().1;
+    let line = format!("    command /shop:a: {} end\n", "true ".repeat(60).trim());
+    assert_eq!(
+        effects.replace(&line, "    command /shop:a: LINE\n"),
+        "    model of command /shop:a: script:answers.jsonl
+    command /shop:a: LINE
+    tool of skill shop:sk: tools/tools-ran
+    tool of skill shop:sk: bin/bin-ran
+    server till of agent shop:clerk: run it LD_PRELOAD=./evil.so
+  allows without a question:
+    command /shop:a: Bash, Write(/x)
+    skill shop:sk: Edit
+    agent shop:clerk: mode acceptEdits
+  reads files:
+    command /shop:a: ~/key
+    command /shop:a: $1
+installed `shop@den`
+"
+    );
+    // Without a yes no program of a skill is asked what it does.
+    asked(&world, &["--skill", "shop:sk", "go"]);
+    assert!(!world.home().join("noted").exists());
+
+    plugin(&world, &["enable", "shop", "--yes"]).expect(0);
+    asked(&world, &["-n", "--skill", "shop:sk", "go"]);
+    assert!(world.home().join("noted").exists());
+}
+
+/// The user's files are not a plugin's to read, but the user may name them.
+#[test]
+fn a_plugin_names_files_of_the_project_and_its_own() {
+    let world = World::new();
+    put(&world, "~/key", "hidden");
+    put(&world, "near", "in the project");
+    put(&world, "~/shop/own", "in the plugin");
+    let text = "@~/key @near @${CLAUDE_PLUGIN_ROOT}/own @$1$2/../key";
+    put(&world, "~/shop/commands/a.md", text);
+    put(&world, "~/shop/commands/b.md", "@$1");
+    put(&world, ".claude/commands/c.md", "@~/key");
+    let folder = world.home().join("shop");
+    let folder = ["--trust", "--plugin-dir", folder.to_str().unwrap()];
+    for (prompt, expected) in [
+        ("/shop:a", &["in the project", "in the plugin"][..]),
+        ("/shop:b ~/key", &["hidden"]),
+        ("/c", &[]),
+    ] {
+        let (told, _) = asked(&world, &[&folder[..], &["-n", prompt]].concat());
+        for content in ["hidden", "in the project", "in the plugin"] {
+            let is_expected = expected.contains(&content);
+            assert_eq!(
+                told.prompt.contains(content),
+                is_expected,
+                "{}",
+                told.prompt
+            );
+        }
+    }
+}
+
+#[test]
+fn a_yes_is_to_the_files_that_were_shown() {
+    let world = World::new();
+    market(&world);
+    let folder = world.file("market");
+    let shop = folder.join("plugins/shop");
+    // The plugin has a repository of its own, which stays at its commit.
+    committed(&shop);
+    let url = format!("file://{}", shop.display());
+    let offered = |hooks: Value| {
+        let source = json!({"source": "url", "url": url});
+        let entry = json!({"name": "shop", "source": source, "hooks": hooks});
+        let list = json!({"name": "bazaar", "plugins": [entry]});
+        put(
+            &world,
+            "market/.claude-plugin/marketplace.json",
+            &list.to_string(),
+        );
+    };
+    offered(json!({}));
+    plugin(&world, &["marketplace", "add", "./market"]).expect(0);
+    plugin(&world, &["install", "shop", "--yes"]).expect(0);
+
+    let hook = json!({"type": "command", "command": "touch ~/entry-ran"});
+    offered(json!({"UserPromptSubmit": [{"hooks": [hook]}]}));
+    let kept = plugin(&world, &["update"]).expect(0);
+    assert!(kept.stdout.contains("touch ~/entry-ran"), "{}", kept.stdout);
+    assert!(
+        kept.stderr.contains("`shop@bazaar` stays at "),
+        "{}",
+        kept.stderr
+    );
+    asked(&world, &["go"]);
+    assert!(world.home().join("noted").exists() && !world.home().join("entry-ran").exists());
+
+    // A change on disk leaves the plugin out until it was shown.
+    let listed = plugin(&world, &["list", "--json"]).expect(0).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let copy = Path::new(listed[0]["installPath"].as_str().unwrap());
+    fs::write(copy.join("commands/greet.md"), "Greet. !`echo other`").unwrap();
+    fs::remove_file(world.home().join("noted")).unwrap();
+    let (_, ended) = asked(&world, &["-n", "go"]);
+    assert!(
+        ended.stderr.contains(
+            "the plugin `shop@bazaar` is left out: its files are not those that you were shown"
+        ),
+        "{}",
+        ended.stderr
+    );
+    assert!(!world.home().join("noted").exists());
+    let listed = plugin(&world, &["list"]).expect(0).stdout;
+    assert!(
+        listed.ends_with("  left out: its files have changed\n"),
+        "{listed}"
+    );
+    let enabled = plugin(&world, &["enable", "shop", "--yes"])
+        .expect(0)
+        .stdout;
+    assert!(
+        enabled.contains("    command /shop:greet: echo other\n"),
+        "{enabled}"
+    );
+    let (told, _) = asked(&world, &["-n", "/shop:greet"]);
+    assert_eq!(told.prompt.trim_end(), "Greet. other");
+}
+
 /// Of a list such as that of `anthropics/skills`, whose plugins share a folder, each has its own skills only.
 #[test]
 fn an_entry_that_is_not_strict_names_all_parts() {

@@ -1,13 +1,15 @@
 //! What a plugin brings, as a run would load it: for the user, before they agree to it.
 
+use std::fs;
 use std::path::Path;
 
 use ah_agent::commands::{Numbering, Piece, pieces};
 use ah_mcp::ServerEntry;
 
 use crate::config::Config;
-use crate::extensions;
+use crate::extensions::{self, TOOL_FOLDERS};
 use crate::overrides::PluginFolder;
+use crate::untrusted;
 
 /// The parts of a plugin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,10 +20,22 @@ pub struct PluginParts {
     pub skills: Vec<String>,
     /// Names of subagents.
     pub agents: Vec<String>,
-    /// What runs programs, one line each: hooks with their command lines, servers, lines in commands.
+    /// What runs programs, one line each: hooks with their command lines, servers with their variables, tools of skills,
+    /// lines in commands, scripts in the place of a model.
     pub programs: Vec<String>,
+    /// What its texts allow without a question, one line each: calls of tools, permission modes.
+    pub allowed: Vec<String>,
+    /// Files that its commands read, one line each.
+    pub files: Vec<String>,
     /// Problems with single parts.
     pub warnings: Vec<String>,
+}
+
+impl PluginParts {
+    /// Returns whether the plugin has an effect that the user must agree to: that of its texts alone is none.
+    pub fn needs_consent(&self) -> bool {
+        !(self.programs.is_empty() && self.allowed.is_empty() && self.files.is_empty())
+    }
 }
 
 /// Folders and files of a plugin that have no effect here.
@@ -64,24 +78,8 @@ impl Config {
             let place = place(&server.value);
             parts.programs.push(format!("server {name}: {place}"));
         }
-        let (commands, warnings) = extensions::commands(&alone);
-        parts.warnings.extend(warnings);
-        for command in commands.iter() {
-            if command.location.starts_with(&root) {
-                parts.commands.push(command.name.clone());
-                let lines = pieces(&command.body, "", Numbering::FromOne).into_iter();
-                parts.programs.extend(lines.filter_map(|piece| match piece {
-                    Piece::Shell { line, .. } => Some(format!("command /{}: {line}", command.name)),
-                    Piece::Text(_) | Piece::File(_) => None,
-                }));
-            }
-        }
-        let (skills, warnings) = extensions::skills(&alone);
-        parts.warnings.extend(warnings);
-        let skills = skills
-            .iter()
-            .filter(|skill| skill.location.starts_with(&root));
-        parts.skills = skills.map(|skill| skill.name.clone()).collect();
+        add_commands(&mut parts, &alone, &root);
+        add_skills(&mut parts, &alone, &root);
         add_agents(&mut parts, &alone, &root)?;
         let ignored = WITHOUT_EFFECT
             .iter()
@@ -95,14 +93,65 @@ impl Config {
         }
         parts.warnings.extend(alone.warnings);
         let folder = format!("{}/", root.display());
-        for line in parts.warnings.iter_mut().chain(&mut parts.programs) {
+        let PluginParts {
+            programs,
+            files,
+            warnings,
+            ..
+        } = &mut parts;
+        for line in warnings.iter_mut().chain(programs).chain(files) {
             *line = line.replace(&folder, "");
         }
         Ok(parts)
     }
 }
 
-/// Adds the subagents of a plugin, with the hooks and servers of their own.
+/// Adds the commands of a plugin, with what they run, allow and read.
+fn add_commands(parts: &mut PluginParts, alone: &Config, root: &Path) {
+    let (commands, warnings) = extensions::commands(alone);
+    parts.warnings.extend(warnings);
+    for command in commands.iter().filter(|it| it.location.starts_with(root)) {
+        let name = &command.name;
+        parts.commands.push(name.clone());
+        let of = format!("command /{name}");
+        parts.add_model(&of, command.model.as_deref());
+        parts.add_allowed(&of, &command.allowed_tools);
+        for piece in pieces(&command.body, "", Numbering::FromOne) {
+            match piece {
+                Piece::Shell { line, .. } => parts.programs.push(format!("{of}: {line}")),
+                Piece::File {
+                    path,
+                    is_typed: false,
+                } => parts.files.push(format!("{of}: {path}")),
+                Piece::Text(_) | Piece::File { .. } => {}
+            }
+        }
+    }
+}
+
+/// Adds the skills of a plugin, with their tools and what they allow.
+fn add_skills(parts: &mut PluginParts, alone: &Config, root: &Path) {
+    let (skills, warnings) = extensions::skills(alone);
+    parts.warnings.extend(warnings);
+    for skill in skills.iter().filter(|it| it.location.starts_with(root)) {
+        parts.skills.push(skill.name.clone());
+        let of = format!("skill {}", skill.name);
+        parts.add_allowed(&of, &skill.allowed_tools);
+        let Some(folder) = skill.folder() else {
+            continue;
+        };
+        for kind in TOOL_FOLDERS {
+            let entries = fs::read_dir(folder.join(kind)).into_iter().flatten();
+            let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+            names.sort();
+            let names = names.iter().map(|name| name.to_string_lossy());
+            let tools = names.map(|name| format!("tool of {of}: {kind}/{name}"));
+            parts.programs.extend(tools);
+        }
+    }
+}
+
+/// Adds the subagents of a plugin, with the hooks and servers of their own, and what they allow.
 fn add_agents(parts: &mut PluginParts, alone: &Config, root: &Path) -> Result<(), String> {
     let (agents, warnings) = extensions::agents(alone).map_err(|error| error.message)?;
     parts.warnings.extend(warnings);
@@ -113,23 +162,47 @@ fn add_agents(parts: &mut PluginParts, alone: &Config, root: &Path) -> Result<()
         }
         let name = &agent.name;
         parts.agents.push(name.clone());
+        let of = format!("agent {name}");
+        parts.add_model(&of, agent.model.as_deref());
+        let mode = agent
+            .permission_mode
+            .map(|mode| format!("{of}: mode {}", mode.as_str()));
+        parts.allowed.extend(mode);
         let hooks = agent.hooks.iter();
-        let hooks = hooks.map(|hook| format!("hook of agent {name}: {}", hook.shown()));
+        let hooks = hooks.map(|hook| format!("hook of {of}: {}", hook.shown()));
         parts.programs.extend(hooks);
-        let own = agent.servers.iter().flatten();
-        let own = own.filter(|server| server.own.is_some());
-        let own = own.map(|server| format!("server of agent {name}: {}", server.name));
-        parts.programs.extend(own);
+        for server in agent.servers.iter().flatten() {
+            let Some(own) = &server.own else {
+                continue;
+            };
+            let entry = serde_json::from_value::<ServerEntry>(own.clone());
+            let place = entry.map_or_else(|_| own.to_string(), |entry| place(&entry));
+            let line = format!("server {} of {of}: {place}", server.name);
+            parts.programs.push(line);
+        }
     }
     Ok(())
 }
 
-/// Returns the command line or address of a server, as written.
-fn place(entry: &ServerEntry) -> String {
-    let words = entry.command.iter().chain(&entry.args);
-    let words: Vec<_> = words.map(String::as_str).collect();
-    match &entry.url {
-        Some(url) if words.is_empty() => url.clone(),
-        _ => words.join(" "),
+impl PluginParts {
+    fn add_model(&mut self, of: &str, model: Option<&str>) {
+        let model = model.filter(|model| untrusted::is_file(model));
+        self.programs
+            .extend(model.map(|model| format!("model of {of}: {model}")));
     }
+
+    fn add_allowed(&mut self, of: &str, tools: &[String]) {
+        if !tools.is_empty() {
+            self.allowed.push(format!("{of}: {}", tools.join(", ")));
+        }
+    }
+}
+
+/// Returns the command line or address of a server with its variables or headers, as written.
+fn place(entry: &ServerEntry) -> String {
+    let words = entry.command.iter().chain(&entry.args).chain(&entry.url);
+    let words = words.cloned();
+    let given = entry.env.iter().chain(&entry.headers);
+    let given = given.map(|(name, value)| format!("{name}={value}"));
+    words.chain(given).collect::<Vec<_>>().join(" ")
 }

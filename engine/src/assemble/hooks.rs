@@ -1,6 +1,6 @@
 //! The hooks of the settings, ready to run.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -183,8 +183,8 @@ impl Maker {
         }
     }
 
-    /// Returns the hook of a setting; `plugin` is the folder of its plugin.
-    fn make(&self, setting: &HookSetting, plugin: Option<&Path>) -> Option<Arc<dyn Hook>> {
+    /// Returns the hook of a setting; `plugin` is the plugin that it is from.
+    fn make(&self, setting: &HookSetting, plugin: Option<&Plugin>) -> Option<Arc<dyn Hook>> {
         let given = setting.timeout.map(Duration::try_from_secs_f64);
         let timeout = given.and_then(Result::ok).unwrap_or(HOOK_TIMEOUT);
         match &setting.action {
@@ -203,7 +203,7 @@ impl Maker {
         setting: &HookSetting,
         command: &HookCommand,
         timeout: Duration,
-        plugin: Option<&Path>,
+        plugin: Option<&Plugin>,
     ) -> Option<Arc<dyn Hook>> {
         let outside = match setting.is_own {
             true => &self.own_variables,
@@ -241,7 +241,7 @@ impl Maker {
             environment: variables
                 .iter()
                 .cloned()
-                .chain(plugin.map(Plugin::variable))
+                .chain(plugin.into_iter().flat_map(Plugin::variables))
                 .collect(),
             sandbox,
         }))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ah_agent::Subagents;
 use ah_agent::skills::{Skill, SkillTool, Skills};
 use ah_config::Config;
+use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::profile::Profile as Chosen;
 use ah_conversation::{Interface, Layer, Store, Tool, is_same_tool};
 use ah_tools::{
@@ -15,9 +16,6 @@ use ah_tools::{
 
 use crate::config_tool::{self, ConfigTool};
 use crate::confinement::Confined;
-
-/// The tool folders of a layer; later ones take precedence.
-const FOLDERS: [&str; 2] = ["tools", "bin"];
 
 /// Inputs of a session's tools.
 pub struct Sources<'a> {
@@ -189,20 +187,20 @@ fn folders(active: Option<&Skill>, config: &Config) -> Vec<ToolOrigin> {
             path: Some(path),
         });
     };
-    for name in FOLDERS {
+    for name in TOOL_FOLDERS {
         let unpacked = config.unpacked.iter();
         unpacked.for_each(|folder| add(Layer::Embedded, folder.join(name)));
     }
     for folder in config.layer_folders() {
         if counts(folder.layer) {
-            for name in FOLDERS {
+            for name in TOOL_FOLDERS {
                 add(folder.layer, folder.path.join(name));
             }
         }
     }
-    let active = active.filter(|skill| counts(skill.layer));
+    let active = active.filter(|skill| config.distrust(skill.layer, &skill.location).is_none());
     if let Some(folder) = active.and_then(Skill::folder) {
-        for name in FOLDERS {
+        for name in TOOL_FOLDERS {
             add(Layer::Skill, folder.join(name));
         }
     }

@@ -6,8 +6,6 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
-
 /// Most files of a copy.
 const MAX_FILES: usize = 20_000;
 /// Most bytes of a copy.
@@ -15,21 +13,13 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Deepest folder of a copy; links may make a circle.
 const MAX_DEPTH: usize = 24;
 
-/// A copy that was made.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// Hash of names, contents and permissions to run, in hexadecimal digits.
-    pub hash: String,
-    /// Paths that were left out, each with the reason.
-    pub left_out: Vec<String>,
-}
-
-/// Copies `from` to the new folder `to`. Links must stay inside `bounds`.
+/// Copies `from` to the new folder `to`, and returns the paths that were left out, each with the reason. Links must stay
+/// inside `bounds`.
 ///
 /// # Errors
 ///
 /// If it is too large, or cannot be read or written.
-pub fn copy(from: &Path, to: &Path, bounds: &Path) -> io::Result<Copied> {
+pub fn copy(from: &Path, to: &Path, bounds: &Path) -> io::Result<Vec<String>> {
     let bounds = fs::canonicalize(bounds)?;
     let root = fs::canonicalize(from)?;
     if !root.starts_with(&bounds) {
@@ -39,22 +29,16 @@ pub fn copy(from: &Path, to: &Path, bounds: &Path) -> io::Result<Copied> {
     }
     let mut copying = Copying {
         bounds,
-        hash: Sha256::new(),
         files: 0,
         bytes: 0,
         left_out: Vec::new(),
     };
     copying.folder(&root, to, Path::new(""), 0)?;
-    let hash = copying.hash.finalize();
-    Ok(Copied {
-        hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
-        left_out: copying.left_out,
-    })
+    Ok(copying.left_out)
 }
 
 struct Copying {
     bounds: PathBuf,
-    hash: Sha256,
     files: usize,
     bytes: u64,
     left_out: Vec<String>,
@@ -115,12 +99,6 @@ impl Copying {
         }
         let content = fs::read(&real)?;
         let runs = metadata.permissions().mode() & 0o111 != 0;
-        let name = shown.as_os_str().as_encoded_bytes();
-        for part in [name, &content] {
-            self.hash.update((part.len() as u64).to_le_bytes());
-            self.hash.update(part);
-        }
-        self.hash.update([u8::from(runs)]);
         fs::write(to, content)?;
         fs::set_permissions(
             to,

@@ -2,15 +2,12 @@
 
 use ah::plugins::{AddedMarketplace, Plugins, StagedPlugin};
 use ah_config::{Error, PluginParts};
-use ah_terminal::line::preview;
+use ah_terminal::line::{preview, whole};
 use ah_terminal::note;
 use serde_json::json;
 
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
-
-/// Longest shown line of a program, in characters.
-const WIDTH: usize = 160;
 
 /// Returns the first digits of a commit or hash.
 pub fn named(pin: &str) -> String {
@@ -49,21 +46,27 @@ pub fn brought(staged: &StagedPlugin) -> String {
             text.push_str(&format!("  {kind}: {}\n", names.join(", ")));
         }
     }
-    text.push_str(&programs(parts));
+    text.push_str(&effects(parts));
     for line in parts.warnings.iter().chain(&staged.left_out) {
-        text.push_str(&format!("  note: {}\n", preview(line, WIDTH)));
+        text.push_str(&format!("  note: {}\n", whole(line)));
     }
     text
 }
 
-/// Returns what a plugin runs, a line each.
-pub fn programs(parts: &PluginParts) -> String {
-    if parts.programs.is_empty() {
-        return String::new();
+/// Returns what a plugin runs, allows and reads, a line each. No line is cut: the user agrees to all of it.
+pub fn effects(parts: &PluginParts) -> String {
+    let mut text = String::new();
+    for (heading, lines) in [
+        ("runs programs", &parts.programs),
+        ("allows without a question", &parts.allowed),
+        ("reads files", &parts.files),
+    ] {
+        if !lines.is_empty() {
+            let lines = lines.iter().map(|line| format!("    {}\n", whole(line)));
+            text.push_str(&format!("  {heading}:\n{}", lines.collect::<String>()));
+        }
     }
-    let lines = parts.programs.iter();
-    let lines = lines.map(|line| format!("    {}\n", preview(line, WIDTH)));
-    format!("  runs programs:\n{}", lines.collect::<String>())
+    text
 }
 
 /// Lists the installed plugins, and on request what the marketplaces offer.
@@ -112,6 +115,7 @@ pub fn list(plugins: &Plugins<'_>, available: bool, form: Json) -> Result<u8, Er
         let version = version.map_or_else(String::new, |version| format!("  {version}"));
         let state = match (plugin.enabled, plugin.runs_programs) {
             (false, _) => "  disabled",
+            (true, _) if !plugin.is_as_shown() => "  left out: its files have changed",
             (true, false) => "  its programs do not run",
             (true, true) => "",
         };
