@@ -14,7 +14,6 @@ mod controls;
 mod deferred;
 mod finish;
 mod frontend;
-pub mod git;
 pub mod hooks;
 mod mail;
 mod model_call;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ah_conversation::StoreError;
+use ah_git::NoGit;
 
 /// Error with a message for the user.
 ///
@@ -129,6 +130,12 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         let source = self.source.as_ref()?;
         Some(&**source)
+    }
+}
+
+impl From<NoGit> for Error {
+    fn from(error: NoGit) -> Self {
+        Self::failure(error.to_string()).hint("install it, or put it on PATH")
     }
 }
 

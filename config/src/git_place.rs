@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ah_agent::git::git_directory;
 use ah_conversation::Environment;
+use ah_git::git_directory;
 
 use crate::layout::real;
 

@@ -25,7 +25,6 @@ use ah_store::{OpenError, Paths, SessionStore};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::instructions::milliseconds;
 use crate::model::model;
 #[cfg(feature = "sqlite")]
 use crate::open::busy;
@@ -303,7 +302,9 @@ impl AgentBuilder {
             tool_aliases: Arc::default(),
             prompt: system.into_iter().collect::<Vec<_>>().into(),
             limits,
-            timeout_ms: self.timeout.map(milliseconds),
+            timeout_ms: self
+                .timeout
+                .map(|time| time.as_millis().try_into().unwrap_or(u64::MAX)),
             permissions,
             concurrency: ToolConcurrency::Auto,
             max_messages: None,

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
+use ah_agent::project;
 use ah_agent::project::InstructionSources;
 use ah_agent::prompt::{CONDUCT, ProjectFile, Prompt, PromptContext, PromptPart, SMALL, SYSTEM};
 use ah_agent::skills::{SkillTool, Skills};
-use ah_agent::{git, project};
 use ah_config::overrides::{PromptOptions, SystemPromptSource};
 use ah_config::{Config, Error, extensions, found_file};
 use ah_conversation::{Embedded, Interface, ToolSpec};
@@ -186,7 +186,7 @@ fn project_files(config: &Config) -> (Vec<ProjectFile>, Vec<String>) {
 
 /// Date, folders and repository of a run.
 struct RunContext<'a> {
-    repository: git::Repository,
+    repository: ah_git::Repository,
     cwd: Cow<'a, str>,
     date: String,
     sandbox: &'a str,
@@ -196,7 +196,7 @@ impl<'a> RunContext<'a> {
     fn of(config: &'a Config, sandbox: &'a str) -> Self {
         let cwd = config.environment.cwd();
         Self {
-            repository: git::repository(cwd).unwrap_or_default(),
+            repository: ah_git::repository(cwd).unwrap_or_default(),
             cwd: cwd.to_string_lossy(),
             date: today(&config.environment),
             sandbox,

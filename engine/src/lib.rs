@@ -26,7 +26,6 @@ pub mod confinement;
 pub mod expand;
 #[cfg(feature = "sqlite")]
 pub mod export;
-mod git_program;
 #[cfg(feature = "sqlite")]
 mod host;
 #[cfg(feature = "serve")]
@@ -37,6 +36,7 @@ pub mod identity;
 pub mod import;
 #[cfg(feature = "sqlite")]
 pub mod imported;
+#[cfg(feature = "sqlite")]
 pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]
@@ -75,8 +75,11 @@ pub mod session_folders;
 mod session_model;
 #[cfg(feature = "sqlite")]
 pub mod small;
+#[cfg(feature = "sqlite")]
 pub mod specs;
+#[cfg(feature = "sqlite")]
 mod today;
+#[cfg(feature = "sqlite")]
 pub mod tried_call;
 pub mod warn;
 #[cfg(feature = "sqlite")]

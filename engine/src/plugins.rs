@@ -434,7 +434,7 @@ fn discard(folder: &Path) {
 
 /// Returns a source without passwords.
 pub fn shown(source: &str) -> String {
-    ah_work::git::without_passwords(source)
+    ah_git::without_passwords(source)
 }
 
 fn unreadable(error: &std::io::Error) -> Error {

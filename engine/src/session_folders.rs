@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ah_agent::git::repository;
 use ah_config::places::{SESSIONS, repository_of, short};
 use ah_config::{Config, Error};
+use ah_git::repository;
 use ah_store::{KnownSessions, SessionHead, SessionStore, Sessions};
 
 /// The sessions of all folders.

@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ah_config::places::{self, SESSIONS, WORKTREES};
 use ah_config::{Config, Error, ErrorKind};
-use ah_work::git::{Git, GitError, NOT_BELOW, Owner};
-use ah_work::own_files::{create_ignored_folder, open_lock};
-
-use crate::git_program::required;
+use ah_git::own_files::{create_ignored_folder, open_lock};
+use ah_git::{Git, GitError, NOT_BELOW, Owner};
 
 /// Beginning of the names of branches.
 const BRANCH: &str = "worktree-";
@@ -114,7 +112,7 @@ impl Worktrees {
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let program = required(environment)?;
+        let program = ah_git::program(environment)?;
         let git = Git::new(program, &top, Owner::User, &variables);
         let git = match config.trust.is_given() {
             true => git,

@@ -282,7 +282,7 @@ impl TranscriptFile {
 impl RowHead {
     /// Returns the branch that is checked out; `HEAD` if none is.
     fn branch(&self) -> String {
-        let repository = ah_agent::git::repository(&self.cwd);
+        let repository = ah_git::repository(&self.cwd);
         let branch = repository.and_then(|repository| repository.branch);
         branch.unwrap_or_else(|| "HEAD".to_owned())
     }

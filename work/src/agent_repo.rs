@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{Steered, steered_by};
 
 use crate::artifact::FOLDER;
-use crate::git::{Git, GitError, Owner};
+use ah_git::{Git, GitError, Owner};
 
 /// Directories whose content runs with the repository's permissions once pushed.
 const WORKFLOWS: [&str; 2] = [".github/workflows", ".github/actions"];

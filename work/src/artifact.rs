@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use crate::journal::Hashes;
-use crate::own_files::{create_folder, create_ignored_folder, is_real_file, is_real_folder};
 use crate::phase::Phase;
+use ah_git::own_files::{create_folder, create_ignored_folder, is_real_file, is_real_folder};
 
 /// Directory of the files, relative to the top of a repository.
 pub const FOLDER: &str = "o/work";

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentExit, AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
-use crate::git::{Git, NOT_BELOW, STAGED};
 use crate::lock::Lock;
 use crate::run::{WorkError, now};
 use crate::settings::Budget;
+use ah_git::{Git, NOT_BELOW, STAGED};
 
 const STATE: &str = "bench/state.json";
 /// Number of previous tries listed in the prompt.

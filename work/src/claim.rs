@@ -9,7 +9,7 @@ use ah_conversation::json;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Artifacts;
-use crate::git::{Git, GitError};
+use ah_git::{Git, GitError};
 
 /// Time after the deadline of the work until others may take the issue, in seconds.
 pub const GRACE: u64 = 3_600;

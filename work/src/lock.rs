@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use crate::own_files::open_lock;
+use ah_git::own_files::open_lock;
 
 /// Number of attempts, and the interval between them, to get the lock of a holder that has died: a child that it was
 /// just starting keeps the file open until its `exec`.

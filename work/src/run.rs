@@ -20,7 +20,6 @@ use ah_process::StartError;
 use crate::agent::{Agents, Models};
 use crate::agent_repo::AgentRepoError;
 use crate::artifact::Artifacts;
-use crate::git::{Git, GitError};
 use crate::hub::{Hub, HubError};
 use crate::journal::Journal;
 use crate::lock::{Lock, LockError};
@@ -28,6 +27,7 @@ use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
 use crate::settings::WorkSettings;
 use crate::setup::proposal::{OFF, Proposal, SETTING};
 use crate::summary;
+use ah_git::{Git, GitError};
 
 /// State file, relative to `o/work`.
 pub const STATE: &str = "state.json";

@@ -19,10 +19,10 @@ use ah_process::{Command, Keep};
 
 use crate::agent::Agents;
 use crate::artifact::{Artifacts, FOLDER};
-use crate::git::{Git, GitError};
 use crate::run::WorkError;
 use crate::settings::SetupSettings;
 use crate::summary::cut;
+use ah_git::{Git, GitError};
 pub use layer::copy;
 use layer::{Layer, untracked};
 use proposal::{PLAN, Proposal, SETTING};

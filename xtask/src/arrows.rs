@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-sandbox", &[]),
     ("ah-schema", &[]),
     ("ah-process", &["ah-conversation", "ah-sandbox"]),
+    ("ah-git", &["ah-conversation", "ah-process"]),
     ("ah-provider", &["ah-conversation", "ah-diff", "ah-http"]),
     ("ah-store", &["ah-conversation"]),
     ("ah-store-postgres", &["ah-conversation", "ah-store"]),
@@ -42,8 +43,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
-    ("ah-work", &["ah-http", "ah-process", "ah-conversation"]),
-    ("ah-protocol", &["ah-agent", "ah-conversation"]),
+    (
+        "ah-work",
+        &["ah-conversation", "ah-git", "ah-http", "ah-process"],
+    ),
+    ("ah-protocol", &["ah-agent", "ah-conversation", "ah-git"]),
     ("ah-acp", &["ah-agent", "ah-conversation"]),
     ("ah-serve", &["ah-conversation"]),
     (
@@ -51,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "ah-agent",
             "ah-conversation",
+            "ah-git",
             "ah-http",
             "ah-mcp",
             "ah-process",

@@ -4,8 +4,8 @@ use std::path::{Component, Path};
 
 use ah_config::Error;
 use ah_conversation::{MessageId, Record, Store as _, json};
+use ah_git::GitError;
 use ah_store::{SessionStore, Tree};
-use ah_work::git::GitError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 

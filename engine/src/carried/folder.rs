@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use ah_config::Error;
 use ah_conversation::Environment;
+use ah_git::{Git, Owner, without_passwords};
 use ah_store::SessionStore;
-use ah_work::git::{Git, Owner, without_passwords};
 
 use super::files::{Files, LARGEST, Layer, failed, is_branch, last_message};
 use super::shadow::Shadow;
-use crate::git_program::required;
 
 /// Most names in one sentence.
 const NAMED: usize = 5;
@@ -221,7 +220,7 @@ impl UsersFolder {
             .for_children()
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let program = required(environment)?;
+        let program = ah_git::program(environment)?;
         let folder = fs::canonicalize(folder).map_err(|error| {
             Error::failure(format!("cannot use `{}`: {error}", folder.display()))
         })?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ah_work::git::{Git, GitError, Owner, STAGED};
+use ah_git::{Git, GitError, Owner, STAGED};
 
 use super::files::LARGEST;
 
@@ -165,7 +165,7 @@ impl Shadow {
         let directory = format!("--git-dir={}", self.path.display());
         let words = [&[directory.as_str()][..], &fetch(url, commit)].concat();
         users.run(&words).await.map_err(|error| GitError {
-            command: format!("fetch {}", ah_work::git::without_passwords(url)),
+            command: format!("fetch {}", ah_git::without_passwords(url)),
             ..error
         })?;
         self.set_base(commit).await

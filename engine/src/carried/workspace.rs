@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use ah_config::Error;
 use ah_conversation::{Environment, MailKind, SessionId};
+use ah_git::{Git, Owner};
 use ah_store::SessionStore;
-use ah_work::git::{Git, Owner};
 use tokio::sync::Mutex;
 
 use super::files::{Files, Layer, failed, is_branch, last_message, strange};
 use super::folder::UsersFolder;
 use super::shadow::{PATH, Shadow, fetch};
-use crate::git_program::required;
 use crate::plugins::fetch::variables;
 
 /// Most layers before one takes the place of all.
@@ -50,7 +49,7 @@ impl Workspace {
         store: &SessionStore,
     ) -> Result<Self, Error> {
         let top = folder.join("files");
-        let program = required(environment)?;
+        let program = ah_git::program(environment)?;
         let place = Place {
             shadow: Shadow::open(&program, &folder.join("git"), folder)
                 .await

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use ah_config::{Config, Error};
 use ah_conversation::Environment;
-use ah_work::git::{Git, Owner};
+use ah_git::{Git, Owner, program};
 use tempfile::TempDir;
 
 use super::source::GitSource;
-use crate::git_program::program;
 
 /// Most bytes of a fetched repository, and of its files.
 const MAX_BYTES: u64 = 512 << 20;
@@ -44,13 +43,12 @@ pub async fn fetch(source: &GitSource, config: &Config, place: &Path) -> Result<
         Error::failure(format!("cannot write to `{}`: {error}", place.display()))
     })?;
     let git = Git::new(
-        program(environment)
-            .ok_or_else(|| Error::failure("git not found").hint("install it, or name a folder"))?,
+        program(environment)?,
         folder.path(),
         Owner::User,
         &variables(environment),
     );
-    let shown = ah_work::git::without_passwords(&source.url);
+    let shown = ah_git::without_passwords(&source.url);
     let failed =
         |error: &dyn std::fmt::Display| Error::failure(format!("cannot fetch `{shown}`: {error}"));
     let run = async |words: &[&str]| git.run(words).await.map_err(|error| failed(&error.reason));

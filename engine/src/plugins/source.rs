@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use ah_work::git::is_repository;
+use ah_git::is_repository;
 use serde_json::Value;
 
 /// A place that files come from.
@@ -172,7 +172,7 @@ fn check_url(url: &str, is_typed: bool) -> Result<(), String> {
     let refused = |why: &str| {
         Err(format!(
             "`{}` is not used: {why}",
-            ah_work::git::without_passwords(url)
+            ah_git::without_passwords(url)
         ))
     };
     if url.starts_with('-') || url.chars().any(|c| c.is_control() || c.is_whitespace()) {

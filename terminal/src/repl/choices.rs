@@ -1,9 +1,9 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
 use ah::session_folders::{directory, everywhere};
-use ah_agent::git::repository;
 use ah_config::places::short;
 use ah_conversation::{Role, Time};
+use ah_git::repository;
 use ah_store::{Head, SessionHead};
 
 use super::picker::{Entry, Picker, Subject};

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use ah::confinement::SandboxStatus;
 use ah_agent::Session;
-use ah_agent::git::repository;
 use ah_config::Config;
 use ah_config::places::short;
 use ah_conversation::neutralise;
+use ah_git::repository;
 use ah_render::{Line, Palette, Style, wrap};
 
 /// Returns the lines above the first prompt of a session.

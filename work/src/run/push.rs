@@ -3,11 +3,11 @@
 
 use crate::agent_repo::{AgentRepo, push_refusal};
 use crate::artifact::Artifacts;
-use crate::git::{Git, GitError, Owner};
 use crate::journal::Journal;
 use crate::phase::{self, PhaseOutcome};
 use crate::run::perform::PhaseResult;
 use crate::run::{Work, WorkError, WorkEvent, save};
+use ah_git::{Git, GitError, Owner};
 
 /// Attempts at a push while others push to the same branch.
 const ATTEMPTS: usize = 3;

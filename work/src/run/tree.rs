@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::agent_repo::{AgentRepo, AgentRepoSource};
 use crate::artifact::Artifacts;
-use crate::git::{Git, Owner};
 use crate::journal::{Journal, still_valid};
 use crate::phase::{self, Phase, WorkStep};
 use crate::run::{Work, WorkError, WorkEvent, save};
 use crate::setup::Setup;
+use ah_git::{Git, Owner};
 
 impl Work {
     /// Returns the folder of the agents' repository. Its path is the same for all issues: what a setup makes may name it.

@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::json;
 
 use crate::artifact::{FOLDER, hash, real_folder, remove};
-use crate::git::{Git, GitError};
 use crate::settings::SetupSettings;
+use ah_git::{Git, GitError};
 
 /// Names of the entries, one per line.
 const NAMES: &str = "names";

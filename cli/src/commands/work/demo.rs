@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use ah_git::{Git, Owner};
 use ah_provider::script::demo::files;
 use ah_work::agent::Agents;
 use ah_work::folder::{FolderHub, StoredIssue};
-use ah_work::git::{Git, Owner};
 use ah_work::issue::Issue;
 use ah_work::phase::{Phase, WorkStatus};
 use ah_work::run::{Work, WorkOptions as RunOptions, WorkResult};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ah_config::{Config, Error};
 use ah_conversation::Environment;
-use ah_work::git::{Git, GitError};
+use ah_git::{Git, GitError};
 
 use crate::args::options::Options;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use ah_config::Error;
 use ah_conversation::{Content, Environment};
+use ah_git::{Git, host_of};
 use ah_process::{Command, Keep};
 use ah_work::folder::FolderHub;
 use ah_work::forgejo::Forgejo;
-use ah_work::git::{Git, host_of};
 use ah_work::github::GitHub;
 use ah_work::gitlab::GitLab;
 use ah_work::hub::Hub;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides};
 use ah_conversation::{Environment, Interface};
+use ah_git::{Git, Owner, is_repository, repository_of};
 use ah_sandbox::Authority;
 use ah_work::agent::Agents;
 use ah_work::artifact;
-use ah_work::git::{Git, Owner, is_repository, repository_of};
 use ah_work::run::{Work, WorkOptions as RunOptions};
 
 use super::environment::{all, arguments, state_folder, variables};

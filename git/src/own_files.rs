@@ -67,7 +67,7 @@ pub fn is_real_file(top: &Path, path: &Path) -> bool {
 }
 
 /// Returns whether there is a folder at this path, and not a link to one.
-pub(crate) fn is_real_folder(path: &Path) -> bool {
+pub fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
