@@ -292,6 +292,7 @@ impl Filling<'_> {
             deadline: Some(PATIENCE),
             keep: Keep::new(spool.unwrap_or_default(), 0),
             sandbox: confined.map(|confined| confined.sandbox.clone()),
+            bounds: None,
             note: |_| None,
         };
         let outcome = match child.run().await {

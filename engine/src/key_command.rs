@@ -64,6 +64,7 @@ impl KeySource for KeyCommand {
             deadline: Some(PATIENCE),
             keep: Keep::new(folder.path().join("output"), 0),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         let outcome = command

@@ -249,6 +249,7 @@ impl Git {
             deadline: Some(DEADLINE),
             keep: Keep::new(PathBuf::new(), 0),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         let started = command.converse().await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Content, LiveOutput};
-use ah_sandbox::Sandbox;
+use ah_sandbox::{Bounds, Sandbox};
 
 /// A program to run.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct Command {
     pub keep: Keep,
     /// Sandbox; without one it has the permissions of this process.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Bounds of its own, in a sandbox or without one.
+    pub bounds: Option<Bounds>,
     /// Returns a line that is appended to the output, from how the program ended.
     pub note: fn(Ending) -> Option<String>,
 }

@@ -418,8 +418,12 @@ fn spawn(
             .envs(environment)
             .stdin(streams.stdin)
             .stdout(streams.stdout)
-            .stderr(streams.stderr)
-            .process_group(0);
+            .stderr(streams.stderr);
+        match &command.bounds {
+            // In a session of its own, it leads a group as well.
+            Some(bounds) => bounds.hold(&mut direct)?,
+            None => _ = direct.process_group(0),
+        }
         let child = start(|| direct.spawn()).map_err(|error| error.to_string())?;
         return Ok((child, None));
     };
@@ -430,6 +434,7 @@ fn spawn(
         environment,
         streams,
         terminal: Terminal::None,
+        bounds: command.bounds.clone(),
     });
     let child = child.map_err(|error| error.to_string())?;
     Ok((child.process, Some(child.guard)))

@@ -6,6 +6,8 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use crate::bounds::Bounds;
+
 /// A command to start in a sandbox. Nothing is inherited but what is listed here.
 #[derive(Debug)]
 pub struct Invocation<'a> {
@@ -21,6 +23,8 @@ pub struct Invocation<'a> {
     pub streams: Streams,
     /// Terminal and signals.
     pub terminal: Terminal,
+    /// Bounds of this command within the sandbox, if it has some of its own.
+    pub bounds: Option<Bounds>,
 }
 
 /// Standard streams of a command.

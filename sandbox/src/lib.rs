@@ -22,6 +22,7 @@
 
 mod access;
 mod allowlist;
+mod bounds;
 mod command;
 mod confinement;
 mod environment;
@@ -49,6 +50,7 @@ mod unsupported;
 
 pub use access::{Access, Grant, Tier};
 pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Egress, Host, is_public};
+pub use bounds::Bounds;
 pub use command::{Invocation, SetupError, Streams, Terminal};
 pub use confinement::Confinement;
 pub use environment::{PROXY_PORT, variables};

@@ -1,5 +1,6 @@
 //! Enforcement on Linux.
 
+mod bounded;
 mod changes;
 mod check;
 mod filter;

@@ -24,6 +24,7 @@ pub use check::{Guarantee, check};
 
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
+use crate::bounds::Bounds;
 use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
 use crate::plan::Layout;
@@ -36,6 +37,22 @@ use crate::seatbelt::profile;
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 /// File descriptors that may be open when a command starts.
 const DESCRIPTORS: i32 = 4096;
+
+impl Bounds {
+    /// Returns `false`: only whole sandboxes have a profile.
+    pub fn can_be_kept() -> bool {
+        false
+    }
+
+    /// Fails, since nothing here keeps a command within bounds.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn hold(&self, _command: &mut process::Command) -> Result<(), String> {
+        Err("bounds of a single command cannot be kept on this platform".to_owned())
+    }
+}
 
 /// Policy, and the proxy shared by all commands under it.
 pub struct Sandbox {
@@ -127,6 +144,7 @@ impl Sandbox {
             environment: Vec::new(),
             streams: Streams::null().map_err(SetupError::of)?,
             terminal: Terminal::None,
+            bounds: None,
         })?;
         match child.process.wait() {
             Ok(status) if status.success() => Ok(()),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, Tier};
+use crate::bounds::Bounds;
 
 /// System directories that programs need to run.
 #[cfg(target_os = "macos")]
@@ -58,6 +59,7 @@ pub(crate) struct Order {
     pub cwd: PathBuf,
     /// All environment variables.
     pub environment: Vec<(String, String)>,
+    pub bounds: Option<Bounds>,
 }
 
 /// File system layout inside the sandbox.

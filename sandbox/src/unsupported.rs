@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
+use crate::bounds::Bounds;
 use crate::command::{Invocation, SetupError};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
@@ -69,6 +70,22 @@ pub fn is_confined() -> bool {
 /// Exits: there is no probe on this platform.
 pub fn probe(_arguments: impl Iterator<Item = OsString>) -> ! {
     process::exit(78)
+}
+
+impl Bounds {
+    /// Returns `false`: there is no sandbox on this platform.
+    pub fn can_be_kept() -> bool {
+        false
+    }
+
+    /// Fails, since nothing here keeps a command within bounds.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn hold(&self, _command: &mut process::Command) -> Result<(), String> {
+        Err("bounds of a single command cannot be kept on this platform".to_owned())
+    }
 }
 
 /// Policy that cannot be enforced on this platform.

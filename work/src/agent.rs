@@ -146,6 +146,7 @@ impl Agents {
             deadline: Some(deadline),
             keep: Keep::new(job.log, LONGEST_LOG).at_once(),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         let end = AgentExit::of(command.run().await?.ending);
@@ -171,6 +172,7 @@ impl Agents {
             deadline: Some(GRACE),
             keep: Keep::new(folder.join("probe.log"), 0),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         Ok(AgentExit::of(command.run().await?.ending) != AgentExit::NoSandbox)
@@ -189,6 +191,7 @@ impl Agents {
             deadline: Some(GRACE),
             keep: Keep::new(folder.join("usage.json"), 0),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         let outcome = command.run().await.ok()?;

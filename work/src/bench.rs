@@ -393,6 +393,7 @@ impl Bencher<'_> {
             deadline: Some(BENCHMARK_TIMEOUT),
             keep: Keep::new(output.clone(), 1024 * 1024).at_once(),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         let outcome = command.run().await?;

@@ -250,6 +250,7 @@ impl Setup<'_> {
             deadline: Some(Duration::from_secs(setup.timeout())),
             keep: Keep::new(log.clone(), LONGEST_LOG).at_once(),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         };
         match command.run().await?.ending.code() {

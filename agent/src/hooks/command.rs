@@ -93,6 +93,7 @@ impl Hook for CommandHook {
             deadline: None,
             keep: Keep::new(PathBuf::new(), 0),
             sandbox: self.sandbox.clone(),
+            bounds: None,
             note: |_| None,
         };
         let (child, pipes) = match command.converse().await {

@@ -73,6 +73,7 @@ fn execute(config: &Config, exec: &SandboxExec) -> Result<u8, Error> {
         environment: confinement::variables(&config.environment, &grants, &sandbox),
         streams,
         terminal,
+        bounds: None,
     });
     let mut child = match spawned {
         Ok(child) => child,

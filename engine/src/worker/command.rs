@@ -102,6 +102,7 @@ fn command(program: PathBuf, run: &Run, environment: &Environment, log: &Path) -
         deadline: None,
         keep: Keep::new(log.to_owned(), LONGEST),
         sandbox: None,
+        bounds: None,
         note: |_| None,
     }
 }

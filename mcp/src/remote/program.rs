@@ -75,6 +75,7 @@ pub(crate) async fn start(
         deadline: None,
         keep: Keep::new(PathBuf::new(), 0),
         sandbox: cell.map(|cell| cell.sandbox.clone()),
+        bounds: None,
         note: |_| None,
     };
     let started = command.converse().await;

@@ -71,6 +71,7 @@ async fn run(store: &KeyStore, arguments: &[&str], stdin: String) -> Option<Stri
         // Output so long that it needs a file is no secret of ours.
         keep: Keep::new(folder.path().join("output"), 0),
         sandbox: None,
+        bounds: None,
         note: |_| None,
     };
     let outcome = command.run().await.ok()?;

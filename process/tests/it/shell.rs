@@ -33,6 +33,7 @@ impl Scratch {
             deadline: Some(Duration::from_secs(60)),
             keep: Keep::new(self.path("spool/output"), 64 << 20),
             sandbox: None,
+            bounds: None,
             note: |_| None,
         }
     }

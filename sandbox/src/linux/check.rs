@@ -113,6 +113,7 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
             ..Streams::null().map_err(setup_error)?
         },
         terminal: Terminal::None,
+        bounds: None,
     })?;
     let mut output = Vec::new();
     found.read_to_end(&mut output).map_err(setup_error)?;

@@ -8,12 +8,14 @@
 mod calls;
 mod rules;
 
+use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::sync::OnceLock;
 
 pub(super) use self::calls::{Architecture, number};
 use self::calls::{GROUPS, Verdict, number_of};
 pub(super) use self::rules::ArgumentTest;
-use self::rules::rules;
+use self::rules::{attributes, rules};
 use super::changes::watched;
 use super::setup::SetupResult;
 use crate::access::Tier;
@@ -67,9 +69,40 @@ pub(crate) fn apply(tier: Tier, is_recorded: bool) -> SetupResult<Option<OwnedFd
 /// Once a call was received by the listener, only a deadly signal interrupts it. Known since Linux 5.19.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
+/// A filter that can be installed without allocating.
+pub(super) struct Filter {
+    instructions: Vec<Instruction>,
+}
+
+/// Returns the filter for a command within bounds: that of a command without namespaces, which also changes no attributes of
+/// files unless it may.
+pub(super) fn bounded(changes_attributes: bool) -> &'static Filter {
+    static CHANGING: OnceLock<Filter> = OnceLock::new();
+    static LOOKING: OnceLock<Filter> = OnceLock::new();
+    let (made, refused) = match changes_attributes {
+        true => (&CHANGING, &[][..]),
+        false => (&LOOKING, &attributes()[..]),
+    };
+    made.get_or_init(|| Filter {
+        instructions: program_with(Architecture::NATIVE, Tier::Landlock, false, refused),
+    })
+}
+
+impl Filter {
+    /// Installs the filter for this process and its descendants.
+    pub(super) fn install(&self) -> io::Result<()> {
+        install_raw(&self.instructions, 0).map(drop)
+    }
+}
+
 fn install(instructions: &[Instruction], flags: libc::c_ulong) -> SetupResult<i32> {
+    install_raw(instructions, flags).map_err(|error| format!("filter: {error}"))
+}
+
+fn install_raw(instructions: &[Instruction], flags: libc::c_ulong) -> io::Result<i32> {
     let program = Program {
-        length: u16::try_from(instructions.len()).map_err(|_| "filter: too long".to_owned())?,
+        length: u16::try_from(instructions.len())
+            .map_err(|_| io::ErrorKind::ArgumentListTooLong)?,
         instructions: instructions.as_ptr(),
     };
     // SAFETY: the program points to `length` instructions that live until the call has copied them.
@@ -84,12 +117,22 @@ fn install(instructions: &[Instruction], flags: libc::c_ulong) -> SetupResult<i3
     i32::try_from(result)
         .ok()
         .filter(|result| *result >= 0)
-        .ok_or_else(|| format!("filter: {}", std::io::Error::last_os_error()))
+        .ok_or_else(io::Error::last_os_error)
 }
 
 /// Returns the filter: the calling convention, then the rules, then the calls that are stopped if changes are recorded,
 /// then the table of calls.
 fn program(architecture: Architecture, tier: Tier, is_recorded: bool) -> Vec<Instruction> {
+    program_with(architecture, tier, is_recorded, &[])
+}
+
+/// Returns the filter in which the calls with these names are refused as well.
+fn program_with(
+    architecture: Architecture,
+    tier: Tier,
+    is_recorded: bool,
+    refused: &[&str],
+) -> Vec<Instruction> {
     let mut program = vec![
         load(CONVENTION),
         jump(JUMP_IF_EQUAL, 1, 0, architecture.convention()),
@@ -100,6 +143,10 @@ fn program(architecture: Architecture, tier: Tier, is_recorded: bool) -> Vec<Ins
     ];
     for rule in rules(architecture, tier) {
         program.extend(verdict(rule.number, &rule.conditions, fail(rule.errno)));
+    }
+    let refused = refused.iter().filter_map(|name| number(architecture, name));
+    for number in refused {
+        program.extend(verdict(number, &[], fail(libc::EPERM)));
     }
     if is_recorded {
         for (number, conditions) in watched(architecture) {

@@ -299,6 +299,11 @@ fn become_command(
     };
     // SAFETY: it makes system calls only.
     unsafe { command.pre_exec(prepare) };
+    if let Some(bounds) = order.bounds
+        && let Err(reason) = bounds.hold(&mut command)
+    {
+        return failed(reason);
+    }
     Some(LauncherMessage::NoProgram(command.exec().to_string()))
 }
 

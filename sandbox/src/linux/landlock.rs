@@ -1,6 +1,7 @@
 //! Second layer: Landlock enforces the same policy again, so that a faulty mount is no escape.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -10,6 +11,7 @@ use landlock::{
 
 use super::setup::SetupResult;
 use crate::access::{Access, Tier};
+use crate::bounds::Bounds;
 use crate::environment::NODE_PROXY;
 use crate::plan::Layout;
 
@@ -57,6 +59,53 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
         RulesetStatus::NotEnforced => Err("landlock: not enforced by this kernel".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
+}
+
+/// Returns a ruleset that keeps a process within the bounds. What they do not limit is not governed.
+pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
+    let landlock_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
+    let reading = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+    let hides = !bounds.hidden.is_empty();
+    let content = if hides {
+        AccessFs::ReadFile.into()
+    } else {
+        BitFlags::EMPTY
+    };
+    let governed = |abi| (AccessFs::from_all(abi) & !reading) | content;
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(governed(FLOOR))
+        .map_err(|error| landlock_error(&error))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(governed(BEST))
+        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(BEST)))
+        .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .and_then(Ruleset::create)
+        .map_err(|error| landlock_error(&error))?;
+    let device = AccessFs::WriteFile | AccessFs::IoctlDev;
+    let devices = ["null", "zero", "full", "random", "urandom"];
+    let devices = devices.map(|name| (Path::new("/dev").join(name), device | content));
+    let all = rights(Access::ALL) & governed(BEST);
+    let writable = bounds.writable.iter().map(|path| (path.clone(), all));
+    let mut rules: Vec<_> = devices.into_iter().chain(writable).collect();
+    if hides {
+        around(Path::new("/"), Access::READ, &bounds.hidden, &mut rules);
+    }
+    for (path, rights) in rules {
+        // Missing paths need no rule.
+        let Ok(fd) = PathFd::new(&path) else { continue };
+        let mut rights = rights & governed(BEST);
+        let of_file = rights & AccessFs::from_file(BEST);
+        if of_file != rights && !path.is_dir() {
+            rights = of_file;
+        }
+        if !rights.is_empty() {
+            ruleset = ruleset
+                .add_rule(PathBeneath::new(fd, rights))
+                .map_err(|error| landlock_error(&error))?;
+        }
+    }
+    Option::<OwnedFd>::from(ruleset).ok_or_else(|| "landlock: not known to this kernel".to_owned())
 }
 
 /// Returns whether this kernel has the required version.

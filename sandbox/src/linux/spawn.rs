@@ -217,6 +217,7 @@ impl Sandbox {
             environment: Vec::new(),
             streams: Streams::null().map_err(SetupError::of)?,
             terminal: Terminal::None,
+            bounds: None,
         };
         // It creates nothing, while this program may create files under protected names.
         let (mut child, _) = self.start(invocation, None, true)?;
@@ -473,6 +474,7 @@ fn order(invocation: Invocation<'_>) -> ParentMessage {
         arguments: invocation.arguments.to_vec(),
         cwd: invocation.cwd.to_owned(),
         environment: invocation.environment,
+        bounds: invocation.bounds,
     };
     ParentMessage::Order(Box::new(order), invocation.streams)
 }

@@ -80,6 +80,7 @@ pub fn check(tier: Tier, launcher: &Path) -> Result<Vec<Guarantee>, SetupError> 
             environment: Vec::new(),
             streams: Streams::null().map_err(setup_error)?,
             terminal: Terminal::None,
+            bounds: None,
         })?;
         let status = child.process.wait().map_err(setup_error)?;
         all.push(Guarantee {

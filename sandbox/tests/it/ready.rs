@@ -90,6 +90,7 @@ impl Project {
             environment: ah_sandbox::variables(std::env::vars(), &[], self.sandbox.proxy_port()),
             streams,
             terminal: Terminal::None,
+            bounds: None,
         };
         self.sandbox.spawn(invocation)
     }

@@ -124,6 +124,7 @@ fn command(
         deadline: None,
         keep: Keep::new(folder.join("output"), 0),
         sandbox: None,
+        bounds: None,
         note: |_| None,
     }
 }

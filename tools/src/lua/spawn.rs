@@ -147,6 +147,7 @@ fn start(
         deadline: timeout.map(Duration::from_millis),
         keep: Keep::new(PathBuf::new(), 0),
         sandbox: around.shell.sandbox.clone(),
+        bounds: None,
         note: |_| None,
     };
     let leash = Leash::of(lua)?;

@@ -121,6 +121,7 @@ async fn token(environment: &Environment, place: &Place) -> Result<String, Error
         deadline: Some(Duration::from_secs(20)),
         keep: Keep::new(PathBuf::new(), 0),
         sandbox: None,
+        bounds: None,
         note: |_| None,
     };
     let outcome = command.run().await.map_err(|_| none())?;

@@ -173,6 +173,23 @@ fn devices() -> Vec<Refusal> {
         .collect()
 }
 
+/// Calls that change attributes of files, which Landlock does not govern.
+pub(super) fn attributes() -> [&'static str; 11] {
+    [
+        "chmod",
+        "fchmod",
+        "fchmodat",
+        "fchmodat2",
+        "fchown",
+        "fsetxattr",
+        "fremovexattr",
+        "utime",
+        "utimes",
+        "futimesat",
+        "utimensat",
+    ]
+}
+
 /// Further refusals where other processes are visible, and where some calls escape Landlock.
 fn without_namespaces() -> Vec<Refusal> {
     let mut refused: Vec<Refusal> = [

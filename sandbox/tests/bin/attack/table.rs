@@ -760,6 +760,7 @@ fn commands(tier: Tier, workspace: &str, home: &str, lines: &[&str]) {
             environment: ah_sandbox::variables(std::env::vars(), &[], sandbox.proxy_port()),
             streams: Streams::null().unwrap(),
             terminal: Terminal::None,
+            bounds: None,
         });
         let mut child = started.unwrap_or_else(|error| {
             println!("{error}");
@@ -804,6 +805,7 @@ fn confined(tier: Tier, what: &str, bait: &[String]) {
         environment,
         streams: Streams::inherited().unwrap(),
         terminal: Terminal::Detached,
+        bounds: None,
     });
     match started {
         Ok(mut child) => {
