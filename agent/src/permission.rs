@@ -107,7 +107,10 @@ impl Session {
                 reason: Some(format!("a hook requires approval: {reason}")),
                 ..Inquiry::default()
             },
-            (Decision::Allow, _) => return prepared.into(),
+            (Decision::Allow, _) => {
+                let reach = self.settings.permissions.reach(&prepared.call, accesses);
+                return PreparedCall { reach, ..prepared }.into();
+            }
         };
         if let Some(failure) = self.certain_failure(&prepared, &inquiry).await {
             let plan = CallPlan::Answer(failure);

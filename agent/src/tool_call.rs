@@ -297,6 +297,7 @@ impl Session {
             tasks: self.task_sink(),
             variables: self.ports.frontend.variables(call),
             hidden: self.settings.permissions.hidden_from(call, accesses),
+            reach: prepared.reach.clone(),
             unsaved: prepared.unsaved.clone(),
             ..Context::new(self.ports.store.spool_path(&call.id))
         }
@@ -338,6 +339,7 @@ impl Session {
                 call,
                 plan,
                 unsaved,
+                reach: _,
             } = prepared;
             let CallPlan::Run { accesses, .. } = plan else {
                 continue;

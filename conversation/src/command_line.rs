@@ -47,6 +47,9 @@ pub struct SimpleCommand {
     /// Whether some of its options are not known, so that it may start any program and touch any file. A rule allows
     /// it only if it reaches behind them.
     pub unknown_options: bool,
+    /// Whether the line sets variables, or changes to a folder, by which the program may do something else than elsewhere: no
+    /// rule for a command allows it.
+    pub steered: bool,
     /// Commands that it starts in turn, as `env`, `xargs` and `bash -c` do.
     pub inner: Vec<SimpleCommand>,
     /// Length in bytes of `text` up to the end of the last program started and of the last unknown option; the whole

@@ -38,6 +38,7 @@ mod output;
 mod permission;
 mod prefix;
 mod provider;
+mod reach;
 mod repair;
 mod repetition;
 mod servers;
@@ -97,6 +98,7 @@ pub use provider::{
     FallbackNotice, Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling,
     Searching, SkipDelay, StreamEvent, WebSearch,
 };
+pub use reach::Reach;
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, chant, repetition, signature};
 pub use servers::{
@@ -104,7 +106,7 @@ pub use servers::{
     Servers, ServersChange, Software,
 };
 pub use shortened::shortened;
-pub use steering::{Steered, steered_by, steering_names};
+pub use steering::{Steered, may_hold_steering, steered_by, steering_names};
 pub use store::{
     Branch, CallFinish, CallStart, Mail, MailKind, OutputPage, Record, Store, StoreError,
 };

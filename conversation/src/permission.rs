@@ -8,6 +8,7 @@ mod hidden;
 mod mode;
 mod overlap;
 mod pattern;
+mod reach;
 mod reading;
 mod rule;
 mod update;
@@ -156,6 +157,13 @@ impl Permissions {
         HiddenFiles::new(patterns.collect(), self.places.clone())
     }
 
+    /// Returns the files that deny rules keep from all tools that write.
+    pub fn unwritable(&self) -> HiddenFiles {
+        let rules = self.deny.iter().filter(|rule| rule.is_write_rule());
+        let patterns = rules.filter_map(|rule| rule.content.clone());
+        HiddenFiles::new(patterns.collect(), self.places.clone())
+    }
+
     /// Returns the working directories.
     pub fn roots(&self) -> Vec<PathBuf> {
         let cwd = [&self.places.cwd].into_iter();
@@ -198,62 +206,6 @@ impl Permissions {
             kept: None,
         };
         self.mode == PermissionMode::Delegate && hands_on().names(&call.name)
-    }
-
-    fn allows(&self, call: &ToolUse, access: &Access) -> bool {
-        let by_rule = || {
-            let mut rules = self.allow.iter();
-            rules.any(|rule| rule.allows(call, access, &self.places))
-        };
-        match access {
-            Access::Read(path) => self.may_read(call, path),
-            Access::Named(_) | Access::Ask(_) => true,
-            // The sandbox limits these, not the rules; `Promised` and `Unknown` may act outside it.
-            Access::Write(_) | Access::Command(_) | Access::Confined { .. } if self.confined => {
-                true
-            }
-            Access::Write(path) if is_protected(path) => self
-                .allow
-                .iter()
-                .any(|rule| rule.content.is_some() && rule.allows(call, access, &self.places)),
-            Access::Write(path) => self.may_edit(path) || by_rule(),
-            Access::Command(line) => self.allows_line(call, line) || by_rule(),
-            Access::Host(host) if self.hosts.contains(host) => true,
-            Access::Host(_) | Access::Promised | Access::Unknown | Access::Confined { .. } => {
-                by_rule()
-            }
-        }
-    }
-
-    fn allows_line(&self, call: &ToolUse, line: &CommandLine) -> bool {
-        let is_each_allowed = |commands: &Vec<SimpleCommand>| {
-            let mut commands = commands.iter();
-            commands.all(|command| self.allows_command(call, command))
-        };
-        (line.harmless && self.readable.is_none())
-            || line.commands.as_ref().is_some_and(is_each_allowed)
-    }
-
-    fn allows_command(&self, call: &ToolUse, command: &SimpleCommand) -> bool {
-        let are_inner_allowed = || {
-            let mut inner = command.inner.iter();
-            inner.all(|command| self.allows_command(call, command))
-        };
-        let is_of_mode = match command.effect {
-            Effect::None => self.may_look(call, command),
-            Effect::Files => command.operands.iter().all(|path| self.may_edit(path)),
-            Effect::Any => false,
-        };
-        // A rule for a program covers the program that it starts, and options that are not known, only if it names them.
-        let is_program_enough =
-            || !command.unknown_options && (command.inner.is_empty() || are_inner_allowed());
-        let by_rule = self.allow.iter().any(|rule| {
-            rule.covers(call, command)
-                .is_some_and(|certain| certain >= command.reach || is_program_enough())
-        });
-        by_rule
-            || (is_of_mode && are_inner_allowed())
-            || (command.transparent && !command.inner.is_empty() && are_inner_allowed())
     }
 
     /// Whether the mode allows writing this file.

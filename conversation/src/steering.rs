@@ -168,6 +168,16 @@ pub fn steered_by(path: &Path) -> Option<Steered> {
     found.map(|(kind, _)| *kind)
 }
 
+/// Whether a file below this folder steers something by the name of the folder: `.github`, which may hold `workflows`.
+pub fn may_hold_steering(path: &Path) -> bool {
+    let Some(last) = path.file_name().map(|name| name.to_string_lossy()) else {
+        return false;
+    };
+    let names = STEERING.iter().flat_map(|(_, names)| names.iter());
+    let mut folders = names.filter_map(|name| name.split_once('/'));
+    folders.any(|(folder, _)| last.eq_ignore_ascii_case(folder))
+}
+
 /// Returns the names of files and folders on which programs act by themselves, as soon as a folder is opened or a
 /// command of git runs. Those of git and shells are not among them: the sandbox treats the former apart, and the latter
 /// count in the home alone.

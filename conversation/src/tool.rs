@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    Caller, CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, TaskSink, Tasks,
-    ToolSpec, ToolUse,
+    Caller, CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, Reach, TaskSink,
+    Tasks, ToolSpec, ToolUse,
 };
 
 /// A tool that the model may call. A failure is an answer to the model, so it is not a `Result`.
@@ -147,6 +147,8 @@ pub struct Context {
     pub tasks: TaskSink,
     /// Files whose content the call must not show.
     pub hidden: HiddenFiles,
+    /// What a command of the call may do at most.
+    pub reach: Reach,
     /// Details of this tool's last successful result that the model still sees: a tool's memory is kept in the
     /// conversation.
     pub former: Option<Value>,
@@ -169,7 +171,8 @@ pub struct Unsaved {
 }
 
 impl Context {
-    /// Creates a context without progress and task reports, in which no files are hidden and no calls can be made.
+    /// Creates a context without progress and task reports, in which no files are hidden, commands have no bounds, and no
+    /// calls can be made.
     pub fn new(spool: PathBuf) -> Self {
         Self {
             spool,
@@ -177,6 +180,7 @@ impl Context {
             output: LiveOutput::default(),
             tasks: TaskSink::default(),
             hidden: HiddenFiles::default(),
+            reach: Reach::default(),
             former: None,
             variables: Vec::new(),
             caller: None,

@@ -3,6 +3,7 @@
 //! `ah-process` starts, watches and ends the child; `shell` tells which programs a line runs and whether they change
 //! anything. Permissions are decided elsewhere.
 
+mod bounded;
 mod report;
 mod repository;
 mod shell;
@@ -18,7 +19,7 @@ use ah_conversation::{
     Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Tasks, Tool,
     ToolSpec, ToolUse, Truncation,
 };
-use ah_process::{Behind, Command, Ending, Keep, Sandbox, ShellLine};
+use ah_process::{Behind, Bounds, Command, Ending, Keep, Sandbox, ShellLine};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -137,6 +138,7 @@ impl Shell {
             deadline: None,
             keep,
             sandbox: self.sandbox.clone(),
+            bounds: None,
             note: report::note,
         }
     }
@@ -178,6 +180,8 @@ pub struct Bash {
     jobs: Arc<Jobs>,
     interface: Interface,
     limits: BashLimits,
+    /// Temporary files of commands within bounds.
+    scratch: bounded::Scratch,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -233,11 +237,20 @@ impl Bash {
             jobs: Arc::default(),
             interface,
             limits,
+            scratch: bounded::Scratch::default(),
         }
     }
 
     fn line(&self, line: &str) -> ShellLine {
         ShellLine::new(&self.shell.program, line, Behind::Nothing)
+    }
+
+    /// Returns the command that runs `line`, within the bounds of its verdict.
+    fn command(&self, line: &str, keep: Keep, context: &Context) -> Command {
+        let variables = self.variables(line, context);
+        let cwd = self.workspace.cwd();
+        let command = self.shell.command(self.line(line), cwd, keep, &variables);
+        self.scratch.bounded(command, context)
     }
 
     /// Describes itself to a small model.
@@ -279,19 +292,16 @@ impl Bash {
         let keep = keep.followed_by(context.output.clone());
         let child = Command {
             deadline: Some(timeout),
-            ..self.shell.command(
-                self.line(line),
-                self.workspace.cwd(),
-                keep,
-                &self.variables(line, context),
-            )
+            ..self.command(line, keep, context)
         };
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
                 let files = self.files();
                 let analysis = shell::analyze(line, &files);
-                report::report(outcome, &analysis.line, self.interface)
+                let ending = outcome.ending;
+                let output = report::report(outcome, &analysis.line, self.interface);
+                bounded::told(output, ending, &context.reach)
             }
         }
     }
@@ -307,12 +317,7 @@ impl Bash {
                 .map(Duration::from_millis),
             // Each request about the job reports how it ended.
             note: |_| None,
-            ..self.shell.command(
-                self.line(&arguments.command),
-                self.workspace.cwd(),
-                keep,
-                &self.variables(&arguments.command, context),
-            )
+            ..self.command(&arguments.command, keep, context)
         };
         let (line, description) = (&arguments.command, arguments.description.clone());
         let jobs = &self.jobs;
@@ -399,7 +404,10 @@ impl Tool for Bash {
         let line = input.text("command").unwrap_or_default();
         let is_beside = input.get("run_in_background") == Some(&true.into());
         let files = self.files();
-        let analysis = shell::analyze(line, &files);
+        let mut analysis = shell::analyze(line, &files);
+        if !Bounds::can_be_kept() {
+            analysis = analysis.unkept();
+        }
         let line = CommandLine {
             harmless: !is_beside && analysis.line.harmless,
             ..analysis.line

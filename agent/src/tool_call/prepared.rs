@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use ah_conversation::{Access, Context, Output, Tool, ToolUse, Unsaved};
+use ah_conversation::{Access, Context, Output, Reach, Tool, ToolUse, Unsaved};
 use futures_util::FutureExt;
 
 /// A call with the plan for it.
@@ -14,6 +14,8 @@ pub(crate) struct PreparedCall {
     pub(crate) plan: CallPlan,
     /// Unsaved texts of its files, once it is about to run.
     pub(crate) unsaved: Vec<Unsaved>,
+    /// What its commands may do at most, once it is permitted.
+    pub(crate) reach: Reach,
 }
 
 /// Plan for a call.
@@ -39,6 +41,7 @@ impl PreparedCall {
             call,
             plan,
             unsaved: Vec::new(),
+            reach: Reach::default(),
         }
     }
 

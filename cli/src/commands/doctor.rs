@@ -82,6 +82,7 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
     checks.push(terminal(environment));
     checks.push(shell(environment));
     checks.push(sandbox());
+    checks.extend(machine::verdicts());
     checks.extend(machine::command_changes(config));
     checks.extend(stores::linked(environment.cwd()));
     checks.push(git(environment));

@@ -172,7 +172,8 @@ impl Rule {
         self.is_read_rule() || self.names(name)
     }
 
-    fn is_write_rule(&self) -> bool {
+    /// Whether the content is a path to write.
+    pub(super) fn is_write_rule(&self) -> bool {
         WRITING
             .iter()
             .any(|word| canonical(word) == canonical(&self.tool))

@@ -1,4 +1,5 @@
 mod leaving;
+mod reach;
 mod reading;
 
 use std::path::PathBuf;

@@ -1,6 +1,8 @@
 //! Results of commands for the model.
 
-use ah_conversation::{Access, Content, Context, Environment, Interface, Output, Tool, ToolUse};
+use ah_conversation::{
+    Access, Content, Context, Environment, Interface, Output, Reach, Tool, ToolUse,
+};
 use ah_testkit::wait::eventually;
 use ah_tools::{Bash, Shell};
 use serde_json::{Value, json};
@@ -58,6 +60,70 @@ async fn a_command_gives_its_output_and_its_failure() {
     ] {
         assert_eq!(
             run(&folder, json!({ "command": command })).await,
+            expected,
+            "{command}"
+        );
+    }
+}
+
+/// Runs a command that may do this at most.
+async fn run_within(folder: &Folder, command: &str, reach: Reach) -> String {
+    let call = ToolUse {
+        id: "call".into(),
+        name: "bash".into(),
+        input: json!({ "command": command }).into(),
+    };
+    let context = Context {
+        reach,
+        ..Context::new(folder.path("out/call"))
+    };
+    text(&bash(folder).run(&call, &context).await)
+}
+
+#[tokio::test]
+async fn a_command_runs_within_its_verdict_and_tells_which_was_kept() {
+    let folder = Folder::with(&[("work/here", "")]);
+    let work = folder.path("work");
+    let told = run_within(&folder, "touch made", Reach::ReadOnly).await;
+    assert!(!folder.path("made").exists());
+    let note = "[the command was judged to only read, so it could change no file and reach no network. If it has to, run \
+                it as `bash -c '…'`, which needs permission]";
+    assert!(
+        told.contains("exit code: 1") && told.ends_with(note),
+        "{told}"
+    );
+    let edits = Reach::Edits(vec![work]);
+    let told = run_within(&folder, "touch made", edits.clone()).await;
+    assert!(!folder.path("made").exists());
+    assert!(
+        told.contains("judged to only change files of the working directories"),
+        "{told}"
+    );
+    assert_eq!(
+        run_within(&folder, "touch work/made", edits).await,
+        "(no output)"
+    );
+    assert_eq!(
+        run_within(&folder, "touch made", Reach::Anything).await,
+        "(no output)"
+    );
+    assert!(folder.path("work/made").exists() && folder.path("made").exists());
+}
+
+#[tokio::test]
+async fn a_command_that_may_only_read_has_temporary_files_and_fails_as_ever() {
+    let folder = Folder::with(&[("here", "text\n")]);
+    for (command, expected) in [
+        ("cat here", "text\n"),
+        ("sort <(cat here) | wc -l", "1\n"),
+        (
+            "file=$(mktemp) && echo a > $file && cat $file && rm $file",
+            "a\n",
+        ),
+        ("grep nothing here", "error: exit code: 1"),
+    ] {
+        assert_eq!(
+            run_within(&folder, command, Reach::ReadOnly).await,
             expected,
             "{command}"
         );

@@ -61,6 +61,12 @@ pub fn sandbox() -> Check {
     }
 }
 
+/// Reports that nothing keeps commands to what they were judged to do; nothing where the kernel does.
+pub fn verdicts() -> Option<Check> {
+    let text = "this kernel keeps no command to what it was judged to do, so lines that are not plain words are asked about";
+    (!ah_sandbox::Bounds::can_be_kept()).then(|| Check::note("verdicts", text))
+}
+
 /// Reports whether `ah undo` gives back what commands change; nothing without a sandbox.
 pub fn command_changes(config: &Config) -> Option<Check> {
     let sandbox = confinement::sandbox(config, &SandboxGrants::default()).ok()?;
