@@ -2,12 +2,15 @@
 //!
 //! An error here would let a command escape a rule, so a line that `parser` does not understand has no known commands.
 
+mod builtins;
 mod effect;
 mod expansion;
 mod git_reading;
+mod made;
 mod options;
 mod parser;
 mod places;
+mod proposal;
 mod repository;
 mod tar;
 mod variables;
@@ -16,23 +19,22 @@ mod wrapper;
 
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand};
+use ah_conversation::{CommandLine, Effect, PossibleFiles, SimpleCommand, may_hold_steering};
 
 pub(super) use expansion::Files;
 use expansion::behind_links;
+use made::{Renamed, makers_of_files, makers_of_links, renames};
 use parser::{Move, ParsedCommand, ParsedLine};
 use places::{
     Directories, file_of_address, further_names, is_address_pattern, named, pattern,
     reaches_processes,
 };
+use proposal::proposal;
 pub(super) use repository::stays_in_repository;
 use word::Word;
 
-/// Programs with subcommands: a rule may allow one subcommand with any further words.
-const WITH_SUBCOMMANDS: [&str; 18] = [
-    "git", "cargo", "npm", "pnpm", "yarn", "bun", "go", "docker", "podman", "kubectl", "pip", "uv",
-    "gh", "make", "just", "rustup", "apt", "brew",
-];
+/// Limit for the names that a line has, each in all working directories that it may have: each is looked up.
+const MOST_PLACES: usize = 10_000;
 
 /// Analysis of a command line.
 pub(super) struct Analysis {
@@ -40,25 +42,66 @@ pub(super) struct Analysis {
     pub line: CommandLine,
     /// Whether git only looks at the repository, in which it starts nothing.
     pub looks_at_repository: bool,
+    /// Whether it consists of plain words and sets no variable, so that no shell reads it in another way.
+    is_plain: bool,
     /// Files that redirections read.
     pub reads: Vec<PathBuf>,
     /// Files that redirections and options write.
     pub writes: Vec<PathBuf>,
 }
 
+impl Analysis {
+    /// Returns that of a line which may do anything.
+    fn opaque(line: &str) -> Self {
+        Self {
+            line: CommandLine::opaque(line),
+            looks_at_repository: false,
+            is_plain: false,
+            reads: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+
+    /// Returns the analysis for where nothing keeps a command to what it was judged to do: unless the line is plain, it may do
+    /// anything.
+    #[must_use]
+    pub fn unkept(mut self) -> Self {
+        if !self.is_plain {
+            self.line.harmless = false;
+            self.line
+                .commands
+                .iter_mut()
+                .flatten()
+                .for_each(raise_effect);
+        }
+        self
+    }
+}
+
 /// Analyzes `line`, which names some of the `files`.
 pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let mut parsed = parser::parse(line);
+    let directories = Directories::of(&parsed);
+    if directories.number() * parsed.number_of_words() > MOST_PLACES {
+        return Analysis::opaque(line);
+    }
     let links = parsed.commands.iter().map(makers_of_links).sum();
     let stays = |step: &Move| matches!(step, Move::To(name) if stays_here(name, files, links));
     parsed.moves.retain(|step| !stays(step));
     let looks_at_repository = looks_at_repository(&parsed, files);
+    let directories = Directories::of(&parsed);
+    let renamed = Renamed::of(&parsed, |name| resolved(&directories, name, files));
     let resolver = Resolver {
         looks_at_repository,
         files,
         links,
         makers: makers_of_files(&parsed),
-        directories: Directories::of(&parsed),
+        directories,
+        renamed,
+        steers: parsed
+            .set
+            .iter()
+            .any(|name| variables::may_mean_something(name)),
     };
     let redirected = |is_write: bool| -> Vec<PathBuf> {
         let redirections = parsed.redirections.iter();
@@ -72,14 +115,18 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     let mut reached = reads.iter().map(PathBuf::as_path).chain(named);
     let reads_process = reached.any(reaches_processes);
     let mut names = parsed.redirections.iter();
-    let are_files_known = names.all(|redirection| resolver.directories.knows(&redirection.file));
+    let are_files_known = names.all(|redirection| {
+        let name = &redirection.file;
+        resolver.directories.knows(name) && !resolver.renamed.lead_to(&resolver.places(name))
+    });
     let written = written_by_options(&parsed.commands);
     let has_writes = !writes.is_empty();
     for name in &written {
         writes.extend(resolver.places(name));
     }
     let is_read_only = is_read_only(&parsed, looks_at_repository);
-    let is_plain = !parsed.has_syntax;
+    let has_syntax = parsed.has_syntax;
+    let is_plain = parsed.is_plain();
     let is_known = parsed.is_understood && are_files_known;
     let commands = is_known.then(|| {
         let commands = parsed.commands.into_iter();
@@ -87,7 +134,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
         if reads_process {
             commands.iter_mut().for_each(raise_effect);
         }
-        if !(is_plain && moves_last(&commands) && !has_writes) {
+        if !(!has_syntax && moves_last(&commands) && !has_writes) {
             raise_effects_around_moved_files(&mut commands);
         }
         if !commands.iter().all(changes_nothing) {
@@ -105,9 +152,16 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
             commands,
         },
         looks_at_repository,
+        is_plain,
         reads,
         writes,
     }
+}
+
+/// Returns the paths that a name may mean.
+fn resolved(directories: &Directories, name: &str, files: &dyn Files) -> Vec<PathBuf> {
+    let names = directories.places(name);
+    names.iter().map(|name| files.resolve(name)).collect()
 }
 
 /// Returns the files that options of the commands write.
@@ -200,30 +254,6 @@ fn stays_here(name: &str, files: &dyn Files, links: usize) -> bool {
     name == "." || (name.starts_with('/') && is_there())
 }
 
-/// Returns how many programs that may make symbolic links the command is or starts.
-fn makers_of_links(command: &ParsedCommand) -> usize {
-    match command.inner.as_slice() {
-        [] => usize::from(effect::may_make_links(command.invocation())),
-        inner => inner.iter().map(makers_of_links).sum(),
-    }
-}
-
-/// Returns how many commands and redirections of the line may make files.
-fn makers_of_files(parsed: &ParsedLine) -> usize {
-    fn of_command(command: &ParsedCommand) -> usize {
-        match command.inner.as_slice() {
-            [] => usize::from(effect::may_make_files(command.invocation())),
-            inner => {
-                let written = options::read(command.invocation()).written;
-                written.len() + inner.iter().map(of_command).sum::<usize>()
-            }
-        }
-    }
-    let redirections = parsed.redirections.iter();
-    let redirections = redirections.filter(|redirection| redirection.is_write);
-    redirections.count() + parsed.commands.iter().map(of_command).sum::<usize>()
-}
-
 /// Resolves the files of parsed commands.
 struct Resolver<'a> {
     /// Whether git only looks at the repository of the line.
@@ -235,6 +265,10 @@ struct Resolver<'a> {
     makers: usize,
     /// Working directories that the commands of the line may have.
     directories: Directories,
+    /// Names that the line makes lead elsewhere.
+    renamed: Renamed,
+    /// Whether the line sets variables that mean something to programs.
+    steers: bool,
 }
 
 impl Resolver<'_> {
@@ -274,10 +308,18 @@ impl Resolver<'_> {
             } else {
                 self.effect_of_words(&parsed, &words)
             };
+        if !renames(&parsed) && self.renamed.lead_to(&operands) {
+            files.patterns.push("/**".into());
+        }
         if effect == Effect::Files {
             match effect::made_in_folder(invocation) {
                 Some(made) => operands.extend(made.iter().map(|name| self.files.resolve(name))),
                 None => effect = Effect::Any,
+            }
+            // A folder that is moved brings all that is in it.
+            let mut moved = operands.iter().filter(|_| effect::is_of(invocation, "mv"));
+            if moved.any(|path| may_hold_steering(path)) {
+                effect = Effect::Any;
             }
         }
         if effect == Effect::None {
@@ -290,6 +332,8 @@ impl Resolver<'_> {
                 false => (0, &parsed.words[..]),
             };
         let proposal = proposal(ruled, &text[settings..]);
+        let steered =
+            self.steers || (self.directories.has_moved && effect::is_of(invocation, "git"));
         let may_start = parsed.inner.is_empty() && effect::may_start_arguments(invocation);
         let inner = parsed.inner.into_iter();
         SimpleCommand {
@@ -302,6 +346,7 @@ impl Resolver<'_> {
             effect,
             may_start,
             unknown_options,
+            steered,
             reach,
             transparent: parsed.transparent,
             inner: inner.map(|inner| self.command(inner)).collect(),
@@ -353,8 +398,7 @@ impl Resolver<'_> {
 
     /// Returns the paths that a name may mean.
     fn places(&self, name: &str) -> Vec<PathBuf> {
-        let names = self.directories.places(name);
-        names.iter().map(|name| self.files.resolve(name)).collect()
+        resolved(&self.directories, name, self.files)
     }
 
     /// Returns the files that the command may touch besides its operands. `below` is what [`Self::links_below`] returns.
@@ -412,9 +456,14 @@ impl Resolver<'_> {
             let below: Vec<_> = found.patterns.iter().map(|path| path.join("**")).collect();
             found.patterns.extend(below);
         }
-        if effect::searches_here(words) {
+        if effect::searches_here(words) || effect::rewrites_here(words) {
             names.push("**".to_owned());
         }
+        // What is unpacked into a folder may be any file there.
+        let is_tar = effect::is_of(words, "tar") || effect::is_of(words, "bsdtar");
+        let is_folder = |name: &String| is_tar || name == ".";
+        let written = options::read(words).written.into_iter().filter(is_folder);
+        names.extend(written.map(|name| format!("{name}/**")));
         let all = names.iter().flat_map(|name| directories.places(name));
         found
             .patterns
@@ -536,26 +585,6 @@ fn folder_of(words: &[Option<String>]) -> Option<&str> {
     let apart = position.and_then(|at| texts().nth(at + 1));
     let joined = texts().find_map(|text| text.strip_prefix("--directory="));
     apart.map(String::as_str).or(joined)
-}
-
-/// Returns the content of a rule that would allow the command, or its subcommand with any further words.
-fn proposal(words: &[Word], text: &str) -> String {
-    let is_plain = |word: &str| {
-        word.bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-    };
-    match words {
-        [program, subcommand, ..]
-            if WITH_SUBCOMMANDS.contains(&program.raw.as_str())
-                && program.is_bare()
-                && subcommand.is_bare()
-                && is_plain(&subcommand.raw)
-                && !subcommand.raw.starts_with('-') =>
-        {
-            format!("{} {}:*", program.raw, subcommand.raw)
-        }
-        _ => text.replace('\\', "\\\\").replace('*', "\\*"),
-    }
 }
 
 #[cfg(test)]

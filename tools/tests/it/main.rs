@@ -13,6 +13,7 @@ mod grep;
 mod jobs;
 mod lua;
 mod notebook;
+mod oracle;
 mod read;
 mod read_pdf;
 mod read_picture;

@@ -11,9 +11,10 @@ pub(super) use links::{follows_links, may_make_links};
 
 use super::options;
 use super::word::{Spelling, Word};
+pub(super) use programs::program;
 use programs::{
-    BUILDERS, CHANGERS, CHANGING, LISTERS, READERS, SHOWING, STARTING, WITHOUT_FILES, has_any,
-    program,
+    BUILDERS, CHANGERS, CHANGING, FILE_OPTIONS, LISTERS, READERS, SHOWING, STARTING, WITHOUT_FILES,
+    has_any,
 };
 
 /// Whether the command changes nothing.
@@ -50,7 +51,8 @@ pub(super) fn is_read_only(words: &[Word]) -> bool {
                 && arguments.len() > 1
                 && are_literal(&arguments[1..], is_operand)
         }
-        Some("test" | "[") => evaluates_nothing(arguments),
+        // The names that these tests look at may be expressions.
+        Some("test" | "[") => evaluates_nothing(arguments) && !has_any(words, &["-v", "-R"]),
         Some("printf") => {
             let first = arguments.first().and_then(|word| word.text.as_deref());
             let sets_variable = first.is_some_and(|text| text.starts_with('-'));
@@ -125,6 +127,7 @@ pub(super) fn touches(words: &[Word]) -> (bool, bool) {
     };
     let is_any = |of: &[&str]| has_any(words, of);
     match name {
+        _ if takes_file(name, words) => (true, false),
         _ if WITHOUT_FILES.contains(&name)
             || LISTERS.contains(&name)
             || BUILDERS.contains(&name) =>
@@ -136,6 +139,21 @@ pub(super) fn touches(words: &[Word]) -> (bool, bool) {
         "git" => (is_any(&SHOWING), is_any(&CHANGING)),
         _ => (true, true),
     }
+}
+
+/// Whether an option has the program take text from a file, and may show it.
+fn takes_file(name: &str, words: &[Word]) -> bool {
+    let texts = || words.iter().skip(1).filter_map(|word| word.text.as_deref());
+    let mut known = FILE_OPTIONS
+        .iter()
+        .filter(|(program, _, _)| *program == name);
+    known.any(|(_, letters, long)| {
+        texts().any(|text| match text.strip_prefix('-') {
+            Some(rest) if rest.starts_with('-') => long.iter().any(|long| text.starts_with(long)),
+            Some(rest) => rest.contains(|letter| letters.contains(letter)),
+            None => false,
+        })
+    })
 }
 
 /// Whether the command lists files that patterns stand for.
@@ -218,6 +236,7 @@ pub(super) fn may_start_arguments(words: &[Word]) -> bool {
         return true;
     };
     match name {
+        "make" => evaluates(words),
         "git" => has_any(words, &STARTING) || has_any(words, &["-c", "config", "--config-env"]),
         "npm" | "pnpm" | "yarn" | "bun" | "rustup" => has_any(words, &["exec", "x", "dlx", "run"]),
         "cp" | "mv" | "sort" | "uniq" | "uv" if !has_any(words, &["run", "x", "tool"]) => false,
@@ -225,6 +244,19 @@ pub(super) fn may_start_arguments(words: &[Word]) -> bool {
             .iter()
             .any(|known| known.contains(&name)),
     }
+}
+
+/// Whether `make` is given rules by its arguments.
+fn evaluates(words: &[Word]) -> bool {
+    let mut arguments = words.iter().skip(1);
+    arguments.any(|word| match word.text.as_deref() {
+        Some(text) => {
+            text.contains('=')
+                || text.starts_with("--e")
+                || (!text.starts_with("--") && text.starts_with('-') && text.contains('E'))
+        }
+        None => true,
+    })
 }
 
 /// Whether the command shows the content of all files below the folders that it names.
@@ -282,6 +314,14 @@ pub(super) fn searches_here(words: &[Word]) -> bool {
         2
     };
     searches && searches_folders(words) && operands.len() <= others
+}
+
+/// Whether git may change files here that no argument names.
+pub(super) fn rewrites_here(words: &[Word]) -> bool {
+    let is_here = || has_any(words, &[".", "./", ":/", ":"]);
+    is_of(words, "git")
+        && (has_any(words, &["apply", "am", "clean"])
+            || (has_any(words, &["checkout", "restore"]) && is_here()))
 }
 
 /// Whether the command starts this program.

@@ -8,9 +8,10 @@
 
 mod lexer;
 
+use super::builtins::{self, Sets};
 use super::options;
 use super::variables::are_harmless_settings;
-use super::word::{Influence, SEPARATORS, Word, may_be_option};
+use super::word::{Influence, SEPARATORS, Spelling, Word, may_be_option, may_steer};
 use super::wrapper::{self, Start};
 
 /// Maximum nesting depth of commands: in substitutions, compound commands and `bash -c`.
@@ -43,9 +44,32 @@ pub(super) struct ParsedLine {
     pub moves: Vec<Move>,
     /// Variables that the line sets to something which may become an option.
     pub variables: Vec<String>,
+    /// Variables that the line sets for the commands in it, whatever their values.
+    pub set: Vec<String>,
     /// Whether there is more than words and the separators `;`, `&&`, `||`, `|` and line end. Substitutions within
     /// words do not count: [`Word::spelling`] shows them.
     pub has_syntax: bool,
+}
+
+impl ParsedLine {
+    /// Returns how many words all commands have, and how many redirections there are.
+    pub fn number_of_words(&self) -> usize {
+        fn of_command(command: &ParsedCommand) -> usize {
+            let inner = command.inner.iter().map(of_command);
+            command.words.len() + inner.sum::<usize>()
+        }
+        let commands = self.commands.iter().map(of_command);
+        self.redirections.len() + commands.sum::<usize>()
+    }
+
+    /// Whether it consists of words that mean themselves, and sets no variable.
+    pub fn is_plain(&self) -> bool {
+        let is_plain = |command: &ParsedCommand| {
+            let mut words = command.words.iter();
+            command.assignments == 0 && words.all(|word| word.spelling == Spelling::Literal)
+        };
+        self.is_understood && self.set.is_empty() && self.commands.iter().all(is_plain)
+    }
 }
 
 /// A change of the working directory by `cd` or its like.
@@ -99,6 +123,7 @@ fn movement(words: &[Word]) -> Option<Move> {
     let mut texts = words.iter().map(|word| word.text.as_deref());
     let program = texts.next().flatten().filter(|name| is_move(name))?;
     let is_option = |text: &Option<&str>| matches!(text, Some("-P" | "-L" | "-e" | "-@" | "--"));
+    let of_stack = |text: &str| text.trim_start_matches(['+', '-']).parse::<u32>().is_ok();
     let mut targets = texts.skip_while(is_option);
     let (first, second) = (targets.next(), targets.next());
     let is_of_stack = program != "cd";
@@ -106,21 +131,15 @@ fn movement(words: &[Word]) -> Option<Move> {
         None if is_of_stack => Move::Back,
         None => Move::Home,
         Some(Some("-")) => Move::Back,
-        Some(Some(name)) if is_of_stack && name.starts_with(['+', '-']) => Move::Back,
+        Some(Some(name)) if is_of_stack && name.starts_with(['+', '-']) => match of_stack(name) {
+            true => Move::Back,
+            // What it puts on the stack is come to later.
+            false => Move::Unknown,
+        },
         Some(Some(_)) if program == "popd" => Move::Back,
         Some(Some(name)) if second.is_none() && !name.starts_with('-') => Move::To(name.to_owned()),
         Some(_) => Move::Unknown,
     })
-}
-
-/// Returns the variables that the command sets to what it reads or prints.
-fn names_read(words: &[Word]) -> Vec<String> {
-    let mut texts = words.iter().filter_map(|word| word.text.clone());
-    let sets = ["read", "mapfile", "readarray", "getopts", "printf"];
-    match texts.next() {
-        Some(program) if sets.contains(&program.as_str()) => texts.collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// Parses a command line, which may span several lines of text.
@@ -320,16 +339,12 @@ impl<'a, 'p> Parser<'a, 'p> {
 
     /// Returns the command of these words, with what it starts in turn.
     fn started(&mut self, words: Vec<Word>) -> Option<ParsedCommand> {
-        if words.iter().any(Word::steers_programs) {
-            return None;
-        }
-        let set = words.iter().filter_map(Word::sets_option);
-        self.parsed.variables.extend(set.map(str::to_owned));
-        for line in words.iter().filter_map(Word::assigned_line) {
-            let commands = self.line(line?)?;
-            self.parsed.commands.extend(commands);
-        }
+        self.assigned(&words)?;
         let assignments = words.iter().take_while(|word| word.is_assignment()).count();
+        if assignments == words.len() {
+            let names = words.iter().filter_map(Word::variable);
+            self.parsed.set.extend(names.map(str::to_owned));
+        }
         let mut command = ParsedCommand {
             reach: assignments + 1,
             assignments,
@@ -345,11 +360,18 @@ impl<'a, 'p> Parser<'a, 'p> {
         // A program whose name is known only at run time may be any.
         command.words[assignments].text.as_ref()?;
         self.parsed.moves.extend(movement(command.invocation()));
-        let set = names_read(command.invocation());
-        if set.iter().any(|name| name == "IFS") {
+        let Sets {
+            names,
+            assignments: declared,
+        } = builtins::sets(command.invocation())?;
+        if names.iter().any(|name| name == "IFS" || may_steer(name)) {
             return None;
         }
-        self.parsed.variables.extend(set);
+        self.assigned(&declared)?;
+        let declared = declared.iter().filter_map(Word::variable);
+        self.parsed.set.extend(declared.map(str::to_owned));
+        self.parsed.set.extend_from_slice(&names);
+        self.parsed.variables.extend(names);
         if let Some(at) = options::read(command.invocation()).unknown {
             command.has_unknown_options = true;
             command.reach = command.words.len().min(assignments + at + 1);
@@ -379,6 +401,21 @@ impl<'a, 'p> Parser<'a, 'p> {
         Some(command)
     }
 
+    /// Takes what the words assign: options that variables may become, and lines that programs run. `None` if a variable steers
+    /// programs.
+    fn assigned(&mut self, words: &[Word]) -> Option<()> {
+        if words.iter().any(Word::steers_programs) {
+            return None;
+        }
+        let set = words.iter().filter_map(Word::sets_option);
+        self.parsed.variables.extend(set.map(str::to_owned));
+        for line in words.iter().filter_map(Word::assigned_line) {
+            let commands = self.line(line?)?;
+            self.parsed.commands.extend(commands);
+        }
+        Some(())
+    }
+
     /// Returns the commands of a line within this one.
     fn line(&mut self, line: &str) -> Option<Vec<ParsedCommand>> {
         let mut parsed = ParsedLine {
@@ -387,6 +424,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         };
         Parser::new(line, self.depth + 1, &mut parsed).lines()?;
         self.parsed.variables = parsed.variables;
+        self.parsed.set.append(&mut parsed.set);
         self.parsed.redirections.append(&mut parsed.redirections);
         self.parsed.moves.append(&mut parsed.moves);
         Some(parsed.commands)
@@ -460,11 +498,17 @@ impl<'a, 'p> Parser<'a, 'p> {
                 if is_connection(&file) {
                     return None;
                 }
-                if file != "/dev/null" && !is_terminal(&file) {
-                    self.parsed.redirections.push(Redirection {
-                        file,
-                        is_write: kind != "<",
+                if file != "/dev/null" && !is_stream(&file) {
+                    let kinds: &[bool] = match kind {
+                        "<" => &[false],
+                        "<>" => &[false, true],
+                        _ => &[true],
+                    };
+                    let opened = kinds.iter().map(|is_write| Redirection {
+                        file: file.clone(),
+                        is_write: *is_write,
                     });
+                    self.parsed.redirections.extend(opened);
                 }
             }
         }
@@ -545,9 +589,8 @@ fn is_connection(name: &str) -> bool {
         && parts.next().is_some()
 }
 
-fn is_terminal(name: &str) -> bool {
-    matches!(
-        name,
-        "/dev/stdout" | "/dev/stderr" | "/dev/stdin" | "/dev/tty"
-    )
+/// Whether the name is that of a stream which the command has anyway. The terminal is none: what is written to it, nobody reads
+/// as output.
+fn is_stream(name: &str) -> bool {
+    matches!(name, "/dev/stdout" | "/dev/stderr" | "/dev/stdin")
 }

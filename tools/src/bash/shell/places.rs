@@ -25,7 +25,8 @@ impl Directories {
     pub fn of(parsed: &ParsedLine) -> Self {
         let mut directories = Self {
             known: vec![String::new()],
-            is_known: !parsed.commands.iter().any(sets_variable),
+            is_known: !(parsed.set.iter()).any(|name| STEERING.contains(&name.as_str()))
+                && !parsed.commands.iter().any(sets_variable),
             has_moved: !parsed.moves.is_empty(),
         };
         for step in &parsed.moves {
@@ -37,6 +38,11 @@ impl Directories {
             }
         }
         directories
+    }
+
+    /// Returns how many there may be.
+    pub fn number(&self) -> usize {
+        self.known.len()
     }
 
     /// Adds a directory that the line may change to from each of the others.

@@ -2,6 +2,7 @@
 
 mod bypasses;
 mod continued;
+mod evaluated;
 mod git_reading;
 mod read_only;
 mod repository;

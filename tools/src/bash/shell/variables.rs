@@ -65,9 +65,14 @@ pub(super) fn reads_own_variables(words: &[Word]) -> bool {
 pub(super) fn sets_own_variables(words: &[Word]) -> bool {
     let is_own = |word: &Word| {
         let name = word.raw.split_once('=').map(|(name, _)| name);
-        name.is_some_and(is_own_name)
+        name.is_some_and(is_own_name) && !word.holds_expression()
     };
     !words.is_empty() && words.iter().all(is_own)
+}
+
+/// Whether a variable with this name means something to a shell or a program, beyond what it shows.
+pub(super) fn may_mean_something(name: &str) -> bool {
+    !is_own_name(name) && !OF_SHOWING.contains(&name)
 }
 
 /// Whether the words before `read` only say how it splits what it reads.

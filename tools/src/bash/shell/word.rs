@@ -55,9 +55,11 @@ const RUN: [&str; 49] = [
 
 /// Variables by which programs take settings, options, libraries or scripts that may start any program. A last `*`
 /// stands for any ending.
-const STEERING: [&str; 56] = [
+const STEERING: [&str; 58] = [
     "ACKRC",
     "BASHOPTS",
+    "BASH_ALIASES",
+    "BASH_CMDS",
     "BASH_ENV",
     "BASH_FUNC_*",
     "CURL_HOME",
@@ -265,16 +267,40 @@ impl Word {
     }
 
     /// Returns the name of the variable that it sets.
-    fn variable(&self) -> Option<&str> {
+    pub fn variable(&self) -> Option<&str> {
         let (name, _) = self.raw.split_once('=')?;
         let name = name.strip_suffix('+').unwrap_or(name);
         let name = name.split_once('[').map_or(name, |(name, _)| name);
-        let mut bytes = name.bytes();
-        let is_name = bytes
-            .next()
-            .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-            && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then_some(name)
+        is_name(name).then_some(name)
+    }
+
+    /// Returns the assignment that it is for a builtin that declares variables, which ignores quotes around it.
+    pub fn declared(&self) -> Option<Self> {
+        if self.is_assignment() {
+            return Some(self.clone());
+        }
+        let unquoted = Self {
+            raw: self.text.clone()?,
+            ..self.clone()
+        };
+        unquoted.is_assignment().then_some(unquoted)
+    }
+
+    /// Whether it sets an element of an array whose place is computed: bash evaluates that as an expression.
+    pub fn computes_place(&self) -> bool {
+        let name = self.raw.split('=').next().unwrap_or_default();
+        let place = name.split_once('[').map(|(_, place)| place);
+        let is_number = |place: &str| {
+            let digits = place.trim_end_matches('+').strip_suffix(']');
+            digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        self.is_assignment() && place.is_some_and(|place| !is_number(place))
+    }
+
+    /// Whether its text, or a part that is known, holds what an expression would run: a subscript with a command.
+    pub fn holds_expression(&self) -> bool {
+        let holds = |text: &str| text.contains('[') && text.contains(['$', '`']);
+        holds(&self.raw) || self.text.as_deref().is_some_and(holds)
     }
 
     /// Whether the word, which is known only at run time, may become an option.
@@ -321,6 +347,9 @@ impl Word {
         let Some(name) = self.variable() else {
             return false;
         };
+        if self.computes_place() {
+            return true;
+        }
         if name == "IFS" {
             let value = self.text.as_deref().and_then(|text| text.split_once('='));
             return !value.is_some_and(|(_, value)| value.trim_matches(SEPARATORS).is_empty());
@@ -352,8 +381,23 @@ impl Word {
     pub fn assigned_line(&self) -> Option<Option<&str>> {
         self.variable().filter(|name| RUN.contains(name))?;
         let value = self.text.as_deref().and_then(|text| text.split_once('='));
-        Some(value.map(|(_, line)| line))
+        // Less takes the command behind signs that say how it reads.
+        let is_sign = |c| self.variable() == Some("LESSOPEN") && matches!(c, '|' | '-');
+        Some(value.map(|(_, line)| line.trim_start_matches(is_sign)))
     }
+}
+
+/// Whether the text is the name of a variable, without a subscript.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let is_first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+    bytes.next().is_some_and(is_first)
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Whether a variable with this name, set to something that is known only at run time, has programs start any other.
+pub(super) fn may_steer(name: &str) -> bool {
+    RUN.contains(&name) || STEERING.iter().any(|pattern| is_like(pattern, name))
 }
 
 /// Whether a value, or a part of it that becomes a word of its own, begins like an option.

@@ -1,7 +1,7 @@
 //! Programs that start the program which their arguments name: it must not escape the rules.
 
 use super::options;
-use super::word::Word;
+use super::word::{Influence, Word};
 
 /// Something that a command starts.
 pub(super) enum Start {
@@ -303,6 +303,7 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
     let mut at = 1;
     let mut transparent = grammar.transparent;
     let mut operands = grammar.operands;
+    let mut marks = Vec::new();
     while let Some(word) = words.get(at) {
         // The position of the program depends on each word before it.
         let text = word.text.as_deref()?;
@@ -335,8 +336,13 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
             if !long.contains('=') && !is_alone.contains(&name) {
                 return None;
             }
+            marks.extend(long.strip_prefix("replace="));
         } else if let Some(short) = text.strip_prefix('-').filter(|short| !short.is_empty()) {
-            at += short_options(short, grammar)?;
+            let further = short_options(short, grammar)?;
+            if has_more && short.contains('I') {
+                marks.push(mark(short, further, words.get(at + 1))?);
+            }
+            at += further;
         } else {
             break;
         }
@@ -352,14 +358,11 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
         at += 1;
     }
     let mut inner = words[at.min(words.len())..].to_vec();
-    let Some(first) = inner.first() else {
+    if inner.is_empty() {
         return Some(Vec::new());
-    };
+    }
     if has_more {
-        // They come from standard input, and may replace `{}`.
-        if first.raw.contains("{}") || first.text.is_none() {
-            return None;
-        }
+        take_place(&mut inner, &marks)?;
         inner.push(Word::unknown_arguments());
     }
     Some(vec![Start::Words {
@@ -367,6 +370,28 @@ fn started(words: &[Word], grammar: &Grammar, has_more: bool) -> Option<Vec<Star
         words: inner,
         transparent,
     }])
+}
+
+/// Returns what `xargs -I` replaces: the rest of the word, or the next one if the option takes `further` words.
+fn mark<'a>(short: &'a str, further: usize, next: Option<&'a Word>) -> Option<&'a str> {
+    match further {
+        0 => short.split_once('I').map(|(_, mark)| mark),
+        _ => next?.text.as_deref(),
+    }
+}
+
+/// Lets arguments from the standard input take the place of the marks; `None` if they may become the program.
+fn take_place(words: &mut [Word], marks: &[&str]) -> Option<()> {
+    for word in &mut *words {
+        let text = word.text.as_deref().unwrap_or_default();
+        if marks.iter().any(|mark| text.contains(mark)) {
+            word.may_begin_option |= marks.iter().any(|mark| text.starts_with(mark));
+            word.influence = word.influence.max(Influence::OfText);
+            word.text = None;
+        }
+    }
+    let program = words.first()?.text.as_deref()?;
+    (!program.contains("{}")).then_some(())
 }
 
 /// Returns how many further words the short options take; `None` if one is unknown.
@@ -412,7 +437,8 @@ fn shell(words: &[Word]) -> Option<Vec<Start>> {
             return None;
         }
         has_line |= flags.contains('c');
-        if flags.contains('o') {
+        // Each has a name of its own.
+        for _ in flags.matches('o') {
             words.get(at)?.text.as_ref()?;
             at += 1;
         }

@@ -57,6 +57,17 @@ pub(super) const CHANGERS: [&str; 7] = ["mkdir", "touch", "rm", "rmdir", "chmod"
 pub(super) const BUILDERS: [&str; 12] = [
     "cargo", "npm", "pnpm", "yarn", "bun", "go", "pip", "make", "just", "rustup", "apt", "brew",
 ];
+/// Programs of the lists that take text from a file, with the letters and the beginnings of the options which name it.
+pub(super) const FILE_OPTIONS: [(&str, &str, &[&str]); 4] = [
+    ("date", "f", &["--f"]),
+    (
+        "git",
+        "F",
+        &["--file", "--pathspec-from-file", "--template"],
+    ),
+    ("pip", "rc", &["--req", "--con"]),
+    ("uv", "rc", &["--req", "--con"]),
+];
 /// Subcommands of git that show the content of files in the working directory or of a commit.
 pub(super) const SHOWING: [&str; 9] = [
     "grep",
@@ -83,7 +94,7 @@ pub(super) const STARTING: [&str; 7] = [
 ];
 
 /// Returns the name of the program, without its folder.
-pub(super) fn program(words: &[Word]) -> Option<&str> {
+pub(in crate::bash::shell) fn program(words: &[Word]) -> Option<&str> {
     words.first()?.text.as_deref()?.rsplit('/').next()
 }
 

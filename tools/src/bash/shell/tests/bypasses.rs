@@ -698,9 +698,9 @@ fn a_pattern_may_stand_for_an_option() {
         ("cd options && git log [-]*", false),
         ("cd options; git log ?-o*", false),
         ("cd options && sort ?o", false),
-        ("cd options && git log -- *", true),
-        ("cd options && git log ./*", true),
-        ("cd options && git log x*", true),
+        ("cd options && sort -- *", true),
+        ("cd options && sort ./*", true),
+        ("cd options && sort x*", true),
         ("git log options/*", true),
     ] {
         let line_runs = decide(&git, line, &World) == Decision::Allow;
