@@ -1,5 +1,7 @@
 //! The sandbox policy for commands: from the command line and the user's settings, never from the project.
 
+mod identity;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +13,8 @@ use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error, ErrorKind, SandboxTier, Sourced};
 use ah_conversation::{Environment, Interface, steering_names};
 use ah_sandbox::{Access, Allowlist, Authority, Confinement, Domain, Grant, Proxy, Sandbox, Tier};
+
+use identity::git_identity;
 
 /// This executable; valid even after its file was replaced.
 pub const LAUNCHER: &str = "/proc/self/exe";
@@ -486,23 +490,7 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
     let real_cwd = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
     confinement.protect_names(steering_names(), &real_cwd);
     confinement.git_configuration = git_configuration(environment);
-    let named = config
-        .protected_folders()
-        .into_iter()
-        .map(|path| cwd.join(path));
-    let set = config.sandbox.protect.iter().map(|path| path.value.clone());
-    for path in named.chain(set) {
-        // Paths outside of the workspace are not writable anyway.
-        if let Ok(name) = real(&path).strip_prefix(&confinement.workspace) {
-            confinement.protected.push(name.to_owned());
-        }
-    }
-    let hidden = config.sandbox.hide.iter().map(|path| path.value.clone());
-    let hidden = hidden.chain(config.key_file());
-    // A path that does not exist needs no hiding.
-    confinement.hidden = hidden
-        .filter_map(|path| fs::canonicalize(path).ok())
-        .collect();
+    protect_and_hide(&mut confinement, config);
     let mut hosts = grants.hosts.clone();
     for host in environment
         .get(ALLOW_HOSTS)
@@ -516,6 +504,29 @@ fn policy(config: &Config, grants: &SandboxGrants) -> Result<(Confinement, Allow
             .push(host.map_err(|error| Error::usage(format!("{ALLOW_HOSTS}: {error}")))?);
     }
     Ok((confinement, hosts))
+}
+
+/// Protects and hides the paths that settings and rules name: what rules deny to tools is kept from all programs.
+fn protect_and_hide(confinement: &mut Confinement, config: &Config) {
+    let cwd = config.environment.cwd();
+    let rules = config.permissions();
+    let named = config.protected_folders().into_iter();
+    let set = config.sandbox.protect.iter().map(|path| path.value.clone());
+    let protected = named.map(|path| cwd.join(path)).chain(set);
+    for path in protected.chain(rules.unwritable().paths()) {
+        // Paths outside of the workspace are not writable anyway.
+        if let Ok(name) = real(&path).strip_prefix(&confinement.workspace) {
+            confinement.protected.push(name.to_owned());
+        }
+    }
+    let hidden = config.sandbox.hide.iter().map(|path| path.value.clone());
+    let hidden = hidden
+        .chain(config.key_file())
+        .chain(rules.hidden().paths());
+    // A path that does not exist needs no hiding.
+    confinement.hidden = hidden
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
 }
 
 /// Returns the path with the links of its parents resolved; the last component need not exist.
@@ -567,50 +578,4 @@ pub fn variables(
         }
     }
     variables
-}
-
-/// Returns git's user name and e-mail address. Git's own settings are in the home directory, which commands do not see.
-fn git_identity(home: &Path) -> Option<(String, String)> {
-    let places = [".gitconfig", ".config/git/config"];
-    let text = places
-        .iter()
-        .find_map(|place| fs::read_to_string(home.join(place)).ok())?;
-    let lines = text.lines().map(str::trim);
-    let section = lines
-        .skip_while(|line| !line.eq_ignore_ascii_case("[user]"))
-        .skip(1);
-    let pairs: Vec<_> = section
-        .take_while(|line| !line.starts_with('['))
-        .filter_map(|line| line.split_once('='))
-        .map(|(key, value)| {
-            (
-                key.trim().to_ascii_lowercase(),
-                value.trim().trim_matches('"').to_owned(),
-            )
-        })
-        .collect();
-    let value = |key| {
-        pairs
-            .iter()
-            .find(|(known, _)| known == key)
-            .map(|(_, value)| value.clone())
-    };
-    Some((value("name")?, value("email")?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_commits_is_read_as_git_writes_it() {
-        let home = tempfile::tempdir().unwrap();
-        assert_eq!(git_identity(home.path()), None);
-        let text = "[core]\n\teditor = vi\n[user]\n\tname = A B\n\temail = \"a@b.example\"\n[alias]\n\tname = x\n";
-        fs::write(home.path().join(".gitconfig"), text).unwrap();
-        assert_eq!(
-            git_identity(home.path()),
-            Some(("A B".to_owned(), "a@b.example".to_owned()))
-        );
-    }
 }

@@ -1,5 +1,8 @@
 //! Permission rules as documented, applied by the real binary.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
 use serde_json::{Value, json};
@@ -262,4 +265,72 @@ fn a_change_that_must_fail_says_nothing_about_what_rules_hide() {
     assert_eq!(with, without);
     assert_eq!(with.len(), 3);
     assert!(with[2].contains("does not want"), "{with:?}");
+}
+
+/// A line is judged by its words, and a program with a harmless name may do anything. The kernel keeps it to the verdict,
+/// unless something else allows the line.
+#[test]
+fn a_command_that_is_judged_to_read_changes_nothing() {
+    let world = World::new();
+    let script = "#!/bin/sh\necho text > made; echo text > \"$HOME/made\"; echo ran\n";
+    let program = world.write("bin/nproc", script);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", world.file("bin").display());
+    let model = world.scenario(
+        "s",
+        [uses("bash", json!({"command": "nproc"})), says("Done.")],
+    );
+    let made = [world.file("made"), world.home().join("made")];
+    for (options, is_free) in [
+        (&["-p"][..], false),
+        (&["-p", "--permission-mode", "plan"], false),
+        (&["-p", "--permission-mode", "acceptEdits"], false),
+        (&["-p", "--sandbox", "--permission-mode", "plan"], false),
+        (&["-n"], false),
+        (&["-p", "--allowed-tools", "Bash(nproc)"], true),
+        (&["-n", "--permission-mode", "bypassPermissions"], true),
+    ] {
+        let arguments = [
+            options,
+            &["-m", &model, "--output-format", "json", "--", "go"],
+        ]
+        .concat();
+        let ended = world.ah(arguments).env("PATH", &path).run().expect(0);
+        let result: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(result["permission_denials"], json!([]), "{options:?}");
+        for made in &made {
+            assert_eq!(made.exists(), is_free, "{options:?}: {}", made.display());
+            let _ = fs::remove_file(made);
+        }
+    }
+}
+
+/// In the sandbox, a rule about a file holds for every program, also for a script that no rule looks into.
+#[test]
+fn denied_files_are_kept_from_all_programs_in_the_sandbox() {
+    let rules = "Read(secret/**),Edit(guard/**)";
+    for (denied, seen, guarded) in [("Web", "text", "new"), (rules, "", "old")] {
+        let world = World::new();
+        world.write("secret/key", "text");
+        world.write("guard/file", "old");
+        world.write(
+            "go.sh",
+            "cat secret/key > seen; printf new > guard/file; exit 0\n",
+        );
+        let turns = [uses("bash", json!({"command": "sh go.sh"})), says("Done.")];
+        let model = world.scenario("s", turns);
+        let options = [
+            "-p",
+            "--sandbox",
+            "--allowed-tools",
+            "Bash",
+            "--disallowed-tools",
+            denied,
+        ];
+        let arguments = [&options[..], &["-m", &model, "--", "go"]].concat();
+        world.ah(arguments).run().expect(0);
+        assert_eq!(world.text("seen"), seen, "{denied}");
+        assert_eq!(world.text("guard/file"), guarded, "{denied}");
+    }
 }
