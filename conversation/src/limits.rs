@@ -22,9 +22,8 @@ pub struct Limits {
     pub deadline: Option<Time>,
     /// Context window of the model, in tokens.
     pub context_window: u64,
-    /// Tokens of input and output from which on the conversation is summarised, if that is before its window is crowded
-    /// (`--compact-at`).
-    pub compact_at: Option<u64>,
+    /// When the conversation is summarised, if that is before its window is crowded.
+    pub compact_at: Option<CompactAt>,
     /// Most tokens of an answer, which the context window has to have room for (see [`reserve`](Self::reserve)).
     pub reserved_output: u64,
     /// Whether the same calls may be asked for again and again: by a program, which waits for something, and not by a
@@ -32,6 +31,15 @@ pub struct Limits {
     pub allows_repetition: bool,
     /// Whether an answer that repeats a piece of its text ten times is ended, as small models go on to the output limit then.
     pub ends_chants: bool,
+}
+
+/// Input and output of the last call from which on a conversation is summarised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactAt {
+    /// So many tokens (`--compact-at`).
+    Tokens(u64),
+    /// This percentage of the context window, also of one that is learned later.
+    Percent(u64),
 }
 
 impl Limits {
@@ -53,11 +61,19 @@ impl Limits {
         usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
     }
 
+    /// Returns the tokens that [`compact_at`](Self::compact_at) stands for.
+    pub fn compact_tokens(&self) -> Option<u64> {
+        self.compact_at.map(|at| match at {
+            CompactAt::Tokens(tokens) => tokens,
+            CompactAt::Percent(share) => self.context_window * share / 100,
+        })
+    }
+
     /// Returns the context window that a conversation is kept in: that of the model, or one of which
     /// [`compact_at`](Self::compact_at) is the part that triggers a summary.
     pub fn used_window(&self) -> u64 {
         let asked = self
-            .compact_at
+            .compact_tokens()
             .map(|at| at.saturating_mul(100) / Self::CROWDED);
         asked.map_or(self.context_window, |asked| asked.min(self.context_window))
     }
@@ -129,5 +145,37 @@ impl ExitReason {
 impl fmt::Display for ExitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_window_follows_the_window() {
+        for (compact_at, window, expected) in [
+            (None, 200_000, (None, 200_000)),
+            (
+                Some(CompactAt::Tokens(8_000)),
+                200_000,
+                (Some(8_000), 10_000),
+            ),
+            (Some(CompactAt::Tokens(8_000)), 4_000, (Some(8_000), 4_000)),
+            (
+                Some(CompactAt::Percent(60)),
+                200_000,
+                (Some(120_000), 150_000),
+            ),
+            (Some(CompactAt::Percent(60)), 8_000, (Some(4_800), 6_000)),
+        ] {
+            let limits = Limits {
+                compact_at,
+                context_window: window,
+                ..Limits::default()
+            };
+            let found = (limits.compact_tokens(), limits.used_window());
+            assert_eq!(found, expected, "{compact_at:?} of {window}");
+        }
     }
 }

@@ -156,7 +156,7 @@ fn after_answer(
 
 fn is_crowded(transcript: &Transcript, limits: &Limits) -> bool {
     let is_asked = |at: u64| transcript.context_tokens() >= at;
-    transcript.fullness(limits) > Limits::CROWDED || limits.compact_at.is_some_and(is_asked)
+    transcript.fullness(limits) > Limits::CROWDED || limits.compact_tokens().is_some_and(is_asked)
 }
 
 /// Returns the step after a cut answer: summarise first if space is short or nothing of the answer is left, otherwise

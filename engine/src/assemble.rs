@@ -20,8 +20,8 @@ use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, To
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
-    Cost, Interface, Limits, Model, Provider, ServerState, Servers, Thinking, Tool, ToolSpec,
-    estimate_text,
+    CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Thinking, Tool,
+    ToolSpec, estimate_text,
 };
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
@@ -339,7 +339,7 @@ fn settings(
             max_turns: wanted.max_turns,
             max_tokens: wanted.max_tokens,
             max_context_tokens: wanted.max_context_tokens,
-            compact_at: compact_at(config, model.context_window),
+            compact_at: compact_at(config),
             max_budget: wanted.max_budget_usd.map(Cost::from_usd),
             deadline: None,
             context_window: model.context_window,
@@ -381,16 +381,15 @@ fn settings(
     })
 }
 
-/// Returns the number of tokens from which on the conversation is summarised: as typed, or the part of the window in the
-/// settings that triggers a summary.
-fn compact_at(config: &Config, of_model: u64) -> Option<u64> {
+/// Returns when the conversation is summarised: as typed, or the part of the window in the settings that triggers a summary.
+fn compact_at(config: &Config) -> Option<CompactAt> {
     let window = config
         .auto_compact_window
         .as_ref()
         .map(|window| window.value);
     let crowded = window.map(|window| window.saturating_mul(Limits::CROWDED) / 100);
     let chosen = config.run.limits.compact_at.or(crowded);
-    chosen.or_else(|| small::compact_at(config, of_model))
+    { chosen.map(CompactAt::Tokens) }.or_else(|| small::compact_at(config))
 }
 
 /// Returns the source of the session's prompt: `blocks`, as long as a file that replaces them cannot be read again.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use ah_config::profile::Profile;
 use ah_config::{Config, Origin, Sourced};
-use ah_conversation::{Limits, Thinking};
+use ah_conversation::{CompactAt, Thinking};
 
 use crate::model::asking;
 
@@ -52,10 +52,9 @@ pub(crate) fn is_on(config: &Config) -> bool {
     { config.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)
 }
 
-/// Returns the number of tokens from which on the conversation with a model of this window is summarised, if no setting
-/// says it.
-pub(crate) fn compact_at(config: &Config, window: u64) -> Option<u64> {
-    is_on(config).then_some(window * CROWDED.min(Limits::CROWDED) / 100)
+/// Returns when the conversation is summarised, if no setting says it.
+pub(crate) fn compact_at(config: &Config) -> Option<CompactAt> {
+    is_on(config).then_some(CompactAt::Percent(CROWDED))
 }
 
 /// Returns the limit of thinking for a model of this window, if no setting says it.

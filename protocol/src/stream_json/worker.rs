@@ -329,7 +329,7 @@ impl Worker {
                 prompt: settings.prompt.clone(),
                 tools: engaged.session.tools().specs().clone(),
                 agents: engaged.agents.clone(),
-                compact_at: limits.compact_at.unwrap_or(crowded).min(crowded),
+                compact_at: limits.compact_tokens().unwrap_or(crowded).min(crowded),
             }),
         }
     }
