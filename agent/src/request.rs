@@ -250,19 +250,8 @@ fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
         let Origin::Update(update) = &message.origin else {
             continue;
         };
-        let mut said = message.content.iter().filter_map(ContentBlock::as_text);
-        let is_said = [
-            !update.facts.is_empty(),
-            update.mode.is_some(),
-            !update.tools.is_empty(),
-            update.thinking.is_some(),
-        ];
-        for (texts, _) in texts
-            .iter_mut()
-            .zip(is_said)
-            .filter(|(_, is_said)| *is_said)
-        {
-            texts.extend(said.next());
+        for (texts, words) in texts.iter_mut().zip(update.words(&message.content)) {
+            texts.extend(words);
         }
         whole.facts.extend(update.facts.iter().cloned());
         whole.mode = update.mode.or(whole.mode);
