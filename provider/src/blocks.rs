@@ -74,6 +74,12 @@ impl Blocks {
         events.push_back(StreamEvent::BlockStopped { index });
     }
 
+    /// Adds a block that only its server understands.
+    pub fn other(&mut self, raw: Value, events: &mut VecDeque<StreamEvent>) {
+        let index = self.next(BlockStart::Other(raw), events);
+        events.push_back(StreamEvent::BlockStopped { index });
+    }
+
     /// Starts a tool call and returns its index; the arguments follow as [`Delta::InputJson`].
     pub fn tool_use(&mut self, id: &str, name: &str, events: &mut VecDeque<StreamEvent>) -> usize {
         let block = BlockStart::ToolUse {

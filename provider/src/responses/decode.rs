@@ -259,7 +259,10 @@ impl ResponseReader {
                     events.push_back(StreamEvent::BlockStopped { index });
                 }
             }
-            wire::Item::Other => self.blocks.close(events),
+            wire::Item::Other => {
+                let item = json::part(raw).map_err(|error| unparsable(&error, raw.get()))?;
+                self.blocks.other(item, events);
+            }
         }
         Ok(())
     }

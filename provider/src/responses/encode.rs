@@ -278,11 +278,7 @@ fn told<'a>(
     first: &[ToolSpec],
     effort: Option<Option<Effort>>,
 ) -> Vec<wire::Input<'a>> {
-    let mut texts = message.content.iter().filter_map(|block| block.as_text());
-    let mut text = |is_said: bool| is_said.then(|| texts.next()).flatten();
-    let facts = text(!update.facts.is_empty());
-    let mode = text(update.mode.is_some());
-    let of_tools = text(!update.tools.is_empty());
+    let [facts, mode, of_tools, _] = update.words(&message.content);
     let is_first = |name: &str| first.iter().any(|tool| tool.name == name);
     let (changed, new): (Vec<_>, Vec<_>) =
         { update.tools.iter() }.partition(|tool| is_first(&tool.name));
@@ -360,14 +356,13 @@ fn assistant_items<'a>(
     quirks: &Quirks,
 ) -> Vec<wire::Input<'a>> {
     let is_own = message.was_written_by(&model.provider, &model.name);
-    let takes_reasoning = is_own && quirks.returned_reasoning != ReturnedReasoning::None;
     let opaque = message.opaque_of(&model.provider, &model.name);
     let inputs = message
         .content
         .iter()
         .enumerate()
         .filter_map(|(place, block)| {
-            let input = assistant_item(block, takes_reasoning, quirks)?;
+            let input = assistant_item(block, is_own, quirks)?;
             Some(match opaque.and_then(|opaque| opaque.of_block(place)) {
                 Some(given) => input.with(taken(given.clone(), quirks)),
                 None => input,
@@ -383,17 +378,19 @@ fn assistant_items<'a>(
 
 fn assistant_item<'a>(
     block: &'a ContentBlock,
-    takes_reasoning: bool,
+    is_own: bool,
     quirks: &Quirks,
 ) -> Option<wire::Input<'a>> {
     match block {
         ContentBlock::Thinking {
             signature: Some(signature),
             ..
-        } if takes_reasoning => {
+        } if is_own && quirks.returned_reasoning != ReturnedReasoning::None => {
             let item: &RawValue = json::own(signature).ok()?;
             Some(wire::Input::Reasoning(item))
         }
+        // An item that only its server understands.
+        ContentBlock::Other { raw } if is_own => Some(wire::Input::Given(raw.clone())),
         ContentBlock::ToolUse(call) => Some(wire::Input::FunctionCall(wire::FunctionCall {
             call_id: tool_call_id(call.id.as_str(), quirks.tool_call_ids),
             name: call_name(&call.name, call_name::OPENAI),
@@ -401,10 +398,9 @@ fn assistant_item<'a>(
         })),
         block => {
             let text = block.as_text().filter(|text| !text.trim().is_empty())?;
-            Some(wire::Input::Message {
-                role: "assistant",
-                content: wire::InputContent::Text(text.into()),
-            })
+            let content = wire::InputContent::Text(text.into());
+            let role = "assistant";
+            Some(wire::Input::Answer(wire::Answer { role, content }))
         }
     }
 }

@@ -85,7 +85,7 @@ pub enum Item {
         name: Option<String>,
         arguments: Option<String>,
     },
-    /// Mostly calls of the server's own tools.
+    /// Calls of the server's own tools, summaries that it seals, and later extensions.
     #[serde(other)]
     Other,
 }
@@ -117,14 +117,23 @@ pub enum Input<'a> {
         role: &'static str,
         content: InputContent<'a>,
     },
+    Answer(Answer<'a>),
     FunctionCall(FunctionCall<'a>),
     FunctionCallOutput(FunctionCallOutput<'a>),
     /// Reasoning, unchanged.
     Reasoning(&'a RawValue),
-    /// An item with what the server gave with it.
+    /// An item with what the server gave with it, or one that only the server understands.
     Given(Value),
     AdditionalTools(AdditionalTools<'a>),
     ConfigurationUpdate(ConfigurationUpdate),
+}
+
+/// Text of the model. llama.cpp's server tells it from other items by its type (b11549, `Cannot determine type of 'item'`).
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "message")]
+pub struct Answer<'a> {
+    pub role: &'static str,
+    pub content: InputContent<'a>,
 }
 
 /// Tools that are there from this item on.

@@ -366,6 +366,7 @@ fn what_comes_with_an_item_of_a_response_goes_back() {
             "content": [{"type": "output_text", "text": "So."}]},
         {"type": "function_call", "id": "f", "call_id": "call_aaaaaaaa", "name": "Bash", "arguments": "{}",
             "status": "completed", "namespace": "shell", "caller": null},
+        {"type": "compaction", "id": "c", "encrypted_content": "sealed", "created_by": null},
     ]);
     let response = json!({"id": 5, "status": "completed", "output": items, "error": {}});
     let done = items.as_array().expect("an array").iter().enumerate();
@@ -388,13 +389,14 @@ fn what_comes_with_an_item_of_a_response_goes_back() {
             items_sent(&request(vec![user("Go on."), answer]))[1..].to_vec()
         };
         let call = json!({"type": "function_call", "call_id": "call_aaaaaaaa", "name": "Bash", "arguments": "{}"});
-        let said = |text: &str| json!({"role": "assistant", "content": text});
+        let said = |text: &str| json!({"type": "message", "role": "assistant", "content": text});
         let bare = [said("Let me see."), said("So."), call.clone()];
         assert_eq!(sent("another"), bare);
         let own = [
             with(said("Let me see."), json!({"phase": "commentary"})),
             with(said("So."), json!({"phase": "final_answer"})),
             with(call, json!({"namespace": "shell"})),
+            items[3].clone(),
         ];
         assert_eq!(sent("claude-x"), own);
     }

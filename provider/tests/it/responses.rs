@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 use crate::openai_answers::show;
 use crate::openai_api::{ask, server};
-use crate::requests::{call, image, message, model, request, result, thinking, tool, user};
+use crate::requests::{
+    call, image, message, model, quirks_of, request, result, thinking, tool, user,
+};
 use crate::server::{Server, events, stream_end, stream_head};
 
 fn encoder(name: &str, quirks: Quirks) -> Encoder {
@@ -84,13 +86,13 @@ fn a_whole_request() {
     {"role":"user","content":"Go on."}
     {"role":"user","content":"(empty message)"}
     {"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}
-    {"role":"assistant","content":"Let me see."}
+    {"type":"message","role":"assistant","content":"Let me see."}
     {"type":"function_call","call_id":"t1","name":"bash","arguments":"{\"command\":\"ls\"}"}
     {"type":"function_call","call_id":"t2","name":"bash","arguments":"{}"}
     {"type":"function_call_output","call_id":"t1","output":"Error: a"}
     {"type":"function_call_output","call_id":"t2","output":"Error: not JSON"}
     {"role":"user","content":[{"type":"input_text","text":"What `bash` shows:"},{"type":"input_image","image_url":"data:image/png;base64,iVBO"},{"type":"input_text","text":"[STEERING] Hurry."}]}
-    {"role":"assistant","content":"Let me see."}
+    {"type":"message","role":"assistant","content":"Let me see."}
     {"role":"user","content":[{"type":"input_text","text":"And?"},{"type":"input_image","image_url":"data:image/png;base64,iVBO"}]}
     "#);
     let with_images = Quirks {
@@ -101,13 +103,13 @@ fn a_whole_request() {
     insta::assert_snapshot!(lines(with_images, &conversation), @r#"
     {"role":"user","content":"Go on."}
     {"role":"user","content":"(empty message)"}
-    {"role":"assistant","content":"Let me see."}
+    {"type":"message","role":"assistant","content":"Let me see."}
     {"type":"function_call","call_id":"t1","name":"bash","arguments":"{\"command\":\"ls\"}"}
     {"type":"function_call","call_id":"t2","name":"bash","arguments":"{}"}
     {"type":"function_call_output","call_id":"t1","output":[{"type":"input_text","text":"Error: "},{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,iVBO"}]}
     {"type":"function_call_output","call_id":"t2","output":"Error: not JSON"}
     {"role":"user","content":"[STEERING] Hurry."}
-    {"role":"assistant","content":"Let me see."}
+    {"type":"message","role":"assistant","content":"Let me see."}
     {"role":"user","content":[{"type":"input_text","text":"And?"},{"type":"input_image","image_url":"data:image/png;base64,iVBO"}]}
     "#);
 }
@@ -131,13 +133,13 @@ fn settings_of_a_request() {
     for (name, quirks, request, expected) in [
         (
             "o5",
-            Quirks::openai(),
+            quirks_of("openai"),
             whole,
             r#"{"model":"o5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":6000,"reasoning":{"effort":"medium"},"instructions":"You are a test.\n\nBe brief.","tools":[{"type":"function","name":"read","description":"Does read.","parameters":{"type":"object"},"strict":false}],"input":[{"role":"user","content":"Hi"}]}"#,
         ),
         (
             "openai/gpt-4o",
-            Quirks::openai(),
+            quirks_of("openai"),
             request(vec![user("Hi")]),
             r#"{"model":"openai/gpt-4o","stream":true,"store":false,"max_output_tokens":1000,"input":[{"role":"user","content":"Hi"}]}"#,
         ),
@@ -273,7 +275,7 @@ fn answers() {
                 "[DONE]",
                 "rubbish",
             ],
-            "text(So.) end_turn end",
+            "text(So.) {\"type\":\"oracle\"}() end_turn end",
         ),
     ] {
         let stream = stream(events);
