@@ -10,7 +10,8 @@ use ah_conversation::{
 };
 use ah_provider::abilities::Abilities;
 use ah_provider::http_model::RequestEncoder;
-use ah_provider::openai::{Additions, Quirks};
+use ah_provider::openai::Additions;
+use ah_provider::presets::Preset;
 use ah_provider::{anthropic, responses};
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -134,11 +135,12 @@ impl Bound {
             long_price: None,
         };
         let encoder: Box<dyn RequestEncoder> = if name.starts_with(OF_OPENAI) {
+            let quirks = Preset::named("openai").map(|row| row.quirks.clone());
             Box::new(responses::Encoder::new(
                 model.clone(),
                 Abilities::default(),
                 Additions::default(),
-                Quirks::openai(),
+                quirks.unwrap_or_default(),
             ))
         } else {
             let encoder = anthropic::Encoder::new(model.clone(), Abilities::default());

@@ -119,26 +119,3 @@ pub enum ToolCallIds {
     /// Nine letters and digits, as Mistral requires.
     Nine,
 }
-
-impl Quirks {
-    /// Returns those of a LiteLLM proxy, which accepts the fields of the Messages API.
-    pub fn litellm() -> Self {
-        Self {
-            thinking: ThinkingField::Thinking,
-            cache_control: true,
-            images_in_results: true,
-            extra_headers: true,
-            ..Self::default()
-        }
-    }
-
-    /// Returns those of OpenAI's own server.
-    pub fn openai() -> Self {
-        Self {
-            output_limit: OutputLimit::MaxCompletionTokens,
-            thinking: ThinkingField::ReasoningEffort,
-            tool_call_ids: ToolCallIds::Short,
-            ..Self::default()
-        }
-    }
-}

@@ -13,7 +13,9 @@ use ah_provider::openai::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::requests::{call, image, message, model, request, result, thinking, tool, user};
+use crate::requests::{
+    call, image, message, model, quirks_of, request, result, thinking, tool, user,
+};
 
 fn encoder(additions: Additions, quirks: Quirks) -> Encoder {
     let model = Model {
@@ -228,7 +230,7 @@ fn a_whole_request() {
 
 #[test]
 fn a_whole_request_to_litellm() {
-    insta::assert_snapshot!(lines(Quirks::litellm(), &conversation()), @r#"
+    insta::assert_snapshot!(lines(quirks_of("litellm"), &conversation()), @r#"
     {"role":"system","content":[{"type":"text","text":"You are a test."},{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]}
     {"role":"user","content":"Go \"on\".\n\n(empty message)"}
     {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
@@ -277,7 +279,7 @@ fn settings_of_a_request() {
         ),
         (
             Thinking::default(),
-            Quirks::openai(),
+            quirks_of("openai"),
             r#"{"model":"claude-x","stream_options":{"include_usage":true},"max_completion_tokens":3000,"temperature":0.5,"top_p":0.9,"stop":["END"]}"#,
         ),
         (
@@ -348,7 +350,7 @@ fn additional_fields_are_sent_once() {
     };
     for (quirks, expected) in [
         (
-            Quirks::litellm(),
+            quirks_of("litellm"),
             r#"{"model":"claude-x","stream":true,"stream_options":{"include_usage":true},"max_tokens":7,"extra_headers":{"x-team":"a","anthropic-beta":"b1,b2"},"metadata":{"user_id":"s"},"messages":[{"role":"user","content":"Hi","cache_control":{"type":"ephemeral"}}]}"#,
         ),
         (
@@ -421,7 +423,7 @@ fn results_of_calls_that_were_made_without_a_thought_are_not_thought_about() {
             thinking: Thinking::at_most(5_000),
             ..request(messages)
         };
-        let body = json_body(Quirks::litellm(), &request);
+        let body = json_body(quirks_of("litellm"), &request);
         assert_eq!(body.get("thinking").is_some(), thinks, "{what}");
     }
 }
@@ -483,7 +485,7 @@ fn breakpoints_stand_in_the_last_two_turns_of_the_user() {
     );
     let results = message(Role::User, None, vec![result("t", Vec::new(), false)]);
     let mut conversation = Vec::new();
-    let mut encoder = encoder(Additions::default(), Quirks::litellm());
+    let mut encoder = encoder(Additions::default(), quirks_of("litellm"));
     for (message, expected) in [
         (user("a"), "user!"),
         (user("b"), "user!"),

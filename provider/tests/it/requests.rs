@@ -9,9 +9,16 @@ use ah_conversation::{
 use ah_provider::abilities::{Abilities, ThinkingForm};
 use ah_provider::anthropic::Encoder;
 use ah_provider::http_model::RequestEncoder;
+use ah_provider::openai::Quirks;
+use ah_provider::presets::Preset;
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+/// Returns the quirks in the row of this server.
+pub(crate) fn quirks_of(name: &str) -> Quirks {
+    Preset::named(name).expect("a row").quirks.clone()
+}
 
 fn encoder(form: ThinkingForm) -> Encoder {
     let model = Model {
