@@ -34,6 +34,20 @@ const BILLING: [&str; 8] = [
     "user_profile_not_billable",
 ];
 
+/// Error types within an answer that are about the request, besides those about pictures and policies: what the Responses API lists
+/// (npm `openai` 7.59.0, 17 November 2026), and what other servers say as they say it before an answer.
+const REQUEST: [&str; 9] = [
+    "content_filter",
+    "data_residency_mismatch",
+    "invalid_prompt",
+    "invalid_request_error",
+    "invalid_value",
+    "not_found_error",
+    "unknown_parameter",
+    "unsupported_parameter",
+    "unsupported_value",
+];
+
 /// Returns the error of a response with an error status.
 pub fn in_response<'a>(
     status: u16,
@@ -55,11 +69,8 @@ pub fn in_response<'a>(
         None if body.trim().is_empty() => "the server gave no reason".to_owned(),
         None => html_title(body).unwrap_or_else(|| excerpt(body, LONGEST_MESSAGE)),
     };
-    let places = json.as_ref().map(places).unwrap_or_default();
-    let places = places.iter().filter(|place| !message.contains(**place));
-    let places: Vec<_> = places.copied().collect();
-    if !places.is_empty() {
-        message.push_str(&format!(" ({})", places.join(", ")));
+    if let Some(json) = &json {
+        add_places(json, &mut message);
     }
     let request_id = header("request-id").or_else(|| json.as_ref()?.get("request_id")?.as_str());
     let request_id = request_id.filter(|id| id.len() <= LONGEST_REQUEST_ID);
@@ -124,6 +135,9 @@ pub fn in_stream(error: Option<&Value>) -> ProviderError {
         .and_then(message_in)
         .unwrap_or_else(|| "the server ended the answer with an error and gave no reason".into());
     let mut message = excerpt(&reason, LONGEST_MESSAGE);
+    if let Some(error) = error {
+        add_places(error, &mut message);
+    }
     if let Some(kind) = error.and_then(|error| text(error, "type")) {
         message.push_str(&format!(" ({kind})"));
     }
@@ -170,12 +184,21 @@ fn class(status: Option<u16>, kinds: &[String], words: &str, text: &str) -> Erro
         // The model called a tool in a wrong format; a retry may succeed.
         _ if is(&["tool_use_failed"]) => ErrorClass::Protocol,
         Some(408 | 409 | 500..) => ErrorClass::Server,
-        None if is(&["invalid_request_error", "not_found_error"]) => ErrorClass::InvalidRequest,
+        None if kinds.iter().any(|kind| is_of_request(kind)) => ErrorClass::InvalidRequest,
         // Within an answer it is an error of the server, since the request was accepted.
         None => ErrorClass::Server,
         Some(400..=499) => ErrorClass::InvalidRequest,
         Some(_) => ErrorClass::Unknown,
     }
+}
+
+/// Whether an error type within an answer is about the request, which would be refused again.
+fn is_of_request(kind: &str) -> bool {
+    REQUEST.contains(&kind)
+        || ["_policy", "_policy_violation"]
+            .iter()
+            .any(|end| kind.ends_with(end))
+        || kind.contains("image")
 }
 
 /// The delay that the server asks for, if any.
@@ -253,9 +276,11 @@ fn own_message_in(body: &Value) -> Option<Cow<'_, str>> {
         .or_else(|| text(body, "detail"))
         .or_else(|| text(body, "msg"))
         .or_else(|| text(body, "error_msg"))
-        // FastAPI, Cloudflare.
-        .or_else(|| body.pointer("/detail/0/msg")?.as_str())
-        .or_else(|| body.pointer("/errors/0/message")?.as_str())?;
+        // Cloudflare.
+        .or_else(|| body.pointer("/errors/0/message")?.as_str());
+    let Some(message) = message else {
+        return details(body).map(Cow::from);
+    };
     // A gateway may give the error of the server behind it in another field.
     Some(
         match error.pointer("/metadata/raw").and_then(Value::as_str) {
@@ -263,6 +288,36 @@ fn own_message_in(body: &Value) -> Option<Cow<'_, str>> {
             None => message.into(),
         },
     )
+}
+
+/// The faults that servers in Python list, each with the field that it is about (FastAPI; Mistral has them in `message`).
+fn details(body: &Value) -> Option<String> {
+    let listed = ["/detail", "/message/detail"];
+    let faults = { listed.iter() }.find_map(|place| body.pointer(place)?.as_array())?;
+    let faults = faults.iter().filter_map(|fault| {
+        let said = text(fault, "msg")?;
+        let place = fault.get("loc").and_then(Value::as_array);
+        let steps = place.into_iter().flatten().map(|step| match step {
+            Value::String(name) => name.clone(),
+            step => step.to_string(),
+        });
+        let steps: Vec<_> = steps.skip_while(|step| step == "body").collect();
+        Some(match steps.is_empty() {
+            true => said.to_owned(),
+            false => format!("{}: {said}", steps.join(".")),
+        })
+    });
+    let faults: Vec<_> = faults.take(MOST_PLACES).collect();
+    (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// Adds the places in the request that an error is about to its message.
+fn add_places(body: &Value, message: &mut String) {
+    let places = places(body).into_iter();
+    let places: Vec<_> = places.filter(|place| !message.contains(place)).collect();
+    if !places.is_empty() {
+        message.push_str(&format!(" ({})", places.join(", ")));
+    }
 }
 
 /// The places in the request that an error is about, where its fields name them: of OpenAI, and of the Messages API.
@@ -460,6 +515,62 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_class_of_an_error_within_an_answer_follows_from_its_type() {
+        use ErrorClass as E;
+        let of_responses = |code: &str| serde_json::json!({"code": code, "message": "no"});
+        let cases = [
+            ("server_error", E::Server),
+            ("rate_limit_exceeded", E::RateLimit),
+            ("invalid_prompt", E::InvalidRequest),
+            ("data_residency_mismatch", E::InvalidRequest),
+            ("bio_policy", E::InvalidRequest),
+            ("misalignment_policy_violation", E::InvalidRequest),
+            ("vector_store_timeout", E::Server),
+            ("invalid_image", E::InvalidRequest),
+            ("invalid_base64_image", E::InvalidRequest),
+            ("image_too_large", E::InvalidRequest),
+            ("image_content_policy_violation", E::InvalidRequest),
+            ("unsupported_image_media_type", E::InvalidRequest),
+            ("empty_image_file", E::InvalidRequest),
+            ("failed_to_download_image", E::InvalidRequest),
+            ("insufficient_quota", E::Billing),
+            ("context_length_exceeded", E::ContextTooLong),
+            ("unknown_error", E::Server),
+        ]
+        .map(|(code, class)| (of_responses(code), class));
+        let typed = |kind: &str| serde_json::json!({"type": kind, "message": "no"});
+        let others = [
+            // The Messages API.
+            (typed("invalid_request_error"), E::InvalidRequest),
+            (typed("authentication_error"), E::Authentication),
+            (typed("billing_error"), E::Billing),
+            (typed("permission_error"), E::Authentication),
+            (typed("not_found_error"), E::InvalidRequest),
+            (typed("request_too_large"), E::ContextTooLong),
+            (typed("rate_limit_error"), E::RateLimit),
+            (typed("timeout_error"), E::Server),
+            (typed("api_error"), E::Server),
+            (typed("overloaded_error"), E::Overloaded),
+            // Groq.
+            (typed("tool_use_failed"), E::Protocol),
+            // llama.cpp and OpenRouter, which give the status.
+            (
+                serde_json::json!({"code": 400, "message": "no"}),
+                E::InvalidRequest,
+            ),
+            (serde_json::json!({"code": 502, "message": "no"}), E::Server),
+            (
+                serde_json::json!({"code": "429", "message": "no"}),
+                E::RateLimit,
+            ),
+            (serde_json::json!({"message": "no"}), E::Server),
+        ];
+        for (error, expected) in cases.into_iter().chain(others) {
+            assert_eq!(in_stream(Some(&error)).class, expected, "{error}");
+        }
+    }
+
     /// The vendor's words stand alone, and a key that the vendor refuses is the gateway's, not the user's.
     #[test]
     fn a_gateway_that_quotes_its_server_is_unwrapped() {
@@ -503,6 +614,14 @@ mod tests {
             ),
             (r#"[{"error":{"message":"no"}}]"#, "no"),
             (r#"{"detail":[{"loc":["body"],"msg":"no"}]}"#, "no"),
+            (
+                r#"{"detail":[{"loc":["body","stop"],"msg":"no"},{"loc":["body","messages",0,"x"],"msg":"never"}]}"#,
+                "stop: no; messages.0.x: never",
+            ),
+            (
+                r#"{"object":"error","message":{"detail":[{"loc":["body","stop"],"msg":"no"}]}}"#,
+                "stop: no",
+            ),
             (
                 r#"{"success":false,"errors":[{"code":5021,"message":"no"}]}"#,
                 "no",
