@@ -27,6 +27,8 @@ pub struct Abilities {
     pub efforts: Option<Vec<Effort>>,
     /// Settings that it refuses.
     pub unsupported: Vec<Unsupported>,
+    /// Names of fields of a request that its server has refused.
+    pub refused_fields: Vec<String>,
     /// Whether it takes sound.
     pub hears: bool,
     /// What its chat template can do.

@@ -82,8 +82,9 @@ fn model(server: Server, betas: &[String], encoder: Encoder) -> Result<Messages,
         headers.insert(BETA_HEADER, value);
     }
     let url = encoder.address(&server.base_url);
+    let keep = server.keep_fact.clone();
     let endpoint = server.endpoint(&url, KEY_HEADER, headers)?;
-    Ok(HttpModel::at(endpoint, encoder))
+    Ok(HttpModel::at(endpoint, encoder).keeping(keep))
 }
 
 /// Whether a server may have refused the features that only newer servers know.

@@ -97,6 +97,7 @@ struct FileEntry {
     thinking: Option<ThinkingForm>,
     efforts: Option<Vec<Effort>>,
     refuses: Option<Vec<Unsupported>>,
+    refused_fields: Option<Vec<String>>,
     audio: Option<bool>,
     template: Option<Template>,
     price: Option<Dollars>,
@@ -389,6 +390,9 @@ impl ModelEntry {
         known.unsupported = facts
             .refuses
             .unwrap_or_else(|| std::mem::take(&mut known.unsupported));
+        if let Some(fields) = facts.refused_fields {
+            known.refused_fields = fields;
+        }
         known.hears = facts.audio.unwrap_or(known.hears);
         known.template = facts.template.unwrap_or(known.template);
         if let Some(price) = facts.price {

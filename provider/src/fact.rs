@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use crate::named_server::Api;
 
 /// Something about a model that only its server could say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
     /// Its context window, in tokens.
     Window(u64),
     /// The protocol that it is asked by.
     Api(Api),
+    /// The fields of a request that it refuses.
+    RefusedFields(Vec<String>),
 }
 
 /// Keeps a fact for later sessions: the name of the server, the model's name there, and the fact.
@@ -24,6 +26,7 @@ impl Fact {
         match self {
             Self::Window(tokens) => ("context_window", tokens.into()),
             Self::Api(api) => ("api", json!(api)),
+            Self::RefusedFields(names) => ("refused_fields", names.into()),
         }
     }
 }

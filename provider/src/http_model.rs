@@ -1,7 +1,7 @@
 //! A model behind an HTTP API, as far as all APIs are alike: an encoder writes the body of each request, and a reader
 //! turns the answer into stream events. One call of [`Provider::stream`] is one attempt; retries are left to
 //! [`retry`](crate::retry). Only what the server says about the request itself is heeded here, and the request sent again:
-//! with the limit of the output that the server names, and without the part that it refuses.
+//! with the limit of the output that the server names, and without the part or the field that it refuses.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,6 +17,8 @@ use crate::abilities::Abilities;
 use crate::cached_prefix::{CachedPrefixes, left_by_last};
 use crate::decode::AnswerReader;
 use crate::exchange::Endpoint;
+use crate::fact::{Fact, KeepFact};
+use crate::fields;
 use crate::keep_warm::{KeepWarm, Warming};
 use crate::limit::{self, Limit, MIN_OUTPUT, Windows};
 use crate::refused::{self, LeftOut};
@@ -37,7 +39,8 @@ pub trait RequestEncoder: Send + 'static {
     /// Returns the abilities of the model, to which what is learned of it is added.
     fn abilities(&mut self) -> &mut Abilities;
 
-    /// Returns the body of `request` in pieces, which share memory with those of earlier requests.
+    /// Returns the body of `request` in pieces, which share memory with those of earlier requests. The first ends where the
+    /// messages begin.
     fn encode(&mut self, request: &Request) -> Vec<Bytes>;
 }
 
@@ -60,6 +63,8 @@ struct Learned {
     model: OnceLock<Model>,
     windows: Mutex<Windows>,
     left_out: Mutex<LeftOut>,
+    /// Keeps what is learned for later sessions.
+    keep: Option<KeepFact>,
 }
 
 /// Makes the reader of an answer.
@@ -87,6 +92,15 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
             keep_warm: KeepWarm::default(),
             warming: Arc::default(),
         }
+    }
+
+    /// Keeps what the server shows of the model for later sessions.
+    pub(crate) fn keeping(mut self, keep: Option<KeepFact>) -> Self {
+        self.learned = Arc::new(Learned {
+            keep,
+            ..Learned::default()
+        });
+        self
     }
 
     /// Keeps the last conversation in the prompt cache.
@@ -179,6 +193,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
                 reader: self.reader.clone(),
                 learned: self.learned.clone(),
                 left_out: locked(&self.learned.left_out).clone(),
+                has_refused_fields: false,
                 attempts: 1,
                 request,
             })),
@@ -196,7 +211,9 @@ fn least(window: u64) -> u64 {
 }
 
 fn encode<E: RequestEncoder>(encoder: &Mutex<E>, request: &Request) -> Vec<Bytes> {
-    locked(encoder).encode(request)
+    let mut encoder = locked(encoder);
+    let body = encoder.encode(request);
+    fields::without(body, &encoder.abilities().refused_fields)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -215,7 +232,14 @@ impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
     async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             let event = self.events.next().await?;
-            if let Ok(StreamEvent::Sent { .. } | StreamEvent::Accepted { .. }) = event {
+            // Some servers begin an answer and refuse the request then.
+            if let Ok(
+                StreamEvent::Sent { .. }
+                | StreamEvent::Accepted { .. }
+                | StreamEvent::Reading { .. }
+                | StreamEvent::Started { .. },
+            ) = event
+            {
                 return Some(event);
             }
             let Some(mut again) = self.again.take() else {
@@ -231,7 +255,7 @@ impl<E: RequestEncoder, R: AnswerReader> Asked<E, R> {
             let notice = match again.learn(&error, &self.body) {
                 Lesson::Nothing => return Some(Err(error)),
                 Lesson::Output => None,
-                Lesson::Part(notice) => Some(notice),
+                Lesson::Refused(notice) => Some(notice),
             };
             self.body = Arc::new(encode(&again.encoder, &again.request));
             self.events = again.endpoint.ask(self.body.to_vec(), (again.reader)());
@@ -251,6 +275,8 @@ struct Again<E, R> {
     reader: Reader<R>,
     learned: Arc<Learned>,
     left_out: LeftOut,
+    /// Whether the server has refused fields of this request.
+    has_refused_fields: bool,
     attempts: usize,
     request: Request,
 }
@@ -261,8 +287,8 @@ enum Lesson {
     Nothing,
     /// A limit of the output.
     Output,
-    /// A part of the request that is refused, and what the user is told of it.
-    Part(String),
+    /// A part or a field of the request that is refused, and what the user is told of it.
+    Refused(String),
 }
 
 impl<E: RequestEncoder, R> Again<E, R> {
@@ -279,13 +305,27 @@ impl<E: RequestEncoder, R> Again<E, R> {
             self.learn_window(error);
             return Lesson::Nothing;
         }
+        let names = fields::refused(error, body);
+        if !names.is_empty() {
+            let notice = format!(
+                "the server refuses `{}`, which is left out from now on: {}",
+                names.join("`, `"),
+                error.message
+            );
+            locked(&self.encoder)
+                .abilities()
+                .refused_fields
+                .extend(names);
+            self.has_refused_fields = true;
+            return Lesson::Refused(notice);
+        }
         let parts = refused::refused(error, &self.request, body);
         let notice = refused::notice(&parts, error);
         if !self.left_out.add(parts) {
             return Lesson::Nothing;
         }
         self.request = self.left_out.apply(self.request.clone());
-        Lesson::Part(notice)
+        Lesson::Refused(notice)
     }
 
     /// Learns the limit of the output that `error` names; `None` if there is none, or it is no help.
@@ -327,6 +367,19 @@ impl<E: RequestEncoder, R> Again<E, R> {
     fn keep(&mut self) {
         if self.attempts > 1 {
             *locked(&self.learned.left_out) = std::mem::take(&mut self.left_out);
+        }
+        if let Some(keep) = self
+            .learned
+            .keep
+            .as_ref()
+            .filter(|_| self.has_refused_fields)
+        {
+            let fields = locked(&self.encoder).abilities().refused_fields.clone();
+            keep(
+                &self.model.provider,
+                &self.model.name,
+                Fact::RefusedFields(fields),
+            );
         }
     }
 }

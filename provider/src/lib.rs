@@ -19,6 +19,7 @@ pub mod failure;
 pub mod fallback;
 pub mod family;
 pub mod featured;
+mod fields;
 pub mod generation;
 mod halves;
 pub mod http_model;

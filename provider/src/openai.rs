@@ -35,10 +35,10 @@ pub type Chat = HttpModel<Encoder, ChatReader>;
 impl Chat {
     /// A model of `server` whose requests `encoder` writes.
     pub fn new(server: Server, encoder: Encoder) -> Result<Self, ProviderError> {
-        let tags = encoder.text_tags();
+        let (tags, keep) = (encoder.text_tags(), server.keep_fact.clone());
         let url = address(&server.base_url, "chat/completions");
         let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
         let reader = move || ChatReader::reading(tags());
-        Ok(Self::with_reader(endpoint, encoder, reader))
+        Ok(Self::with_reader(endpoint, encoder, reader).keeping(keep))
     }
 }

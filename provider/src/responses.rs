@@ -46,8 +46,9 @@ fn model(
     encoder: Encoder,
 ) -> Result<HttpModel<Encoder, ResponseReader>, ProviderError> {
     let url = address(&server.base_url, "responses");
+    let keep = server.keep_fact.clone();
     let endpoint = server.endpoint(&url, AUTHORIZATION, HeaderMap::new())?;
-    Ok(HttpModel::at(endpoint, encoder))
+    Ok(HttpModel::at(endpoint, encoder).keeping(keep))
 }
 
 /// Whether a server may have refused the features that only newer servers know.

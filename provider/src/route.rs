@@ -371,6 +371,7 @@ impl<'a> Route<'a> {
                 credentials,
             },
             timeouts: self.options.timeouts,
+            keep_fact: self.options.keep_fact.cloned(),
         };
         Ok((server, beta))
     }

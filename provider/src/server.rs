@@ -8,6 +8,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::auth::{Authorization, Key, header_name};
 use crate::exchange::{Endpoint, SettingNames, Timeouts};
+use crate::fact::KeepFact;
 
 /// A server and the means to reach it.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct Server {
     pub setting_names: SettingNames,
     /// Timeouts of its answers.
     pub timeouts: Timeouts,
+    /// Keeps what it shows of its models.
+    pub keep_fact: Option<KeepFact>,
 }
 
 impl Server {

@@ -40,6 +40,7 @@ pub(crate) fn server(url: &str, timeouts: Timeouts) -> server::Server {
             credentials: "LITELLM_API_KEY".to_owned(),
         },
         timeouts,
+        keep_fact: None,
     }
 }
 

@@ -1,13 +1,18 @@
 //! Servers that refuse a part of a request.
 
+use std::sync::{Arc, Mutex};
+
 use ah_conversation::{
     ContentBlock, ErrorClass, Image, Provider, ProviderError, Role, StreamEvent,
 };
+use ah_provider::Options;
+use ah_provider::catalog::Catalog;
+use ah_provider::fact::KeepFact;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use crate::requests::{message, request};
-use crate::route::with_options;
+use crate::route::{answered, with_options};
 use crate::server::{Part, Server, events, plain, stream_end, stream_head};
 
 fn refused(message: &str) -> Vec<Part> {
@@ -57,7 +62,7 @@ fn sent(server: &Server) -> Vec<String> {
     server.requests().iter().map(pictures).collect()
 }
 
-fn provider(server: &Server) -> std::sync::Arc<dyn Provider> {
+fn provider(server: &Server) -> Arc<dyn Provider> {
     let servers = json!({"gw": {"baseUrl": server.url}});
     with_options(&[], &servers, |options| {
         ah_provider::connect("gw/m", options)
@@ -77,6 +82,100 @@ async fn a_refused_picture_is_left_out_once_and_for_all_and_the_user_is_told() {
     assert_eq!(notices, Ok(vec![notice]));
     assert_eq!(ask(&*provider, &["BBBB", "CCCC"]).await, Ok(Vec::new()));
     assert_eq!(sent(&server), ["AAAA BBBB", "AAAA", "CCCC"]);
+}
+
+/// A server may name the fields one by one, and is not asked with them again: not in later sessions either.
+#[tokio::test]
+async fn refused_fields_are_left_out_for_this_model_of_the_server_from_then_on() {
+    let server = Server::start(vec![
+        refused("Unknown parameter: 'stream_options'."),
+        refused("Unsupported parameter: 'top_k' is not supported with this model."),
+        hello(),
+        hello(),
+        hello(),
+        refused("Unknown parameter: 'messages'."),
+    ])
+    .await;
+    let servers = json!({"gw": {"baseUrl": server.url, "extraBody": {"top_k": 1, "min_p": 0.1}}});
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let keep: KeepFact = Arc::new({
+        let kept = kept.clone();
+        move |server, model, fact| {
+            let mut kept = kept.lock().expect("no panic");
+            kept.push((format!("{server}/{model}"), fact.field()));
+        }
+    });
+    let connect = |catalog: &Catalog| {
+        with_options(&[], &servers, |options| {
+            let options = Options {
+                keep_fact: Some(&keep),
+                catalog,
+                ..*options
+            };
+            // Of others, the server would be asked for the window.
+            ah_provider::connect("gw/claude-sonnet-5-5", &options)
+        })
+        .expect("a provider")
+    };
+    let mut catalog = Catalog::built_in();
+    let provider = connect(&catalog);
+    let notices = ask(&*provider, &[]).await.expect("an answer");
+    let told: Vec<_> = { notices.iter() }
+        .filter_map(|notice| notice.split('`').nth(1))
+        .collect();
+    assert_eq!(told, ["stream_options", "top_k"], "{notices:?}");
+    assert_eq!(ask(&*provider, &[]).await, Ok(Vec::new()));
+    let kept = kept.lock().expect("no panic").clone();
+    let fields = json!(["stream_options", "top_k"]);
+    let fact = ("gw/claude-sonnet-5-5".to_owned(), ("refused_fields", fields));
+    assert_eq!(kept, [fact]);
+    // A later session.
+    let (model, (field, value)) = &kept[0];
+    let list = json!({"models": {model: {*field: value}}});
+    catalog.extend(&list.to_string(), "list").expect("a list");
+    let provider = connect(&catalog);
+    assert_eq!(answered(&*provider).await, Ok(()));
+    let optional = ["stream_options", "top_k", "min_p"];
+    let sent = server.requests().into_iter().map(|request| {
+        let (_, body) = request.split_once("\r\n\r\n").expect("a body");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        optional.map(|name| body.get(name).is_some())
+    });
+    let expected = [
+        [true, true, true],
+        [false, true, true],
+        [false, false, true],
+        [false, false, true],
+        [false, false, true],
+    ];
+    assert_eq!(sent.collect::<Vec<_>>(), expected);
+    // Without some there is no request.
+    let error = answered(&*provider).await.expect_err("a refusal");
+    assert_eq!(error.class, ErrorClass::InvalidRequest);
+}
+
+/// The Responses API takes a request before it looks at its pictures.
+#[tokio::test]
+async fn a_picture_that_is_refused_within_an_answer_is_left_out_as_well() {
+    let created = r#"{"type":"response.created","response":{"id":"r","status":"in_progress"}}"#;
+    let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": {
+        "code": "image_parse_error", "message": "The image data you provided does not represent a valid image."}}});
+    let failing = format!("{created}\n        {failed}");
+    let completed = format!(
+        "{created}\n        {}",
+        r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hello"}]}]}}"#
+    );
+    let answer = |lines: &str| vec![stream_head(), events(lines), stream_end()];
+    let server = Server::start(vec![answer(&failing), answer(&completed)]).await;
+    let servers = json!({"gw": {"baseUrl": server.url, "api": "openai-responses"}});
+    let provider = with_options(&[], &servers, |options| {
+        ah_provider::connect("gw/m", options)
+    });
+    let notices = ask(&*provider.expect("a provider"), &["AAAA"]).await;
+    assert_eq!(notices.map(|notices| notices.len()), Ok(1));
+    let sent = server.requests().into_iter();
+    let has_picture: Vec<_> = sent.map(|request| request.contains("AAAA")).collect();
+    assert_eq!(has_picture, [true, false]);
 }
 
 /// What does not help is not remembered.

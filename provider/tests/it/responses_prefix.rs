@@ -12,14 +12,14 @@ use ah_provider::abilities::Abilities;
 use ah_provider::caching::CacheTtl;
 use ah_provider::exchange::Timeouts;
 use ah_provider::http_model::RequestEncoder;
-use ah_provider::openai::{Additions, Quirks};
+use ah_provider::openai::Additions;
 use ah_provider::responses::{Encoder, Responses};
 use futures_util::StreamExt;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::openai_api::server;
-use crate::requests::{call, message, request, result, thinking, tool, user};
+use crate::requests::{call, message, quirks_of, request, result, thinking, tool, user};
 use crate::server::{Server, events, plain, stream_end, stream_head};
 
 fn encoder(name: &str) -> Encoder {
@@ -35,7 +35,7 @@ fn encoder(name: &str) -> Encoder {
         efforts: Some(Effort::ALL.to_vec()),
         ..Abilities::default()
     };
-    Encoder::new(model, abilities, Additions::default(), Quirks::openai())
+    Encoder::new(model, abilities, Additions::default(), quirks_of("openai"))
 }
 
 fn body(encoder: &mut Encoder, request: &Request) -> String {
@@ -138,7 +138,7 @@ fn changes_stand_where_they_were_told_for_models_that_take_them() {
     input {"role":"developer","content":"Mode."}
     input {"role":"developer","content":"Tools."}
     input {"type":"configuration_update","reasoning":{"effort":"max"}}
-    input {"role":"assistant","content":"So."}
+    input {"type":"message","role":"assistant","content":"So."}
     input {"role":"user","content":"Go on."}
     input {"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"look","description":"Does look.","parameters":{"type":"object"},"strict":false}]}
     input {"type":"configuration_update","reasoning":{"effort":null}}
@@ -158,7 +158,7 @@ fn changes_stand_where_they_were_told_for_models_that_take_them() {
     input {"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"look","description":"Does look.","parameters":{"type":"object"},"strict":false}]}
     input {"role":"developer","content":"Mode."}
     input {"role":"developer","content":"Tools."}
-    input {"role":"assistant","content":"So."}
+    input {"type":"message","role":"assistant","content":"So."}
     input {"role":"user","content":"Go on."}
     input {"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"look","description":"Does look.","parameters":{"type":"object"},"strict":false}]}
     "#);
@@ -174,7 +174,7 @@ fn changes_stand_where_they_were_told_for_models_that_take_them() {
     tools {"type":"function","name":"look","description":"Does look.","parameters":{"type":"object"},"strict":false}
     input {"role":"user","content":"Hi"}
     input {"role":"user","content":[{"type":"input_text","text":"Facts."},{"type":"input_text","text":"Mode."},{"type":"input_text","text":"Tools."},{"type":"input_text","text":"Effort."}]}
-    input {"role":"assistant","content":"So."}
+    input {"type":"message","role":"assistant","content":"So."}
     input {"role":"user","content":"Go on."}
     input {"role":"user","content":[{"type":"input_text","text":"Tools."},{"type":"input_text","text":"Effort."}]}
     "#);
@@ -291,7 +291,7 @@ async fn a_server_that_refuses_the_newer_features_is_asked_without_them_from_the
     let refusals = [
         ("400 -", "Unsupported input item type: 'additional_tools'"),
         ("422 -", "configuration_update: no such type"),
-        ("400 -", "Unknown parameter: 'prompt_cache_key'."),
+        ("400 -", "prompt_cache_options are for other models."),
         ("400 -", "Unexpected message role."),
     ];
     for (status, refusal) in refusals {
