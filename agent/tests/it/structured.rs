@@ -1,7 +1,7 @@
 //! Structured answers.
 
 use ah_conversation::ExitReason;
-use ah_testkit::script::{Turn, says, uses};
+use ah_testkit::script::{Turn, fails, says, uses};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -63,6 +63,32 @@ async fn an_invalid_answer_is_retried_and_then_an_error() {
         (
             vec![says(r#"{"name": "kiwi", "count": 3}"#), over()],
             (ExitReason::EndTurn, 1, kiwi),
+        ),
+    ] {
+        assert_eq!(ends(turns.clone()).await, expected, "{turns:?}");
+    }
+}
+
+/// A server that cannot hold the model to a form refuses the request with the form, and is asked once without.
+#[tokio::test]
+async fn a_form_that_a_server_refuses_is_only_asked_for() {
+    let refusal = || fails(400, "invalid_request_error");
+    let in_words = says("A kiwi.");
+    let kiwi = json!({"name": "kiwi", "count": 3});
+    for (turns, expected) in [
+        (
+            vec![in_words.clone(), refusal(), gives("kiwi", 3)],
+            (ExitReason::EndTurn, 2, Some(kiwi)),
+        ),
+        // What is refused without it as well is not about the form.
+        (
+            vec![in_words, refusal(), refusal(), gives("kiwi", 3)],
+            (ExitReason::Error, 1, None),
+        ),
+        // Nothing was demanded yet.
+        (
+            vec![refusal(), gives("kiwi", 3)],
+            (ExitReason::Error, 0, None),
         ),
     ] {
         assert_eq!(ends(turns.clone()).await, expected, "{turns:?}");
