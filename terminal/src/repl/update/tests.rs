@@ -8,6 +8,7 @@ use super::super::activity::RunningTool;
 use super::super::history::History;
 use super::super::input::Opened;
 use super::super::picker::{Entry, Picker, Subject};
+use super::super::view;
 use super::*;
 use std::time::Duration;
 
@@ -452,6 +453,24 @@ fn of_calls_that_run_at_once_the_one_that_ends_goes() {
     assert_eq!(keys[0], "slow");
     assert!(keys[1].contains('4'), "{keys:?}");
     assert_eq!(keys.len(), 2);
+}
+
+#[test]
+fn the_line_of_a_run_says_how_far_the_server_has_read() {
+    let now = Instant::now();
+    let mut app = idle();
+    take(&mut app, "work", now);
+    let lines = [(0, 1_000), (384, 1_000), (999, 1_000), (1_000, 1_000)].map(|(read, total)| {
+        update(&mut app, Input::Reading(read, total), now);
+        let live = view::live(&app, now);
+        live.rows.into_iter().find(|row| row.contains("interrupts"))
+    });
+    insta::assert_snapshot!(lines.map(Option::unwrap_or_default).join("\n"), @"
+    ⠋ reading the prompt, 0 % 0s · Esc interrupts
+    ⠋ reading the prompt, 38 % 0s · Esc interrupts
+    ⠋ reading the prompt, 99 % 0s · Esc interrupts
+    ⠋ thinking 0s · Esc interrupts
+    ");
 }
 
 /// What is typed for the conversation, or for a list, never becomes the answer.
