@@ -265,6 +265,7 @@ async fn what_may_be_kept_is_kept() {
     }
 }
 
+/// Half of a character in an answer costs nothing else.
 #[tokio::test]
 async fn over_http_as_well() {
     for status in ["200 OK", "400 Bad Request", "404 Not Found"] {
@@ -279,7 +280,7 @@ async fn over_http_as_well() {
         let world = World::with(&json!({"s": {"url": url}}), |_| {});
         assert_eq!(
             show(&world.call("mcp__s__greet", json!({})).await),
-            "hello",
+            "hello \u{fffd}",
             "{status}"
         );
     }
@@ -324,7 +325,7 @@ fn serve(mut stream: TcpStream, refusal: &str) -> std::io::Result<()> {
         ),
         "tools/call" => (
             "200 OK",
-            json!({"result": {"resultType": "complete", "content": [{"type": "text", "text": "hello"}]}}),
+            json!({"result": {"resultType": "complete", "content": [{"type": "text", "text": "hello HALF"}]}}),
         ),
         _ => (
             "404 Not Found",
@@ -334,7 +335,7 @@ fn serve(mut stream: TcpStream, refusal: &str) -> std::io::Result<()> {
     let mut answer = answer;
     answer["jsonrpc"] = json!("2.0");
     answer["id"] = request["id"].clone();
-    let text = answer.to_string();
+    let text = answer.to_string().replace("HALF", r"\ud83d");
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
