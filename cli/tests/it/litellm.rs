@@ -4,7 +4,7 @@
 //! `cargo xtask test --all` installs the proxy and passes its path; without it, these tests pass without testing
 //! anything.
 
-mod proxy;
+pub mod proxy;
 
 use std::env;
 use std::thread;
@@ -130,7 +130,10 @@ fn what_is_stored_is_the_same_as_without_the_proxy() {
     let priced = ("priced/claude-opus-4-6".to_owned(), Server::new([turn]));
     let models = models.chain([&headers, &priced]);
     let started = Instant::now();
-    let proxy = Proxy::start(&python, models);
+    let proxy = Proxy::start(
+        &python,
+        models.map(|(name, server)| proxy::of_vendor(name, server)),
+    );
     println!("the proxy was ready after {:?}", started.elapsed());
     // Most of the time is spent in retry delays, so the cases run in parallel.
     let faults: Vec<_> = thread::scope(|scope| {

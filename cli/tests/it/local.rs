@@ -5,6 +5,7 @@
 
 mod llama;
 
+use std::env;
 use std::fs;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use self::llama::Llama;
 use crate::binary::{Ah, World};
+use crate::litellm::proxy::{KEY, Proxy};
 use crate::seat::Seat;
 
 /// One test at a time: the server has one slot, and what one test reads would push out what another has read.
@@ -25,6 +27,12 @@ struct Place {
     world: World,
     llama: Llama,
     _turn: MutexGuard<'static, ()>,
+}
+
+/// What the server holds an answer to where only the way to it is looked at. What the model says by itself may go on and on.
+fn done() -> Value {
+    let format = json!({"name": "answer", "schema": {"const": "Done."}});
+    json!({"response_format": {"type": "json_schema", "json_schema": format}})
 }
 
 /// The end of a run.
@@ -38,7 +46,7 @@ struct Ended {
 impl Place {
     /// Starts a server with this window, and a template with tools or that of the model; `None` without a Python that has it.
     fn of(window: u32, has_tools: bool) -> Option<Self> {
-        let python = std::env::var_os("AH_TEST_LOCAL")?;
+        let python = env::var_os("AH_TEST_LOCAL")?;
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let place = Self {
             world: World::new(),
@@ -151,6 +159,11 @@ fn what_was_read_is_not_read_again() {
                 .success()
         );
     };
+    place.set(&json!({
+        "model": "llamacpp/smollm2",
+        "maxOutputTokens": 64,
+        "providers": {"llamacpp": {"extraBody": done()}},
+    }));
     git(&["init", "--quiet"]);
     git(&["commit", "--quiet", "--allow-empty", "--message", "one"]);
     let (first, _) = place.tokens(["Count to 1."]);
@@ -308,16 +321,53 @@ fn its_other_protocols_answer_as_well() {
     let Some(place) = Place::of(8_192, true) else {
         return;
     };
+    // The Messages API takes no form, so an answer ends with its first line.
+    place.set(&json!({
+        "maxOutputTokens": 64,
+        "stop": [".", "\n"],
+        "providers": {"openai-responses": {"extraBody": done()}},
+    }));
     for (model, variable) in [
         ("anthropic/smollm2", "ANTHROPIC_BASE_URL"),
         ("openai-responses/smollm2", "OPENAI_BASE_URL"),
     ] {
-        let ah = place.ah(["-n", "--profile", "small", "-m", model, "Say hello."]);
-        let ah = ah
-            .env(variable, place.llama.url())
-            .env("ANTHROPIC_API_KEY", "none");
+        for turn in ["-n", "-c"] {
+            let ah = place.ah([turn, "--profile", "small", "-m", model, "Say hello."]);
+            let ah = ah
+                .env(variable, place.llama.url())
+                .env("ANTHROPIC_API_KEY", "none");
+            let ended = ended(ah.into_command());
+            assert_eq!(ended.code, Some(0), "{model} {turn}: {ended:?}");
+            assert!(!ended.stdout.trim().is_empty(), "{model} {turn}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn it_answers_behind_litellm() {
+    let (Some(place), Some(python)) = (Place::of(8_192, true), env::var_os("AH_TEST_LITELLM"))
+    else {
+        return;
+    };
+    let model = json!({
+        "model_name": "smollm2",
+        "litellm_params": {
+            "model": "openai/smollm2",
+            "api_base": format!("{}/v1", place.llama.url()),
+            "api_key": "none",
+        },
+    });
+    let proxy = Proxy::start(&python, [model]);
+    place.set(&json!({
+        "model": "litellm/smollm2",
+        "maxOutputTokens": 64,
+        "providers": {"litellm": {"extraBody": done()}},
+    }));
+    for turn in ["-n", "-c"] {
+        let ah = place.ah([turn, "--profile", "small", "Say hello."]);
+        let ah = { ah.env("LITELLM_BASE_URL", proxy.url()) }.env("LITELLM_API_KEY", KEY);
         let ended = ended(ah.into_command());
-        assert_eq!(ended.code, Some(0), "{model}: {ended:?}");
-        assert!(!ended.stdout.trim().is_empty(), "{model}: {ended:?}");
+        assert_eq!(ended.code, Some(0), "{turn}: {ended:?}");
+        assert!(ended.stdout.contains("Done."), "{turn}: {ended:?}");
     }
 }

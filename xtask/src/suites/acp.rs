@@ -27,5 +27,5 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the tests with the client in `folder`.
 pub fn test(folder: &Path) -> Result<()> {
-    cache::test_with(VARIABLE, folder, &["acp::client::"])
+    cache::test_with(&[(VARIABLE, folder)], &["acp::client::"])
 }

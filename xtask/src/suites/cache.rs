@@ -83,14 +83,14 @@ pub fn python(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Runs those tests of the program that need `material`, which the variable names to them.
-pub fn test_with(variable: &str, material: &Path, filters: &[&str]) -> Result<()> {
+/// Runs those tests of the program that need these materials, each named to them by a variable.
+pub fn test_with(materials: &[(&str, &Path)], filters: &[&str]) -> Result<()> {
     let mut tests = offline(&cargo());
     tests
         .args(["test", "--offline", "--workspace"])
         .args(["--test", "it", "--"])
         .args(filters)
-        .env(variable, material);
+        .envs(materials.iter().copied());
     run(&mut tests)
 }
 

@@ -18,5 +18,5 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the test with `python`.
 pub fn test(python: &Path) -> Result<()> {
-    cache::test_with(VARIABLE, python, &["inspect::"])
+    cache::test_with(&[(VARIABLE, python)], &["inspect::"])
 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::cache;
 
 /// Variable that names the proxy's Python to the tests.
-const VARIABLE: &str = "AH_TEST_LITELLM";
+pub const VARIABLE: &str = "AH_TEST_LITELLM";
 
 /// Installs the proxy if necessary; returns its Python.
 pub fn install() -> Result<PathBuf> {
@@ -20,5 +20,5 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the tests with the proxy of `python`.
 pub fn test(python: &Path) -> Result<()> {
-    cache::test_with(VARIABLE, python, &["litellm::"])
+    cache::test_with(&[(VARIABLE, python)], &["litellm::"])
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::cache;
+use super::{cache, litellm};
 
 /// Variable that names the Python to the tests.
 const VARIABLE: &str = "AH_TEST_LOCAL";
@@ -20,5 +20,9 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the tests with `python`.
 pub fn test(python: &Path) -> Result<()> {
-    cache::test_with(VARIABLE, python, &["local::"])
+    let proxy = litellm::install()?;
+    cache::test_with(
+        &[(VARIABLE, python), (litellm::VARIABLE, &proxy)],
+        &["local::"],
+    )
 }

@@ -29,5 +29,5 @@ pub fn install() -> Result<PathBuf> {
 
 /// Runs the tests with the servers in `folder`.
 pub fn test(folder: &Path) -> Result<()> {
-    cache::test_with(VARIABLE, folder, &["mcp::real::", "mcp::fast::"])
+    cache::test_with(&[(VARIABLE, folder)], &["mcp::real::", "mcp::fast::"])
 }

@@ -49,8 +49,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy with the Python at `python`, mapping each model name to its server.
-    pub fn start<'a>(python: &OsStr, models: impl Iterator<Item = &'a (String, Server)>) -> Self {
+    /// Starts a proxy with the Python at `python` and these models, each as in its settings.
+    pub fn start(python: &OsStr, models: impl IntoIterator<Item = Value>) -> Self {
         let folder = TempDir::with_prefix("ah-litellm-").unwrap();
         let config = folder.path().join("config.yaml");
         fs::write(&config, settings(models).to_string()).unwrap();
@@ -127,24 +127,26 @@ impl Drop for Proxy {
     }
 }
 
-/// Its settings, as JSON, which is also YAML. Retries are off, so that each failure is passed on.
-fn settings<'a>(models: impl Iterator<Item = &'a (String, Server)>) -> Value {
-    let models = models.map(|(name, server)| {
-        let upstream = name.rsplit('/').next().unwrap_or(name);
-        let mut parameters = json!({
-            "model": format!("anthropic/{upstream}"),
-            "api_base": server.url(),
-            "api_key": UPSTREAM_KEY,
-            "max_retries": 0,
-        });
-        if name.starts_with(PRICED) {
-            parameters["input_cost_per_token"] = INPUT_PRICE.into();
-            parameters["output_cost_per_token"] = OUTPUT_PRICE.into();
-        }
-        json!({"model_name": name, "litellm_params": parameters})
+/// The model `name` of a server that plays the vendor.
+pub fn of_vendor(name: &str, server: &Server) -> Value {
+    let upstream = name.rsplit('/').next().unwrap_or(name);
+    let mut parameters = json!({
+        "model": format!("anthropic/{upstream}"),
+        "api_base": server.url(),
+        "api_key": UPSTREAM_KEY,
+        "max_retries": 0,
     });
+    if name.starts_with(PRICED) {
+        parameters["input_cost_per_token"] = INPUT_PRICE.into();
+        parameters["output_cost_per_token"] = OUTPUT_PRICE.into();
+    }
+    json!({"model_name": name, "litellm_params": parameters})
+}
+
+/// Its settings, as JSON, which is also YAML. Retries are off, so that each failure is passed on.
+fn settings(models: impl IntoIterator<Item = Value>) -> Value {
     json!({
-        "model_list": models.collect::<Vec<_>>(),
+        "model_list": models.into_iter().collect::<Vec<_>>(),
         "litellm_settings": {
             "telemetry": false,
             "num_retries": 0,
