@@ -183,3 +183,26 @@ fn from_an_empty_home_to_an_edit_undone() {
         assert_eq!(seat.leaves(), 0);
     }
 }
+
+/// That another server is set up hides none on this machine.
+#[test]
+fn a_program_on_this_machine_is_offered_beside_other_servers() {
+    let world = World::new();
+    let folder = world.home().join(".ah");
+    std::fs::create_dir_all(&folder).unwrap();
+    let settings = json!({"model": "gw/m", "providers": {"gw": {"baseUrl": "http://127.0.0.1:9"}}});
+    std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
+    let ollama = Ollama::start(vec![calls("ping", &json!({}))]);
+    let login = {
+        world
+            .as_typed(["login"])
+            .env("OLLAMA_HOST", &ollama.address)
+    }
+    .env("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    .env("ANTHROPIC_API_KEY", "k");
+    let mut seat = Seat::of_size(login, 100, 30);
+    seat.sees("Ollama, running on this machine (1 model)");
+    seat.says("ollama");
+    seat.sees("ollama/small:latest is your model from now on");
+    assert_eq!(seat.leaves(), 0);
+}

@@ -59,6 +59,23 @@ exit code 0
 }
 
 #[test]
+fn a_run_without_an_answer_is_an_error() {
+    let none = run([says(""), says(""), says("Never.")], &[]);
+    insta::assert_snapshot!(none, @"
+    stderr:
+    >>> go
+    error: the model has sent an empty answer twice
+    hint: small models do so when a task is too much for them: ask for less, or use another model
+    exit code 1
+    ");
+    let late = run([says(""), says("Here I am.")], &[]);
+    assert!(
+        late.contains("Here I am.") && late.ends_with("exit code 0"),
+        "{late}"
+    );
+}
+
+#[test]
 fn calls_that_fail_are_told_to_the_model_and_the_run_goes_on() {
     let turns = [
         uses_all([
