@@ -22,6 +22,8 @@ const KEPT: [&str; 9] = [
     "compaction",
     "anthropic_version",
 ];
+/// What OpenAI says of a field whose value alone is refused, in lower case.
+const VALUE: &str = "unsupported value";
 /// What refusals of a field say, in lower case.
 const PHRASES: [&str; 14] = [
     "argument not supported",         // xAI
@@ -37,7 +39,7 @@ const PHRASES: [&str; 14] = [
     "unrecognized request argument", // OpenAI, Azure
     "unexpected keyword argument",   // servers in Python
     "unsupported parameter",         // OpenAI
-    "unsupported value",             // OpenAI
+    VALUE,
 ];
 
 /// What stands before names that the server would take.
@@ -62,7 +64,13 @@ pub fn refused(error: &ProviderError, body: &[Bytes]) -> Vec<String> {
     let sent = body.first().and_then(head).unwrap_or_default();
     let sent = sent.keys().filter(|name| !KEPT.contains(&name.as_str()));
     let named = |is_quoted| -> Vec<String> {
-        let names = names(about, is_quoted);
+        let mut names = names(about, is_quoted);
+        if is_about_values(error) {
+            // Of a value within a field, the field is left out.
+            let outer = names.iter().filter_map(|name| name.split_once('.'));
+            let outer: Vec<_> = outer.map(|(name, _)| name.to_owned()).collect();
+            names.extend(outer);
+        }
         sent.clone()
             .filter(|name| names.contains(&plain(name)))
             .cloned()
@@ -74,6 +82,20 @@ pub fn refused(error: &ProviderError, body: &[Bytes]) -> Vec<String> {
         true => named(false),
         false => quoted,
     }
+}
+
+/// Whether a refusal is about values of fields, which may have others another time.
+pub fn is_about_values(error: &ProviderError) -> bool {
+    error.message.to_ascii_lowercase().contains(VALUE)
+}
+
+/// Returns what the user is told about these fields, which are left out after `error`.
+pub fn notice(fields: &[String], error: &ProviderError) -> String {
+    let fields = fields.join("`, `");
+    format!(
+        "the server refuses `{fields}`, which is left out from now on: {}",
+        error.message
+    )
 }
 
 /// Returns the body without these fields. Its first piece is what stands before the messages.
@@ -103,7 +125,7 @@ fn head(first: &Bytes) -> Option<Map<String, Value>> {
     json::from_slice(&[first, END.as_bytes()].concat()).ok()
 }
 
-/// Returns what may be names of fields in a message, quoted or not: the first part of each path.
+/// Returns what may be names of fields in a message, quoted or not.
 fn names(message: &str, is_quoted: bool) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let mut names = BTreeSet::new();
@@ -114,8 +136,7 @@ fn names(message: &str, is_quoted: bool) -> BTreeSet<String> {
         let end = word.find(|c| !is_part(c)).unwrap_or(word.len());
         let quotes = ['\'', '"', '`', '['];
         if !is_quoted || before.is_some_and(|c| quotes.contains(&c)) {
-            let first = word[..end].split('.').next().unwrap_or_default();
-            names.insert(plain(first));
+            names.insert(plain(word[..end].trim_end_matches('.')));
         }
         rest = &word[end..];
     }
@@ -227,6 +248,7 @@ mod tests {
                 "",
             ),
             (400, "speed: Extra inputs are not permitted", ""),
+            (400, "reasoning.summary: Extra inputs are not permitted", ""),
             (400, "Invalid value for 'temperature'", ""),
             (500, "Unknown parameter: 'stop'", ""),
         ] {

@@ -63,6 +63,8 @@ struct Learned {
     model: OnceLock<Model>,
     windows: Mutex<Windows>,
     left_out: Mutex<LeftOut>,
+    /// Fields of requests that it refuses, whatever their values.
+    refused_fields: Mutex<Vec<String>>,
     /// Keeps what is learned for later sessions.
     keep: Option<KeepFact>,
 }
@@ -96,7 +98,9 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
 
     /// Keeps what the server shows of the model for later sessions.
     pub(crate) fn keeping(mut self, keep: Option<KeepFact>) -> Self {
+        let known = locked(&self.encoder).abilities().refused_fields.clone();
         self.learned = Arc::new(Learned {
+            refused_fields: Mutex::new(known),
             keep,
             ..Learned::default()
         });
@@ -193,7 +197,7 @@ impl<E: RequestEncoder, R: AnswerReader> HttpModel<E, R> {
                 reader: self.reader.clone(),
                 learned: self.learned.clone(),
                 left_out: locked(&self.learned.left_out).clone(),
-                has_refused_fields: false,
+                refused_fields: Vec::new(),
                 attempts: 1,
                 request,
             })),
@@ -275,8 +279,8 @@ struct Again<E, R> {
     reader: Reader<R>,
     learned: Arc<Learned>,
     left_out: LeftOut,
-    /// Whether the server has refused fields of this request.
-    has_refused_fields: bool,
+    /// The fields of this request that the server has refused, whatever their values.
+    refused_fields: Vec<String>,
     attempts: usize,
     request: Request,
 }
@@ -307,16 +311,12 @@ impl<E: RequestEncoder, R> Again<E, R> {
         }
         let names = fields::refused(error, body);
         if !names.is_empty() {
-            let notice = format!(
-                "the server refuses `{}`, which is left out from now on: {}",
-                names.join("`, `"),
-                error.message
-            );
-            locked(&self.encoder)
-                .abilities()
-                .refused_fields
-                .extend(names);
-            self.has_refused_fields = true;
+            let notice = fields::notice(&names, error);
+            if !fields::is_about_values(error) {
+                self.refused_fields.extend(names.clone());
+            }
+            let mut encoder = locked(&self.encoder);
+            encoder.abilities().refused_fields.extend(names);
             return Lesson::Refused(notice);
         }
         let parts = refused::refused(error, &self.request, body);
@@ -368,18 +368,12 @@ impl<E: RequestEncoder, R> Again<E, R> {
         if self.attempts > 1 {
             *locked(&self.learned.left_out) = std::mem::take(&mut self.left_out);
         }
-        if let Some(keep) = self
-            .learned
-            .keep
-            .as_ref()
-            .filter(|_| self.has_refused_fields)
-        {
-            let fields = locked(&self.encoder).abilities().refused_fields.clone();
-            keep(
-                &self.model.provider,
-                &self.model.name,
-                Fact::RefusedFields(fields),
-            );
+        let fields = std::mem::take(&mut self.refused_fields);
+        if let Some(keep) = self.learned.keep.as_ref().filter(|_| !fields.is_empty()) {
+            let mut known = locked(&self.learned.refused_fields);
+            known.extend(fields);
+            let fact = Fact::RefusedFields(known.clone());
+            keep(&self.model.provider, &self.model.name, fact);
         }
     }
 }
