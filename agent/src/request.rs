@@ -250,7 +250,7 @@ fn merged(updates: Vec<Arc<Message>>) -> Option<Arc<Message>> {
         let Origin::Update(update) = &message.origin else {
             continue;
         };
-        for (texts, words) in texts.iter_mut().zip(update.words(&message.content)) {
+        for (texts, words) in texts.iter_mut().zip(message.words_of(update)) {
             texts.extend(words);
         }
         whole.facts.extend(update.facts.iter().cloned());

@@ -425,6 +425,18 @@ impl ResultBlock {
 }
 
 impl Message {
+    /// Returns the words of each field of `update`, which the message tells, in their order; `None` for an empty field.
+    pub fn words_of(&self, update: &Update) -> [Option<&str>; 4] {
+        let mut texts = self.content.iter().filter_map(ContentBlock::as_text);
+        let is_said = [
+            !update.facts.is_empty(),
+            update.mode.is_some(),
+            !update.tools.is_empty(),
+            update.thinking.is_some(),
+        ];
+        is_said.map(|is_said| is_said.then(|| texts.next()).flatten())
+    }
+
     /// Returns the tool calls of the message, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.content.iter().filter_map(|block| match block {

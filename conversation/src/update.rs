@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ContentBlock, PermissionMode, Thinking};
+use crate::{PermissionMode, Thinking};
 
 /// State of a part of the system prompt, as last told to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,18 +42,6 @@ impl Update {
             && self.mode.is_none()
             && self.tools.is_empty()
             && self.thinking.is_none()
-    }
-
-    /// Returns the words of each field, in their order, from the content of the message; `None` for an empty field.
-    pub fn words<'a>(&self, content: &'a [ContentBlock]) -> [Option<&'a str>; 4] {
-        let mut texts = content.iter().filter_map(ContentBlock::as_text);
-        let is_said = [
-            !self.facts.is_empty(),
-            self.mode.is_some(),
-            !self.tools.is_empty(),
-            self.thinking.is_some(),
-        ];
-        is_said.map(|is_said| is_said.then(|| texts.next()).flatten())
     }
 }
 

@@ -318,7 +318,7 @@ fn append(message: &Message, model: &Model, mark: &mut Mark, bytes: &mut Rope) {
 /// Appends the bytes of an update: what others can edit for the user, what the engine itself decides as a system
 /// message. That must follow a message of the user and precede an answer, which the order of the messages ensures.
 fn append_update(message: &Message, update: &Update, mark: &mut Mark, bytes: &mut Rope) {
-    let [facts, mode, ..] = update.words(&message.content);
+    let [facts, mode, ..] = message.words_of(update);
     let tools = update.tools.iter().map(|tool| wire::Block::ToolAddition {
         tool: wire::AddedTool::ToolDefinition {
             definition: wire::Tool {

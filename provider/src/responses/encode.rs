@@ -278,7 +278,7 @@ fn told<'a>(
     first: &[ToolSpec],
     effort: Option<Option<Effort>>,
 ) -> Vec<wire::Input<'a>> {
-    let [facts, mode, of_tools, _] = update.words(&message.content);
+    let [facts, mode, of_tools, _] = message.words_of(update);
     let is_first = |name: &str| first.iter().any(|tool| tool.name == name);
     let (changed, new): (Vec<_>, Vec<_>) =
         { update.tools.iter() }.partition(|tool| is_first(&tool.name));
