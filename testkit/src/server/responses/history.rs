@@ -32,10 +32,6 @@ pub fn check(body: &Value) -> Result<(), String> {
             "function_call" => calls.open(&place, item)?,
             "function_call_output" => calls.close(&place, item)?,
             "reasoning" => check_reasoning(item, input.get(number + 1))?,
-            // llama.cpp (b11549).
-            "assistant" if item["type"].is_null() => {
-                return Err("Cannot determine type of 'item'".to_owned());
-            }
             "assistant" => check_content(&place, &item["content"], &["output_text", "refusal"])?,
             "additional_tools" => check_tools(item)?,
             "configuration_update" => {}
