@@ -1,5 +1,6 @@
-//! Parsing of JSON, which goes through one module: `serde_json` refuses a whole text in which another program has written half
-//! of a character, and keeps the half in a part that is not parsed. `conversation/src/json.rs` replaces it first.
+//! JSON, which goes through one module, `conversation/src/json.rs`. `serde_json` refuses a whole text in which another program
+//! has written half of a character, and keeps the half in a part that is not parsed: there it is replaced first. And it writes
+//! characters that end a line for some readers: there they are escaped.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +35,13 @@ const PARSERS: [&str; 5] = [
     "StreamDeserializer",
 ];
 
-/// Returns every place that parses JSON and may not, one line each.
+/// Folders of the crates whose JSON other programs read line by line.
+const SPEAKERS: [&str; 6] = ["acp/", "cli/", "mcp/", "protocol/", "serve/", "terminal/"];
+
+/// Functions of `serde_json` that write in one line.
+const WRITERS: [&str; 3] = ["to_string", "to_vec", "to_writer"];
+
+/// Returns every place that parses or writes JSON and may not, one line each.
 pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for folder in folders {
@@ -75,11 +82,17 @@ fn faults_of(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let tokens = tokens(text);
+    let speaks = SPEAKERS.iter().any(|folder| path.starts_with(folder));
     let places = (0..tokens.len()).filter_map(|at| {
-        let what = parsing(&tokens, at)?;
         let line = tokens[at].line;
+        if let Some(what) = parsing(&tokens, at) {
+            return Some(format!(
+                "{path}: line {line}: `{what}` refuses a text with half of a character; use `ah_conversation::json`"
+            ));
+        }
+        let what = named(&tokens, at, &WRITERS).filter(|_| speaks)?;
         Some(format!(
-            "{path}: line {line}: `{what}` refuses a text with half of a character; use `ah_conversation::json`"
+            "{path}: line {line}: `{what}` writes what is a line end to some readers; use `ah_conversation::json::line`"
         ))
     });
     places.collect()
@@ -93,7 +106,13 @@ fn parsing<'a>(tokens: &[Token<'a>], at: usize) -> Option<&'a str> {
     if is_answer || texts(3).eq([".", "json", "::"]) {
         return Some(text(at + 1));
     }
-    if !texts(2).eq(["serde_json", "::"]) {
+    named(tokens, at, &PARSERS)
+}
+
+/// Returns the one of `functions` of `serde_json` that is called or imported at `at`.
+fn named<'a>(tokens: &[Token<'a>], at: usize, functions: &[&str]) -> Option<&'a str> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    if [text(at), text(at + 1)] != ["serde_json", "::"] {
         return None;
     }
     let named = match text(at + 2) {
@@ -101,7 +120,7 @@ fn parsing<'a>(tokens: &[Token<'a>], at: usize) -> Option<&'a str> {
         _ => tokens.get(at + 2..at + 3)?,
     };
     let mut named = named.iter().map(|token| token.text);
-    named.find(|name| PARSERS.contains(name))
+    named.find(|name| functions.contains(name))
 }
 
 #[cfg(test)]
@@ -134,6 +153,23 @@ mod tests {
         ] {
             assert_eq!(faults_of("agent/src/x.rs", text).len(), expected, "{text}");
             assert_eq!(faults_of("sandbox/src/x.rs", text).len(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_of_json_are_written_in_one_place() {
+        for (path, text, expected) in [
+            ("acp/src/x.rs", "fn f() { serde_json::to_string(&v); }", 1),
+            ("mcp/src/x.rs", "use serde_json::{Value, to_vec};", 1),
+            (
+                "acp/src/x.rs",
+                "fn f() { serde_json::to_string_pretty(&v); }",
+                0,
+            ),
+            ("acp/src/x.rs", "fn f() { json::line(&v); }", 0),
+            ("store/src/x.rs", "fn f() { serde_json::to_string(&v); }", 0),
+        ] {
+            assert_eq!(faults_of(path, text).len(), expected, "{path}: {text}");
         }
     }
 

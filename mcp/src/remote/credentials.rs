@@ -83,7 +83,7 @@ impl Credentials {
         change(&mut entry);
         let is_kept = match &self.place.key_store {
             Some(store) => {
-                let secret = STANDARD.encode(serde_json::to_vec(&entry)?);
+                let secret = STANDARD.encode(json::line(&entry));
                 vault::keep(store, &self.address, &secret).await
             }
             None => false,

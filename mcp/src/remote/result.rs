@@ -1,6 +1,6 @@
 //! Converts the results of servers into tool outputs. Pure.
 
-use ah_conversation::{Audio, Content, Image, Output, ResultBlock, Truncation};
+use ah_conversation::{Audio, Content, Image, Output, ResultBlock, Truncation, json};
 use ah_schema::Schema;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -109,7 +109,7 @@ fn block(block: ContentBlock) -> Vec<ResultBlock> {
                 clean_line(&link.uri, 2_000)
             ))
         }
-        other => text(serde_json::to_string(&other).unwrap_or_default()),
+        other => text(json::line(&other)),
     }]
 }
 
@@ -131,7 +131,7 @@ fn contents_block(contents: ResourceContents) -> Vec<ResultBlock> {
                 false => left_out(media_type, &blob),
             }
         }
-        other => text(serde_json::to_string(&other).unwrap_or_default()),
+        other => text(json::line(&other)),
     }]
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn messages(
             .timeout(POST_TIMEOUT)
             .header(reqwest::header::CONTENT_TYPE, "application/json");
         async move {
-            let body = serde_json::to_vec(&message)?;
+            let body = json::line(&message);
             let response = request.body(body).send().await.map_err(io::Error::other)?;
             accepted(response).map_err(|error| io::Error::other(error.to_string()))?;
             Ok(())

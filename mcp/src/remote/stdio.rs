@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use ah_conversation::encoding::Decoder;
 use ah_conversation::json;
 use ah_process::Pipes;
 use futures_util::{Sink, Stream, sink, stream};
@@ -94,7 +95,11 @@ async fn log_stderr(stderr: Receiver, server: String, error_tail: ErrorTail) {
 /// Reads a pipe line by line.
 struct Lines {
     pipe: Receiver,
+    decoder: Decoder,
+    /// What was read, as UTF-8.
     buffer: Vec<u8>,
+    /// Bytes as they are read.
+    piece: Vec<u8>,
     /// Length of the line returned last, at the start of the buffer.
     returned: usize,
 }
@@ -103,7 +108,9 @@ impl Lines {
     fn new(pipe: Receiver) -> Self {
         Self {
             pipe,
+            decoder: Decoder::default(),
             buffer: Vec::new(),
+            piece: Vec::with_capacity(READ_SIZE),
             returned: 0,
         }
     }
@@ -126,11 +133,14 @@ impl Lines {
                 let message = format!("it sent a line longer than {} MiB", LONGEST_LINE >> 20);
                 return Err(io::Error::other(message));
             }
-            self.buffer.reserve(READ_SIZE);
-            if self.pipe.read_buf(&mut self.buffer).await? == 0 {
-                self.returned = scanned;
-                return Ok((scanned > 0).then_some(&self.buffer[..]));
+            self.piece.clear();
+            if self.pipe.read_buf(&mut self.piece).await? == 0 {
+                self.buffer.extend(self.decoder.end());
+                self.returned = self.buffer.len();
+                return Ok((self.returned > 0).then_some(&self.buffer[..]));
             }
+            let piece = self.decoder.feed(&self.piece);
+            self.buffer.extend_from_slice(&piece);
         }
     }
 }

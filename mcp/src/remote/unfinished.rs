@@ -28,7 +28,7 @@ impl Noted {
     pub(crate) fn new(spool: &Path, record: &Record) -> Self {
         let path = spool.with_extension(EXTENSION);
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
-        let text = serde_json::to_vec(record).unwrap_or_default();
+        let text = json::line(record);
         if let Err(error) = written.and_then(|()| fs::write(&path, text)) {
             tracing::debug!("a task is not noted: {error}");
         }

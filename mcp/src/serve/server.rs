@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ah_conversation::encoding::Decoder;
 use ah_conversation::json;
 use futures_util::stream;
 use rmcp::model::{
@@ -19,7 +20,10 @@ use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite,
+    AsyncWriteExt as _, BufReader,
+};
 use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +35,8 @@ use crate::serve::{sessions, tools};
 
 /// Largest message of a client, in bytes.
 const LARGEST_MESSAGE: usize = 32 * 1024 * 1024;
+/// Bytes that are read at once, and that wait to be written.
+const PIPE_SIZE: usize = 64 << 10;
 /// Key of the question in a request of several rounds.
 const QUESTION: &str = "question";
 /// Milliseconds that a client may wait between two questions about a task.
@@ -49,8 +55,10 @@ pub async fn serve(
     ),
     stop: &CancellationToken,
 ) -> Result<(), String> {
+    let (said, lines) = tokio::io::duplex(PIPE_SIZE);
+    let told = tokio::spawn(tell(lines, write));
     let transport =
-        AsyncRwTransport::new_server(whole(read), write).with_max_line_length(LARGEST_MESSAGE);
+        AsyncRwTransport::new_server(whole(read), said).with_max_line_length(LARGEST_MESSAGE);
     let server = AgentServer::new(runner);
     let tasks = server.tasks.clone();
     let served = rmcp::service::serve_server_with_ct(server, transport, stop.clone()).await;
@@ -68,12 +76,49 @@ pub async fn serve(
         Err(error) => Err(error.to_string()),
     };
     tasks.shutdown();
+    tokio::select! {
+        // An error is that of a client that reads nothing more.
+        _ = told => {}
+        () = stop.cancelled() => {}
+    }
     served
+}
+
+/// Passes on what the SDK writes, with lines that are lines for every reader.
+async fn tell(
+    lines: impl AsyncRead + Send + Unpin,
+    mut write: impl AsyncWrite + Send + Unpin,
+) -> io::Result<()> {
+    let mut lines = BufReader::new(lines).lines();
+    while let Some(line) = lines.next_line().await? {
+        write.write_all(json::one_line(line).as_bytes()).await?;
+        write.write_all(b"\n").await?;
+        write.flush().await?;
+    }
+    Ok(())
+}
+
+/// Returns an input as UTF-8.
+fn decoded(read: impl AsyncRead + Send + Unpin + 'static) -> impl AsyncBufRead + Send + Unpin {
+    let start = Some((read, Decoder::default()));
+    let pieces = stream::unfold(start, async |state| {
+        let (mut read, mut decoder) = state?;
+        let mut piece = Vec::with_capacity(PIPE_SIZE);
+        Some(match read.read_buf(&mut piece).await {
+            Ok(0) => (Ok(io::Cursor::new(decoder.end())), None),
+            Ok(_) => {
+                let piece = decoder.feed(&piece).into_owned();
+                (Ok(io::Cursor::new(piece)), Some((read, decoder)))
+            }
+            Err(error) => (Err(error), None),
+        })
+    });
+    StreamReader::new(Box::pin(pieces))
 }
 
 /// Returns the lines of a client without halves of characters, which the SDK would refuse.
 fn whole(read: impl AsyncRead + Send + Unpin + 'static) -> impl AsyncRead + Send + Unpin {
-    let lines = stream::unfold(BufReader::new(read), async |mut read| {
+    let lines = stream::unfold(decoded(read), async |mut read| {
         let mut line = Vec::new();
         // A longer one is refused, whether it is cut or not.
         let mut limited = (&mut read).take(LARGEST_MESSAGE as u64 + 1);
@@ -345,5 +390,30 @@ impl ServerHandler for AgentServer {
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.tasks.cancel_task(&request.task_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_written_is_one_line_for_every_reader() {
+        let mut written = Vec::new();
+        tell("[\"a\u{2028}b\"]\n{}\n".as_bytes(), &mut written)
+            .await
+            .unwrap();
+        assert_eq!(written, b"[\"a\\u2028b\"]\n{}\n");
+    }
+
+    #[tokio::test]
+    async fn messages_in_utf_16_are_read() {
+        // The letter's bytes are those of a line end, too.
+        let text = "\u{feff}\"上\"\n[]\n";
+        let input: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut read = String::new();
+        let mut messages = whole(io::Cursor::new(input));
+        messages.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "\"上\"\n[]\n");
     }
 }

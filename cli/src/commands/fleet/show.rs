@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ah_config::{Config, Error};
-use ah_conversation::{ContentBlock, Message, Role, SessionId, neutralise};
+use ah_conversation::{ContentBlock, Message, Role, SessionId, json, neutralise};
 use ah_store::fleet::{Fleet, RunRow, RunState};
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn said(message: &Message, config: &Config) -> String {
             ContentBlock::Text { text } if message.role == Role::User => format!("> {text}"),
             ContentBlock::Text { text } => text.clone(),
             ContentBlock::ToolUse(call) => {
-                let input = serde_json::to_string(&call.input).unwrap_or_default();
+                let input = json::line(&call.input);
                 let input: String = input.chars().take(200).collect();
                 format!("* {} {input}", call.name)
             }
