@@ -239,8 +239,17 @@ pub async fn reach(config: &Config, date: &str) -> Result<Option<(String, Reache
 
 /// Returns the class of a server's error.
 pub fn class(error: &Error) -> Option<ErrorClass> {
-    let source = std::error::Error::source(error)?;
-    Some(source.downcast_ref::<ProviderError>()?.class)
+    Some(of_provider(error)?.class)
+}
+
+/// Returns the error of a model that cannot be asked for want of a key, if `error` is one.
+pub fn keyless(error: &Error) -> Option<&ProviderError> {
+    of_provider(error)
+        .filter(|error| error.class == ErrorClass::Authentication && error.status.is_none())
+}
+
+fn of_provider(error: &Error) -> Option<&ProviderError> {
+    std::error::Error::source(error)?.downcast_ref()
 }
 
 /// Returns the source of the key for the configured model, if a key is set.

@@ -235,9 +235,10 @@ impl SessionOpener {
 
     fn refuse(&self, error: Error) -> Refusal {
         let text = error.in_one_line();
+        let keyless = model::keyless(&error).cloned();
         // Only the first error is reported.
         let _ = self.refusal.set(error);
-        Refusal { text }
+        Refusal { text, keyless }
     }
 
     async fn opened(&self, setting: Setting<'_>) -> Result<Engaged, Error> {

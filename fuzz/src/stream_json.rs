@@ -57,6 +57,7 @@ impl Engine for Refusing {
     async fn open(&self, _: Setting<'_>) -> Result<Engaged, Refusal> {
         Err(Refusal {
             text: "no session is opened here".to_owned(),
+            keyless: None,
         })
     }
 

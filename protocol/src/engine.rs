@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Frontend, Session};
-use ah_conversation::{Effort, Model, Models, Rule, Servers};
+use ah_conversation::{Effort, Model, Models, ProviderError, Rule, Servers};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -138,6 +138,8 @@ pub trait Stored: Send + Sync {
 pub struct Refusal {
     /// Error text for the host.
     pub text: String,
+    /// Error of the model, if it cannot be asked for want of a key.
+    pub keyless: Option<ProviderError>,
 }
 
 /// Description of the program.

@@ -1,5 +1,6 @@
 //! Runs the agent on a session and returns the exit code.
 
+mod keyless;
 mod serve;
 
 use super::runtime::runtime;
@@ -162,7 +163,8 @@ async fn show(
         Err(error) if error.kind == ErrorKind::SessionBusy => {
             return wait_there(&text, error, options, config);
         }
-        opened => opened?,
+        Err(error) => return keyless::told(error, config),
+        Ok(opened) => opened,
     };
     let warnings = &opened.warnings;
     warnings.iter().for_each(|warning| warn(warning));

@@ -138,6 +138,32 @@ exit code 1
     assert!(!world.file(".ah").exists());
 }
 
+/// Programs decide by these words what they tell their user, and that another try is no use.
+#[test]
+fn a_program_is_told_in_the_words_of_the_original_that_there_is_no_key() {
+    let world = World::new();
+    let server = Server::new([says("Never.")]);
+    let run = |format: &[&str]| {
+        let arguments = [&["-p", "-m", "sonnet", "go", "--output-format"], format].concat();
+        keyless(&world, &server, arguments).run()
+    };
+    let words = "Not logged in · Please run /login";
+    let text = run(&["text"]);
+    assert_eq!((text.code, text.stdout.trim_end()), (Some(1), words));
+    assert!(text.stderr.contains("ANTHROPIC_API_KEY"), "{}", text.stderr);
+    for format in [&["json"][..], &["stream-json", "--verbose"]] {
+        let ended = run(format);
+        assert_eq!((ended.code, &*ended.stderr), (Some(1), ""), "{format:?}");
+        let last = ended.stdout.lines().last().unwrap();
+        let result: Value = serde_json::from_str(last).unwrap();
+        assert_eq!(result["result"], words);
+        let told = ["subtype", "is_error", "terminal_reason"].map(|field| &result[field]);
+        assert_eq!(told, [&json!("success"), &json!(true), &json!("api_error")]);
+        assert!(result["errors"][0].as_str().unwrap().contains("no API key"));
+    }
+    assert!(server.requests().is_empty());
+}
+
 #[test]
 fn the_server_may_be_another_one_and_stand_behind_a_proxy() {
     type Variables<'a> = &'a [(&'a str, &'a str)];

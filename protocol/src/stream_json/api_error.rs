@@ -129,6 +129,10 @@ impl ApiError {
                 )
             }
             (1.., _) => told(&format!("API Error: {status} {words}"), "unknown"),
+            // Nothing was sent: there is no key, or the command that knows it failed.
+            (0, ErrorClass::Authentication) => {
+                told("Not logged in · Please run /login", "authentication_failed")
+            }
             (0, ErrorClass::Network | ErrorClass::Overloaded) => {
                 told(&format!("API Error: {words}"), "server_error")
             }
@@ -206,6 +210,7 @@ mod tests {
             (500, E::Server, "Internal server error"),
             (503, E::Server, "Unavailable."),
             (529, E::Overloaded, "Overloaded"),
+            (0, E::Authentication, "no API key for the Messages API"),
             (0, E::Network, "cannot reach 127.0.0.1:9"),
             (0, E::Protocol, "the answer ended early"),
         ];
@@ -245,6 +250,7 @@ mod tests {
         500 server_error api_error API Error: 500 Internal server error. This is a server-side issue, usually temporary — try again in a moment.
         503 server_error api_error API Error: 503 Unavailable. This is a server-side issue, usually temporary — try again in a moment.
         529 server_error api_error API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment.
+        0 authentication_failed api_error Not logged in · Please run /login
         0 server_error api_error API Error: cannot reach 127.0.0.1:9
         0 unknown api_error API Error: the answer ended early
         ");

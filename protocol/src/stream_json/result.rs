@@ -117,6 +117,18 @@ pub(crate) fn not_begun(text: &str) -> Value {
     })
 }
 
+/// Returns the `result` message where no model could be asked; `reason` is why, in our words.
+pub(crate) fn not_asked(told: &ApiError, reason: &str) -> Value {
+    let mut object = not_begun(reason);
+    object["subtype"] = json!("success");
+    object["result"] = json!(told.text);
+    object["num_turns"] = json!(1);
+    object["stop_reason"] = json!("stop_sequence");
+    object["terminal_reason"] = json!(told.terminal_reason);
+    object["api_error_status"] = json!(null);
+    object
+}
+
 /// Returns the `result` message of a prompt that the model did not answer: a command, or one that a hook blocked. `used`
 /// is what was used for it nevertheless.
 pub(crate) fn local(

@@ -248,6 +248,7 @@ impl Worker {
         let given = wishes.hooks.clone().unwrap_or_default();
         let (mut hooks, faults) = callbacks(&given, &shared.link).map_err(|error| Refusal {
             text: error.to_string(),
+            keyless: None,
         })?;
         hooks.append(&mut self.hooks.clone());
         let engaged = shared.engine.open(Setting {
@@ -332,12 +333,6 @@ impl Worker {
                 compact_at: limits.compact_tokens().unwrap_or(crowded).min(crowded),
             }),
         }
-    }
-
-    /// Reports that the session could not be opened.
-    fn refuse(&self, refusal: &Refusal) -> Served {
-        self.speaker.say_result(not_begun(&refusal.text), None);
-        Served::Refused
     }
 
     /// Runs a prompt to its end, and tells the host of its beginning and its end.

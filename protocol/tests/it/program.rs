@@ -35,6 +35,7 @@ impl Engine for Scene {
     async fn open(&self, setting: Setting<'_>) -> Result<Engaged, Refusal> {
         let refused = || Refusal {
             text: "no key".to_owned(),
+            keyless: None,
         };
         let provider = Arc::new(self.model.clone().ok_or_else(refused)?);
         let ports = Ports {

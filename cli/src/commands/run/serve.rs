@@ -47,7 +47,9 @@ pub async fn perform(
         warn: Arc::new(ah_terminal::warn),
     };
     let (served, refusal) = serve_host(Streams { source, output }, request).await?;
-    if !matches!(served, Served::Refused) {
+    // Programs decide by the words of the result.
+    let is_keyless = ah::model::keyless(&refusal).is_some();
+    if is_keyless || !matches!(served, Served::Refused) {
         let printed = match format {
             OutputFormat::Json => lines.print(options.output.verbose),
             OutputFormat::Text => lines.print_answer(),
@@ -58,6 +60,7 @@ pub async fn perform(
     match (served, signals.interrupt()) {
         (Served::Closed(error), _) => Err(Error::new(ErrorKind::OutputClosed, error)),
         (Served::Lost(error), _) => Err(error.into()),
+        (Served::Refused, _) if is_keyless => Ok(1),
         (Served::Refused, _) => Err(refusal),
         (Served::Ended { .. }, interrupt @ Some(_)) => Ok(exit::code(
             config.interface,

@@ -6,13 +6,27 @@ use ah_agent::{RunFailure, RunOutcome};
 use ah_conversation::{Cost, ExitReason, Message, Origin, StopReason, Transcript};
 use serde_json::{Value, json};
 
-use super::Worker;
-use crate::Engaged;
+use super::{Served, Worker};
 use crate::stream_json::api_error::ApiError;
 use crate::stream_json::lock::lock;
 use crate::stream_json::result::{self, Circumstances};
+use crate::{Engaged, Refusal};
 
 impl Worker {
+    /// Reports that the session could not be opened.
+    pub(super) fn refuse(&self, refusal: &Refusal) -> Served {
+        let line = match &refusal.keyless {
+            Some(error) => {
+                let told = ApiError::of(error, "");
+                self.speaker.failed(&told, error);
+                result::not_asked(&told, &refusal.text)
+            }
+            None => result::not_begun(&refusal.text),
+        };
+        self.speaker.say_result(line, None);
+        Served::Refused
+    }
+
     /// Reports the end of a run; `command` is the local command that it carried out.
     pub(super) fn ended(&mut self, engaged: &Engaged, outcome: RunOutcome, command: Option<&str>) {
         let run = engaged.session.transcript().run();
