@@ -1,6 +1,7 @@
 //! The editor as a frontend: what happens in a run becomes its notifications.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agent_client_protocol::v1::schema::{
@@ -40,6 +41,10 @@ pub(crate) struct Editor {
 struct State {
     /// The display of calls, while the session is open: its tools keep the stored session in use.
     shown: Option<Arc<Shown>>,
+    /// Whether the editor knows the session.
+    is_known: bool,
+    /// Notices from before.
+    early: Vec<String>,
     /// Commands of calls that run one.
     commands: HashMap<ToolUseId, String>,
     /// Mode, model, and what can be chosen.
@@ -82,6 +87,24 @@ impl Editor {
         state.shown = Some(Arc::new(shown));
         state.choices = Some(choices);
         state.window = session.model().context_window;
+    }
+
+    /// Tells what was noticed before the editor knew the session.
+    pub(crate) fn tell_early(&self) {
+        let early = {
+            let mut state = self.lock();
+            state.is_known = true;
+            mem::take(&mut state.early)
+        };
+        early.iter().for_each(|text| self.tell_notice(text));
+    }
+
+    fn tell_notice(&self, text: &str) {
+        self.wire.tell(match self.wire.abilities.notices {
+            true => Told::Notice(Notice::new(NoticeSeverity::Warning, text)),
+            // Without a form of its own, it is shown as what the agent thinks.
+            false => Told::AgentThoughtChunk(chunk(&format!("{text}\n"), "notice")),
+        });
     }
 
     /// Shows no more calls, since the session is closed.
@@ -290,17 +313,15 @@ impl Frontend for Editor {
     }
 
     fn notice(&self, text: &str) {
-        if self.wire.abilities.notices && self.wire.session().is_some() {
-            self.wire
-                .tell(Told::Notice(Notice::new(NoticeSeverity::Warning, text)));
-        } else {
+        if !self.wire.abilities.notices {
             (self.warn)(text);
-            if self.wire.session().is_some() {
-                // Without a form of its own, it is shown as what the agent thinks.
-                let said = format!("{text}\n");
-                self.wire
-                    .tell(Told::AgentThoughtChunk(chunk(&said, "notice")));
-            }
+        }
+        let mut state = self.lock();
+        if state.is_known {
+            drop(state);
+            self.tell_notice(text);
+        } else {
+            state.early.push(text.to_owned());
         }
     }
 

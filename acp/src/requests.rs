@@ -209,6 +209,7 @@ pub(crate) fn answer_opened<T: JsonRpcResponse + Send + 'static, P: Protocol>(
         let response = held.as_ref().map(|held| respond(held));
         reply(to, response.map_err(Clone::clone));
         if let Ok(held) = held {
+            held.editor.tell_early();
             held.tell_commands().await;
         }
     })

@@ -128,11 +128,6 @@ impl Wire {
         let _ = self.session.set(session);
     }
 
-    /// Returns the session's id; `None` until it is open.
-    pub(crate) fn session(&self) -> Option<&SessionId> {
-        self.session.get()
-    }
-
     /// Whether the editor speaks version 2.
     pub(crate) fn is_second(&self) -> bool {
         matches!(self.peer, Peer::Second(_))

@@ -170,8 +170,8 @@ pub async fn session(
         outputs: Some(store.outputs().to_owned()),
         ..server_options(asked, &hooks, &frontend, config, sandbox)
     };
-    // A person is shown them, and a host is told.
-    let warn = (!is_hosted && !inputs.has_person).then(|| inputs.warn.clone());
+    // A host has the state of each server, in its first message and by request.
+    let warn = (!is_hosted).then(|| inputs.warn.clone());
     let tools = with_servers(tools, (config, inputs.sandbox), options, warn, warnings);
     let frontend = decided_by_tool(frontend, &tools, config);
     #[cfg(feature = "otel")]

@@ -5,7 +5,7 @@ mod client;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
@@ -262,7 +262,9 @@ fn a_prompt_is_answered_in_pieces() {
         assert_eq!(options[1]["currentValue"], "sonnet");
         assert_eq!(prompted(&cx, &id, "Say hello").await?, StopReason::EndTurn);
         assert_eq!(seen.text("agent_message_chunk"), "Hello there.");
-        assert_eq!(seen.text("agent_thought_chunk"), "Let me see.");
+        // Before it, as this editor knows no notices, that commands are not confined.
+        let thought = seen.text("agent_thought_chunk");
+        assert_eq!(thought.lines().last(), Some("Let me see."), "{thought}");
         assert_eq!(seen.of("session_info_update")[0]["title"], "Say hello");
         assert_eq!(seen.of("available_commands_update").len(), 1);
         assert_eq!(seen.of("usage_update").len(), 1);
@@ -534,7 +536,8 @@ fn the_editor_brings_its_own_servers() {
     });
 }
 
-/// Servers of an editor lie anywhere, so they run outside the sandbox, and each call is asked about.
+/// Servers of an editor lie anywhere, so they run outside the sandbox, and each call is asked about. The editor learns
+/// why one does not start.
 #[test]
 fn an_editors_server_may_lie_outside_the_project() {
     let (world, elsewhere) = (World::new(), World::new());
@@ -542,19 +545,23 @@ fn an_editors_server_may_lie_outside_the_project() {
         .tool("greet")
         .on_call("greet", "text hello");
     let script = elsewhere.write("server.sh", greeter.as_program());
-    let greeting = json!({"name": "s", "command": "sh", "args": [script], "env": []});
+    let config = |name: &str, script: &Path| json!({"name": name, "command": "sh", "args": [script], "env": []});
+    let servers = [config("s", &script), config("gone", Path::new("/no/such"))];
     let server = Server::new([uses("mcp__s__greet", json!({})), says("Done.")]);
     let ah = world.asking_as_typed(&server, ["-m", "sonnet", "acp"]);
     let allow = Some(PermissionOptionKind::AllowOnce);
     edit(ah, allow, async |cx, seen| {
         initialized(&cx).await?;
-        let greeting = serde_json::from_value(greeting).unwrap();
-        let request = NewSessionRequest::new(world.project()).mcp_servers(vec![greeting]);
+        let servers = servers.map(|config| serde_json::from_value(config).unwrap());
+        let request = NewSessionRequest::new(world.project()).mcp_servers(servers.to_vec());
         let id = cx.send_request(request).block_task().await?.session_id;
         assert_eq!(prompted(&cx, &id, "Greet").await?, StopReason::EndTurn);
         let call = seen.call("mcp__s__greet");
         assert_eq!(call["content"][0]["content"]["text"], "hello");
         assert_eq!(seen.asked.lock().unwrap().len(), 1);
+        let reason = "the MCP server `gone` failed: ";
+        seen.wait(|seen| seen.text("agent_thought_chunk").contains(reason))
+            .await;
         Ok(())
     });
 }
