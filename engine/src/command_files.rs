@@ -43,6 +43,8 @@ use self::entry::State;
 
 /// Contents kept of one run, in bytes.
 const MAX_RUN: u64 = 64 * 1024 * 1024;
+/// Most notes of one call about what is not recorded.
+const MAX_UNSEEN: usize = 100;
 
 /// Journal of one session.
 pub struct CommandJournal {
@@ -323,6 +325,13 @@ impl JournalState {
     fn next_command(&mut self) -> u64 {
         self.next_command += 1;
         self.next_command
+    }
+
+    /// Notes what is not recorded, each once.
+    fn miss(&mut self, what: String) {
+        if self.unseen.len() < MAX_UNSEEN && !self.unseen.contains(&what) {
+            self.unseen.push(what);
+        }
     }
 
     fn change(&mut self, number: u64, path: PathBuf) {

@@ -35,4 +35,7 @@ pub trait Recorder: Send + Sync {
 
     /// Records the state before a change. It must not panic.
     fn before(&self, change: UpcomingChange<'_>);
+
+    /// Notes that changes at this path, or below it, could not be recorded.
+    fn missed(&self, path: &Path, reason: &str);
 }

@@ -87,6 +87,7 @@ mod tree;
 mod trust;
 mod undo;
 mod undo_commands;
+mod undo_places;
 mod web;
 mod wire;
 mod without_namespaces;

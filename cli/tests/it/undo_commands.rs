@@ -20,9 +20,9 @@ use crate::shown::shown;
 use crate::writes::has_strace;
 
 /// Everything in the project: kind, mode and content by path. Folders of sessions and of git are left out.
-type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
+pub type Tree = BTreeMap<PathBuf, (char, u32, Vec<u8>)>;
 
-fn tree(world: &World) -> Tree {
+pub fn tree(world: &World) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![world.project()];
     while let Some(folder) = folders.pop() {
@@ -61,19 +61,19 @@ fn bash(line: &str) -> Turn {
 }
 
 /// Runs a session with these command lines, each in a call.
-fn perform(world: &World, name: &str, lines: &[String]) {
+pub fn perform(world: &World, name: &str, lines: &[String]) {
     let turns = lines.iter().map(|line| bash(line)).chain([says("Done.")]);
     let model = world.scenario(name, turns);
     world.ah(["-m", &model, "--sandbox", "go"]).run().expect(0);
 }
 
-fn told(world: &World, line: &str) -> String {
+pub fn told(world: &World, line: &str) -> String {
     let ended = world.ah(line.split(' ')).run();
     format!("$ ah {line}\n{}", shown(world, &ended))
 }
 
 /// Lets a script run outside the sandbox, as the user would.
-fn by_hand(world: &World, script: &str) {
+pub fn by_hand(world: &World, script: &str) {
     let mut shell = Command::new("bash");
     let ended = shell.args(["-c", script]).current_dir(world.project());
     assert!(ended.status().unwrap().success(), "{script}");

@@ -69,6 +69,11 @@ impl Recorder for CommandRecorder {
     fn before(&self, change: UpcomingChange<'_>) {
         self.journal.change(change, &self.agent, self.number);
     }
+
+    fn missed(&self, path: &Path, reason: &str) {
+        let told = format!("{}: {reason}", path.display());
+        self.journal.lock().miss(told);
+    }
 }
 
 impl CommandFiles for AgentFiles {

@@ -6,6 +6,8 @@
 //! program that changes a path in its memory during the call can evade the record, and nothing else.
 
 mod call;
+mod links;
+mod moved;
 mod view;
 
 use std::io;

@@ -4,6 +4,9 @@ use std::sync::LazyLock;
 
 use crate::linux::filter::{Architecture, ArgumentTest, number};
 
+/// Longest path that the kernel takes, in bytes, with its end.
+pub(super) const PATH_MAX: usize = 4096;
+
 /// A path argument: the number of the argument with the folder's descriptor, if the call has one, and of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PathArgument {

@@ -4,21 +4,19 @@ use std::cell::RefCell;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs;
 use std::io::IoSliceMut;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
-use super::call::{Deed, PathArgument, deed_of, is_changing};
+use super::call::{Deed, PATH_MAX, PathArgument, deed_of, is_changing};
+use super::links::{Seen, is_link, is_of_proc};
+use super::moved;
 use crate::recorder::{Recorder, UpcomingChange};
 
-/// Longest path that the kernel takes, in bytes, with its end.
-const PATH_MAX: usize = 4096;
 /// Most links in a row that lead to something new.
 const MAX_LINKS: usize = 8;
 
@@ -78,50 +76,6 @@ impl View {
     }
 }
 
-/// Tells of what is moved, and of all below it: each old name goes, and each new one comes, over what is `replaced`.
-/// That can be a folder with entries: two exchange their places, or the call fails.
-fn tell_moved(
-    recorder: &dyn Recorder,
-    (from, found): (&Path, BorrowedFd<'_>),
-    (to, replaced): (&Path, Option<BorrowedFd<'_>>),
-) {
-    for (path, found) in [(from, Some(found)), (to, replaced)] {
-        if recorder.covers(path) {
-            recorder.before(UpcomingChange {
-                path,
-                found,
-                is_in_place: false,
-            });
-        }
-    }
-    // Anything but a folder is an error here, and a folder that cannot be read is moved without its entries.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(entries) = openat(found, c".", flags, Mode::empty()).and_then(Dir::new) else {
-        return;
-    };
-    let below = |folder: BorrowedFd<'_>, name: &CStr| {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(folder, name, flags, Mode::empty()).ok()
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if name == c"." || name == c".." {
-            continue;
-        }
-        let Some(found) = below(found, name) else {
-            continue;
-        };
-        let replaced = replaced.and_then(|folder| below(folder, name));
-        let name = OsStr::from_bytes(name.to_bytes());
-        let replaced = replaced.as_ref().map(OwnedFd::as_fd);
-        tell_moved(
-            recorder,
-            (&from.join(name), found.as_fd()),
-            (&to.join(name), replaced),
-        );
-    }
-}
-
 fn bits(flags: i32) -> u32 {
     flags.unsigned_abs()
 }
@@ -133,7 +87,7 @@ fn has(value: u64, flag: u32) -> bool {
 impl Place {
     fn of(found: OwnedFd) -> Option<Self> {
         Some(Self {
-            path: path_of(&found)?,
+            path: path_of(&found).ok()?,
             found: Some(found),
         })
     }
@@ -219,7 +173,7 @@ impl Stopped<'_> {
         let found = from.found.as_ref()?.as_fd();
         let replaced = to.found.as_ref().map(OwnedFd::as_fd);
         if self.recorder.covers(&from.path) || self.recorder.covers(&to.path) {
-            tell_moved(self.recorder, (&from.path, found), (&to.path, replaced));
+            moved::tell(self.recorder, (&from.path, found), (&to.path, replaced));
         }
         Some(())
     }
@@ -257,63 +211,89 @@ impl Stopped<'_> {
     }
 
     fn resolve(&self, path: &Path, follows: bool, interest: Interest) -> Option<Place> {
+        self.resolved(path, follows, interest)
+            .unwrap_or_else(|error| {
+                let fails = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::ACCESS];
+                // The call of the process fails for the same reason, or only the look at it.
+                if !fails.contains(&error) {
+                    self.missed(path, error);
+                }
+                None
+            })
+    }
+
+    fn missed(&self, path: &Path, error: Errno) {
+        self.recorder.missed(path, &error.to_string());
+    }
+
+    fn resolved(
+        &self,
+        path: &Path,
+        follows: bool,
+        interest: Interest,
+    ) -> Result<Option<Place>, Errno> {
         const FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-        let mut path = self.own(path)?;
+        let Some(mut path) = self.own(path) else {
+            return Ok(None);
+        };
         for _ in 0..MAX_LINKS {
             // They leave out a final `/`.
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-                return Place::of(self.open(&path, FLAGS).ok()?);
+                return Ok(Place::of(self.open(&path, FLAGS)?));
             };
             let (folder, resolved) = self.folder(folder)?;
             let full = resolved.join(name);
             // What is settled is no link.
             let may_be_link = follows && !self.recorder.is_settled(&full);
             if !may_be_link && self.can_skip(&full, interest) {
-                return None;
+                return Ok(None);
             }
             let found = match openat(&folder, name, FLAGS | OFlags::NOFOLLOW, Mode::empty()) {
                 Ok(found) => Some(found),
                 Err(Errno::NOENT) => None,
-                Err(_) => return None,
+                Err(error) => return Err(error),
             };
             let is_link = follows && found.as_ref().is_some_and(is_link);
             if !is_link {
                 let place = Place { path: full, found };
-                return (!self.can_skip(&place.path, interest)).then_some(place);
+                return Ok((!self.can_skip(&place.path, interest)).then_some(place));
             }
-            match self.open(&path, FLAGS) {
-                Ok(found) => return Place::of(found),
-                Err(Errno::NOENT) => {}
-                Err(_) => return None,
+            match self.open(&full, FLAGS) {
+                Ok(found) => return Ok(Place::of(found)),
+                // A link of `/proc` leads to no name then.
+                Err(Errno::NOENT) if !is_of_proc(folder.as_fd()) => {}
+                Err(error) => return Err(error),
             }
             // The link's target is missing, and comes into being.
-            let target = readlinkat(&folder, name, Vec::new()).ok()?;
-            path = full.parent()?.join(OsString::from_vec(target.into_bytes()));
+            let target = readlinkat(&folder, name, Vec::new())?;
+            path = resolved.join(OsString::from_vec(target.into_bytes()));
         }
-        None
+        Err(Errno::LOOP)
     }
 
     /// Opens a folder; returns its path without links, too.
-    fn folder(&self, path: &Path) -> Option<(Rc<OwnedFd>, PathBuf)> {
+    fn folder(&self, path: &Path) -> Result<(Rc<OwnedFd>, PathBuf), Errno> {
         let last = self.view.last.take();
         if let Some(folder) = last
-            && let Some(now) = path_of(&folder)
+            && let Ok(now) = path_of(&folder)
             && now == path
         {
             self.view.last.replace(Some(folder.clone()));
-            return Some((folder, now));
+            return Ok((folder, now));
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = Rc::new(self.open(path, flags).ok()?);
+        let folder = Rc::new(self.open(path, flags)?);
         self.view.last.replace(Some(folder.clone()));
         let now = path_of(&folder)?;
-        Some((folder, now))
+        Ok((folder, now))
     }
 
-    /// Opens a path as the process would. Links of `/proc` lead nowhere: they would be those of this process.
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        openat2(&self.view.root, path, flags, Mode::empty(), resolve)
+        let seen = Seen {
+            root: &self.view.root,
+            thread: self.thread,
+        };
+        seen.open(path, flags)
     }
 
     /// Returns what a path through the process's own links in `/proc` stands for, and other paths as they are.
@@ -343,8 +323,11 @@ impl Stopped<'_> {
 
     /// Returns where a link of the process in `/proc` leads, if that is a path.
     fn link(&self, name: &str) -> Option<PathBuf> {
-        let path = fs::read_link(format!("/proc/{}/{name}", self.thread)).ok()?;
-        path.is_absolute().then_some(path)
+        let found = read_link(&format!("/proc/{}/{name}", self.thread));
+        if found == Err(Errno::NAMETOOLONG) {
+            self.missed(Path::new("…"), Errno::NAMETOOLONG);
+        }
+        found.ok()
     }
 
     /// Reads a path from the memory of the process.
@@ -392,11 +375,13 @@ impl Stopped<'_> {
 }
 
 /// Returns the path of an open file.
-fn path_of(file: &OwnedFd) -> Option<PathBuf> {
-    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    path.is_absolute().then_some(path)
+fn path_of(file: &OwnedFd) -> Result<PathBuf, Errno> {
+    read_link(&format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-fn is_link(file: &OwnedFd) -> bool {
-    fstat(file).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+fn read_link(path: &str) -> Result<PathBuf, Errno> {
+    let read = fs::read_link(path);
+    let read = read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    // A pipe or a socket has none.
+    read.is_absolute().then_some(read).ok_or(Errno::NOENT)
 }
