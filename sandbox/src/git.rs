@@ -92,6 +92,15 @@ pub(crate) struct Search<'a> {
     pub trees: BTreeSet<PathBuf>,
     /// What the user should know.
     pub remarks: Vec<String>,
+    /// What is left to search: repositories can be nested as deep as paths are long.
+    left: Vec<Left>,
+}
+
+/// A part of the search.
+enum Left {
+    Tree(PathBuf),
+    /// A git directory and its work tree.
+    Repository(PathBuf, PathBuf),
 }
 
 impl<'a> Search<'a> {
@@ -106,6 +115,7 @@ impl<'a> Search<'a> {
             repositories: Vec::new(),
             trees: BTreeSet::new(),
             remarks: Vec::new(),
+            left: Vec::new(),
         }
     }
 
@@ -120,6 +130,7 @@ impl<'a> Search<'a> {
             self.repository(&common, workspace);
         }
         self.tree(workspace);
+        self.nested();
         for found in folders.found() {
             match found {
                 Found::Git(path) => self.tree(path.parent().unwrap_or(path)),
@@ -129,6 +140,7 @@ impl<'a> Search<'a> {
                 }
                 Found::Closed(_) => {}
             }
+            self.nested();
         }
         // A `HEAD` file can make git take the workspace itself for a bare repository.
         let head = workspace.join("HEAD");
@@ -143,8 +155,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches a work tree.
-    pub fn tree(&mut self, tree: &Path) {
+    /// Searches what was found within the last tree.
+    fn nested(&mut self) {
+        while let Some(left) = self.left.pop() {
+            match left {
+                Left::Tree(tree) => self.tree(&tree),
+                Left::Repository(git, tree) => self.repository(&git, &tree),
+            }
+        }
+    }
+
+    /// Searches a work tree, but for the repositories within.
+    fn tree(&mut self, tree: &Path) {
         if !self.trees.insert(tree.to_owned()) {
             return;
         }
@@ -168,7 +190,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Collects the control files of the repository at `git`, including its worktrees and submodules.
+    /// Collects the control files of the repository at `git`, including its worktrees, and notes its submodules.
     fn repository(&mut self, git: &Path, tree: &Path) {
         if self.repositories.iter().any(|other| other == git) {
             return;
@@ -202,9 +224,9 @@ impl<'a> Search<'a> {
                 self.found.insert(path);
             }
         }
-        for module in modules(git) {
-            self.repository(&module, tree);
-        }
+        let modules = modules(git).into_iter();
+        self.left
+            .extend(modules.map(|module| Left::Repository(module, tree.to_owned())));
         self.submodules(git, elsewhere.as_deref().unwrap_or(tree));
     }
 
@@ -214,9 +236,8 @@ impl<'a> Search<'a> {
         let is_long = settings.last("extensions", "objectformat") == Some(b"sha256");
         match gitlinks(&git.join("index"), if is_long { 32 } else { 20 }) {
             Ok(paths) => {
-                for path in paths {
-                    self.tree(&tree.join(path));
-                }
+                let trees = paths.into_iter().map(|path| tree.join(path));
+                self.left.extend(trees.map(Left::Tree));
             }
             Err(_) => self.give_up(tree, &[git.join("index")]),
         }
