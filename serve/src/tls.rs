@@ -1,5 +1,7 @@
-//! Connections with TLS. Handshakes are made beside each other, so a client that does not finish its own delays nobody.
+//! Connections with TLS. Handshakes are made beside each other, so a client that does not finish its own delays nobody; if too
+//! many do not, the next takes the place of the oldest.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -11,8 +13,8 @@ use axum::serve::Listener;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -73,12 +75,9 @@ impl TlsListener {
     pub(crate) fn new(listener: TcpListener, certificate: Certificate) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (sender, ready) = channel(1);
-        let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
         tokio::spawn(async move {
+            let mut handshakes = Handshakes::default();
             loop {
-                let Ok(permit) = handshakes.clone().acquire_owned().await else {
-                    return;
-                };
                 let (stream, peer) = tokio::select! {
                     accepted = listener.accept() => match accepted {
                         Ok(accepted) => accepted,
@@ -91,17 +90,33 @@ impl TlsListener {
                     () = sender.closed() => return,
                 };
                 let (sender, acceptor) = (sender.clone(), certificate.0.clone());
-                tokio::spawn(async move {
+                handshakes.begin(async move {
                     let shaken = timeout(PATIENCE, acceptor.accept(stream)).await;
-                    drop(permit);
                     if let Ok(Ok(stream)) = shaken {
-                        // Nobody serves any more.
-                        let _ = sender.send((stream, peer)).await;
+                        // It is no handshake any more. The send fails if nobody serves.
+                        tokio::spawn(async move { sender.send((stream, peer)).await });
                     }
                 });
             }
         });
         Ok(Self { ready, address })
+    }
+}
+
+/// Handshakes in progress, oldest first.
+#[derive(Default)]
+struct Handshakes(VecDeque<JoinHandle<()>>);
+
+impl Handshakes {
+    /// Begins one; the oldest ends if there are too many.
+    fn begin(&mut self, handshake: impl Future<Output = ()> + Send + 'static) {
+        self.0.retain(|handshake| !handshake.is_finished());
+        if self.0.len() == HANDSHAKES
+            && let Some(oldest) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+        self.0.push_back(tokio::spawn(handshake));
     }
 }
 
@@ -119,5 +134,30 @@ impl Listener for TlsListener {
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
         Ok(self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot::{Sender, channel, error::TryRecvError};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_next_handshake_takes_the_place_of_the_oldest() {
+        let mut handshakes = Handshakes::default();
+        let mut begin = || {
+            let (held, end) = channel();
+            handshakes.begin(async move {
+                let _held: Sender<()> = held;
+                std::future::pending::<()>().await;
+            });
+            end
+        };
+        let mut ends: Vec<_> = (0..=HANDSHAKES).map(|_| begin()).collect();
+        assert!((&mut ends[0]).await.is_err());
+        for end in &mut ends[1..] {
+            assert_eq!(end.try_recv(), Err(TryRecvError::Empty));
+        }
     }
 }

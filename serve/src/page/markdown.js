@@ -2,17 +2,18 @@
 
 import { el, target } from './dom.js';
 
-// Longer texts, and deeper ones, are shown as they are: nobody reads them, and somebody may have made them to be slow.
+// Longer texts, and deeper ones, are shown as they are: nobody reads them, and somebody may have made them to be slow. Each
+// pattern takes time that grows with the line: no two repeated parts of one match the same text, and `.` matches all of it.
 const LONGEST = 200_000;
 const LONGEST_LINE = 20_000;
 const DEEPEST = 8;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/;
+const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/s;
 const RULE = /^ {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$/;
-const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const QUOTE = /^ {0,3}> ?(.*)$/;
-const DASHES = /^ *\|?[ :|-]*-[ :|-]*$/;
+const ITEM = /^( *)([-*+]|\d{1,9}[.)])\s+(.*)$/s;
+const QUOTE = /^ {0,3}> ?(.*)$/s;
+const DASHES = /^[ :|-]+$/;
 
 /// Returns a text as elements.
 export function markdown(text) {
@@ -47,7 +48,7 @@ function one(lines, at, depth) {
     return [el('blockquote', {}, blocks(inner, depth + 1)), end];
   }
   if (ITEM.test(line)) return list(lines, at, depth);
-  if (line.includes('|') && DASHES.test(lines[at + 1] ?? '') && lines[at + 1].includes('|')) return table(lines, at);
+  if (line.includes('|') && isRuler(lines[at + 1] ?? '')) return table(lines, at);
   const end = last(lines, at + 1, (it, index) => it.trim() && !begins(it, lines[index + 1]));
   return [el('p', {}, inline(lines.slice(at, end).join('\n'))), end];
 }
@@ -59,6 +60,9 @@ function unmarked(text) {
   while (all[end - 1] === '#') end -= 1;
   return end === 0 || /\s/.test(all[end - 1]) ? all.slice(0, end).trimEnd() : all;
 }
+
+/// Returns whether a line parts the head of a table from its rows.
+const isRuler = line => DASHES.test(line) && line.includes('-') && line.includes('|');
 
 const begins = line => FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || ITEM.test(line) || RULE.test(line);
 
@@ -100,7 +104,7 @@ function list(lines, at, depth) {
 }
 
 function entry(lines, depth) {
-  const task = /^\[([ xX])\]\s+(.*)$/.exec(lines[0]);
+  const task = /^\[([ xX])\]\s+(.*)$/s.exec(lines[0]);
   const sign = task && el('span', { class: 'task' }, task[1] === ' ' ? '☐ ' : '☑ ');
   const made = blocks([task ? task[2] : lines[0], ...lines.slice(1)], depth + 1);
   // A single paragraph needs no room about it.

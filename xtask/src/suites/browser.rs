@@ -59,7 +59,7 @@ pub fn test_alone() -> Result<()> {
 pub fn test(browser: &Browser) -> Result<()> {
     let binary = built(COMMAND_LINE, "ah", "dev")?;
     let loopback = built("ah-testkit", "loopback", "dev")?;
-    let mut files = vec!["page.mjs"];
+    let mut files = vec!["markdown.mjs", "page.mjs"];
     if std::env::var("AH_WRITE_DOCS").as_deref() == Ok("1") {
         files.push("pictures.mjs");
     }
