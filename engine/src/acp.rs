@@ -28,7 +28,7 @@ use crate::open::{self, open};
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::serve::models;
 use crate::served;
-use crate::session_folders::{directory, everywhere, sessions};
+use crate::session_folders::{directory, everywhere, sessions, title};
 use crate::warn::Warn;
 
 /// An editor to serve, and what its sessions start with.
@@ -390,19 +390,10 @@ fn commands(config: &Config, skills: &Skills) -> Vec<Command> {
 /// Returns a session as an editor lists it; `None` if its folder is not known.
 fn listed(head: &SessionHead, folder: Option<&Path>) -> Option<Listed> {
     let folder = folder.map(Path::to_owned).or_else(|| directory(head))?;
-    let title = match &head.name {
-        Some(name) => name.clone(),
-        None => head
-            .first_text
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    };
     Some(Listed {
         id: head.id.to_string(),
         folder,
-        title,
+        title: title(head),
         updated: Timestamp::from_millisecond(head.last_written.0)
             .unwrap_or_default()
             .to_string(),

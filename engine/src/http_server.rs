@@ -24,7 +24,7 @@ use crate::assemble::HostExtensions;
 use crate::mcp_server::{Call, ClientRequest, ClientRuns};
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, serve_host};
-use crate::session_folders::sessions;
+use crate::session_folders::{sessions, title};
 
 pub use ah_serve::{At, Certificate, Door, FirstRun, Life, Token, Wanted};
 
@@ -234,13 +234,9 @@ fn how(ended: &Ended) -> &'static str {
 }
 
 fn listed(head: &SessionHead, environment: &Environment) -> Value {
-    let title = match &head.name {
-        Some(name) => name.as_str(),
-        None => head.first_text.lines().next().unwrap_or_default(),
-    };
     json!({
         "id": head.id.to_string(),
-        "title": neutralise(&environment.redact(title)),
+        "title": neutralise(&environment.redact(&title(head))),
         "messages": head.messages,
         "tokens": head.tokens,
         "updated_ms": head.last_written.0,

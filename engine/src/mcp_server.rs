@@ -33,7 +33,7 @@ use crate::assemble::HostExtensions;
 use crate::person::{self, Ask, Elsewhere, cut};
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
 use crate::serve::{ServeRequest, serve_program};
-use crate::session_folders::sessions;
+use crate::session_folders::{sessions, title};
 use crate::warn::Warn;
 
 /// Longest step, in characters.
@@ -261,13 +261,9 @@ impl ClientRuns {
 }
 
 fn listed(head: &SessionHead) -> Listed {
-    let title = match &head.name {
-        Some(name) => name.as_str(),
-        None => head.first_text.lines().next().unwrap_or_default(),
-    };
     Listed {
         id: head.id.to_string(),
-        title: neutralise(title).into_owned(),
+        title: neutralise(&title(head)).into_owned(),
         updated: Timestamp::from_millisecond(head.last_written.0)
             .unwrap_or_default()
             .to_string(),

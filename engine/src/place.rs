@@ -15,7 +15,7 @@ use ah_config::places::SESSIONS;
 use ah_config::{Config, Error, ErrorKind};
 
 pub use crate::session_folders::sessions;
-use crate::session_folders::{elsewhere, known_sessions, sessions_in, way_to};
+use crate::session_folders::{STRANGE, elsewhere, known_sessions, sessions_in, way_to};
 
 use crate::import;
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
@@ -33,6 +33,8 @@ pub struct SessionLocation {
     is_made: bool,
     /// A newer session in the folder that is not the user's.
     left_alone: Option<SessionId>,
+    /// The session, if it is there and not the user's yet.
+    adopted: Option<SessionId>,
     /// The folder in which it is kept because the project cannot be written.
     outside: Option<PathBuf>,
 }
@@ -74,14 +76,19 @@ impl SessionLocation {
         } else {
             paths
         };
+        let known = known_sessions(config);
+        let is_strange = |id: &SessionId| { known.as_ref() }.is_some_and(|known| !known.has(id));
+        // A file that somebody names is theirs, and may stand among others of its name.
+        let is_of_name = !matches!(plan.choice, SessionChoice::File(_));
+        let is_there = paths.database() == original && original.exists();
+        let adopted = { paths.id() }.filter(|id| is_of_name && is_there && is_strange(id));
         Ok(Self {
             is_ephemeral: plan.ephemeral,
-            // A file that somebody names is theirs, and may stand among others of its name.
-            is_made: !matches!(plan.choice, SessionChoice::File(_))
-                && (paths.database() != original || !original.exists()),
+            is_made: is_of_name && (paths.database() != original || !original.exists()),
             transcript,
-            known: known_sessions(config),
+            known,
             left_alone,
+            adopted: adopted.filter(|_| !plan.ephemeral),
             outside: Some(folder)
                 .filter(|folder| folder.is_outside && paths.database().starts_with(&folder.path))
                 .map(|folder| folder.path),
@@ -119,13 +126,18 @@ impl SessionLocation {
         }
     }
 
-    /// Returns a notice for the user: the session is kept elsewhere because the project cannot be written, or another was
-    /// left alone because it came with the folder.
+    /// Returns a notice for the user: the session is kept elsewhere because the project cannot be written, it came with the
+    /// folder, or another did and was left alone.
     pub fn notice(&self) -> Option<String> {
         if let Some(folder) = self.outside.as_ref().filter(|_| !self.is_ephemeral) {
             let folder = folder.display();
             return Some(format!(
                 "this folder cannot be written, so the session is kept in `{folder}`"
+            ));
+        }
+        if let Some(id) = &self.adopted {
+            return Some(format!(
+                "the session {id} was {STRANGE}; it is one of yours from now on"
             ));
         }
         let id = self.left_alone.as_ref()?;

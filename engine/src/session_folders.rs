@@ -23,6 +23,9 @@ pub fn sessions(config: &Config) -> Sessions {
     sessions_in(config.session_folder().path, config)
 }
 
+/// What lists say of a session that the user has not made.
+pub const STRANGE: &str = "not made by you";
+
 /// Returns the sessions in a folder of sessions, on the same conditions.
 pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
     let sessions = Sessions::in_folder(folder);
@@ -56,7 +59,8 @@ pub fn everywhere(config: &Config) -> Result<Everywhere, Error> {
             all.gone.push(folder);
             continue;
         }
-        let others = Sessions::in_folder(&folder).without_link().list();
+        let others = Sessions::in_folder(&folder).without_link();
+        let others = others.known_by(known_sessions(config)).list();
         match others {
             Ok(heads) => all.heads.extend(heads),
             Err(error) => tracing::warn!("sessions are left out: {error}"),
@@ -86,6 +90,19 @@ fn other_folders(own: &Path, config: &Config) -> Vec<PathBuf> {
 
 fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+/// Returns the title of a session in a list: its name, or the first line. What came with a folder is not the user's until it is
+/// continued, and says so.
+pub fn title(head: &SessionHead) -> String {
+    let title = match &head.name {
+        Some(name) => name.as_str(),
+        None => head.first_text.lines().next().unwrap_or_default(),
+    };
+    match head.is_known {
+        true => title.to_owned(),
+        false => format!("[{STRANGE}] {title}"),
+    }
 }
 
 /// Returns whether the session is one of the working directory.

@@ -28,6 +28,11 @@ impl KnownSessions {
         ids.map(str::to_owned).collect()
     }
 
+    /// Returns whether the session is in the list.
+    pub fn has(&self, id: &SessionId) -> bool {
+        self.ids().contains(id.as_str())
+    }
+
     /// Returns the folders of the sessions, the last one added first. Some may be gone.
     pub fn folders(&self) -> Vec<PathBuf> {
         let mut seen = HashSet::new();

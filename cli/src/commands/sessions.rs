@@ -14,7 +14,7 @@ use crate::args::subcommands::SessionsAction;
 use crate::commands::output::{print, print_json};
 use ah::place::sessions;
 use ah::plan::{SessionChoice, SessionPlan};
-use ah::session_folders::{directory, everywhere};
+use ah::session_folders::{STRANGE, directory, everywhere};
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::places::short;
@@ -107,8 +107,12 @@ fn line(head: &SessionHead, is_newest: bool, states: &States) -> String {
         Some(problem) => format!("cannot be read: {}", problem.reason),
         None => preview(&head.first_text, 40),
     };
+    let strange = match head.is_known {
+        true => String::new(),
+        false => format!("  ({STRANGE})"),
+    };
     let line = format!(
-        "{mark} {id}  {}  {:>2} msgs{branch}{name}{state}  {text}",
+        "{mark} {id}  {}  {:>2} msgs{branch}{name}{state}{strange}  {text}",
         utc(head.created_at),
         head.messages
     );
@@ -128,6 +132,7 @@ fn to_json(head: &SessionHead, states: &States) -> Value {
         "first_text": head.first_text,
         "folder": directory(head),
         "branch": head.branch,
+        "is_known": head.is_known,
         "path": head.paths.database().display().to_string(),
         "problem": head.problem.as_ref().map(|problem| &problem.reason),
     })

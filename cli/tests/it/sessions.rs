@@ -315,6 +315,7 @@ exit code 0
   "first_text": "a question that goes on for longer than a line of the list has room",
   "folder": "<project>",
   "branch": null,
+  "is_known": true,
   "path": "<project>/.ah/<id>.db",
   "problem": null
 }

@@ -39,6 +39,8 @@ pub struct SessionHead {
     pub folder: Option<PathBuf>,
     /// Branch of the repository when it was used last, if there was one.
     pub branch: Option<String>,
+    /// Whether the user has made or chosen it, as far as there is a list; others came with a folder.
+    pub is_known: bool,
     /// Error if the session cannot be read; the other fields are incomplete then.
     pub problem: Option<StoreError>,
 }
@@ -74,6 +76,7 @@ impl SessionHead {
             first_text: String::new(),
             folder: None,
             branch: None,
+            is_known: true,
             problem: None,
         };
         let read = |tree: &Tree| {

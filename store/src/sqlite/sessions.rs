@@ -277,7 +277,9 @@ impl Sessions {
         heads.reverse();
         // A session is not newer than those that were begun after it, nor than now.
         let mut newest = id::now();
+        let is_known = self.known_ids();
         for head in &mut heads {
+            head.is_known = is_known(&head.id);
             head.date_by(newest);
             newest = head.created_at;
         }

@@ -1,6 +1,6 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
-use ah::session_folders::{directory, everywhere};
+use ah::session_folders::{STRANGE, directory, everywhere};
 use ah_config::places::short;
 use ah_conversation::{Role, Time};
 use ah_git::repository;
@@ -54,6 +54,7 @@ fn session(head: &SessionHead, folder: Option<String>, now: Time) -> Entry {
     let mut facts = vec![age(now.since(head.last_written))];
     facts.extend(folder);
     facts.extend(head.branch.clone());
+    facts.extend((!head.is_known).then(|| STRANGE.to_owned()));
     facts.push(format!("{} tokens", count(head.tokens)));
     facts.push(match head.messages {
         1 => "1 message".to_owned(),
