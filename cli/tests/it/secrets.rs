@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ah_testkit::script::{says, uses};
 use ah_testkit::server::Server;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::binary::{Ah, World};
@@ -179,6 +180,21 @@ fn no_call_finds_the_key_in_another_process() {
         let found = results_with_key(options, lines.to_vec());
         assert!(!found.contains(CANARY), "{options:?}: {found}");
     }
+}
+
+#[test]
+fn the_agent_leaves_no_core_file() {
+    // As it is where somebody debugs programs.
+    let limit = getrlimit(Resource::Core);
+    let all = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Core, all).unwrap();
+    let line = "grep 'Max core file size' /proc/$PPID/limits";
+    let options = ["-n", "--no-sandbox", "--dangerously-skip-permissions"];
+    let found = results_with_key(&options, vec![uses("bash", json!({"command": line}))]);
+    assert_eq!(found.split_whitespace().nth(4), Some("0"), "{found}");
 }
 
 #[test]

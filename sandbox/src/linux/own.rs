@@ -4,7 +4,9 @@ use std::ffi::{CStr, c_char};
 use std::fs;
 use std::ptr;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{
+    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+};
 
 unsafe extern "C" {
     /// The environment as the C library keeps it: pointers to `NAME=value`, and a null pointer at the end.
@@ -17,6 +19,13 @@ unsafe extern "C" {
 pub fn conceal(is_secret: &dyn Fn(&str) -> bool) {
     // It fails on no kernel that the sandbox supports; what it protects is protected a second time below.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    // The same for systems that write core dumps of such processes, for root. Commands may raise it again.
+    let limit = getrlimit(Resource::Core);
+    let none = Rlimit {
+        current: Some(0),
+        ..limit
+    };
+    let _ = setrlimit(Resource::Core, none);
     let is_alone = fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);
     if is_alone {
         overwrite(is_secret);
