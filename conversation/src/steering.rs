@@ -23,6 +23,8 @@ pub enum Steered {
     Shells,
     /// Continuous integration of hubs, which runs with the repository's permissions once pushed.
     Builds,
+    /// Package managers, build tools and managers of hooks: where they fetch from, and what they start by the way.
+    Packages,
 }
 
 /// Names of files and folders, each with what it steers; a name of two parts is a path.
@@ -150,6 +152,38 @@ const STEERING: &[(Steered, &[&str])] = &[
             "zuul.yaml",
         ],
     ),
+    (
+        Steered::Packages,
+        &[
+            ".bazelrc",
+            "bunfig.toml",
+            ".cargo/config",
+            ".cargo/config.toml",
+            ".condarc",
+            ".gitattributes",
+            "gradle/wrapper",
+            ".lefthook.yaml",
+            ".lefthook.yml",
+            "lefthook.yaml",
+            "lefthook.yml",
+            ".mise.toml",
+            "mise.toml",
+            ".mvn",
+            ".npmrc",
+            "nuget.config",
+            ".overcommit.yml",
+            "pip.conf",
+            ".pnpmfile.cjs",
+            ".pre-commit-config.yaml",
+            ".pypirc",
+            ".rvmrc",
+            "uv.toml",
+            ".yarn/plugins",
+            ".yarn/releases",
+            ".yarnrc",
+            ".yarnrc.yml",
+        ],
+    ),
 ];
 
 /// Returns what a file of this path steers, if anything: its name or that of a folder above it is in the list, at any
@@ -180,13 +214,13 @@ pub fn may_hold_steering(path: &Path) -> bool {
 
 /// Returns the names of files and folders on which programs act by themselves, as soon as a folder is opened or a
 /// command of git runs. Those of git and shells are not among them: the sandbox treats the former apart, and the latter
-/// count in the home alone.
+/// count in the home alone. Those of builds and packages are a part of ordinary work, which programs write themselves.
 pub fn steering_names() -> impl Iterator<Item = &'static str> + Clone {
     STEERING
         .iter()
         .filter(|(kind, _)| match kind {
             Steered::Agents | Steered::Editors | Steered::Hooks | Steered::Containers => true,
-            Steered::Git | Steered::Shells | Steered::Builds => false,
+            Steered::Git | Steered::Shells | Steered::Builds | Steered::Packages => false,
         })
         .flat_map(|(_, names)| names.iter().copied())
 }
@@ -212,6 +246,11 @@ mod tests {
             ("/w/p/.github/workflows/ci.yml", Some(Steered::Builds)),
             ("/w/p/.gitlab-ci.yml", Some(Steered::Builds)),
             ("/w/p/Jenkinsfile", Some(Steered::Builds)),
+            ("/w/p/.gitattributes", Some(Steered::Packages)),
+            ("/w/p/web/.npmrc", Some(Steered::Packages)),
+            ("/w/p/gradle/wrapper/x.jar", Some(Steered::Packages)),
+            ("/w/p/gradle/libs.toml", None),
+            ("/w/p/package.json", None),
             ("/w/p/.github/ISSUE_TEMPLATE.md", None),
             ("/w/p/AGENTS.md", None),
             ("/w/p/.gitignore", None),

@@ -387,7 +387,7 @@ fn refusal(path: &str, allow_workflows: bool) -> Option<String> {
         Some(Steered::Editors) => Some("editors"),
         Some(Steered::Hooks) => Some("hooks"),
         Some(Steered::Containers) => Some("containers"),
-        Some(Steered::Git | Steered::Shells | Steered::Builds) | None => None,
+        Some(Steered::Git | Steered::Shells | Steered::Builds | Steered::Packages) | None => None,
     };
     if let Some(kind) = kind {
         return Some(format!("it changes `{path}`, which controls {kind}"));

@@ -533,7 +533,10 @@ fn reason(
 ) -> Option<&'static str> {
     if !roots.iter().any(|root| path.starts_with(root)) {
         Some("outside the workspace")
-    } else if !matches!(steered_by(path), None | Some(Steered::Builds)) {
+    } else if !matches!(
+        steered_by(path),
+        None | Some(Steered::Builds | Steered::Packages)
+    ) {
         Some("protected file")
     } else if *then == FileState::Unkept {
         Some("its earlier content was not kept")
