@@ -59,7 +59,10 @@ pub fn read(path: &Path) -> Result<Imported, Error> {
         Some(Program::Codex) => Ok(codex::read(&content)),
         Some(Program::Pi) => Ok(pi::read(&content)),
         Some(Program::Qwen) => Ok(gemini::read_lines(&content)),
-        Some(Program::OpenCode | Program::Gemini) | None => Err(failed(
+        Some(Program::Gemini) => {
+            gemini::read_log(&content).ok_or_else(|| failed(&"it has no messages of Gemini CLI"))
+        }
+        Some(Program::OpenCode) | None => Err(failed(
             &"it is not a session of Claude Code, Codex, pi, opencode, Gemini CLI or Qwen Code",
         )),
     }
@@ -102,6 +105,9 @@ fn program_of(content: &str) -> Option<Program> {
     // Its lines have the names of Claude Code's, and messages in the form of Google's API.
     if lines.iter().any(|line| line["message"]["parts"].is_array()) {
         return Some(Program::Qwen);
+    }
+    if lines.iter().any(|line| line["projectHash"].is_string()) {
+        return Some(Program::Gemini);
     }
     lines.iter().find_map(|line| {
         let has = |key: &str| line.get(key).is_some();

@@ -142,7 +142,19 @@ fn folder_of(program: Program, path: &Path, cwd: &Path) -> Option<PathBuf> {
         return Some(session.directory.into());
     }
     if program == Program::Gemini {
-        let document: Value = json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+        let content = fs::read_to_string(path).ok()?;
+        // A log says it in its first line.
+        let known = match path
+            .extension()
+            .is_some_and(|extension| extension == "jsonl")
+        {
+            true => content.lines().next()?,
+            false => &content,
+        };
+        let document: Value = json::from_str(known).ok()?;
+        if document["kind"] == "subagent" {
+            return None;
+        }
         let hash = Sha256::digest(cwd.as_os_str().as_encoded_bytes());
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         return (document["projectHash"] == hash).then(|| cwd.to_owned());

@@ -3,6 +3,7 @@ mod exported;
 use std::collections::HashSet;
 
 use ah_conversation::{ContentBlock, Origin, Role};
+use serde_json::json;
 
 use super::*;
 
@@ -303,6 +304,76 @@ fn sessions_of_gemini_and_qwen_are_read() {
         let usage = imported.messages[1].response.as_ref().unwrap().usage;
         assert_eq!((usage.input_tokens, usage.cache_read_input_tokens), (6, 4));
         check(&imported);
+    }
+}
+
+/// Gemini CLI appends what changes, and goes back; Qwen Code begins another branch.
+#[test]
+fn logs_of_gemini_and_branches_of_qwen_are_read_as_their_programs_read_them() {
+    let line = |id: &str, kind: &str, more: Value| {
+        let mut line = json!({"id": id, "type": kind, "timestamp": "2026-11-20T10:00:00.000Z"});
+        line.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        line.to_string()
+    };
+    let call = json!({"id": "t", "name": "ls", "args": {}, "result": [{"functionResponse": {"id": "t", "response": {"output": "a"}}}]});
+    let lines = [
+        json!({"sessionId": "s", "projectHash": "x", "kind": "main"}).to_string(),
+        line("1", "user", json!({"content": [{"text": "List it"}]})),
+        line("2", "gemini", json!({"content": "I look"})),
+        json!({"$set": {"summary": "a list"}}).to_string(),
+        line(
+            "2",
+            "gemini",
+            json!({"content": "I look", "toolCalls": [call]}),
+        ),
+        line(
+            "3",
+            "user",
+            json!({"content": [{"functionResponse": {"id": "t", "response": {"output": "a"}}}]}),
+        ),
+        line("4", "user", json!({"content": "Wrong"})),
+        line("5", "gemini", json!({"content": "Wrong, too"})),
+        json!({"$rewindTo": "4"}).to_string(),
+        line("6", "user", json!({"content": "And now?"})),
+    ];
+    let log = lines.join("\n");
+    assert_eq!(program_of(&log), Some(Program::Gemini));
+    let gemini = gemini::read_log(&log).unwrap();
+    assert_eq!(
+        shown(&gemini),
+        "> List it\n< I look\n< ls {}\n> ls: a\n> And now?\n"
+    );
+    assert_eq!(gemini.left, [""; 0]);
+    check(&gemini);
+
+    let said = |id: &str, parent: Option<&str>, text: &str| {
+        json!({"uuid": id, "parentUuid": parent, "sessionId": "s", "type": "user", "message": {"parts": [{"text": text}]}})
+            .to_string()
+    };
+    for (lines, expected) in [
+        (
+            [
+                ("1", None, "a"),
+                ("2", Some("1"), "b"),
+                ("3", Some("1"), "c"),
+            ],
+            "> a\n> c\n",
+        ),
+        // A line is lost: what was before it counts.
+        (
+            [
+                ("1", None, "a"),
+                ("2", Some("1"), "b"),
+                ("4", Some("3"), "c"),
+            ],
+            "> a\n> b\n> c\n",
+        ),
+    ] {
+        let lines = lines.map(|(id, parent, text)| said(id, parent, text));
+        let qwen = gemini::read_lines(&lines.join("\n"));
+        assert_eq!(shown(&qwen), expected);
     }
 }
 
