@@ -1,11 +1,19 @@
 //! Sessions in the database of another program, opencode, as it stores them: `opencode.db` has a row for each session,
-//! message and part of a message, the latter two with JSON. It is only read.
+//! message and part of a message, the latter two with JSON. Its second generation has tables of its own in the same file, in
+//! which a message is one row. It is only read.
 
+mod second;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ah_conversation::json;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use serde_json::{Value, json};
+
+/// Tables of sessions, of each generation.
+const FIRST: &str = "session";
+const SECOND: &str = "session_v2";
 
 /// A session in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,15 +32,19 @@ pub struct Listed {
 pub fn sessions(path: &Path) -> Result<Vec<Listed>, String> {
     let read = || -> rusqlite::Result<Vec<Listed>> {
         let database = open(path)?;
-        let mut rows = database
-            .prepare("select id, directory from session where parent_id is null order by id")?;
-        let listed = |row: &rusqlite::Row<'_>| {
-            Ok(Listed {
-                id: row.get(0)?,
-                directory: row.get(1)?,
-            })
-        };
-        rows.query_map([], listed)?.collect()
+        let mut found = BTreeMap::new();
+        for table in tables(&database)? {
+            let mut rows = database.prepare(&format!(
+                "select id, directory from {table} where parent_id is null"
+            ))?;
+            let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            for row in rows {
+                let (id, directory) = row?;
+                found.entry(id).or_insert(directory);
+            }
+        }
+        let listed = |(id, directory)| Listed { id, directory };
+        Ok(found.into_iter().map(listed).collect())
     };
     read().map_err(|error| fault(&error))
 }
@@ -46,14 +58,33 @@ pub fn sessions(path: &Path) -> Result<Vec<Listed>, String> {
 pub fn session(path: &Path, id: &str) -> Result<Option<Value>, String> {
     let read = || -> rusqlite::Result<Option<Value>> {
         let database = open(path)?;
-        let mut rows = database.prepare("select directory, title from session where id = ?1")?;
-        let mut found = rows.query_map([id], |row| {
-            let (directory, title): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-            Ok(json!({"id": id, "directory": directory, "title": title}))
-        })?;
-        let Some(info) = found.next().transpose()? else {
+        let mut found = None;
+        for table in tables(&database)? {
+            let sql = format!("select directory, title from {table} where id = ?1");
+            let info = database.query_row(&sql, [id], |row| {
+                let (directory, title): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+                Ok(json!({"id": id, "directory": directory, "title": title}))
+            });
+            if let Some(info) = info.optional()? {
+                found = Some((table, info));
+                break;
+            }
+        }
+        let Some((table, info)) = found else {
             return Ok(None);
         };
+        if table == SECOND {
+            let messages = entries(
+                &database,
+                "select id, data, type from session_message where session_id = ?1 order by seq",
+                id,
+            )?;
+            let messages = messages.into_iter().filter_map(|(kind, data)| {
+                second::message(data["id"].as_str().unwrap_or_default(), &kind, &data)
+            });
+            let messages: Vec<_> = messages.collect();
+            return Ok(Some(json!({"info": info, "messages": messages})));
+        }
         let parts = entries(
             &database,
             "select id, data, message_id from part where session_id = ?1 order by id",
@@ -80,7 +111,24 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// Returns the objects of a table, each with the message that it belongs to.
+/// Returns the tables of sessions, the newer first: what the older generation had is there, too.
+fn tables(database: &Connection) -> rusqlite::Result<Vec<&'static str>> {
+    let mut named =
+        database.prepare("select 1 from sqlite_master where type = 'table' and name = ?1")?;
+    let mut tables = Vec::new();
+    for table in [SECOND, FIRST] {
+        if named.exists([table])? {
+            tables.push(table);
+        }
+    }
+    match tables.is_empty() {
+        // It is said what is not there.
+        true => Ok(vec![FIRST]),
+        false => Ok(tables),
+    }
+}
+
+/// Returns the objects of a table, each with the word in the third column: the message that it belongs to, or its kind.
 fn entries(database: &Connection, sql: &str, id: &str) -> rusqlite::Result<Vec<(String, Value)>> {
     let mut rows = database.prepare(sql)?;
     let entries = rows.query_map([id], |row| {
@@ -142,6 +190,35 @@ mod tests {
             })
         );
         assert_eq!(session(&path, "ses_9").unwrap(), None);
+        // The second generation keeps the tables of the first, which nothing writes any more.
+        database
+            .execute_batch(
+                r#"
+                create table session_v2 (id text, parent_id text, directory text, title text);
+                create table session_message (id text, session_id text, type text, seq integer, data text);
+                insert into session_v2 values ('ses_1', null, '/w', 'newer'), ('ses_3', null, '/v', null);
+                insert into session_message values
+                    ('msg_2', 'ses_1', 'idle', 2, '{}'),
+                    ('msg_1', 'ses_1', 'user', 1, '{"text": "hi"}');
+                "#,
+            )
+            .unwrap();
+        let listed: Vec<_> = sessions(&path)
+            .unwrap()
+            .into_iter()
+            .map(|it| it.id)
+            .collect();
+        assert_eq!(listed, ["ses_1", "ses_3"]);
+        assert_eq!(
+            session(&path, "ses_1").unwrap().unwrap(),
+            json!({
+                "info": {"id": "ses_1", "directory": "/w", "title": "newer"},
+                "messages": [{
+                    "info": {"id": "msg_1", "role": "user", "time": null},
+                    "parts": [{"type": "text", "text": "hi"}],
+                }],
+            })
+        );
         std::fs::write(&path, "no database").unwrap();
         sessions(&path).unwrap_err();
     }
