@@ -12,6 +12,7 @@
 //! kept, or files that somebody else has changed since.
 
 mod big;
+mod edit;
 mod rewind;
 mod state;
 
@@ -230,3 +231,6 @@ impl Session {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

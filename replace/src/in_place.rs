@@ -1,11 +1,13 @@
 //! Writing over a file.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
+use ah_beneath::Status;
 use rustix::fs::OFlags;
 
+use crate::open_source;
 use crate::replacement::{Content, Replacement, is_refused};
 
 /// Longest content that is written back after a failure.
@@ -21,20 +23,14 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     /// Opens the file that was found.
-    pub(crate) fn open(new: &Replacement<'_>, old: &Metadata) -> io::Result<Self> {
-        let open = |reads: bool| {
-            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            let mut options = OpenOptions::new();
-            options.read(reads).write(true);
-            options.custom_flags(flags.bits().cast_signed());
-            options.open(new.path)
-        };
-        let (mut file, is_readable) = match open(true) {
-            Err(error) if is_refused(&error) => (open(false)?, false),
+    pub(crate) fn open(new: &Replacement<'_>, old: &Status) -> io::Result<Self> {
+        let open = |access| new.folder.open_file(new.name, access);
+        let (mut file, is_readable) = match open(OFlags::RDWR) {
+            Err(error) if is_refused(&error) => (open(OFlags::WRONLY)?, false),
             opened => (opened?, true),
         };
         let found = file.metadata()?;
-        if (found.dev(), found.ino()) != (old.dev(), old.ino()) {
+        if (found.dev(), found.ino()) != old.identity {
             return Err(io::Error::other("it was replaced meanwhile"));
         }
         let content = match is_readable && found.len() <= MOST_KEPT {
@@ -62,7 +58,7 @@ impl OpenFile {
         let (mut source, length): (Box<dyn Read>, u64) = match new.content {
             Content::Bytes(bytes) => (Box::new(bytes), bytes.len() as u64),
             Content::File(kept) => {
-                let kept = File::open(kept)?;
+                let kept = open_source(kept)?;
                 let length = kept.metadata()?.len();
                 (Box::new(kept), length)
             }

@@ -12,9 +12,13 @@ mod draft;
 mod in_place;
 mod replacement;
 
-use std::fs::{self, Metadata};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use ah_beneath::Status;
+use rustix::fs::OFlags;
 
 use self::draft::Draft;
 use self::in_place::OpenFile;
@@ -29,13 +33,13 @@ impl Replacement<'_> {
     /// If the content cannot be written. The old content is there then, unless it cannot be written either. No error names a
     /// path.
     pub fn perform(&self, proceed: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let found = fs::symlink_metadata(self.path).ok();
-        let Some(old) = found.filter(Metadata::is_file) else {
+        let found = self.folder.status(self.name)?;
+        let Some(old) = found.filter(Status::is_file) else {
             let draft = Draft::make(self, None)?;
             proceed()?;
             return draft.rename();
         };
-        if old.nlink() > 1 && self.names == FurtherNames::Stay {
+        if old.names > 1 && self.names == FurtherNames::Stay {
             proceed()?;
             return OpenFile::open(self, &old)?.write(self);
         }
@@ -57,6 +61,18 @@ impl Replacement<'_> {
                 opened => opened?.write(self),
             },
         }
+    }
+}
+
+/// Opens a file that is to become the content of another one.
+fn open_source(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 

@@ -4,13 +4,16 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
+use ah_beneath::Folder;
 use rustix::io::Errno;
 
 /// Replacement of a file, or a new file.
 #[derive(Debug, Clone, Copy)]
 pub struct Replacement<'a> {
-    /// Path of the file, in a folder that exists. If it is a symbolic link, the link is replaced.
-    pub path: &'a Path,
+    /// Folder of the file.
+    pub folder: &'a Folder,
+    /// Name of the file. If it is a symbolic link, the link is replaced.
+    pub name: &'a OsStr,
     /// The content.
     pub content: Content<'a>,
     /// Mode; without one, an existing file keeps its own, and a new one gets 644 less the umask.
@@ -26,7 +29,7 @@ pub struct Replacement<'a> {
 pub enum Content<'a> {
     /// These bytes.
     Bytes(&'a [u8]),
-    /// Those of a file, which may become a further name of the replaced one.
+    /// Those of a file that is no symbolic link; it may become a further name of the replaced one.
     File(&'a Path),
 }
 

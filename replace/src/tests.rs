@@ -1,18 +1,25 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ah_beneath::Folder;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::io::Errno;
 
 use super::*;
 
-fn replacement<'a>(path: &'a Path, content: &'a [u8]) -> Replacement<'a> {
+/// Opens the folder of a file.
+fn around(path: &Path) -> io::Result<Folder> {
+    Folder::open(&fs::canonicalize(path.parent().unwrap())?)
+}
+
+fn replacement<'a>(folder: &'a Folder, path: &'a Path, content: &'a [u8]) -> Replacement<'a> {
     Replacement {
-        path,
+        folder,
+        name: path.file_name().unwrap(),
         content: Content::Bytes(content),
         mode: None,
         draft: OsStr::new(".draft"),
@@ -21,7 +28,8 @@ fn replacement<'a>(path: &'a Path, content: &'a [u8]) -> Replacement<'a> {
 }
 
 fn replace(path: &Path, content: &str) -> io::Result<()> {
-    replacement(path, content.as_bytes()).perform(|| Ok(()))
+    let folder = around(path)?;
+    replacement(&folder, path, content.as_bytes()).perform(|| Ok(()))
 }
 
 fn read(path: impl AsRef<Path>) -> String {
@@ -82,10 +90,11 @@ fn further_names_keep_the_old_content_where_that_is_wanted() {
     let [file, other] = ["file", "other"].map(|name| folder.path().join(name));
     fs::write(&file, "before").unwrap();
     fs::hard_link(&file, &other).unwrap();
+    let opened = around(&file).unwrap();
     let new = Replacement {
         names: FurtherNames::Part,
         mode: Some(0o640),
-        ..replacement(&file, b"after")
+        ..replacement(&opened, &file, b"after")
     };
     new.perform(|| Ok(())).unwrap();
     assert_eq!(
@@ -103,11 +112,12 @@ fn a_content_may_be_that_of_a_file() {
         fs::write(&file, "before").unwrap();
         fs::hard_link(&file, &other).unwrap();
         fs::write(&kept, "kept").unwrap();
+        let opened = around(&file).unwrap();
         let new = Replacement {
             content: Content::File(&kept),
             mode: Some(0o644),
             names,
-            ..replacement(&file, b"")
+            ..replacement(&opened, &file, b"")
         };
         new.perform(|| Ok(())).unwrap();
         assert_eq!((read(&file), read(&kept)), ("kept".into(), "kept".into()));
@@ -167,7 +177,9 @@ fn what_is_stopped_or_fails_leaves_the_old_content_and_nothing_else() {
             fs::hard_link(&file, folder.path().join("other")).unwrap();
         }
         let before = names(folder.path());
-        let stopped = replacement(&file, b"after").perform(|| Err(io::Error::other("stop")));
+        let opened = around(&file).unwrap();
+        let new = replacement(&opened, &file, b"after");
+        let stopped = new.perform(|| Err(io::Error::other("stop")));
         assert_eq!(stopped.unwrap_err().to_string(), "stop");
         assert_eq!(read(&file), "before");
         assert_eq!(names(folder.path()), before);
@@ -242,10 +254,11 @@ fn a_mount_point_and_a_file_in_a_folder_that_cannot_be_changed_are_written_in_pl
         }
         // As an undo does it.
         let path = folder.join(file);
+        let opened = around(&path).unwrap();
         let new = Replacement {
             mode: Some(0o600),
             names: FurtherNames::Part,
-            ..replacement(&path, b"undone")
+            ..replacement(&opened, &path, b"undone")
         };
         new.perform(|| Ok(())).unwrap();
         assert_eq!(read(folder.join("source")), "undone", "{file}");

@@ -7,8 +7,11 @@
 
 use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use ah_beneath::Folder;
 
 use crate::Paths;
 use crate::paths::{create_folder, file_name, new_file};
@@ -54,6 +57,8 @@ impl BigFiles {
         }
         *left = left.checked_sub(bytes(&found)).ok_or_else(too_big)?;
         create_folder(&self.folder)?;
+        // A symbolic link may have come with the session.
+        Folder::at(&self.folder)?;
         match fs::remove_file(&kept) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -107,6 +112,42 @@ impl BigFiles {
     }
 }
 
+/// A regular file, and the path of it that stays the same whatever is put in its place.
+pub(crate) struct Held {
+    path: PathBuf,
+    _open: Option<OwnedFd>,
+}
+
+impl Held {
+    /// Opens the file at a path, which is no symbolic link.
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd as _;
+
+            use rustix::fs::{Mode, OFlags};
+
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let open = rustix::fs::open(file, flags, Mode::empty())?;
+            let path = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+            if fs::metadata(&path)?.is_file() {
+                let _open = Some(open);
+                return Ok(Self { path, _open });
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        if fs::symlink_metadata(file)?.is_file() {
+            let path = file.to_owned();
+            return Ok(Self { path, _open: None });
+        }
+        Err(io::Error::other("it is not a regular file"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
 /// Returns the number of bytes on disk.
 pub(crate) fn bytes(found: &Metadata) -> u64 {
     found.blocks() * BLOCK
@@ -115,6 +156,14 @@ pub(crate) fn bytes(found: &Metadata) -> u64 {
 /// Returns whether a name is of a kept content.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(Paths::BIG)
+}
+
+/// Returns the name of a kept content that a row names; `None` if it is anything else.
+pub(crate) fn stored_name(bytes: &[u8]) -> Option<&str> {
+    let name = std::str::from_utf8(bytes).ok()?;
+    let version = name.strip_prefix(Paths::BIG)?;
+    let is_part = |byte: u8| byte.is_ascii_digit() || byte == b'-' || byte == b'.';
+    (!version.is_empty() && version.bytes().all(is_part)).then_some(name)
 }
 
 /// Returns whether a kept content is as it was when it got its name.

@@ -1,7 +1,9 @@
 //! Paths of a session's files: database, queue, lock and outputs, which share one stem.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -223,6 +225,15 @@ pub(crate) fn output_name(call: &ToolUseId, attempt: usize) -> String {
     name
 }
 
+/// Returns the path that a row names: absolute, and of nothing but names. `None` if it is anything else, which this program
+/// never stores.
+pub(crate) fn stored_path(bytes: &[u8]) -> Option<PathBuf> {
+    let path = Path::new(OsStr::from_bytes(bytes));
+    let names = ah_beneath::names(path.strip_prefix("/").ok()?).ok()?;
+    let path: PathBuf = std::iter::once(OsStr::new("/")).chain(names).collect();
+    (path.as_os_str().as_bytes() == bytes && path.parent().is_some()).then_some(path)
+}
+
 /// Returns whether `name` is that of a file within a folder.
 pub fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != ".."
@@ -248,6 +259,32 @@ mod tests {
             assert_eq!(paths.outputs(), Path::new(outputs));
             assert_eq!(paths.database(), Path::new(database));
         }
+    }
+
+    #[test]
+    fn a_row_is_a_path_only_if_it_is_absolute_and_of_names() {
+        for (row, is_path) in [
+            ("/a", true),
+            ("/a/b c/…", true),
+            ("/a/...", true),
+            ("/", false),
+            ("", false),
+            ("a/b", false),
+            ("/a/../b", false),
+            ("/a/..", false),
+            ("/../a", false),
+            ("/a/./b", false),
+            ("/a//b", false),
+            ("//a", false),
+            ("/a/", false),
+            ("/a\0b", false),
+            ("~/a", false),
+        ] {
+            let found = stored_path(row.as_bytes());
+            let expected = is_path.then(|| PathBuf::from(row));
+            assert_eq!(found, expected, "{row:?}");
+        }
+        assert!(stored_path(b"/not-UTF-8/\xff").is_some());
     }
 
     #[test]

@@ -7,11 +7,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ah_beneath::Folder;
 use ah_replace::{Content, FurtherNames, Replacement};
 use rustix::fs::{Mode, OFlags};
 
 use crate::blocking::Stop;
-use crate::held::{self, Held};
+use crate::held;
 
 /// Error of opening a regular file.
 #[derive(Debug)]
@@ -77,11 +78,12 @@ fn check_regular(metadata: Metadata) -> Result<Metadata, FileError> {
 /// existing file stays as it is.
 pub(crate) fn replace(path: &Path, content: &[u8], stop: &Stop) -> io::Result<()> {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
-    let held = Held::entry(path)?;
+    let (folder, name) = Folder::around(path)?;
     let (process, number) = (std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed));
     let draft = OsString::from(format!(".ah-{process}-{number}.tmp"));
     let replacement = Replacement {
-        path: held.path(),
+        folder: &folder,
+        name,
         content: Content::Bytes(content),
         mode: None,
         draft: &draft,

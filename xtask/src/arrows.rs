@@ -6,20 +6,22 @@ use crate::workspace::{COMMAND_LINE, Dependency, Package};
 
 /// Crates that each crate may use, besides `testkit` in tests.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("ah-beneath", &[]),
     ("ah-conversation", &[]),
     ("ah-diff", &[]),
-    ("ah-replace", &[]),
+    ("ah-replace", &["ah-beneath"]),
     ("ah-http", &[]),
     ("ah-sandbox", &[]),
     ("ah-schema", &[]),
     ("ah-process", &["ah-conversation", "ah-sandbox"]),
     ("ah-git", &["ah-conversation", "ah-process"]),
     ("ah-provider", &["ah-conversation", "ah-diff", "ah-http"]),
-    ("ah-store", &["ah-conversation"]),
+    ("ah-store", &["ah-beneath", "ah-conversation"]),
     ("ah-store-postgres", &["ah-conversation", "ah-store"]),
     (
         "ah-tools",
         &[
+            "ah-beneath",
             "ah-conversation",
             "ah-diff",
             "ah-http",
@@ -35,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "ah-agent",
         &[
+            "ah-beneath",
             "ah-conversation",
             "ah-diff",
             "ah-process",

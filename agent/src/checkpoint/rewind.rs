@@ -1,36 +1,28 @@
 //! A planned rewind: which files it changes, which it leaves and why, and the order in which it writes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use ah_conversation::{
     Clock, FileCause, FileChange, FileState, FileStep, FilesLeft, Record, Steered, Store,
     StoreError, Time, left_at, states_at, steered_by,
 };
-use ah_replace::{Content, FurtherNames, Replacement};
 
 use super::big;
-use super::state::{file_time, state};
+pub use super::edit::FileEdit;
+use super::state::{Found, State, Workspace, file_time};
 
-/// Maximum size for a line diff; for bigger files only the lines are counted.
-const MAX_COMPARED: usize = 1024 * 1024;
 /// Why a file that somebody else has changed is left as it is.
 const CHANGED_SINCE: &str = "somebody else has changed it since";
-
-/// State of a path with its content.
-type State = FileState<Arc<[u8]>>;
 
 /// A planned rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewind {
     /// Number of the step before which it leads; `None` if nothing has changed.
     target: Option<i64>,
+    /// The workspace folders, without symbolic links.
+    roots: Vec<PathBuf>,
     /// Changes to make, sorted by path.
     pub changes: Vec<FileEdit>,
     /// Changed files that are not restored.
@@ -41,23 +33,6 @@ pub struct Rewind {
     same: Vec<PathBuf>,
     /// Calls since, each in a few words, whose changes were not seen: they stay.
     pub unseen: Vec<String>,
-}
-
-/// A path that a rewind restores.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileEdit {
-    /// The path.
-    pub path: PathBuf,
-    /// Current state.
-    pub now: FileState<Arc<[u8]>>,
-    /// State after the rewind.
-    pub then: FileState<Arc<[u8]>>,
-    /// Number of added lines.
-    pub insertions: usize,
-    /// Number of removed lines.
-    pub deletions: usize,
-    /// Whether the file has further names, which lead to the earlier content as well afterwards.
-    has_names: bool,
 }
 
 /// A path that a rewind does not restore.
@@ -80,8 +55,10 @@ impl Rewind {
         roots: &[PathBuf],
     ) -> Result<Self, StoreError> {
         let left = left_at(steps, place);
+        let workspace = Workspace::open(roots);
         let mut rewind = Self {
             target: steps.get(place).map(|step| step.number),
+            roots: roots.to_owned(),
             changes: Vec::new(),
             skipped: Vec::new(),
             made: BTreeSet::new(),
@@ -98,26 +75,27 @@ impl Rewind {
             let then = with_content(then, store).await?;
             let is_below = returning.iter().any(|folder| path.starts_with(folder));
             let now = match is_below {
-                true => FileState::Absent { folders: 0 },
-                false => state(path),
+                true => Found::nothing(0),
+                false => workspace.look(path),
             };
-            if is_same(&now, &then) {
-                if !is_changed_since(path, left.get(path).copied()) {
+            let is_changed = is_changed_since(&now, left.get(path).copied());
+            let why = reason(path, &now, &then, &workspace);
+            if is_same(&now.state, &then) {
+                if !is_changed {
                     rewind.same.push(path.to_owned());
                 }
-                if reason(path, is_below, &now, &then, roots).is_none() {
+                if why.is_none() {
                     rewind.unmake(path, &then);
                 }
                 continue;
             }
-            let why = reason(path, is_below, &now, &then, roots);
             if let Some(why) = why {
                 rewind.skip(path, why, None);
-            } else if !is_below && is_changed_since(path, left.get(path).copied()) {
-                rewind.put_beside(path, then);
+            } else if is_changed {
+                rewind.put_beside(path, then, &workspace);
             } else {
                 if matches!(then, FileState::Folder { .. })
-                    && !matches!(now, FileState::Folder { .. })
+                    && !matches!(now.state, FileState::Folder { .. })
                 {
                     returning.push(path);
                 }
@@ -129,7 +107,10 @@ impl Rewind {
         }
         // Among them are further names of files that only lost or got another name.
         let left = left.iter();
-        let names = left.filter(|(path, left)| !is_changed_since(path, Some(**left)));
+        let names = left.filter(|(path, left)| {
+            let found = workspace.look(path);
+            !is_changed_since(&found, Some(**left))
+        });
         rewind
             .same
             .extend(names.map(|(path, _)| path.to_path_buf()));
@@ -139,7 +120,7 @@ impl Rewind {
             matches!(then, Some(FileState::Folder { .. }))
         };
         rewind.made.retain(|path| !is_folder(path));
-        rewind.leave_filled_folders();
+        rewind.leave_filled_folders(&workspace);
         rewind.changes.sort_by(|a, b| a.path.cmp(&b.path));
         rewind.find_names();
         rewind.skipped.sort_by(|a, b| a.path.cmp(&b.path));
@@ -156,11 +137,11 @@ impl Rewind {
     /// Finds out which files have further names. Names that all get a content of their own are parted.
     fn find_names(&mut self) {
         let file = |edit: &FileEdit| {
-            let found = fs::symlink_metadata(&edit.path).ok()?;
+            let found = edit.seen?;
             // What is kept of a big file may be a name of it.
             let is_big = matches!(edit.now, FileState::Big { .. });
-            let has_names = found.is_file() && found.nlink() > 1 && !is_big;
-            has_names.then(|| (found.dev(), found.ino()))
+            let has_names = found.is_file() && found.names > 1 && !is_big;
+            has_names.then_some(found.identity)
         };
         let files: Vec<_> = self.changes.iter().map(file).collect();
         for (edit, own) in self.changes.iter_mut().zip(&files) {
@@ -186,21 +167,20 @@ impl Rewind {
     }
 
     /// Leaves a file that somebody else has changed, and puts its earlier content beside it.
-    fn put_beside(&mut self, path: &Path, then: State) {
-        let beside = matches!(then, FileState::File { .. } | FileState::Big { .. })
-            .then(|| name_beside(path, &then));
-        if let Some((beside, now)) = &beside
-            && !is_same(now, &then)
-        {
-            let edit = FileEdit::new(beside.clone(), now.clone(), then);
-            self.changes.push(edit);
+    fn put_beside(&mut self, path: &Path, then: State, workspace: &Workspace) {
+        if !matches!(then, FileState::File { .. } | FileState::Big { .. }) {
+            self.skip(path, CHANGED_SINCE, None);
+            return;
         }
-        let beside = beside.map(|(beside, _)| beside);
-        self.skip(path, CHANGED_SINCE, beside);
+        let (beside, now) = name_beside(path, &then, workspace);
+        if !is_same(&now.state, &then) {
+            self.changes.push(FileEdit::new(beside.clone(), now, then));
+        }
+        self.skip(path, CHANGED_SINCE, Some(beside));
     }
 
     /// Leaves folders that would go, if they contain anything that stays.
-    fn leave_filled_folders(&mut self) {
+    fn leave_filled_folders(&mut self, workspace: &Workspace) {
         let mut going: BTreeSet<PathBuf> = { self.changes.iter() }
             .filter(|edit| edit.takes_away())
             .map(|edit| edit.path.clone())
@@ -208,9 +188,10 @@ impl Rewind {
         // Deepest first.
         for edit in self.changes.iter().rev() {
             if edit.takes_away() && matches!(edit.now, FileState::Folder { .. }) {
-                let entries = fs::read_dir(&edit.path).into_iter().flatten().flatten();
-                let mut entries = entries.map(|entry| entry.path());
-                if !entries.all(|entry| going.contains(&entry)) {
+                let listed = workspace.place(&edit.path);
+                let listed = listed.and_then(|(folder, below)| folder.folder(below)?.list());
+                let mut names = listed.iter().flatten();
+                if !names.all(|name| going.contains(&edit.path.join(name))) {
                     going.remove(&edit.path);
                 }
             }
@@ -232,8 +213,14 @@ impl Rewind {
         let Some(target) = self.target else {
             return Ok(Vec::new());
         };
-        let has_big = { self.changes.iter() }.any(|edit| matches!(edit.now, FileState::Big { .. }));
-        let before = self.changes.iter();
+        let workspace = Workspace::open(&self.roots);
+        // What is replaced is stored first, so it must be what was planned for.
+        let is_there = |edit: &FileEdit| edit.check(&workspace).map_err(|why| why.to_string());
+        let (rest, mut failed) = self.without(|edit| is_there(edit).err());
+        if rest.changes.is_empty() && !failed.is_empty() {
+            return Ok(failed);
+        }
+        let before = rest.changes.iter();
         let change = FileChange {
             cause: FileCause::Rewind(target),
             at: clock.now(),
@@ -247,37 +234,37 @@ impl Rewind {
             until: FilesLeft::ONGOING,
         });
         store.append(vec![Record::Files(change), begun]).await?;
-        if !has_big {
-            return self.perform(store).await;
-        }
-        let (rest, unkept) = self.without_unkept(store).await?;
-        let mut failed = rest.perform(store).await?;
-        failed.extend(unkept);
+        let is_big = |edit: &FileEdit| matches!(edit.now, FileState::Big { .. });
+        let unkept = match rest.changes.iter().any(is_big) {
+            true => unkept(store).await?,
+            false => BTreeSet::new(),
+        };
+        let why = |edit: &FileEdit| {
+            let is_unkept = unkept.contains(&edit.path);
+            is_unkept.then(|| "its current content cannot be kept".to_owned())
+        };
+        let (rest, lost) = rest.without(why);
+        failed.extend(lost);
+        failed.extend(rest.perform(&workspace, store).await?);
         Ok(failed)
     }
 
-    /// Returns the rewind without the files whose present content the store could not keep, and these.
-    async fn without_unkept(
+    /// Returns the rewind without the changes for which there is a reason not to make them, and these.
+    fn without(
         &self,
-        store: &dyn Store,
-    ) -> Result<(Self, Vec<(PathBuf, io::Error)>), StoreError> {
-        let steps = store.file_steps().await?;
-        let before = steps.last().map(|step| &step.before);
-        let is_unkept = |edit: &FileEdit| {
-            let kept = before.and_then(|before| before.get(&edit.path));
-            kept == Some(&FileState::Unkept)
-        };
-        let (unkept, changes) = { self.changes.iter().cloned() }.partition(is_unkept);
-        let unkept: Vec<FileEdit> = unkept;
-        let rest = Self {
-            changes,
-            ..self.clone()
-        };
-        let why = || io::Error::other("its current content cannot be kept");
-        Ok((
-            rest,
-            unkept.into_iter().map(|edit| (edit.path, why())).collect(),
-        ))
+        reason: impl Fn(&FileEdit) -> Option<String>,
+    ) -> (Self, Vec<(PathBuf, io::Error)>) {
+        let mut failed = Vec::new();
+        let mut rest = self.clone();
+        rest.changes.retain(|edit| {
+            let why = reason(edit);
+            failed.extend(
+                why.iter()
+                    .map(|why| (edit.path.clone(), io::Error::other(why.clone()))),
+            );
+            why.is_none()
+        });
+        (rest, failed)
     }
 
     /// Does what the last step has not done before it was cut off.
@@ -286,17 +273,28 @@ impl Rewind {
         step: &FileStep,
         store: &dyn Store,
     ) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
+        let workspace = Workspace::open(&self.roots);
         for path in step.before.keys() {
-            remove_drafts(path);
+            let _ = FileEdit::remove_drafts(path, &workspace);
         }
-        self.perform(store).await
+        self.perform(&workspace, store).await
     }
 
-    async fn perform(&self, store: &dyn Store) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
-        let failed = self.write();
+    async fn perform(
+        &self,
+        workspace: &Workspace,
+        store: &dyn Store,
+    ) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
+        let failed = self.write(workspace);
+        let remove = |path: &Path| {
+            let (folder, below) = workspace.place(path)?;
+            let (around, name) = folder.entry(below)?;
+            around.remove_folder(name)
+        };
         // Deepest first.
         for folder in self.made.iter().rev() {
-            let _ = fs::remove_dir(folder);
+            // It stays if anything is in it.
+            let _ = remove(folder);
         }
         let until = file_time();
         let all = FilesLeft { paths: None, until };
@@ -310,107 +308,47 @@ impl Rewind {
     }
 
     /// Writes the changes: first all that goes, the deepest first; then folders and what is in them; their modes last.
-    fn write(&self) -> Vec<(PathBuf, io::Error)> {
-        let mut failed = BTreeMap::new();
+    /// Nothing comes below something that did not go.
+    fn write(&self, workspace: &Workspace) -> Vec<(PathBuf, io::Error)> {
+        let mut failed: BTreeMap<PathBuf, io::Error> = BTreeMap::new();
+        for edit in self.changes.iter().rev().filter(|edit| edit.takes_away()) {
+            if let Err(error) = edit.remove(workspace) {
+                failed.insert(edit.path.clone(), error);
+            }
+        }
+        let stayed: BTreeSet<PathBuf> = failed.keys().cloned().collect();
+        let is_blocked = |edit: &&FileEdit| {
+            let mut above = edit.path.ancestors().skip(1);
+            above.any(|above| stayed.contains(above))
+        };
+        let (blocked, free): (Vec<_>, Vec<_>) = self.changes.iter().partition(is_blocked);
+        for edit in blocked {
+            let why = || io::Error::other("what is in its way could not be removed");
+            failed.entry(edit.path.clone()).or_insert_with(why);
+        }
+        let free = free.into_iter().filter(|edit| !stayed.contains(&edit.path));
+        let free: Vec<&FileEdit> = free.collect();
         let mut note = |edit: &FileEdit, result: io::Result<()>| {
             if let Err(error) = result {
                 failed.entry(edit.path.clone()).or_insert(error);
             }
         };
-        for edit in self.changes.iter().rev().filter(|edit| edit.takes_away()) {
-            note(edit, edit.remove());
+        for edit in &free {
+            note(edit, edit.put(workspace));
         }
-        for edit in &self.changes {
-            note(edit, edit.put());
-        }
-        for edit in self.changes.iter().rev() {
-            if let FileState::Folder { mode } = edit.then {
-                let mode = fs::Permissions::from_mode(mode);
-                note(edit, fs::set_permissions(&edit.path, mode));
-            }
+        for edit in free.iter().rev() {
+            note(edit, edit.close(workspace));
         }
         failed.into_iter().collect()
     }
 }
 
-impl FileEdit {
-    fn new(path: PathBuf, now: State, then: State) -> Self {
-        let (insertions, deletions) = lines_between(text(&now), text(&then));
-        Self {
-            path,
-            now,
-            then,
-            insertions,
-            deletions,
-            has_names: false,
-        }
-    }
-
-    /// Whether what is there now goes before anything comes.
-    fn takes_away(&self) -> bool {
-        let is_folder = |state: &State| matches!(state, FileState::Folder { .. });
-        match (&self.now, &self.then) {
-            (FileState::Absent { .. }, _) => false,
-            (_, FileState::Absent { .. }) => true,
-            (now, then) => is_folder(now) != is_folder(then),
-        }
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        match self.now {
-            FileState::Folder { .. } => fs::remove_dir(&self.path),
-            _ => fs::remove_file(&self.path),
-        }
-    }
-
-    /// Puts the earlier state in place.
-    fn put(&self) -> io::Result<()> {
-        match &self.then {
-            FileState::Unkept | FileState::Absent { .. } => Ok(()),
-            FileState::Folder { .. } => {
-                fs::create_dir_all(&self.path)?;
-                // Files can be put into it, whatever mode it will have.
-                let mode = fs::metadata(&self.path)?.permissions().mode();
-                fs::set_permissions(&self.path, fs::Permissions::from_mode(mode | 0o700))
-            }
-            FileState::Link { target } => {
-                let draft = self.draft()?;
-                let draft = self.path.with_file_name(draft);
-                let made = symlink(target, &draft).and_then(|()| fs::rename(&draft, &self.path));
-                if made.is_err() {
-                    let _ = fs::remove_file(&draft);
-                }
-                made
-            }
-            FileState::File { content, mode } => self.replace(Content::Bytes(content), *mode),
-            FileState::Big { file, mode } => self.replace(Content::File(file), *mode),
-        }
-    }
-
-    fn replace(&self, content: Content<'_>, mode: u32) -> io::Result<()> {
-        let replacement = Replacement {
-            path: &self.path,
-            content,
-            mode: Some(mode),
-            draft: &self.draft()?,
-            names: match self.has_names {
-                true => FurtherNames::Stay,
-                false => FurtherNames::Part,
-            },
-        };
-        replacement.perform(|| Ok(()))
-    }
-
-    /// Makes the folder of the path, and returns the name of a draft in it.
-    fn draft(&self) -> io::Result<OsString> {
-        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
-            return Err(io::Error::other("it has no name"));
-        };
-        fs::create_dir_all(folder)?;
-        let (mut draft, end) = draft_name(name);
-        draft.push(format!("{}{end}", std::process::id()));
-        Ok(draft)
-    }
+/// Returns the paths of the last step whose contents the store could not keep.
+async fn unkept(store: &dyn Store) -> Result<BTreeSet<PathBuf>, StoreError> {
+    let last = store.file_steps().await?.pop();
+    let before = last.into_iter().flat_map(|step| step.before);
+    let unkept = before.filter(|(_, state)| *state == FileState::Unkept);
+    Ok(unkept.map(|(path, _)| path).collect())
 }
 
 async fn with_content(then: &FileState<String>, store: &dyn Store) -> Result<State, StoreError> {
@@ -450,15 +388,16 @@ fn is_same(now: &State, then: &State) -> bool {
 }
 
 /// Returns whether a file was changed after the last step that changed it. A folder changes with each file in it.
-fn is_changed_since(path: &Path, left: Option<Time>) -> bool {
-    let (Some(left), Ok(found)) = (left, fs::symlink_metadata(path)) else {
+fn is_changed_since(found: &Found, left: Option<Time>) -> bool {
+    let (Some(left), Some(found)) = (left, &found.status) else {
         return false;
     };
-    !found.is_dir() && found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 > left.0
+    let (seconds, nanoseconds) = found.changed;
+    !found.is_folder() && seconds * 1000 + nanoseconds / 1_000_000 > left.0
 }
 
 /// Returns a name beside `path` that nothing has, or that has the wanted state already, and its state.
-fn name_beside(path: &Path, wanted: &State) -> (PathBuf, State) {
+fn name_beside(path: &Path, wanted: &State, workspace: &Workspace) -> (PathBuf, Found) {
     let names = (1..).map(|number| {
         let mut name = path.as_os_str().to_owned();
         name.push(match number {
@@ -468,89 +407,30 @@ fn name_beside(path: &Path, wanted: &State) -> (PathBuf, State) {
         PathBuf::from(name)
     });
     let mut states = names.map(|name| {
-        let now = state(&name);
+        let now = workspace.look(&name);
         (name, now)
     });
     let fits = |now: &State| matches!(now, FileState::Absent { .. }) || is_same(now, wanted);
-    let free = states.find(|(_, now)| fits(now));
-    free.unwrap_or_else(|| (path.to_owned(), FileState::Unkept))
+    let free = states.find(|(_, now)| fits(&now.state));
+    free.unwrap_or_else(|| (path.to_owned(), Found::nothing(0)))
 }
 
-/// Returns the beginning and the end of the names of drafts for a file; a process number is between.
-fn draft_name(name: &OsStr) -> (OsString, &'static str) {
-    // A name may be 255 bytes long.
-    let mut start = if name.len() > 200 {
-        OsString::new()
-    } else {
-        name.to_owned()
-    };
-    start.push(".");
-    (start, ".ah-rewind")
-}
-
-/// Removes drafts that a killed process has left beside a file.
-fn remove_drafts(path: &Path) {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return;
-    };
-    let (start, end) = draft_name(name);
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let between = { name.as_bytes().strip_prefix(start.as_bytes()) }
-            .and_then(|rest| rest.strip_suffix(end.as_bytes()));
-        if between.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
-        {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-fn text(state: &State) -> &[u8] {
-    match state {
-        FileState::File { content, .. } => content,
-        _ => &[],
-    }
-}
-
-/// Counts the lines added and removed between two contents.
-fn lines_between(now: &[u8], then: &[u8]) -> (usize, usize) {
-    if now.len().max(then.len()) > MAX_COMPARED {
-        let count = |bytes: &[u8]| bytes.split_inclusive(|byte| *byte == b'\n').count();
-        return (count(then), count(now));
-    }
-    let (now, then) = (String::from_utf8_lossy(now), String::from_utf8_lossy(then));
-    ah_diff::counts(&now, &then)
-}
-
-/// Returns why a changed path is not restored, if there is a reason. `is_below` says whether its folder will be another
-/// one than that which is there now.
-fn reason(
-    path: &Path,
-    is_below: bool,
-    now: &State,
-    then: &State,
-    roots: &[PathBuf],
-) -> Option<&'static str> {
-    if !roots.iter().any(|root| path.starts_with(root)) {
+/// Returns why a changed path is not restored, if there is a reason.
+fn reason(path: &Path, now: &Found, then: &State, workspace: &Workspace) -> Option<&'static str> {
+    if workspace.place(path).is_err() {
         Some("outside the workspace")
     } else if !matches!(
         steered_by(path),
         None | Some(Steered::Builds | Steered::Packages)
     ) {
         Some("protected file")
+    } else if now.is_behind_link {
+        Some("its path contains a symbolic link")
     } else if *then == FileState::Unkept {
         Some("its earlier content was not kept")
-    } else if *now == FileState::Unkept {
+    } else if now.state == FileState::Unkept {
         Some("its current content cannot be kept")
-    } else if !is_below && has_link(path) {
-        Some("its path contains a symbolic link")
     } else {
         None
     }
-}
-
-/// Returns whether a folder above the path is a link.
-fn has_link(path: &Path) -> bool {
-    let folder = path.ancestors().skip(1).find(|folder| folder.exists());
-    folder.is_none_or(|folder| fs::canonicalize(folder).map_or(true, |resolved| resolved != folder))
 }

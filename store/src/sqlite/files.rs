@@ -1,19 +1,20 @@
 //! States of files before they were changed, grouped in steps. Each content is stored once.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use ah_beneath::Folder;
 use ah_conversation::{FileCause, FileChange, FileState, FileStep, FilesLeft, MessageId, Time};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use rustix::fs::Access;
 use sha2::{Digest as _, Sha256};
 
 use super::Failure;
-use crate::big::{self, BigFiles, MAX_BIG};
-use crate::paths::{file_name, hex};
+use crate::big::{self, BigFiles, Held, MAX_BIG};
+use crate::paths::{file_name, hex, stored_path};
 
 /// Words for the kinds of file states.
 const ABSENT: &str = "absent";
@@ -137,7 +138,8 @@ fn taken_over(
     }
     // A rewind only replaces and removes, where it can. What a call will do is not known.
     let may_be_written = matches!(cause, FileCause::Run(_)) || is_written_by_rewinds(file);
-    let kept = big_files.keep(file, may_be_written, left)?;
+    let held = Held::open(file)?;
+    let kept = big_files.keep(held.path(), may_be_written, left)?;
     Ok(file_name(&kept))
 }
 
@@ -172,8 +174,9 @@ fn contents(
         which.condition()
     ))?;
     let rows = statement.query_map([], |row| {
-        let name: Option<Vec<u8>> = row.get(2)?;
-        let file = name.map(|name| outputs.join(OsStr::from_bytes(&name)));
+        let name = row.get_ref(2)?.as_bytes_or_null()?;
+        let name = name.and_then(big::stored_name);
+        let file = name.map(|name| outputs.join(name));
         let found = file.as_ref().map(fs::symlink_metadata);
         let bytes = match found {
             None => row.get::<_, i64>(1)?.unsigned_abs(),
@@ -207,7 +210,8 @@ pub(super) fn drop_oldest(
             )?
             .execute([UNKEPT, &hash])?;
         if let Some(file) = file {
-            let _ = fs::remove_file(file);
+            let outputs = Folder::at(outputs);
+            let _ = outputs.and_then(|outputs| outputs.remove_file(file_name(&file).as_ref()));
         }
         left -= bytes;
     }
@@ -312,11 +316,10 @@ fn states(
     let mut rows = statement.query([step])?;
     let mut states = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let path = row.get_ref(0)?.as_bytes()?;
-        states.insert(
-            PathBuf::from(OsStr::from_bytes(path)),
-            state(connection, outputs, row)?,
-        );
+        // Any other is not of this program.
+        if let Some(path) = stored_path(row.get_ref(0)?.as_bytes()?) {
+            states.insert(path, state(connection, outputs, row)?);
+        }
     }
     Ok(states)
 }
@@ -328,8 +331,9 @@ fn left(connection: &Connection, step: i64) -> Result<BTreeMap<PathBuf, Time>, F
     let mut rows = statement.query([step])?;
     let mut left = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let path = PathBuf::from(OsStr::from_bytes(row.get_ref(0)?.as_bytes()?));
-        left.insert(path, Time(row.get(1)?));
+        if let Some(path) = stored_path(row.get_ref(0)?.as_bytes()?) {
+            left.insert(path, Time(row.get(1)?));
+        }
     }
     Ok(left)
 }
@@ -367,7 +371,9 @@ fn state(
             None => FileState::Unkept,
         },
         (BIG, Some(hash)) => {
-            match content(connection, &hash)?.map(|name| outputs.join(OsString::from_vec(name))) {
+            let name = content(connection, &hash)?;
+            let name = name.as_deref().and_then(big::stored_name);
+            match name.map(|name| outputs.join(name)) {
                 Some(file) if big::is_intact(&file) => FileState::Big {
                     file,
                     mode: mode(0o644)?,
@@ -380,13 +386,13 @@ fn state(
     })
 }
 
-/// Returns the content with this hash.
+/// Returns the content with this hash, if it has it.
 pub(super) fn content(connection: &Connection, hash: &str) -> Result<Option<Vec<u8>>, Failure> {
-    let content = connection
+    let content: Option<Vec<u8>> = connection
         .prepare_cached("SELECT content FROM file_states WHERE hash = ? AND content NOT NULL")?
-        .query_row([hash], |row| row.get(0))
+        .query_row([hash], |row| Ok(row.get_ref(0)?.as_bytes()?.to_vec()))
         .optional()?;
-    Ok(content)
+    Ok(content.filter(|content| hex(&Sha256::digest(content)) == hash))
 }
 
 #[cfg(test)]
@@ -406,7 +412,7 @@ mod tests {
             content: Arc::from(vec![byte; 100]),
             mode: 0o644,
         };
-        for (run, files) in [("1", [("a", 1), ("b", 2)]), ("2", [("c", 1), ("d", 3)])] {
+        for (run, files) in [("1", [("/a", 1), ("/b", 2)]), ("2", [("/c", 1), ("/d", 3)])] {
             let change = FileChange {
                 cause: FileCause::Run(MessageId::from(run)),
                 at: Time(0),
@@ -422,6 +428,115 @@ mod tests {
             let (_, state) = states.find(|(name, _)| name.as_os_str() == path).unwrap();
             matches!(state, FileState::File { .. })
         };
-        assert_eq!(["a", "b", "c", "d"].map(kept), [false, true, false, true]);
+        assert_eq!(
+            ["/a", "/b", "/c", "/d"].map(kept),
+            [false, true, false, true]
+        );
+    }
+    /// A database that somebody else has written, or changed.
+    #[test]
+    fn rows_that_name_files_elsewhere_are_no_steps_and_delete_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let outputs = root.join("session.out");
+        fs::create_dir(&outputs).unwrap();
+        let kept = "kept-1-2-3.000000004-5";
+        let victims = ["victim", "session.out/victim", "session.out/kept-x", kept];
+        let names: [&[u8]; 8] = [
+            b"../victim",
+            b"victim",
+            b"kept-x",
+            b"../kept-1-2-3.000000004-5",
+            b"kept-1/../../victim",
+            b"/victim",
+            b"",
+            kept.as_bytes(),
+        ];
+        for victim in victims {
+            fs::write(root.join(victim), "victim").unwrap();
+        }
+        fs::write(outputs.join(kept), "ours").unwrap();
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::schema::CONVERSATION
+            .migrate(&mut connection)
+            .unwrap();
+        connection
+            .execute("INSERT INTO file_steps VALUES (1, 'run', NULL, 0)", [])
+            .unwrap();
+        let insert = |path: &[u8], kind: &str, content: &[u8]| {
+            let hash = hex(&Sha256::digest(content));
+            let row = params![path, kind, hash, content];
+            connection
+                .execute(
+                    "INSERT INTO file_states VALUES (1, ?, ?, 420, NULL, ?, ?)",
+                    row,
+                )
+                .unwrap();
+        };
+        for (number, name) in names.into_iter().enumerate() {
+            insert(format!("/work/{number}").as_bytes(), BIG, name);
+        }
+        for path in ["/work/x/../../y", "relative", "/", "/work/", "/work\0/x"] {
+            insert(path.as_bytes(), FILE, path.as_bytes());
+            connection
+                .execute(
+                    "INSERT INTO file_notes VALUES (1, ?, ?, NULL)",
+                    params![path.as_bytes(), i64::MAX],
+                )
+                .unwrap();
+        }
+        insert(b"/work/good", FILE, b"good");
+        connection
+            .execute(
+                "UPDATE file_states SET content = 'forged' WHERE path = ?",
+                [b"/work/0"],
+            )
+            .unwrap();
+        let steps = steps(&connection, &outputs).unwrap();
+        let of_a_path: Vec<_> = steps[0]
+            .before
+            .keys()
+            .map(|path| path.to_str().unwrap())
+            .collect();
+        let expected = (0..names.len()).map(|number| format!("/work/{number}"));
+        assert_eq!(
+            of_a_path,
+            expected
+                .chain(["/work/good".to_owned()])
+                .collect::<Vec<_>>()
+        );
+        assert!(steps[0].until.is_empty());
+        let others = steps[0]
+            .before
+            .iter()
+            .filter(|(path, _)| !path.ends_with("good"));
+        for (path, state) in others {
+            assert_eq!(*state, FileState::Unkept, "{path:?}");
+        }
+        drop_oldest(&connection, &outputs, &Contents::All, 0).unwrap();
+        for victim in victims {
+            assert!(root.join(victim).exists(), "{victim}");
+        }
+        // A control: the content that is ours goes.
+        assert!(!outputs.join(kept).exists());
+    }
+
+    #[test]
+    fn a_content_that_has_another_hash_is_none() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::schema::CONVERSATION
+            .migrate(&mut connection)
+            .unwrap();
+        for (stored, is_found) in [("text", true), ("forged", false)] {
+            connection.execute("DELETE FROM file_states", []).unwrap();
+            let hash = hex(&Sha256::digest("text"));
+            connection
+                .execute(
+                    "INSERT INTO file_states VALUES (1, 'x', 'file', 420, NULL, ?, ?)",
+                    params![hash, stored.as_bytes()],
+                )
+                .unwrap();
+            assert_eq!(content(&connection, &hash).unwrap().is_some(), is_found);
+        }
     }
 }

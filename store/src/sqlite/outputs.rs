@@ -6,11 +6,13 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_conversation::{
     Audio, Content, Image, OutputPage, ResultBlock, Spool, ToolResult, ToolUseId, json,
 };
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -101,11 +103,13 @@ impl FullOutput {
             Self::Bytes(bytes) => Box::new(Cursor::new(bytes)),
             Self::Spooled(note) => {
                 let name = Path::new(&note.file).file_name().unwrap_or_default();
-                let head = BufReader::new(File::open(folder.join(name))?);
+                let outputs = Folder::at(folder)?;
+                let open = || outputs.open_file(name, OFlags::RDONLY);
+                let head = BufReader::new(open()?);
                 if note.left_out == 0 {
                     return Ok(Box::new(head));
                 }
-                let mut tail = BufReader::new(File::open(folder.join(name))?);
+                let mut tail = BufReader::new(open()?);
                 tail.seek(SeekFrom::Start(note.left_out_at))?;
                 let notice = format!("\n[{} bytes left out]\n", note.left_out);
                 Box::new(
@@ -209,7 +213,7 @@ pub(super) fn page(
 }
 
 fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
-    create_folder(folder)?;
+    create_outputs(folder)?;
     let path = free_path(folder, call);
     let mut file = new_file(&path)?;
     file.write_all(bytes)?;
@@ -226,7 +230,7 @@ fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote>
 
 /// Returns a reference to a file that a tool has written and synced; a file outside of `folder` is moved there.
 fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
-    create_folder(folder)?;
+    create_outputs(folder)?;
     let path = if spool.path.parent() == Some(folder) {
         spool.path.clone()
     } else {
@@ -248,6 +252,12 @@ fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote
             .saturating_sub(spool.left_out + spool.tail.len() as u64),
         sha256: spool.sha256.clone(),
     })
+}
+
+/// Creates the folder of the outputs if it is missing. A symbolic link may have come with the session, and is refused.
+fn create_outputs(folder: &Path) -> io::Result<()> {
+    create_folder(folder)?;
+    Folder::at(folder).map(drop)
 }
 
 /// Encodes images and text as JSON in the format of the Messages API.

@@ -25,6 +25,7 @@ use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name, remove_if_exists};
+use ah_beneath::Folder;
 use ah_conversation::{SessionId, StoreError, Time};
 
 /// Endings of files that only remain after a crash.
@@ -486,7 +487,9 @@ fn unused_files(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
         LEFTOVERS.iter().any(|ending| name.ends_with(ending))
     };
     let mut unused: Vec<_> = files.iter().filter(is_leftover).cloned().collect();
-    if let Ok(tree) = Tree::open(paths)
+    // A link may have come with the session: what it leads to is not of it.
+    if Folder::at(&paths.outputs()).is_ok()
+        && let Ok(tree) = Tree::open(paths)
         && let Ok(spooled) = prune::all_spooled(&tree.connection)
         && let Ok(big) = files::big_files(&tree.connection)
     {
