@@ -194,7 +194,7 @@ impl Confinement {
 
     /// Returns whether programs outside the sandbox obey a file in the workspace: by its name or that of a folder above
     /// it, or as part of a repository within the project, or as the state of an unfinished rebase.
-    fn is_steering(&self, path: &Path) -> bool {
+    pub(crate) fn is_steering(&self, path: &Path) -> bool {
         let below = path.strip_prefix(&self.workspace).unwrap_or(Path::new(""));
         let steers = |name: &OsStr| self.steering.iter().any(|other| name == other.as_str());
         let of_git = |name: &OsStr| {

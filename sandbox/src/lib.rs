@@ -37,6 +37,7 @@ mod linux;
 mod listing;
 #[cfg(all(target_os = "macos", feature = "enforcement"))]
 mod macos;
+mod pinned;
 mod plan;
 mod protected;
 mod proxy;

@@ -51,6 +51,7 @@ impl Layout {
             .mounts
             .sort_by_key(|mount| mount.path.components().count());
         layout.remove_redundant_mounts();
+        layout.pin_above(confinement);
         // A profile of macOS needs the folders that it must deny.
         if !confinement.tier.has_namespaces() {
             layout.keep_in_place();

@@ -183,8 +183,17 @@ impl NewRoot {
     /// Replaces the file system of this process by one that contains only `layout`, besides what every command gets.
     pub fn complete(self, layout: &Layout) -> SetupResult<()> {
         let opened: Vec<_> = layout.mounts.iter().map(open).collect::<SetupResult<_>>()?;
+        let mut pinned = layout.pinned.iter().peekable();
         for opened in opened {
+            // Before what is mounted in them, so that it needs no copy.
+            let depth = opened.mount.path.components().count();
+            while let Some(path) = pinned.next_if(|path| path.components().count() < depth) {
+                self.pin(path)?;
+            }
             self.mount(opened)?;
+        }
+        for path in pinned {
+            self.pin(path)?;
         }
         for (link, target) in &layout.links {
             // Inside a granted directory, the link exists already.
@@ -194,9 +203,6 @@ impl NewRoot {
             self.relocate(built, place).describe(place)?;
         }
         self.mask(&layout.masked)?;
-        for path in &layout.pinned {
-            self.pin(path)?;
-        }
         for folder in ["/run", "/home", "/var", "/root"] {
             let _ = self.folder(Path::new(folder));
         }

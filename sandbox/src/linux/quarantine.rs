@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, RenameFlags, renameat_with, statat};
+use rustix::fs::{AtFlags, FileType, RenameFlags, Stat, renameat_with, statat};
 use rustix::io::Errno;
 
 use crate::listing::{open, open_way, permit};
@@ -38,18 +38,20 @@ impl ProtectedSnapshot {
         &self.0
     }
 
-    /// Records the files at `paths`, which must be absolute. Paths through symbolic links, or without a parent
-    /// directory, are left out.
+    /// Records the files at `paths`, which must be absolute. Of a path through a symbolic link, the link is recorded.
     pub fn take(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut folders = Folders::default();
         let seen = paths.into_iter().filter_map(|path| {
-            let before = match folders.identity(&path) {
-                // A command may make the folder, too. Others are missing as a whole where there is no repository, and a
-                // new one is judged as such.
-                Err(Errno::NOENT) if is_in_repository(&path) => None,
-                found => found.ok()?,
-            };
-            Some((path, before))
+            match folders.identity(&path) {
+                // A command may make the folder, too. A new repository is judged as such.
+                Err(Errno::NOENT | Errno::NOTDIR) => is_judged(&path).then_some((path, None)),
+                Err(Errno::LOOP) => {
+                    let link = link_above(&path)?;
+                    let before = folders.identity(&link).ok()?;
+                    Some((link, before))
+                }
+                found => Some((path, found.ok()?)),
+            }
         });
         Self(seen.collect())
     }
@@ -100,11 +102,21 @@ impl Folders {
         });
         let opened = self.0[at].1.as_ref().map_err(|errno| *errno)?;
         match statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some((stat.st_dev, stat.st_ino))),
+            Ok(stat) => Ok(Some(identity(&stat))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
     }
+}
+
+/// Returns what tells a file from another one at its path. Over a symbolic link nothing can be mounted, so a command can replace
+/// it by one that gets its inode: the time of its last change counts as well.
+fn identity(found: &Stat) -> Identity {
+    let time = match FileType::from_raw_mode(found.st_mode).is_symlink() {
+        true => u64::try_from(found.st_ctime).unwrap_or_default() << 30 | found.st_ctime_nsec,
+        false => 0,
+    };
+    (found.st_dev, found.st_ino ^ time)
 }
 
 /// Returns the folder of a file, and its name there.
@@ -112,10 +124,10 @@ pub(super) fn parts(path: &Path) -> Result<(&Path, &OsStr), Errno> {
     path.parent().zip(path.file_name()).ok_or(Errno::INVAL)
 }
 
-/// Returns whether this is a file below a folder of a repository that is there.
-fn is_in_repository(path: &Path) -> bool {
-    let mut above = path.ancestors().skip(2);
-    path.ends_with("info/attributes") && above.next().is_some_and(|git| open(git).is_ok())
+/// Returns whether a file whose folder is missing is judged when it comes: all but those of a repository that is missing, too.
+fn is_judged(path: &Path) -> bool {
+    let git = path.ancestors().find(|above| above.ends_with(".git"));
+    git.is_none_or(|git| open(git).is_ok())
 }
 
 /// Returns the first symbolic link on the way to `path`.

@@ -743,6 +743,10 @@ const SETTINGS: [&str; 8] = [
     ".vscode",
 ];
 
+/// Files of the project that settings guard, and hide.
+const GUARDED: &str = "sub/deep/guard";
+const HIDDEN: &str = "sub/deep/secret";
+
 /// Runs shell commands one after the other in one sandbox of this tier, and prints what is moved aside after each. Their
 /// journal is beside the home.
 fn commands(tier: Tier, workspace: &str, home: &str, lines: &[&str]) {
@@ -750,6 +754,10 @@ fn commands(tier: Tier, workspace: &str, home: &str, lines: &[&str]) {
     let mut confinement = Confinement::new(workspace.into(), Some(home.into()));
     confinement.tier = tier;
     confinement.protect_names(SETTINGS, workspace.as_ref());
+    confinement.protected.push(GUARDED.into());
+    confinement
+        .hidden
+        .extend(fs::canonicalize(Path::new(workspace).join(HIDDEN)));
     let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), program);
     let sandbox = sandbox.with_journal(Path::new(home).with_file_name("journal"));
     for line in lines {

@@ -1,0 +1,216 @@
+//! What is guarded by its place stays so when a command moves the folders above it: within a command, and from one to the
+//! next.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crate::attacks::{Bait, ordinary_user};
+
+/// What is tried, by which commands, the file that must not be there or be changed, with the content that it then has, and
+/// whether the tier without mounts holds it as well.
+type Trick = (&'static str, &'static [&'static str], Escape, bool);
+
+/// How it shows that an attack has succeeded.
+enum Escape {
+    /// This file has the attacker's text.
+    Evil(&'static str),
+    /// This file has what was hidden.
+    Seen(&'static str),
+}
+use Escape::{Evil, Seen};
+
+const TRICKS: &[Trick] = &[
+    (
+        "hooks, after their folder was moved away",
+        &[
+            "mv scripts s2",
+            "mkdir -p scripts/hooks && echo evil > scripts/hooks/pre-commit",
+        ],
+        Evil("scripts/hooks/pre-commit"),
+        true,
+    ),
+    (
+        "hooks, in one command",
+        &["mv scripts s2; mkdir -p scripts/hooks && echo evil > scripts/hooks/pre-commit"],
+        Evil("scripts/hooks/pre-commit"),
+        true,
+    ),
+    (
+        "hooks, changed elsewhere and moved back",
+        &[
+            "mv scripts s2",
+            "echo evil > s2/hooks/pre-commit; mv s2 scripts",
+        ],
+        Evil("scripts/hooks/pre-commit"),
+        true,
+    ),
+    (
+        "hooks, in three steps",
+        &[
+            "mv scripts s2",
+            "echo evil > s2/hooks/pre-commit",
+            "mv s2 scripts",
+        ],
+        Evil("scripts/hooks/pre-commit"),
+        true,
+    ),
+    (
+        "hooks, after a file took the place of their folder",
+        &[
+            "mv scripts s2; touch scripts",
+            "rm scripts; mkdir -p scripts/hooks && echo evil > scripts/hooks/pre-commit",
+        ],
+        Evil("scripts/hooks/pre-commit"),
+        true,
+    ),
+    (
+        "hooks, after a link took the place of their folder",
+        &[
+            "mv scripts s2; mkdir other; ln -s other scripts",
+            "mkdir -p other/hooks && echo evil > other/hooks/pre-commit; [ -e scripts ] || ln -s other scripts",
+        ],
+        Evil("scripts/hooks/pre-commit"),
+        true,
+    ),
+    (
+        "a program that git starts, two folders down",
+        &[
+            "mv tools t2",
+            "mkdir -p tools/git && echo evil > tools/git/watch",
+        ],
+        Evil("tools/git/watch"),
+        true,
+    ),
+    (
+        "a program that git starts, behind a link of the user's",
+        &["rm linked; mkdir -p linked && echo evil > linked/filter"],
+        Evil("linked/filter"),
+        true,
+    ),
+    (
+        "an included configuration that was not there",
+        &["mkdir -p conf/git && echo evil > conf/git/inc"],
+        Evil("conf/git/inc"),
+        true,
+    ),
+    (
+        "a guarded file, changed elsewhere and moved back",
+        &["mv sub t", "echo evil > t/deep/guard; mv t sub"],
+        Evil("sub/deep/guard"),
+        true,
+    ),
+    (
+        "a guarded file, with the folder around it",
+        &["mv sub/deep t", "echo evil > t/guard; mv t sub/deep"],
+        Evil("sub/deep/guard"),
+        true,
+    ),
+    (
+        "a guarded file, made anew",
+        &["mv sub t", "mkdir -p sub/deep; echo evil > sub/deep/guard"],
+        Evil("sub/deep/guard"),
+        true,
+    ),
+    (
+        "a hidden file, with the folder at the top",
+        &["mv sub t", "cat t/deep/secret > seen"],
+        Seen("seen"),
+        false,
+    ),
+    (
+        "a hidden file, with the folder around it",
+        &["mv sub/deep t", "cat t/secret > seen"],
+        Seen("seen"),
+        false,
+    ),
+    (
+        "a hidden file, exchanged with another folder",
+        &[
+            "mkdir -p t/deep; mv sub u; mv t sub; mv u t",
+            "cat t/deep/secret > seen",
+        ],
+        Seen("seen"),
+        false,
+    ),
+];
+
+fn lay(user: u32) -> Bait {
+    let bait = Bait::lay(user);
+    let configuration = "[core]\n\thooksPath = scripts/hooks\n\tfsmonitor = tools/git/watch\n\
+        [include]\n\tpath = ../conf/git/inc\n[filter \"x\"]\n\tclean = linked/filter\n";
+    for (name, text) in [
+        (".git/config", configuration),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".git/refs/x", ""),
+        ("scripts/hooks/pre-commit", "ours"),
+        ("tools/git/watch", "ours"),
+        ("real/filter", "ours"),
+        ("sub/deep/guard", "ours"),
+        ("sub/deep/secret", "hidden"),
+    ] {
+        bait.lay_file(user, name, text);
+    }
+    symlink("real", bait.workspace().join("linked")).unwrap();
+    bait
+}
+
+fn has_escaped(escape: &Escape, workspace: &Path) -> bool {
+    let (name, wanted) = match escape {
+        Evil(name) => (name, "evil"),
+        Seen(name) => (name, "hidden"),
+    };
+    let found = fs::read_to_string(workspace.join(name));
+    found.is_ok_and(|text| text.trim() == wanted)
+}
+
+#[test]
+fn what_is_guarded_by_its_place_stays_so_when_folders_above_it_move() {
+    let own = rustix::process::geteuid().as_raw();
+    let mut faults = Vec::new();
+    for (what, lines, escape, _) in TRICKS {
+        let bait = lay(own);
+        for line in *lines {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", line]).current_dir(bait.workspace());
+            shell.output().unwrap();
+        }
+        assert!(has_escaped(escape, bait.workspace()), "a control: {what}");
+    }
+    for user in [own, ordinary_user()] {
+        for tier in ["full", "namespaces", "landlock"] {
+            for (what, lines, escape, without_mounts) in TRICKS {
+                let bait = lay(user);
+                let Some(moved) = bait.command(user, tier, lines) else {
+                    return;
+                };
+                let is_held = *without_mounts || tier != "landlock";
+                if is_held == has_escaped(escape, bait.workspace()) {
+                    faults.push(format!("{what}, as {user} in {tier}: {moved:?}"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Folders that nothing guarded is in can be moved, and files from one folder to another.
+#[test]
+fn other_folders_can_be_moved() {
+    let user = ordinary_user();
+    for tier in ["full", "namespaces", "landlock"] {
+        let bait = lay(user);
+        let lines = [
+            "mkdir -p free/a other && touch free/a/x sub/y && mv free free2",
+            "mv free2/a/x other/x; mv sub/y other/y; mv other sub/other",
+        ];
+        let Some(moved) = bait.command(user, tier, &lines) else {
+            return;
+        };
+        assert!(moved.is_empty(), "{tier}: {moved:?}");
+        for name in ["sub/other/x", "sub/other/y"] {
+            assert!(bait.workspace().join(name).exists(), "{tier}: {name}");
+        }
+    }
+}
