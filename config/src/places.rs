@@ -94,6 +94,26 @@ impl Config {
         }
     }
 
+    /// Returns the folder with the queue of runs of the sessions in this folder: the user's, whatever came with a project.
+    pub fn queue_folder(&self, sessions: &Path) -> PathBuf {
+        // The folder itself may not be there yet.
+        let project = sessions
+            .parent()
+            .and_then(|above| above.canonicalize().ok());
+        let real = project.zip(sessions.file_name());
+        let real = real.map(|(project, name)| project.join(name));
+        let sessions = real.as_deref().unwrap_or(sessions);
+        match &self.home {
+            Some(home) if !sessions.starts_with(home) => {
+                let project = sessions.parent().and_then(Path::file_name);
+                let name = project.unwrap_or_default().to_string_lossy();
+                let name = ah_mcp::folder_name(&name, Some(sessions));
+                home.join("queues").join(name)
+            }
+            _ => sessions.to_owned(),
+        }
+    }
+
     /// Returns the folders in `AH_PROTECT_DIRS`, separated by colons.
     pub fn protected_folders(&self) -> Vec<PathBuf> {
         let list = self.environment.get("AH_PROTECT_DIRS").unwrap_or_default();

@@ -299,7 +299,7 @@ async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Er
         left.clone_from(&captured.left);
         captured.keep(&store).await?;
     }
-    let queue = LocalFleet::open(&folder, Timing::default())?;
+    let queue = LocalFleet::open(&sessions(config), Timing::default())?;
     queue.forget(&session, "", &[]).await?;
     drop(store);
     let there = in_folder(&leaving, &session);
@@ -318,7 +318,7 @@ async fn bring(config: &Config, wanted: &str, coming: &Path) -> Result<Paths, Er
     };
     let cwd = config.environment.cwd();
     Home::find(&config.environment, &files, cwd, None).await?;
-    let queue = LocalFleet::open(paths.folder(), Timing::default())?;
+    let queue = LocalFleet::open(&sessions(config), Timing::default())?;
     queue.forget(&session, "", &[]).await?;
     drop(store);
     let there = in_folder(coming, &session);

@@ -28,7 +28,8 @@ pub const STRANGE: &str = "not made by you";
 
 /// Returns the sessions in a folder of sessions, on the same conditions.
 pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
-    let sessions = Sessions::in_folder(folder);
+    let queue = config.queue_folder(&folder);
+    let sessions = Sessions::in_folder(folder).queued_in(queue);
     let sessions = sessions.known_by(known_sessions(config));
     if config.trust.is_given() {
         sessions

@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::session_folders::sessions;
 use crate::warn::Warn;
 pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
@@ -77,7 +78,7 @@ pub async fn fleet(
     timing: Timing,
 ) -> Result<Arc<dyn Fleet>, Error> {
     match store {
-        None => Ok(Arc::new(LocalFleet::open(&config.session_folder().path, timing)?)),
+        None => Ok(Arc::new(LocalFleet::open(&sessions(config), timing)?)),
         #[cfg(feature = "postgres")]
         Some(url) if is_postgres(url) => {
             Ok(ah_store_postgres::Postgres::connect(url, timing).await?)

@@ -153,6 +153,11 @@ pub(crate) fn bytes(found: &Metadata) -> u64 {
     found.blocks() * BLOCK
 }
 
+/// Returns the number of bytes on disk of what is at a path; 0 if that cannot be told.
+pub(crate) fn bytes_of(file: &Path) -> u64 {
+    fs::symlink_metadata(file).map_or(0, |found| bytes(&found))
+}
+
 /// Returns whether a name is of a kept content.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(Paths::BIG)

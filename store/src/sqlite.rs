@@ -38,7 +38,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ah_conversation::StoreError;
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, ffi};
 
 use crate::paths::{file_name, not_a_file, with_ending};
 
@@ -278,7 +279,32 @@ fn configured(connection: Connection) -> Result<Connection, Failure> {
     connection.execute_batch(
         "PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON; PRAGMA cache_size = -512;",
     )?;
+    // What a schema defines may have come with the file: it calls nothing, and is looked at before anything is read.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    check_schema(&connection)?;
     Ok(connection)
+}
+
+/// Checks that the tables of a database are plain ones. This program makes no others, and a query of a view or a trigger of
+/// somebody else could run forever, or change what is stored.
+fn check_schema(connection: &Connection) -> Result<(), Failure> {
+    let foreign: Option<(String, String)> = connection
+        .query_row(
+            "SELECT iif(type = 'table', 'virtual table', type), name FROM main.sqlite_schema
+             WHERE type IN ('view', 'trigger') OR type = 'table' AND coalesce(rootpage, 0) = 0 LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    match foreign {
+        None => Ok(()),
+        Some((kind, name)) => Err(Failure::Refused {
+            reason: format!("it has the {kind} `{name}`, and this program makes none"),
+            hint: Some(
+                "it was changed by another program; remove it, or ask who sent it".to_owned(),
+            ),
+        }),
+    }
 }
 
 /// When a commit is durable.

@@ -15,6 +15,7 @@ mod check;
 mod checks;
 mod circles;
 mod dist;
+mod doors;
 mod drift;
 mod fuzz;
 mod json;

@@ -8,7 +8,7 @@ use ah_store::fleet::{
     ALL, Admission, End, Fleet, Limit, NewRun, Question, RunState, Schedules as _, Start, Timing,
     Wish, backoff,
 };
-use ah_store::{LocalFleet, SystemClock};
+use ah_store::{LocalFleet, Sessions, SystemClock};
 use tokio_postgres::NoTls;
 
 use crate::fixture::{Speaker, append};
@@ -377,7 +377,10 @@ async fn each_due_time_starts_one_session(fleets: [Arc<dyn Fleet>; 3]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn due_times_of_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Arc::new(LocalFleet::open(folder.path(), PATIENT).unwrap()) as Arc<dyn Fleet>;
+    let open = || {
+        Arc::new(LocalFleet::open(&Sessions::in_folder(folder.path()), PATIENT).unwrap())
+            as Arc<dyn Fleet>
+    };
     each_due_time_starts_one_session([open(), open(), open()]).await;
 }
 
@@ -396,7 +399,7 @@ async fn of_a_folder() {
     check(async |timing| {
         let number = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let folder = folder.path().join(number.to_string());
-        Arc::new(LocalFleet::open(&folder, timing).unwrap()) as Arc<dyn Fleet>
+        Arc::new(LocalFleet::open(&Sessions::in_folder(&folder), timing).unwrap()) as Arc<dyn Fleet>
     })
     .await;
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::SessionId;
-use ah_store::LocalFleet;
 use ah_store::fleet::{End, Fleet, NewRun, Waker};
+use ah_store::{LocalFleet, Sessions};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -137,8 +137,10 @@ async fn each_run_is_taken_once(fleet: impl AsyncFn() -> Arc<dyn Fleet>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let fleet =
-        async || Arc::new(LocalFleet::open(folder.path(), PATIENT).unwrap()) as Arc<dyn Fleet>;
+    let fleet = async || {
+        Arc::new(LocalFleet::open(&Sessions::in_folder(folder.path()), PATIENT).unwrap())
+            as Arc<dyn Fleet>
+    };
     check(fleet).await;
     each_run_is_taken_once(fleet).await;
 }

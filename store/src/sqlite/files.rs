@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use ah_beneath::Folder;
 use ah_conversation::{FileCause, FileChange, FileState, FileStep, FilesLeft, MessageId, Time};
@@ -177,10 +177,9 @@ fn contents(
         let name = row.get_ref(2)?.as_bytes_or_null()?;
         let name = name.and_then(big::stored_name);
         let file = name.map(|name| outputs.join(name));
-        let found = file.as_ref().map(fs::symlink_metadata);
-        let bytes = match found {
+        let bytes = match &file {
             None => row.get::<_, i64>(1)?.unsigned_abs(),
-            Some(found) => found.map_or(0, |found| big::bytes(&found)),
+            Some(file) => big::bytes_of(file),
         };
         Ok(Kept {
             hash: row.get(0)?,
@@ -397,6 +396,7 @@ pub(super) fn content(connection: &Connection, hash: &str) -> Result<Option<Vec<
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
 
     use super::*;

@@ -1,4 +1,5 @@
-//! The file with the queue of runs, beside the sessions of a folder.
+//! The file with the queue of runs of a folder's sessions. It is the user's: one that came with the folder counts for nothing, so
+//! it is kept elsewhere.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::paths::create_folder;
 /// Its name.
 pub(super) const FILE: &str = "runs.queue";
 
-/// Opens the queue of the folder with the sessions, or creates it.
+/// Opens the queue in this folder, or creates it.
 pub(super) fn open(folder: &Path) -> Result<Connection, Failure> {
     let path = folder.join(FILE);
     create_folder(folder)?;
@@ -23,13 +24,13 @@ pub(super) fn open(folder: &Path) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// Returns the ids of the sessions in a folder that were queued.
+/// Returns the ids of the sessions that were queued in this folder.
 pub(super) fn sessions_in(folder: &Path) -> HashSet<String> {
     // Without the queue nothing is lost but the difference.
     sessions(folder, "SELECT DISTINCT session FROM runs").unwrap_or_default()
 }
 
-/// Returns the ids of the sessions in a folder that have a run which is not over.
+/// Returns the ids of the sessions that have a run in this folder which is not over.
 pub(super) fn sessions_with_open_runs(folder: &Path) -> Result<HashSet<String>, Failure> {
     let open = "SELECT DISTINCT session FROM runs WHERE state IN ('queued', 'running')";
     sessions(folder, open)

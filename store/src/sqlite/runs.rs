@@ -1,10 +1,10 @@
-//! The queue of runs of one machine: a database beside the sessions of a folder. Lease and mail are the sessions' own.
+//! The queue of runs of one machine: a database for the sessions of a folder. Lease and mail are the sessions' own.
 
 mod limits;
 mod questions;
 mod schedules;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const REST: Duration = Duration::from_secs(60);
 /// The sessions of a folder as a fleet: any number of workers on this machine.
 #[derive(Debug)]
 pub struct LocalFleet {
-    folder: PathBuf,
+    sessions: Sessions,
     path: PathBuf,
     timing: Timing,
     changes: Changes,
@@ -35,26 +35,34 @@ pub struct LocalFleet {
 }
 
 impl LocalFleet {
-    /// Opens the queue of the folder with the sessions, or creates it.
+    /// Opens the queue of these sessions, or creates it.
     ///
     /// # Errors
     ///
     /// If it can be neither opened nor created.
-    pub fn open(folder: &Path, timing: Timing) -> Result<Self, StoreError> {
-        let path = folder.join(FILE);
-        let connection =
-            queued::open(folder).map_err(|failure| failure.at("cannot open", &path))?;
+    pub fn open(sessions: &Sessions, timing: Timing) -> Result<Self, StoreError> {
+        let (_, queue) = sessions.folders();
+        let path = queue.join(FILE);
+        let connection = queued::open(queue).map_err(|failure| failure.at("cannot open", &path))?;
         Ok(Self {
-            folder: folder.to_owned(),
+            sessions: sessions.clone(),
             timing,
-            changes: Changes::of(folder, FILE),
+            changes: Changes::of(queue, FILE),
             connection: Mutex::new(connection),
             path,
         })
     }
 
-    fn paths(&self, session: &SessionId) -> Paths {
-        Paths::of(self.folder.join(format!("{session}.db")))
+    /// Returns the files of a session, whose id is a row's.
+    fn paths(&self, session: &SessionId) -> Result<Paths, StoreError> {
+        let (folder, _) = self.sessions.folders();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if session.as_str().is_empty() || !session.as_str().chars().all(is_part) {
+            let reason = format!("`{session}` is not the id of a session");
+            let refused = Failure::Refused { reason, hint: None };
+            return Err(refused.at("cannot use", &self.path));
+        }
+        Ok(Paths::of(folder.join(format!("{session}.db"))))
     }
 
     /// Runs one short statement.
@@ -95,7 +103,8 @@ impl LocalFleet {
         })?;
         let rows: Vec<(RunId, String)> = rows.collect::<Result<_, _>>()?;
         for (run, session) in rows {
-            if Lock::is_held(&self.paths(&SessionId::from(session)).lock()) {
+            let paths = self.paths(&SessionId::from(session));
+            if paths.is_ok_and(|paths| Lock::is_held(&paths.lock())) {
                 let beat = "UPDATE runs SET beat_at = ? WHERE id = ?";
                 connection.execute(beat, params![id::now().0, run])?;
             }
@@ -132,7 +141,7 @@ impl Fleet for LocalFleet {
 
     async fn enqueue(&self, run: &NewRun) -> Result<RunId, StoreError> {
         self.prepare(&run.session)?;
-        Queue::open(&self.paths(&run.session))?.send_as(
+        Queue::open(&self.paths(&run.session)?)?.send_as(
             &run.message,
             MailKind::FollowUp,
             &run.prompt,
@@ -240,7 +249,7 @@ impl Fleet for LocalFleet {
             }
             if *end == End::Done {
                 // A sender writes to the session's queue first, and then waits here or was here before.
-                let queue = Queue::open(&self.paths(&session));
+                let queue = self.paths(&session).and_then(|paths| Queue::open(&paths));
                 match queue.and_then(|queue| queue.has_waiting()) {
                     Ok(true) => wake(connection, session.as_str())?,
                     Ok(false) => {}
@@ -256,7 +265,7 @@ impl Fleet for LocalFleet {
         session: &SessionId,
         _: &str,
     ) -> Result<SessionStore, OpenError> {
-        SessionStore::open(&self.paths(session))
+        SessionStore::open(&self.paths(session)?)
     }
 
     async fn close(&self, _: &SessionId, _: &str) -> Result<(), StoreError> {
@@ -280,7 +289,7 @@ impl Fleet for LocalFleet {
     }
 
     async fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
-        Sessions::in_folder(&self.folder).collect(before)
+        self.sessions.collect(before)
     }
 
     async fn send(
@@ -289,7 +298,7 @@ impl Fleet for LocalFleet {
         kind: MailKind,
         text: &str,
     ) -> Result<MessageId, StoreError> {
-        let id = Queue::open(&self.paths(session))?.send(kind, text)?;
+        let id = Queue::open(&self.paths(session)?)?.send(kind, text)?;
         self.with("cannot write", |connection| {
             wake(connection, session.as_str())
         })?;
@@ -362,7 +371,7 @@ impl Fleet for LocalFleet {
         session: &SessionId,
         after: i64,
     ) -> Result<(Vec<Arc<Message>>, i64), StoreError> {
-        let tree = Tree::open(&self.paths(session))?;
+        let tree = Tree::open(&self.paths(session)?)?;
         let heads = tree.heads()?;
         let known = usize::try_from(after).unwrap_or(0);
         let mut messages = Vec::new();
@@ -414,6 +423,8 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn fleet(folder: &Path) -> LocalFleet {
@@ -421,7 +432,7 @@ mod tests {
             beat: Duration::from_millis(100),
             dead: Duration::from_secs(60),
         };
-        LocalFleet::open(folder, timing).unwrap()
+        LocalFleet::open(&Sessions::in_folder(folder), timing).unwrap()
     }
 
     /// Queues a run, and takes it as the worker `me`.
@@ -453,7 +464,7 @@ mod tests {
             let slept = fleet.with("", |connection| connection.execute(sleep, []));
             slept.unwrap();
         };
-        let session = SessionStore::open(&fleet.paths(&SessionId::from("A"))).unwrap();
+        let session = SessionStore::open(&fleet.paths(&SessionId::from("A")).unwrap()).unwrap();
         sleep();
         assert_eq!(fleet.claim("other").await.unwrap(), None);
         assert_eq!(fleet.beat(id, "me").await.unwrap(), Wish::GoOn);
@@ -475,7 +486,7 @@ mod tests {
         fleet
             .with("", |connection| connection.execute(later, []))
             .unwrap();
-        let session = SessionStore::open(&fleet.paths(&SessionId::from("A"))).unwrap();
+        let session = SessionStore::open(&fleet.paths(&SessionId::from("A")).unwrap()).unwrap();
         assert_eq!(fleet.claim("other").await.unwrap(), None);
         drop(session);
         fleet
@@ -501,5 +512,26 @@ mod tests {
         plan("DROP TRIGGER fault").unwrap();
         assert!(fleet.end(id, "me", &End::Done).await.unwrap());
         assert_eq!(state().await, RunState::Queued, "its prompt was not read");
+    }
+
+    #[tokio::test]
+    async fn an_id_that_is_a_path_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = folder.path().join("project/.ah");
+        let queue = fleet(&sessions);
+        for id in ["../../x", "/x", "..", "", "a/b", "x.db", "x\0"] {
+            let session = SessionId::from(id);
+            let sent = queue.send(&session, MailKind::FollowUp, "text").await;
+            assert!(sent.is_err(), "{id:?}");
+            let opened = Arc::new(fleet(&sessions)).open(&session, "me").await;
+            assert!(opened.is_err(), "{id:?}");
+        }
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        assert_eq!(names.count(), 1);
+        let names = std::fs::read_dir(&sessions).unwrap().flatten();
+        let others =
+            names.filter(|entry| !entry.file_name().to_string_lossy().starts_with("runs."));
+        let others: Vec<_> = others.map(|entry| entry.file_name()).collect();
+        assert_eq!(others, [".gitignore"]);
     }
 }

@@ -52,6 +52,8 @@ const ROUNDED: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct Sessions {
     folder: PathBuf,
+    /// The folder with the queue of their runs.
+    queue: PathBuf,
     /// The user's sessions; `None` if all are.
     known: Option<KnownSessions>,
     /// Whether the folder must not be a symbolic link.
@@ -70,10 +72,12 @@ pub struct Collected {
 }
 
 impl Sessions {
-    /// Returns the sessions in `folder`, which need not exist.
+    /// Returns the sessions in `folder`, which need not exist. The queue of their runs is there, too.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
         Self {
-            folder: folder.into(),
+            queue: folder.clone(),
+            folder,
             known: None,
             refuses_link: false,
         }
@@ -83,6 +87,18 @@ impl Sessions {
     #[must_use]
     pub fn known_by(self, known: Option<KnownSessions>) -> Self {
         Self { known, ..self }
+    }
+
+    /// Returns the same sessions, with the queue of their runs in another folder, which need not exist.
+    #[must_use]
+    pub fn queued_in(self, queue: impl Into<PathBuf>) -> Self {
+        let queue = queue.into();
+        Self { queue, ..self }
+    }
+
+    /// Returns the folder of the sessions, and that of the queue.
+    pub(crate) fn folders(&self) -> (&Path, &Path) {
+        (&self.folder, &self.queue)
     }
 
     /// Returns the same sessions; if the folder is a symbolic link, every use fails.
@@ -115,7 +131,7 @@ impl Sessions {
 
     /// Returns the newest session that is not known, if it is newer than those that are.
     pub fn newest_unknown(&self) -> Result<Option<SessionId>, StoreError> {
-        let queued = queued::sessions_in(&self.folder);
+        let queued = queued::sessions_in(&self.queue);
         let mut ids = self.ids()?.into_iter().rev();
         let newest = ids.find(|id| !queued.contains(id.as_str()));
         let is_known = self.known_ids();
@@ -134,7 +150,7 @@ impl Sessions {
 
     /// Returns the test for being the user's to continue without being named: known, and of no worker.
     fn continued(&self) -> impl Fn(&SessionId) -> bool + use<> {
-        let (is_known, queued) = (self.known_ids(), queued::sessions_in(&self.folder));
+        let (is_known, queued) = (self.known_ids(), queued::sessions_in(&self.queue));
         move |id| is_known(id) && !queued.contains(id.as_str())
     }
 
@@ -349,8 +365,8 @@ impl Sessions {
     /// unreadable stay, and those for which a message or a run is queued.
     pub fn collect(&self, before: Option<Time>) -> Result<Collected, StoreError> {
         let mut collected = Collected::default();
-        let queued = queued::sessions_with_open_runs(&self.folder)
-            .map_err(|failure| failure.at("cannot read", &self.folder.join(queued::FILE)))?;
+        let queued = queued::sessions_with_open_runs(&self.queue)
+            .map_err(|failure| failure.at("cannot read", &self.queue.join(queued::FILE)))?;
         let is_unused = |head: &SessionHead| {
             let is_old = before.is_some_and(|before| head.last_written < before);
             let is_queued = queued.contains(head.id.as_str());

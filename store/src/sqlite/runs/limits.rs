@@ -88,13 +88,15 @@ impl Limits for LocalFleet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sessions;
     use crate::fleet::Timing;
 
     /// A clock that was a day ahead, and was set right, blocks nothing for a day.
     #[tokio::test]
     async fn a_clock_that_is_set_back_holds_up_no_request() {
         let folder = tempfile::tempdir().unwrap();
-        let fleet = LocalFleet::open(folder.path(), Timing::default()).unwrap();
+        let fleet =
+            LocalFleet::open(&Sessions::in_folder(folder.path()), Timing::default()).unwrap();
         let limit = Limit {
             tenant: String::new(),
             model: ALL.to_owned(),

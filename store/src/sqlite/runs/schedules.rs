@@ -104,7 +104,7 @@ impl LocalFleet {
 
     fn send_first(&self, start: &Start, prompt: &str) -> Result<(), StoreError> {
         self.prepare(&start.session)?;
-        let queue = Queue::open(&self.paths(&start.session))?;
+        let queue = Queue::open(&self.paths(&start.session)?)?;
         match queue.has_waiting()? {
             true => Ok(()),
             false => queue.send_as(&start.message, MailKind::FollowUp, prompt),
@@ -113,7 +113,7 @@ impl LocalFleet {
 
     /// Makes a session, unless it is there.
     pub(super) fn prepare(&self, session: &SessionId) -> Result<(), StoreError> {
-        match SessionStore::open(&self.paths(session)) {
+        match SessionStore::open(&self.paths(session)?) {
             // A session that is open elsewhere is there already.
             Ok(_) | Err(OpenError::Busy(_)) => Ok(()),
             Err(OpenError::Store(error)) => Err(error),
