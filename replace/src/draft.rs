@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use ah_beneath::{Folder, Status};
 
-use crate::replacement::{Content, Replacement};
-use crate::{attributes, open_source};
+use crate::attributes;
+use crate::replacement::{Content, Replacement, open_source};
 
 /// A complete new file. Dropping it removes it, unless it has been renamed.
 pub(crate) struct Draft<'a> {

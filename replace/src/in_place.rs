@@ -7,8 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use ah_beneath::Status;
 use rustix::fs::OFlags;
 
-use crate::open_source;
-use crate::replacement::{Content, Replacement, is_refused};
+use crate::replacement::{Content, Replacement, is_refused, open_source};
 
 /// Longest content that is written back after a failure.
 const MOST_KEPT: u64 = 256 << 20;

@@ -12,13 +12,9 @@ mod draft;
 mod in_place;
 mod replacement;
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 
 use ah_beneath::Status;
-use rustix::fs::OFlags;
 
 use self::draft::Draft;
 use self::in_place::OpenFile;
@@ -61,18 +57,6 @@ impl Replacement<'_> {
                 opened => opened?.write(self),
             },
         }
-    }
-}
-
-/// Opens a file that is to become the content of another one.
-fn open_source(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 

@@ -1,10 +1,13 @@
 //! What is replaced, by what, and which failures leave another way.
 
 use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use ah_beneath::Folder;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Replacement of a file, or a new file.
@@ -54,4 +57,16 @@ pub(crate) fn is_refused(error: &io::Error) -> bool {
         Errno::OPNOTSUPP,
     ];
     { refusals.iter() }.any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Opens a file that is to become the content of another one.
+pub(crate) fn open_source(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
 }
