@@ -81,11 +81,12 @@ fn prepare(fleet: &Fleet) {
     fleet.world.write("ignored/secret", "stays");
 }
 
-/// A machine: a home, and nothing of the project.
+/// A machine: a home, and nothing of the project. The user's own folder is shared, since a folder's queue is there.
 fn on(fleet: &Fleet, machine: &str, ah: Ah) -> Ah {
     let root = fleet.world.project().with_file_name(machine);
     fs::create_dir_all(&root).unwrap();
     ah.env("HOME", root)
+        .env("AH_HOME", fleet.world.home().join(".ah"))
 }
 
 fn workspace(fleet: &Fleet, machine: &str, session: &str) -> PathBuf {
