@@ -1,6 +1,6 @@
 //! Folders that commands can neither move nor replace.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::confinement::Confinement;
 use crate::plan::Layout;
