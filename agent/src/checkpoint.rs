@@ -107,6 +107,15 @@ pub(crate) fn after(
     records
 }
 
+/// What has become of a rewind that was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// It is finished; the number of files that it had not restored yet.
+    Finished(usize),
+    /// It stays as it is, since this user has not recorded it.
+    OfOthers,
+}
+
 /// The files changed by a session, for undo and redo, also during a run.
 #[derive(Clone)]
 pub struct Files {
@@ -197,20 +206,23 @@ impl Files {
         way.apply(&*self.store, &*self.clock).await
     }
 
-    /// Finishes a rewind that was cut off by a kill or a power cut, if there is one: the files become what it was
-    /// leading to. Returns the number of files that it had not restored yet. To be called before anything else.
+    /// Finishes a rewind that was cut off by a kill or a power cut, if there is one and this user has recorded all that it
+    /// obeys: the files become what it was leading to. To be called before anything else.
     ///
     /// # Errors
     ///
     /// If the store fails.
-    pub async fn recover(&self) -> Result<Option<usize>, StoreError> {
+    pub async fn recover(&self) -> Result<Option<CutOff>, StoreError> {
         let steps = self.steps().await?;
         let (Some(place), [before @ .., last]) = (cut_off(&steps), &steps[..]) else {
             return Ok(None);
         };
+        if last.before.is_empty() || steps[place..].iter().any(|step| !step.is_own) {
+            return Ok(Some(CutOff::OfOthers));
+        }
         let way = Rewind::plan(&*self.store, before, place, &self.roots).await?;
         way.finish(last, &*self.store).await?;
-        Ok(Some(way.changes.len()))
+        Ok(Some(CutOff::Finished(way.changes.len())))
     }
 
     async fn along(&self, place: Option<usize>) -> Result<Option<Rewind>, StoreError> {

@@ -97,6 +97,8 @@ pub struct FileStep {
     pub until: BTreeMap<PathBuf, Time>,
     /// Calls whose changes were not seen.
     pub unseen: Vec<String>,
+    /// Whether this user's program has recorded all of it, as far as the store can tell. A session may come from somebody else.
+    pub is_own: bool,
 }
 
 impl FileStep {
@@ -226,6 +228,7 @@ mod tests {
                     .collect(),
                 until: BTreeMap::new(),
                 unseen: Vec::new(),
+                is_own: true,
             }
         });
         steps.collect()

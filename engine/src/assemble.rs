@@ -120,7 +120,8 @@ pub async fn session(
     make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
-    warnings.extend(command_files::recover(store, config).await?);
+    let mended = command_files::recover(store, config).await?;
+    warnings.extend(mended.map(|mended| mended.notice));
     let web = web::of(&provider, inputs.sandbox.confined(), config, warnings)?;
     let subagents = subagents(
         inputs.skills,

@@ -26,14 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use ah_agent::SeenFiles;
-use ah_agent::checkpoint::{Files, MAX_BYTES};
+use ah_agent::checkpoint::{CutOff, Files, MAX_BYTES};
 use ah_config::Config;
 use ah_conversation::{
     FileCause, FileChange, FileState, FilesLeft, HiddenFiles, MessageId, Record, Store as _,
     StoreError, Time,
 };
 use ah_sandbox::UpcomingChange;
-use ah_store::{BigFiles, MAX_BIG, Paths, SessionStore, SystemClock};
+use ah_store::{BigFiles, MAX_BIG, Paths, Seal, SessionStore, SystemClock};
 use rustix::fs::{FileType, Mode, OFlags};
 
 pub use self::agent_files::AgentFiles;
@@ -447,8 +447,8 @@ pub fn folder(store: &SessionStore, config: &Config) -> PathBuf {
     apart.unwrap_or_else(|| store.outputs().to_owned())
 }
 
-/// Mends what a kill has left: brings the entries of its journals to the store, and finishes a rewind that was cut off.
-/// To be called before the session's file steps are read. Returns a notice if a rewind was finished.
+/// Mends what a kill has left: brings the entries of its journals to the store, and finishes a rewind that was cut off, if
+/// this user has recorded it. To be called before the session's file steps are read. Returns a notice of a rewind that was cut off.
 ///
 /// # Errors
 ///
@@ -456,17 +456,42 @@ pub fn folder(store: &SessionStore, config: &Config) -> PathBuf {
 pub async fn recover(
     store: &Arc<SessionStore>,
     config: &Config,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<Mended>, StoreError> {
+    if let Some(home) = &config.home {
+        match Seal::at(&home.join("seal")) {
+            Ok(seal) => store.seal_with(seal).await?,
+            Err(error) => tracing::warn!("what is recorded for undo is not sealed: {error}"),
+        }
+    }
     bring(store, config).await?;
     if !store.has_rewind_cut_off().await? {
         return Ok(None);
     }
     let roots = config.permissions().roots();
     let files = Files::new(store.clone(), Arc::new(SystemClock::default()), roots);
-    Ok(files.recover().await?.map(|count| {
-        let files = if count == 1 { "file" } else { "files" };
-        format!("an undo was cut off before; it is finished now ({count} {files})")
+    Ok(files.recover().await?.map(|cut_off| match cut_off {
+        CutOff::Finished(count) => {
+            let files = if count == 1 { "file" } else { "files" };
+            Mended {
+                is_finished: true,
+                notice: format!("an undo was cut off before; it is finished now ({count} {files})"),
+            }
+        }
+        CutOff::OfOthers => Mended {
+            is_finished: false,
+            notice: "the session says that an undo was cut off, but you have not recorded it on this machine, so it is not \
+                     finished; `ah undo` shows what it would change"
+                .to_owned(),
+        },
     }))
+}
+
+/// What [`recover`] has done about a rewind that was cut off.
+pub struct Mended {
+    /// Whether it is finished.
+    pub is_finished: bool,
+    /// A sentence for the user.
+    pub notice: String,
 }
 
 /// Brings entries of a killed process to the store.

@@ -34,6 +34,8 @@ pub mod opencode;
 #[cfg(feature = "sqlite")]
 mod paths;
 #[cfg(feature = "sqlite")]
+mod seal;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use id::{SystemClock, message_of, uuid_of};
@@ -45,6 +47,7 @@ pub use {
     notice::Notice,
     open_error::OpenError,
     paths::{Paths, create_file, create_folder, is_file_name},
+    seal::Seal,
     sqlite::head::SessionHead,
     sqlite::lock::Holder,
     sqlite::queue::Queue,

@@ -72,6 +72,9 @@ pub fn show(path: &Path, config: &Config) -> String {
 /// Returns a line for each file.
 pub fn summary(rewind: &Rewind, config: &Config) -> String {
     let mut text = String::new();
+    if rewind.is_of_others {
+        text.push_str("These changes were not recorded by you on this machine: the session may come from somebody else.\n");
+    }
     let mut changes = rewind.changes.iter().peekable();
     while let Some(edit) = changes.next() {
         if is_removed_folder(edit) {

@@ -33,6 +33,9 @@ pub struct Rewind {
     same: Vec<PathBuf>,
     /// Calls since, each in a few words, whose changes were not seen: they stay.
     pub unseen: Vec<String>,
+    /// Whether it obeys a record that this user has not made, as in a session that came from somebody else.
+    pub is_of_others: bool,
+    is_agreed: bool,
 }
 
 /// A path that a rewind does not restore.
@@ -66,6 +69,8 @@ impl Rewind {
             unseen: { steps.iter().skip(place) }
                 .flat_map(|step| step.unseen.clone())
                 .collect(),
+            is_of_others: steps.iter().skip(place).any(|step| !step.is_own),
+            is_agreed: false,
         };
         // Folders to come back where something else is now: nothing is below them yet.
         let mut returning: Vec<&Path> = Vec::new();
@@ -132,6 +137,15 @@ impl Rewind {
         self.changes.iter().fold((0, 0), |(come, go), edit| {
             (come + edit.insertions, go + edit.deletions)
         })
+    }
+
+    /// Says that the user was shown what it changes, and agreed. Without that nothing is done on the record of others.
+    #[must_use]
+    pub fn agreed(&self) -> Self {
+        Self {
+            is_agreed: true,
+            ..self.clone()
+        }
     }
 
     /// Finds out which files have further names. Names that all get a content of their own are parted.
@@ -213,6 +227,11 @@ impl Rewind {
         let Some(target) = self.target else {
             return Ok(Vec::new());
         };
+        if self.is_of_others && !self.is_agreed {
+            let why = || io::Error::other("it was not recorded by you on this machine");
+            let all = self.changes.iter().map(|edit| (edit.path.clone(), why()));
+            return Ok(all.collect());
+        }
         let workspace = Workspace::open(&self.roots);
         // What is replaced is stored first, so it must be what was planned for.
         let is_there = |edit: &FileEdit| edit.check(&workspace).map_err(|why| why.to_string());

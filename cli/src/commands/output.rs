@@ -1,6 +1,6 @@
 //! Output of subcommands.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 
 use ah_config::Error;
 use ah_conversation::json;
@@ -22,6 +22,20 @@ pub fn print(text: &str) -> Result<u8, Error> {
 /// changed, as by [`print`].
 pub fn print_exact(text: &str) -> Result<u8, Error> {
     write(&shown(text))
+}
+
+/// Asks a question on the terminal; the end of the input is a no.
+pub fn confirm(question: &str) -> Result<bool, Error> {
+    loop {
+        print(question)?;
+        let mut answer = String::new();
+        let read = std::io::stdin().lock().read_line(&mut answer);
+        match (read, answer.trim()) {
+            (Ok(1..), "y" | "yes") => return Ok(true),
+            (Ok(1..), "n" | "no") | (Ok(0) | Err(_), _) => return Ok(false),
+            _ => {}
+        }
+    }
 }
 
 fn write(text: &str) -> Result<u8, Error> {

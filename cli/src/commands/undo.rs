@@ -1,5 +1,6 @@
 //! `ah undo`, `ah redo`, `ah restore` and `ah diff` without messages: file changes by the session's tools.
 
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::place::{block_on, existing, open_error};
 use crate::args::json::Json;
 use crate::args::subcommands::Rewinding;
-use crate::commands::output::{print, print_exact, print_json};
+use crate::commands::output::{confirm, print, print_exact, print_json};
 use ah::command_files::recover;
 use ah::place::take;
 use ah::plan::SessionPlan;
@@ -77,7 +78,22 @@ async fn carry_out(
     back: &str,
     config: &Config,
 ) -> Result<u8, Error> {
-    let is_whole = wanted.dry_run || apply(files, rewind, config).await?;
+    if rewind.is_of_others && !wanted.dry_run {
+        let refused = || {
+            Error::failure("the changes were not recorded by you on this machine")
+                .hint("`--dry-run` shows what would change; at a terminal you are asked")
+        };
+        if wanted.json || !io::stdin().is_terminal() {
+            return Err(refused());
+        }
+        let (summary, count) = (summary(rewind, config), count(rewind));
+        print(&format!("{summary}{count} would change\n"))?;
+        if !confirm("Continue? (y/n) ")? {
+            return Ok(0);
+        }
+    }
+    let agreed = rewind.agreed();
+    let is_whole = wanted.dry_run || apply(files, &agreed, config).await?;
     if wanted.json {
         print_json(&to_json(rewind, wanted.dry_run))?;
     } else {
@@ -104,13 +120,13 @@ pub fn diff(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
 /// Returns the files that the session has changed, and whether an undo that was cut off has been finished.
 async fn files(config: &Config, plan: &SessionPlan) -> Result<(Files, bool), Error> {
     let store = Arc::new(take(&existing(plan, config)?).map_err(open_error)?);
-    let notice = recover(&store, config).await?;
-    if let Some(notice) = &notice {
-        note(notice);
+    let mended = recover(&store, config).await?;
+    if let Some(mended) = &mended {
+        note(&mended.notice);
     }
     let clock = Arc::new(SystemClock::default());
     let files = Files::new(store, clock, config.permissions().roots());
-    Ok((files, notice.is_some()))
+    Ok((files, mended.is_some_and(|mended| mended.is_finished)))
 }
 
 fn to_json(rewind: &Rewind, is_dry: bool) -> Value {

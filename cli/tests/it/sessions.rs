@@ -403,7 +403,7 @@ stdout:
     "<id>"
   ],
   "files": 0,
-  "bytes": 86016,
+  "bytes": 90112,
   "undo": {
     "kept": 0,
     "dropped": 0

@@ -67,6 +67,60 @@ fn state(world: &World) -> String {
     )
 }
 
+/// A session that came from somebody else, or was changed by a program, undoes nothing unasked and finishes nothing.
+#[test]
+fn what_the_user_has_not_recorded_is_shown_and_not_obeyed() {
+    let world = changed();
+    let before = state(&world);
+    let database = world.database();
+    let id = database.file_stem().unwrap().to_str().unwrap();
+    let stranger = |line: &str| {
+        let ah = world.ah(["-r", id].into_iter().chain(line.split(' ')));
+        ah.env("AH_HOME", world.home().join("other")).run()
+    };
+    let told = stranger("undo --dry-run").expect(0);
+    assert!(
+        told.stdout.contains("not recorded by you"),
+        "{}",
+        told.stdout
+    );
+    for line in ["undo", "undo --json", "restore @1"] {
+        let ended = stranger(line);
+        assert_ne!(ended.code, Some(0), "{line}");
+        let told = ended.stderr;
+        assert!(
+            told.contains("not recorded by you") && told.contains("--dry-run"),
+            "{line}: {told}"
+        );
+        assert_eq!(state(&world), before, "{line}");
+    }
+    // A control: the user's own record is obeyed.
+    world.ah(["undo"]).run().expect(0);
+    assert_ne!(state(&world), before);
+    world.ah(["redo"]).run().expect(0);
+    assert_eq!(state(&world), before);
+
+    // An undo to the beginning that looks as if it had been cut off.
+    let forged = "INSERT INTO file_steps SELECT 99, NULL, min(id), 0 FROM file_steps;
+        INSERT INTO file_states SELECT 99, path, kind, mode, folders, hash, NULL FROM file_states
+            WHERE step = (SELECT min(id) FROM file_steps);
+        INSERT INTO file_notes SELECT 99, path, 9223372036854775807, NULL FROM file_states WHERE step = 99;";
+    let database = rusqlite::Connection::open(&database).unwrap();
+    database.execute_batch(forged).unwrap();
+    drop(database);
+    let model = world.scenario("third", [says("Hello."), says("Hello.")]);
+    for line in [
+        &["-c", "-m", &model, "go on"][..],
+        &["-p", "-c", "-m", &model, "go on"],
+        &["undo"],
+    ] {
+        let told = world.ah(line.iter().copied()).run().expect(0).stderr;
+        let is_told = line.contains(&"-p") || told.contains("not finished");
+        assert!(is_told, "{line:?}: {told}");
+        assert_eq!(state(&world), before, "{line:?}");
+    }
+}
+
 /// A user previews the changes, undoes them, and redoes them.
 #[test]
 fn what_tools_changed_is_taken_back_and_brought_forth() {

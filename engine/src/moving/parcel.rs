@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::session_files::{in_folder, sync, unwritable};
+use super::session_files::{files_in, in_folder, source, sync, unwritable};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -53,7 +53,7 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
         };
         let sources = sources(paths)?;
         for (name, path) in &sources {
-            let (size, sha256) = copied(File::open(path)?, io::sink())?;
+            let (size, sha256) = copied(source(path)?, io::sink())?;
             let name = name.clone();
             list.files.push(Listed { name, size, sha256 });
         }
@@ -61,7 +61,7 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec(&list)?;
         append(&mut archive, LIST, text.len() as u64, &*text)?;
         for ((name, path), listed) in sources.iter().zip(&list.files) {
-            append(&mut archive, name, listed.size, File::open(path)?)?;
+            append(&mut archive, name, listed.size, source(path)?)?;
         }
         let mut written = archive.into_inner()?;
         written.flush()?;
@@ -109,15 +109,11 @@ fn sources(paths: &Paths) -> io::Result<Vec<(String, PathBuf)>> {
     if paths.queue().exists() {
         sources.push((".queue.db".to_owned(), paths.queue()));
     }
-    if paths.outputs().exists() {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(paths.outputs())? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            names.push((format!(".out/{name}"), entry.path()));
+    if fs::symlink_metadata(paths.outputs()).is_ok() {
+        for name in files_in(&paths.outputs())? {
+            let path = paths.outputs().join(&name);
+            sources.push((format!(".out/{}", name.to_string_lossy()), path));
         }
-        names.sort();
-        sources.extend(names);
     }
     Ok(sources)
 }

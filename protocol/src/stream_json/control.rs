@@ -189,6 +189,13 @@ impl Handles {
                 Err(RequestError::new(text))
             };
         };
+        if way.is_of_others {
+            let text = "the file checkpoints of this session were not recorded by this user on this machine";
+            return match dry_run {
+                true => Ok(json!({"canRewind": false, "error": text})),
+                false => Err(RequestError::new(text)),
+            };
+        }
         let (insertions, deletions) = way.lines();
         let changed = way.changes.iter().map(|edit| edit.path.to_string_lossy());
         let mut told = json!({

@@ -25,6 +25,7 @@ use crate::log::Image;
 use crate::notice::Notice;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, create_folder, is_file_name, new_file, sync_folder};
+use crate::seal::Seal;
 
 /// States of a session: with a run in progress, without one, and closed.
 const PROCESSING: &str = "processing";
@@ -42,6 +43,8 @@ pub(super) struct Database {
     is_durable: bool,
     /// Context that is written with the next records.
     noted: Vec<(&'static str, String)>,
+    /// The key for seals of file states.
+    seal: Option<Seal>,
 }
 
 enum DatabaseLocation {
@@ -100,6 +103,7 @@ impl Database {
             },
             is_durable: opened.is_durable,
             noted: Vec::new(),
+            seal: None,
         })
     }
 
@@ -116,6 +120,8 @@ impl Database {
             location: DatabaseLocation::Memory,
             is_durable: true,
             noted: Vec::new(),
+            // Nobody else can write it.
+            seal: Some(Seal::random()?),
         })
     }
 
@@ -218,11 +224,18 @@ impl Database {
         }
         let folder = self.tree.outputs.clone();
         let noted = self.noted.clone();
+        let seal = self.seal.clone();
         self.write(|transaction| {
             for (key, value) in &noted {
                 context::set(transaction, key, value)?;
             }
-            append(transaction, &folder, records, branch, outputs)
+            append(
+                transaction,
+                (&folder, seal.as_ref()),
+                records,
+                branch,
+                outputs,
+            )
         })?;
         self.noted.clear();
         let stored: HashSet<_> = new_messages(records).map(|message| &message.id).collect();
@@ -231,7 +244,15 @@ impl Database {
     }
 
     pub(super) fn file_steps(&self) -> Result<Vec<FileStep>, Failure> {
-        files::steps(&self.tree.connection, &self.tree.outputs)
+        let seal = self.seal.as_ref();
+        files::steps(&self.tree.connection, &self.tree.outputs, seal)
+    }
+
+    /// Seals file states with this key from now on, and knows them by it. One in memory has a key of its own.
+    pub(super) fn seal_with(&mut self, seal: Seal) {
+        if let DatabaseLocation::Disk { .. } = self.location {
+            self.seal = Some(seal);
+        }
     }
 
     pub(super) fn has_rewind_cut_off(&self) -> Result<bool, Failure> {
@@ -488,7 +509,7 @@ fn salvage(path: &Path) -> Result<Notice, Failure> {
 
 fn append(
     connection: &Connection,
-    folder: &Path,
+    (folder, seal): (&Path, Option<&Seal>),
     records: &[Record],
     branch: Option<&Branch>,
     mut outputs: HashMap<ToolUseId, FullOutput>,
@@ -516,7 +537,7 @@ fn append(
                 };
                 calls::finish(connection, call, columns)?;
             }
-            Record::Files(change) => files::insert(connection, folder, change)?,
+            Record::Files(change) => files::insert(connection, folder, change, seal)?,
             Record::FilesLeft(left) => files::note_left(connection, left)?,
             Record::Prefix(message, prefix) => prefixes::insert(connection, message, prefix)?,
             Record::Note(key, value) => context::set(connection, &context::note(key), value)?,

@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use super::Failure;
 use crate::big::{self, BigFiles, Held, MAX_BIG};
 use crate::paths::{file_name, hex, stored_path};
+use crate::seal::Seal;
 
 /// Words for the kinds of file states.
 const ABSENT: &str = "absent";
@@ -38,7 +39,9 @@ pub(super) fn insert(
     connection: &Connection,
     outputs: &Path,
     change: &FileChange,
+    seal: Option<&Seal>,
 ) -> Result<(), Failure> {
+    let cause = columns(&change.cause);
     let step = step_of(connection, change)?;
     let big_files = BigFiles::new(outputs.to_owned());
     let (mut has_big, mut left) = (false, MAX_BIG);
@@ -65,7 +68,7 @@ pub(super) fn insert(
             FileState::Unkept => (UNKEPT, None, None, None),
         };
         let hash = content.map(|content| hex(&Sha256::digest(content)));
-        connection
+        let inserted = connection
             .prepare_cached(
                 "INSERT INTO file_states (step, path, kind, mode, folders, hash, content)
                  SELECT ?1, ?2, ?3, ?4, ?5, ?6, iif(EXISTS (SELECT 1 FROM file_states WHERE hash = ?6 AND content NOT NULL), NULL, ?7)
@@ -80,6 +83,16 @@ pub(super) fn insert(
                 hash,
                 content,
             ])?;
+        if let (Some(seal), true) = (seal, inserted > 0) {
+            let path = path.as_os_str().as_bytes();
+            let state = (kind, mode, folders, hash.as_deref());
+            let code = code(seal, step, cause, path, state);
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO file_seals (step, path, seal) VALUES (?, ?, ?)",
+                )?
+                .execute(params![step, path, code])?;
+        }
     }
     let contents = change.before.iter().map(|(_, state)| match state {
         FileState::File { content, .. } => content.len(),
@@ -98,6 +111,37 @@ pub(super) fn insert(
             .execute(params![step, call])?;
     }
     Ok(())
+}
+
+/// Returns the columns of a cause: its message, or its target.
+fn columns(cause: &FileCause) -> (Option<&str>, Option<i64>) {
+    match cause {
+        FileCause::Run(message) => (Some(message.as_str()), None),
+        FileCause::Rewind(number) => (None, Some(*number)),
+    }
+}
+
+/// Returns the seal of a row.
+fn code(
+    seal: &Seal,
+    step: i64,
+    (message, target): (Option<&str>, Option<i64>),
+    path: &[u8],
+    (kind, mode, folders, hash): (&str, Option<u32>, Option<i64>, Option<&str>),
+) -> [u8; 32] {
+    let target = target.map(i64::to_le_bytes);
+    let mode = mode.map(u32::to_le_bytes);
+    let folders = folders.map(i64::to_le_bytes);
+    seal.of(&[
+        Some(&step.to_le_bytes()),
+        message.map(str::as_bytes),
+        target.as_ref().map(|bytes| &bytes[..]),
+        Some(path),
+        Some(kind.as_bytes()),
+        mode.as_ref().map(|bytes| &bytes[..]),
+        folders.as_ref().map(|bytes| &bytes[..]),
+        hash.map(str::as_bytes),
+    ])
 }
 
 /// Contents that are kept, by their place.
@@ -249,10 +293,7 @@ pub(super) fn note_left(connection: &Connection, left: &FilesLeft) -> Result<(),
 
 /// Returns the number of the step that the change belongs to; creates the step if necessary.
 fn step_of(connection: &Connection, change: &FileChange) -> Result<i64, Failure> {
-    let (run, target) = match &change.cause {
-        FileCause::Run(message) => (Some(message.as_str()), None),
-        FileCause::Rewind(number) => (None, Some(*number)),
-    };
+    let (run, target) = columns(&change.cause);
     if let Some(run) = run {
         let last: Option<(i64, Option<String>)> = connection
             .prepare_cached("SELECT id, message_id FROM file_steps ORDER BY id DESC LIMIT 1")?
@@ -271,7 +312,11 @@ fn step_of(connection: &Connection, change: &FileChange) -> Result<i64, Failure>
 }
 
 /// Returns all steps, oldest first.
-pub(super) fn steps(connection: &Connection, outputs: &Path) -> Result<Vec<FileStep>, Failure> {
+pub(super) fn steps(
+    connection: &Connection,
+    outputs: &Path,
+    seal: Option<&Seal>,
+) -> Result<Vec<FileStep>, Failure> {
     let mut statement = connection
         .prepare_cached("SELECT id, message_id, target, at_ms FROM file_steps ORDER BY id")?;
     let mut rows = statement.query([])?;
@@ -279,14 +324,18 @@ pub(super) fn steps(connection: &Connection, outputs: &Path) -> Result<Vec<FileS
     while let Some(row) = rows.next()? {
         let run: Option<String> = row.get(1)?;
         let number = row.get(0)?;
+        let target: Option<i64> = row.get(2)?;
+        let cause = (run.as_deref(), target);
+        let (before, is_own) = states(connection, outputs, number, cause, seal)?;
         steps.push(FileStep {
             number,
+            is_own,
             cause: match run {
                 Some(run) => FileCause::Run(MessageId::from(run.as_str())),
-                None => FileCause::Rewind(row.get::<_, Option<i64>>(2)?.unwrap_or(number)),
+                None => FileCause::Rewind(target.unwrap_or(number)),
             },
             at: Time(row.get(3)?),
-            before: states(connection, outputs, number)?,
+            before,
             until: left(connection, number)?,
             unseen: unseen(connection, number)?,
         });
@@ -305,22 +354,46 @@ pub(super) fn has_rewind_cut_off(connection: &Connection) -> Result<bool, Failur
     Ok(found)
 }
 
+/// Returns the states of a step, and whether each of them has its seal.
 fn states(
     connection: &Connection,
     outputs: &Path,
     step: i64,
-) -> Result<BTreeMap<PathBuf, FileState<String>>, Failure> {
-    let mut statement = connection
-        .prepare_cached("SELECT path, kind, mode, folders, hash FROM file_states WHERE step = ?")?;
+    cause: (Option<&str>, Option<i64>),
+    seal: Option<&Seal>,
+) -> Result<(BTreeMap<PathBuf, FileState<String>>, bool), Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT path, kind, mode, folders, hash, seal FROM file_states LEFT JOIN file_seals USING (step, path)
+         WHERE step = ?",
+    )?;
     let mut rows = statement.query([step])?;
-    let mut states = BTreeMap::new();
+    let (mut states, mut is_own) = (BTreeMap::new(), true);
     while let Some(row) = rows.next()? {
+        let path = row.get_ref(0)?.as_bytes()?;
+        is_own &= is_sealed(row, step, cause, path, seal)?;
         // Any other is not of this program.
-        if let Some(path) = stored_path(row.get_ref(0)?.as_bytes()?) {
-            states.insert(path, state(connection, outputs, row)?);
+        match stored_path(path) {
+            Some(path) => drop(states.insert(path, state(connection, outputs, row)?)),
+            None => is_own = false,
         }
     }
-    Ok(states)
+    Ok((states, is_own))
+}
+
+/// Returns whether a row has its seal. One whose content is not kept gives nothing back, and needs none.
+fn is_sealed(
+    row: &Row<'_>,
+    step: i64,
+    cause: (Option<&str>, Option<i64>),
+    path: &[u8],
+    seal: Option<&Seal>,
+) -> Result<bool, Failure> {
+    let kind: String = row.get(1)?;
+    let hash: Option<String> = row.get(4)?;
+    let state = (kind.as_str(), row.get(2)?, row.get(3)?, hash.as_deref());
+    let found = row.get_ref(5)?.as_bytes_or_null()?;
+    let wanted = seal.map(|seal| code(seal, step, cause, path, state));
+    Ok(kind == UNKEPT || wanted.is_some_and(|wanted| found == Some(&wanted[..])))
 }
 
 /// Returns when a step had changed each path for the last time.
@@ -395,148 +468,4 @@ pub(super) fn content(connection: &Connection, hash: &str) -> Result<Option<Vec<
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn the_oldest_contents_go_first_and_all_their_files_with_them() {
-        let outputs = tempfile::tempdir().unwrap();
-        let mut connection = Connection::open_in_memory().unwrap();
-        super::super::schema::CONVERSATION
-            .migrate(&mut connection)
-            .unwrap();
-        let file = |byte: u8| FileState::File {
-            content: Arc::from(vec![byte; 100]),
-            mode: 0o644,
-        };
-        for (run, files) in [("1", [("/a", 1), ("/b", 2)]), ("2", [("/c", 1), ("/d", 3)])] {
-            let change = FileChange {
-                cause: FileCause::Run(MessageId::from(run)),
-                at: Time(0),
-                before: files.map(|(name, byte)| (name.into(), file(byte))).into(),
-                unseen: Vec::new(),
-            };
-            insert(&connection, outputs.path(), &change).unwrap();
-        }
-        drop_oldest(&connection, outputs.path(), &Contents::All, 250).unwrap();
-        let kept = |path: &str| {
-            let steps = steps(&connection, outputs.path()).unwrap();
-            let mut states = steps.into_iter().flat_map(|step| step.before);
-            let (_, state) = states.find(|(name, _)| name.as_os_str() == path).unwrap();
-            matches!(state, FileState::File { .. })
-        };
-        assert_eq!(
-            ["/a", "/b", "/c", "/d"].map(kept),
-            [false, true, false, true]
-        );
-    }
-    /// A database that somebody else has written, or changed.
-    #[test]
-    fn rows_that_name_files_elsewhere_are_no_steps_and_delete_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(folder.path()).unwrap();
-        let outputs = root.join("session.out");
-        fs::create_dir(&outputs).unwrap();
-        let kept = "kept-1-2-3.000000004-5";
-        let victims = ["victim", "session.out/victim", "session.out/kept-x", kept];
-        let names: [&[u8]; 8] = [
-            b"../victim",
-            b"victim",
-            b"kept-x",
-            b"../kept-1-2-3.000000004-5",
-            b"kept-1/../../victim",
-            b"/victim",
-            b"",
-            kept.as_bytes(),
-        ];
-        for victim in victims {
-            fs::write(root.join(victim), "victim").unwrap();
-        }
-        fs::write(outputs.join(kept), "ours").unwrap();
-        let mut connection = Connection::open_in_memory().unwrap();
-        super::super::schema::CONVERSATION
-            .migrate(&mut connection)
-            .unwrap();
-        connection
-            .execute("INSERT INTO file_steps VALUES (1, 'run', NULL, 0)", [])
-            .unwrap();
-        let insert = |path: &[u8], kind: &str, content: &[u8]| {
-            let hash = hex(&Sha256::digest(content));
-            let row = params![path, kind, hash, content];
-            connection
-                .execute(
-                    "INSERT INTO file_states VALUES (1, ?, ?, 420, NULL, ?, ?)",
-                    row,
-                )
-                .unwrap();
-        };
-        for (number, name) in names.into_iter().enumerate() {
-            insert(format!("/work/{number}").as_bytes(), BIG, name);
-        }
-        for path in ["/work/x/../../y", "relative", "/", "/work/", "/work\0/x"] {
-            insert(path.as_bytes(), FILE, path.as_bytes());
-            connection
-                .execute(
-                    "INSERT INTO file_notes VALUES (1, ?, ?, NULL)",
-                    params![path.as_bytes(), i64::MAX],
-                )
-                .unwrap();
-        }
-        insert(b"/work/good", FILE, b"good");
-        connection
-            .execute(
-                "UPDATE file_states SET content = 'forged' WHERE path = ?",
-                [b"/work/0"],
-            )
-            .unwrap();
-        let steps = steps(&connection, &outputs).unwrap();
-        let of_a_path: Vec<_> = steps[0]
-            .before
-            .keys()
-            .map(|path| path.to_str().unwrap())
-            .collect();
-        let expected = (0..names.len()).map(|number| format!("/work/{number}"));
-        assert_eq!(
-            of_a_path,
-            expected
-                .chain(["/work/good".to_owned()])
-                .collect::<Vec<_>>()
-        );
-        assert!(steps[0].until.is_empty());
-        let others = steps[0]
-            .before
-            .iter()
-            .filter(|(path, _)| !path.ends_with("good"));
-        for (path, state) in others {
-            assert_eq!(*state, FileState::Unkept, "{path:?}");
-        }
-        drop_oldest(&connection, &outputs, &Contents::All, 0).unwrap();
-        for victim in victims {
-            assert!(root.join(victim).exists(), "{victim}");
-        }
-        // A control: the content that is ours goes.
-        assert!(!outputs.join(kept).exists());
-    }
-
-    #[test]
-    fn a_content_that_has_another_hash_is_none() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        super::super::schema::CONVERSATION
-            .migrate(&mut connection)
-            .unwrap();
-        for (stored, is_found) in [("text", true), ("forged", false)] {
-            connection.execute("DELETE FROM file_states", []).unwrap();
-            let hash = hex(&Sha256::digest("text"));
-            connection
-                .execute(
-                    "INSERT INTO file_states VALUES (1, 'x', 'file', 420, NULL, ?, ?)",
-                    params![hash, stored.as_bytes()],
-                )
-                .unwrap();
-            assert_eq!(content(&connection, &hash).unwrap().is_some(), is_found);
-        }
-    }
-}
+mod tests;

@@ -174,6 +174,7 @@ fn copy_conversation(damaged: &Connection, fresh: &Connection) -> Result<usize, 
         "file_steps",
         "file_states",
         "file_notes",
+        "file_seals",
         "prefixes",
     ] {
         let table = Table::of(fresh, name)?;

@@ -15,6 +15,7 @@
 //! - `file_steps`, `file_states`: states of files before they were changed by a run (`message_id` is its prompt) or by
 //!   a rewind to the state before the step `target`. Each content is stored once, in the first row with its SHA-256; it
 //!   is the last column, so that a search does not load contents.
+//! - `file_seals`: for each state of a file, the code by which this user's `ah` knows that it has recorded it.
 //! - `file_notes`: of a step, when it had changed a path (`path`, `until_ms`), or a call whose changes were not seen
 //!   (`unseen`).
 //! - `prefixes`: system prompt and tools as the requests of a branch begin with them, from the request that ends with
@@ -167,10 +168,16 @@ CREATE INDEX file_states_hash ON file_states (hash) WHERE content NOT NULL;
     "
 ALTER TABLE messages ADD COLUMN opaque TEXT;
 ",
+    "
+CREATE TABLE file_seals (step INTEGER NOT NULL, path BLOB NOT NULL, seal BLOB NOT NULL, PRIMARY KEY (step, path)) WITHOUT ROWID;
+",
 ]};
 
 /// Returns the temporary views and tables that make an older conversation readable without migrating it.
 fn to_read(version: i64) -> String {
+    if version > 7 {
+        return String::new();
+    }
     let absent = match version {
         1 => "NULL AS cost, NULL AS request_id, ",
         2..=4 => "NULL AS request_id, ",

@@ -30,6 +30,7 @@ use crate::log::{Change, Log};
 use crate::notice::Notice;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, create_folder};
+use crate::seal::Seal;
 
 /// Interval of heartbeats. They are for display; an idle session need not wake up for more.
 const HEARTBEAT: Duration = Duration::from_secs(60);
@@ -116,6 +117,20 @@ impl SessionStore {
         }
         session.logged = Some(Logged::new(log));
         Ok(session)
+    }
+
+    /// Seals what is recorded of files with this key from now on, and knows by it what this user has recorded
+    /// ([`ah_conversation::FileStep::is_own`]).
+    ///
+    /// # Errors
+    ///
+    /// If the writer has stopped.
+    pub async fn seal_with(&self, seal: Seal) -> Result<(), StoreError> {
+        self.perform("cannot use", move |database| {
+            database.seal_with(seal.clone());
+            Ok(())
+        })
+        .await
     }
 
     /// Waits until no change is being made to a log. The future of such a change has to be polled meanwhile.

@@ -305,7 +305,7 @@ async fn a_database_of_a_newer_version_is_left_unchanged() {
     let OpenError::Store(error) = SessionStore::open(&paths).unwrap_err() else {
         panic!("it is not busy");
     };
-    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 8)");
+    insta::assert_snapshot!(error.reason, @"it was written by a newer version of ah (schema 99; this version supports up to 9)");
     insta::assert_snapshot!(error.hint.unwrap(), @"use the newer `ah`, or start a new session");
     assert!(Tree::open(&paths).is_err());
     assert_eq!(fs::read(paths.database()).unwrap(), found);
@@ -321,7 +321,7 @@ async fn a_database_of_an_older_version_is_read_without_changes_and_migrated_for
     rusqlite::Connection::open(paths.database())
         .unwrap()
         .execute_batch(
-            "ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE file_notes;
+            "DROP TABLE file_seals; ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN cost; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_states; DROP TABLE file_steps; DROP TABLE file_notes;
              DROP TABLE prefixes;
              PRAGMA user_version = 1;",
         )
@@ -356,7 +356,7 @@ async fn a_database_without_ids_of_requests_is_read_without_changes() {
     let messages = conversation(&paths).await;
     rusqlite::Connection::open(paths.database())
         .unwrap()
-        .execute_batch("ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_notes; DROP INDEX file_states_path;
+        .execute_batch("DROP TABLE file_seals; ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; ALTER TABLE messages DROP COLUMN request_id; DROP TABLE file_notes; DROP INDEX file_states_path;
              DROP INDEX file_states_hash; PRAGMA user_version = 4;")
         .unwrap();
     let found = fs::read(paths.database()).unwrap();
@@ -384,7 +384,7 @@ async fn origins_of_an_older_version_are_kept() {
     rusqlite::Connection::open(paths.database())
         .unwrap()
         .execute_batch(&format!(
-            r#"ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; PRAGMA user_version = 6;
+            r#"DROP TABLE file_seals; ALTER TABLE messages DROP COLUMN opaque; ALTER TABLE messages DROP COLUMN origin; PRAGMA user_version = 6;
                UPDATE content_blocks SET details = '{{"origin":"summary","kept_from":"{kept}"}}' WHERE message_id = '{}';"#,
             messages[last].id
         ))

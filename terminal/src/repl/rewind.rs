@@ -70,7 +70,7 @@ pub async fn go(
     if stop.run_until_cancelled(agreed).await != Some(true) {
         return Ok(None);
     }
-    undo::apply(files, &rewind, config).await?;
+    undo::apply(files, &rewind.agreed(), config).await?;
     let (verb, other) = match direction {
         Direction::Undo => ("undid", "/redo"),
         Direction::Redo => ("redid", "/undo"),

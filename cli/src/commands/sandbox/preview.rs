@@ -2,7 +2,7 @@
 //!
 //! The command really runs: until the answer, other programs see its changes.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use ah::command_files::{AgentFiles, CommandJournal};
@@ -14,7 +14,7 @@ use ah_sandbox::Sandbox;
 use ah_store::{BigFiles, SessionStore, SystemClock};
 use ah_terminal::undo::{apply, count, summary};
 
-use crate::commands::output::{print, print_exact};
+use crate::commands::output::{confirm, print, print_exact};
 use crate::commands::undo::unified;
 
 /// The record of what one command changes.
@@ -86,7 +86,7 @@ impl Preview {
             return Ok(());
         }
         show(&back, config)?;
-        if !io::stdin().is_terminal() || !is_kept()? {
+        if !io::stdin().is_terminal() || !confirm("Keep the changes? (y/n) ")? {
             apply(&self.files, &back, config).await?;
             print("Taken back.\n")?;
         }
@@ -104,18 +104,4 @@ fn show(back: &Rewind, config: &Config) -> Result<(), Error> {
     let (summary, count) = (summary(back, config), count(back));
     print(&format!("To take it back:\n{summary}{count} changed\n"))?;
     Ok(())
-}
-
-/// Asks whether the changes stay; at the end of the input they do not.
-fn is_kept() -> Result<bool, Error> {
-    loop {
-        print("Keep the changes? (y/n) ")?;
-        let mut answer = String::new();
-        let read = io::stdin().lock().read_line(&mut answer);
-        match (read, answer.trim()) {
-            (Ok(1..), "y" | "yes") => return Ok(true),
-            (Ok(1..), "n" | "no") | (Ok(0) | Err(_), _) => return Ok(false),
-            _ => {}
-        }
-    }
 }
