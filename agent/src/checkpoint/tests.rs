@@ -17,9 +17,12 @@ const FILES: [&str; 5] = ["a/x", "a/b/y", "a/b/z", "c", "d/e/f"];
 /// Folders in the workspace.
 const FOLDERS: [&str; 4] = ["a", "a/b", "d", "d/e"];
 
+/// The number of the next step, deeds with the step that each comes before, and the workspace.
+type Interference = (usize, Vec<(usize, Deed)>, PathBuf);
+
 thread_local! {
     /// What another process does before each of the next steps.
-    static INTERFERENCE: RefCell<(usize, Vec<(usize, Deed)>, PathBuf)> = RefCell::default();
+    static INTERFERENCE: RefCell<Interference> = RefCell::default();
 }
 
 /// Something that is done in the workspace.
@@ -215,11 +218,10 @@ proptest! {
             let files = Files::new(store, clock, vec![work.clone()]);
             INTERFERENCE.set((0, meanwhile, work.clone()));
             for _ in 0..2 {
-                for way in [files.undo().await.unwrap(), files.redo().await.unwrap()] {
-                    if let Some(way) = way {
-                        // What failed is told.
-                        let _ = files.go(&way).await.unwrap();
-                    }
+                let ways = [files.undo().await.unwrap(), files.redo().await.unwrap()];
+                for way in ways.into_iter().flatten() {
+                    // What failed is told.
+                    let _ = files.go(&way).await.unwrap();
                 }
             }
             INTERFERENCE.take();
