@@ -283,7 +283,7 @@ fn whoever_wants_json_gets_json() {
         format!("{line}: {list}{}\n", keys.join(" "))
     });
     insta::assert_snapshot!(keys.concat(), @"
-sessions --json: list of id uuid name created_at last_written state messages tokens first_text folder branch path problem
+sessions --json: list of id uuid name created_at last_written state messages tokens first_text folder branch is_known path problem
 scan --json: list of id parent agent_id seq role origin created_at stop_reason preview tool_uses
 show 1 --json: id parent seq role origin created_at content response
 tree --json: current messages

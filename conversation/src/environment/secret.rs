@@ -16,6 +16,8 @@ const WORDS: [&str; 7] = [
 ];
 /// Last parts that do.
 const LAST: [&str; 3] = ["AUTH", "PASS", "PAT"];
+/// The last part of a password, and alone the working directory.
+const PASSWORD_OR_FOLDER: &str = "PWD";
 /// Last parts of names that are about a secret and hold none: `AWS_ACCESS_KEY_ID`, `SSH_KEY_PATH`.
 const ABOUT: [&str; 24] = [
     "ALGORITHM",
@@ -88,6 +90,7 @@ pub(super) fn is_name(name: &str) -> bool {
                 .is_none_or(|at| !OPEN_KEYS.contains(&parts[at]))
     };
     LAST.contains(last)
+        || *last == PASSWORD_OR_FOLDER && parts.len() > 1
         || parts.iter().enumerate().any(is_key)
         || parts
             .iter()
@@ -149,6 +152,7 @@ mod tests {
             "GOOGLE_CREDENTIALS_JSON",
             "GPG_PASSPHRASE",
             "MYSQLPASSWORD",
+            "MYSQL_PWD",
             "NPM_CONFIG__AUTH",
             "npm_config__authToken",
             "NPM_TOKEN",
