@@ -457,7 +457,7 @@ pub async fn recover(
     store: &Arc<SessionStore>,
     config: &Config,
 ) -> Result<Option<Mended>, StoreError> {
-    if let Some(home) = &config.home {
+    if let Some(home) = config.home.as_ref().filter(|_| store.is_on_disk()) {
         match Seal::at(&home.join("seal")) {
             Ok(seal) => store.seal_with(seal).await?,
             Err(error) => tracing::warn!("what is recorded for undo is not sealed: {error}"),

@@ -248,11 +248,9 @@ impl Database {
         files::steps(&self.tree.connection, &self.tree.outputs, seal)
     }
 
-    /// Seals file states with this key from now on, and knows them by it. One in memory has a key of its own.
+    /// Seals file states with this key from now on, and knows them by it.
     pub(super) fn seal_with(&mut self, seal: Seal) {
-        if let DatabaseLocation::Disk { .. } = self.location {
-            self.seal = Some(seal);
-        }
+        self.seal = Some(seal);
     }
 
     pub(super) fn has_rewind_cut_off(&self) -> Result<bool, Failure> {

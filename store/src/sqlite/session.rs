@@ -190,6 +190,11 @@ impl SessionStore {
         &self.path
     }
 
+    /// Returns whether the database is a file. One in memory has a key of its own for its seals, since nobody else can write it.
+    pub fn is_on_disk(&self) -> bool {
+        self.path != Path::new(IN_MEMORY)
+    }
+
     /// Returns the pid of the previous holder, if it was killed. Its child processes may still be running.
     pub fn predecessor(&self) -> Option<u32> {
         self.predecessor
