@@ -28,6 +28,12 @@ export function textOf(content) {
   return content;
 }
 
+/// The blocks of a message without the context that a session begins with.
+export function said({ content }) {
+  const blocks = Array.isArray(content) ? content : [{ type: 'text', text: content }];
+  return blocks.filter(it => !it.text?.startsWith('[CONTEXT]'));
+}
+
 /// The messages of a run, and the exception that ended it.
 export class Seen {
   messages = [];
@@ -108,7 +114,7 @@ export class Bench {
   async requests() { return (await fetch(`${this.url}/requests`)).json(); }
   /// The words of the last message of a request, from 0.
   async sent(number) {
-    return textOf((await this.requests()).at(number).messages.at(-1).content);
+    return textOf(said((await this.requests()).at(number).messages.at(-1)));
   }
   /// The files that a run has made, but for those of the session.
   get made() { return readdirSync(this.cwd).filter(name => name !== '.ah'); }

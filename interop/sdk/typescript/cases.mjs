@@ -1,7 +1,7 @@
 // What programs on the TypeScript SDK rely on, tried through the SDK itself. `node --test` runs them.
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { Prompts, answered, bash, on, sdk, says, textOf, uses, z } from './bench.mjs';
+import { Prompts, answered, bash, on, said, sdk, says, textOf, uses, z } from './bench.mjs';
 
 const allow = async (name, input) => ({ behavior: 'allow', updatedInput: input });
 const hook = (answer, matcher) => [{ matcher, hooks: [async input => answer(input) ?? {}] }];
@@ -283,7 +283,7 @@ on('sessions are listed, read, named, copied and resumed', async bench => {
     const copy = await sdk.forkSession(id, { dir, upToMessageId: rows[3].uuid });
     const seen = await bench.asks('third', { ...options, resume: copy.sessionId });
     assert.equal(seen.result.session_id, copy.sessionId);
-    const sent = (await bench.requests())[3].messages.flatMap(it => it.content);
+    const sent = (await bench.requests())[3].messages.flatMap(said);
     assert.deepEqual(sent.map(it => it.text ?? it.type), [...before, 'third']);
     await sdk.renameSession(id, 'Ours', { dir });
     await sdk.tagSession(id, 'kept', { dir });
@@ -300,7 +300,7 @@ on('a session goes on behind a message', async bench => {
   const { session_id: resume } = first.result;
   await bench.asks('second', { resume });
   await bench.asks('again', { resume, resumeSessionAt: first.of('assistant')[0].uuid });
-  const sent = (await bench.requests())[2].messages.flatMap(it => it.content);
+  const sent = (await bench.requests())[2].messages.flatMap(said);
   assert.deepEqual(sent.map(it => it.text), ['first', 'One.', 'again']);
 });
 
