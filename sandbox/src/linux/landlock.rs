@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
 use super::setup::SetupResult;
@@ -22,39 +22,14 @@ const BEST: ABI = ABI::V6;
 
 /// Restricts this process and its descendants. Paths are resolved in the file system that the process is in.
 pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
-    let landlock_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
-    let ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(FLOOR))
-        .map_err(|error| landlock_error(&error))?
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(BEST))
-        .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
-        .map_err(|error| landlock_error(&error))?;
     // Without a network namespace there is no network: the filter refuses sockets, and this the use of TCP.
-    let ruleset = if tier.has_namespaces() {
-        Ok(ruleset)
-    } else {
-        ruleset.handle_access(AccessNet::from_all(BEST))
+    let network = match tier.has_namespaces() {
+        true => BitFlags::EMPTY,
+        false => AccessNet::from_all(BEST),
     };
-    let mut ruleset = ruleset
-        .and_then(Ruleset::create)
-        .map_err(|error| landlock_error(&error))?;
-    for (path, rights) in rules(tier, layout) {
-        // Missing paths need no rule.
-        let Ok(fd) = PathFd::new(&path) else { continue };
-        let rights = if path.is_dir() {
-            rights
-        } else {
-            rights & AccessFs::from_file(BEST)
-        };
-        ruleset = ruleset
-            .add_rule(PathBeneath::new(fd, rights))
-            .map_err(|error| landlock_error(&error))?;
-    }
-    let status = ruleset
-        .restrict_self()
-        .map_err(|error| landlock_error(&error))?;
+    let status = ruleset(AccessFs::from_all, network, rules(tier, layout))
+        .and_then(RulesetCreated::restrict_self)
+        .map_err(|error| format!("landlock: {error}"))?;
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("landlock: not enforced by this kernel".to_owned()),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
@@ -63,7 +38,6 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
 
 /// Returns a ruleset that keeps a process within the bounds. What they do not limit is not governed.
 pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
-    let landlock_error = |error: &dyn std::fmt::Display| format!("landlock: {error}");
     let reading = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let hides = !bounds.hidden.is_empty();
     let content = if hides {
@@ -71,26 +45,37 @@ pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
     } else {
         BitFlags::EMPTY
     };
-    let governed = |abi| (AccessFs::from_all(abi) & !reading) | content;
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(governed(FLOOR))
-        .map_err(|error| landlock_error(&error))?
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(governed(BEST))
-        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(BEST)))
-        .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
-        .and_then(Ruleset::create)
-        .map_err(|error| landlock_error(&error))?;
-    let device = AccessFs::WriteFile | AccessFs::IoctlDev;
+    let device = AccessFs::WriteFile | AccessFs::IoctlDev | content;
     let devices = ["null", "zero", "full", "random", "urandom"];
-    let devices = devices.map(|name| (Path::new("/dev").join(name), device | content));
-    let all = rights(Access::ALL) & governed(BEST);
-    let writable = bounds.writable.iter().map(|path| (path.clone(), all));
+    let devices = devices.map(|name| (Path::new("/dev").join(name), device));
+    let writable = { bounds.writable.iter() }.map(|path| (path.clone(), rights(Access::ALL)));
     let mut rules: Vec<_> = devices.into_iter().chain(writable).collect();
     if hides {
         around(Path::new("/"), Access::READ, &bounds.hidden, &mut rules);
     }
+    let governed = |abi| (AccessFs::from_all(abi) & !reading) | content;
+    let ruleset = ruleset(governed, AccessNet::from_all(BEST), rules)
+        .map_err(|error| format!("landlock: {error}"))?;
+    Option::<OwnedFd>::from(ruleset).ok_or_else(|| "landlock: not known to this kernel".to_owned())
+}
+
+/// Returns the ruleset that refuses what it governs of an ABI's accesses to files, and of those to the network, but for what
+/// the rules of paths allow.
+fn ruleset(
+    governed: impl Fn(ABI) -> BitFlags<AccessFs>,
+    network: BitFlags<AccessNet>,
+    rules: Vec<(PathBuf, BitFlags<AccessFs>)>,
+) -> Result<RulesetCreated, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(governed(FLOOR))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(governed(BEST))
+        .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))?;
+    if !network.is_empty() {
+        ruleset = ruleset.handle_access(network)?;
+    }
+    let mut ruleset = ruleset.create()?;
     for (path, rights) in rules {
         // Missing paths need no rule.
         let Ok(fd) = PathFd::new(&path) else { continue };
@@ -100,12 +85,10 @@ pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
             rights = of_file;
         }
         if !rights.is_empty() {
-            ruleset = ruleset
-                .add_rule(PathBeneath::new(fd, rights))
-                .map_err(|error| landlock_error(&error))?;
+            ruleset = ruleset.add_rule(PathBeneath::new(fd, rights))?;
         }
     }
-    Option::<OwnedFd>::from(ruleset).ok_or_else(|| "landlock: not known to this kernel".to_owned())
+    Ok(ruleset)
 }
 
 /// Returns whether this kernel has the required version.
