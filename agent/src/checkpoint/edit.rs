@@ -66,8 +66,7 @@ impl FileEdit {
     }
 
     pub(super) fn remove(&self, workspace: &Workspace) -> io::Result<()> {
-        let (folder, below) = workspace.place(&self.path)?;
-        let (around, name) = folder.entry(below)?;
+        let (around, name) = workspace.entry(&self.path)?;
         expect(self.seen, around.status(name)?)?;
         match self.now {
             FileState::Folder { .. } => around.remove_folder(name),
@@ -149,8 +148,7 @@ impl FileEdit {
         let FileState::Folder { mode } = self.then else {
             return Ok(());
         };
-        let (folder, below) = workspace.place(&self.path)?;
-        let (around, name) = folder.entry(below)?;
+        let (around, name) = workspace.entry(&self.path)?;
         match around.status(name)? {
             Some(found) if found.is_folder() => around.set_mode(name, mode),
             _ => Err(changed()),
@@ -159,8 +157,7 @@ impl FileEdit {
 
     /// Removes drafts that a killed process has left beside a file.
     pub(super) fn remove_drafts(path: &Path, workspace: &Workspace) -> io::Result<()> {
-        let (folder, below) = workspace.place(path)?;
-        let (around, name) = folder.entry(below)?;
+        let (around, name) = workspace.entry(path)?;
         let (start, end) = draft_name(name);
         for name in around.list()? {
             let between = { name.as_bytes().strip_prefix(start.as_bytes()) }

@@ -306,8 +306,7 @@ impl Rewind {
     ) -> Result<Vec<(PathBuf, io::Error)>, StoreError> {
         let failed = self.write(workspace);
         let remove = |path: &Path| {
-            let (folder, below) = workspace.place(path)?;
-            let (around, name) = folder.entry(below)?;
+            let (around, name) = workspace.entry(path)?;
             around.remove_folder(name)
         };
         // Deepest first.

@@ -78,6 +78,12 @@ impl Workspace {
         }
     }
 
+    /// Opens the folder of the workspace around a path. Returns also the name in it.
+    pub fn entry<'a>(&self, path: &'a Path) -> io::Result<(Folder, &'a OsStr)> {
+        let (folder, below) = self.place(path)?;
+        folder.entry(below)
+    }
+
     /// Looks at a path, also at one outside of the workspace.
     pub fn look(&self, path: &Path) -> Found {
         match self.place(path) {

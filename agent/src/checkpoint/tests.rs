@@ -144,6 +144,15 @@ fn lay(folder: &Path, text: &str) {
     }
 }
 
+/// Returns a temporary folder and its real path, with files in `work` and others of the same names in `outside`.
+fn laid() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    lay(&root.join("work"), "before");
+    lay(&root.join("outside"), "outside");
+    (folder, root)
+}
+
 /// Returns all that is in a folder, with modes and contents.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut tree = BTreeMap::new();
@@ -202,11 +211,8 @@ proptest! {
         runs in proptest::collection::vec(deed(), 1..6),
         meanwhile in proptest::collection::vec((1_usize..60, deed()), 0..6),
     ) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(folder.path()).unwrap();
+        let (_folder, root) = laid();
         let (work, outside) = (root.join("work"), root.join("outside"));
-        lay(&work, "before");
-        lay(&outside, "outside");
         let before = tree(&outside);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
@@ -241,11 +247,8 @@ async fn what_comes_between_question_and_answer_is_left_and_named() {
         Deed::LinkFile(1),
         Deed::Write(1),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let root = fs::canonicalize(folder.path()).unwrap();
+        let (_folder, root) = laid();
         let (work, outside) = (root.join("work"), root.join("outside"));
-        lay(&work, "before");
-        lay(&outside, "outside");
         let before = tree(&outside);
         let store = Arc::new(SessionStore::in_memory(&root).unwrap());
         let clock = Arc::new(Steps::default());

@@ -79,12 +79,11 @@ async fn carry_out(
     config: &Config,
 ) -> Result<u8, Error> {
     if rewind.is_of_others && !wanted.dry_run {
-        let refused = || {
-            Error::failure("the changes were not recorded by you on this machine")
-                .hint("`--dry-run` shows what would change; at a terminal you are asked")
-        };
         if wanted.json || !io::stdin().is_terminal() {
-            return Err(refused());
+            let error = Error::failure("the changes were not recorded by you on this machine");
+            return Err(
+                error.hint("`--dry-run` shows what would change; at a terminal you are asked")
+            );
         }
         let (summary, count) = (summary(rewind, config), count(rewind));
         print(&format!("{summary}{count} would change\n"))?;
