@@ -134,7 +134,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
         if reads_process {
             commands.iter_mut().for_each(raise_effect);
         }
-        if !(!has_syntax && moves_last(&commands) && !has_writes) {
+        if has_syntax || has_writes || !moves_last(&commands) {
             raise_effects_around_moved_files(&mut commands);
         }
         if !commands.iter().all(changes_nothing) {

@@ -20,10 +20,9 @@ impl Renamed {
     /// Returns those of all commands of the line. `places` returns the paths that a name may mean.
     pub fn of(parsed: &ParsedLine, places: impl Fn(&str) -> Vec<PathBuf>) -> Self {
         let mut names = Some(Vec::new());
-        let mut commands = parsed.commands.iter();
-        commands
-            .by_ref()
-            .for_each(|command| add(command, &mut names));
+        for command in &parsed.commands {
+            add(command, &mut names);
+        }
         let names = names.filter(|names| names.len() <= MOST_NAMES);
         let paths = names.map(|names| names.iter().flat_map(|name| places(name)).collect());
         Self { paths }
