@@ -3,7 +3,7 @@
 
 mod catalogue;
 mod copy;
-pub(crate) mod fetch;
+mod fetch;
 mod source;
 
 use std::fs;

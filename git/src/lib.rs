@@ -10,5 +10,5 @@ pub use command::{
     Git, GitError, NOT_BELOW, Owner, STAGED, host_of, is_repository, repository_of,
     without_passwords,
 };
-pub use program::{NoGit, program};
+pub use program::{NoGit, fetch_variables, program};
 pub use repository::{Repository, git_directory, repository};

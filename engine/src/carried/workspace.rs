@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use ah_config::Error;
 use ah_conversation::{Environment, MailKind, SessionId};
-use ah_git::{Git, Owner};
+use ah_git::{Git, Owner, fetch_variables};
 use ah_store::SessionStore;
 use tokio::sync::Mutex;
 
 use super::files::{Files, Layer, failed, is_branch, last_message, strange};
 use super::folder::UsersFolder;
 use super::shadow::{PATH, Shadow, fetch};
-use crate::plugins::fetch::variables;
 
 /// Most layers before one takes the place of all.
 const MOST_LAYERS: usize = 64;
@@ -178,7 +177,7 @@ impl Place {
                     .await
                     .map_err(|error| failed(&error))?;
             } else if let Some(url) = &files.remote {
-                let variables = variables(&self.environment);
+                let variables = fetch_variables(&self.environment);
                 let path = shadow.path();
                 let users = Git::new(self.program.clone(), path, Owner::User, &variables);
                 let fetched = shadow.fetch_base(&users, url, base).await;

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ah_config::{Config, Error};
-use ah_conversation::Environment;
-use ah_git::{Git, Owner, program};
+use ah_git::{Git, Owner, fetch_variables, program};
 use tempfile::TempDir;
 
 use super::source::GitSource;
@@ -16,9 +15,6 @@ use super::source::GitSource;
 const MAX_BYTES: u64 = 512 << 20;
 /// Interval at which a fetch's size is looked at.
 const INTERVAL: Duration = Duration::from_millis(500);
-
-/// Tokens that a credential helper of the user may need.
-const TOKENS: [&str; 3] = ["GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN"];
 
 /// A commit's files.
 #[derive(Debug)]
@@ -46,7 +42,7 @@ pub async fn fetch(source: &GitSource, config: &Config, place: &Path) -> Result<
         program(environment)?,
         folder.path(),
         Owner::User,
-        &variables(environment),
+        &fetch_variables(environment),
     );
     let shown = ah_git::without_passwords(&source.url);
     let failed =
@@ -128,25 +124,4 @@ fn size(folder: &Path) -> u64 {
         Err(_) => 0,
     });
     sizes.sum()
-}
-
-/// Returns the variables of git for a fetch: those of commands and what the user's helpers log in with, and only these ways to a
-/// repository, whatever a URL says.
-pub(crate) fn variables(environment: &Environment) -> Vec<(String, String)> {
-    let own = [
-        ("GIT_ALLOW_PROTOCOL", "https:http:ssh:file"),
-        ("GIT_LFS_SKIP_SMUDGE", "1"),
-    ];
-    let tokens = TOKENS
-        .iter()
-        .filter_map(|name| Some((*name, environment.get(name)?)));
-    let mut variables: Vec<_> = environment.for_children().chain(tokens).collect();
-    variables.retain(|(name, _)| own.iter().all(|(own, _)| own != name));
-    variables.extend(own);
-    variables.sort_unstable();
-    variables.dedup_by_key(|(name, _)| *name);
-    variables
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
 }
