@@ -62,7 +62,6 @@ pub mod pictures;
 pub mod place;
 #[cfg(feature = "sqlite")]
 pub mod plan;
-pub mod plugins;
 #[cfg(feature = "sqlite")]
 mod query;
 #[cfg(feature = "sqlite")]

@@ -86,6 +86,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Crates beside the way from a configuration to a session, with what each may use. Only the command line knows them, so
+/// that nobody who changes a session has to.
+const OUTBUILDINGS: &[(&str, &[&str])] =
+    &[("ah-plugins", &["ah-config", "ah-conversation", "ah-git"])];
+
 /// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].
 const UPPER: [&str; 3] = [LIBRARY, "ah-terminal", COMMAND_LINE];
 const LIBRARY: &str = "ah";
@@ -163,6 +168,10 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
         let is_allowed = is_dev && package.name != PURE;
         return (!is_allowed).then(|| format!("{name} is for tests of crates above {PURE} only"));
     }
+    if OUTBUILDINGS.iter().any(|(outside, _)| *outside == name) {
+        let is_allowed = package.name == COMMAND_LINE;
+        return (!is_allowed).then(|| format!("{name} is for {COMMAND_LINE} only"));
+    }
     if let Some(storey) = UPPER.iter().position(|upper| *upper == package.name) {
         let is_below = match UPPER.iter().position(|upper| *upper == name) {
             Some(other) => other < storey,
@@ -170,7 +179,8 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
         };
         return (!is_below).then(|| format!("no arrow leads up to {name}"));
     }
-    match ARROWS.iter().find(|(from, _)| *from == package.name) {
+    let mut arrows = ARROWS.iter().chain(OUTBUILDINGS);
+    match arrows.find(|(from, _)| *from == package.name) {
         Some((_, to)) if to.contains(&name) => None,
         Some(_) => Some(format!(
             "no arrow leads to {name}; hand over what is needed as a value or through a port of ah-conversation"
@@ -217,6 +227,8 @@ mod tests {
             ("ah", None, "ah-testkit", false),
             ("ah", None, "xtask", false),
             ("ah-new", None, "ah-tools", false),
+            ("ah-plugins", None, "ah-config", true),
+            ("ah-plugins", None, "ah", false),
             ("ah-tools", None, "clap", false),
             ("xtask", None, "clap", true),
         ] {
@@ -244,6 +256,10 @@ mod tests {
             ("ah-cli", "ah-fuzz", false),
             ("ah-cli", "clap_complete", true),
             ("ah-agent", "ah", false),
+            ("ah-cli", "ah-plugins", true),
+            ("ah", "ah-plugins", false),
+            ("ah-terminal", "ah-plugins", false),
+            ("ah-config", "ah-plugins", false),
         ] {
             assert_eq!(is_allowed(from, None, to), expected, "{from} -> {to}");
         }

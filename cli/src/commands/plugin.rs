@@ -5,9 +5,9 @@ mod show;
 
 use std::io::IsTerminal as _;
 
-use ah::plugins::{Plugins, StagedPlugin};
 use ah_config::installed::{InstalledPlugin, fingerprint};
 use ah_config::{Config, Error};
+use ah_plugins::{Plugins, StagedPlugin};
 use ah_terminal::note;
 use ah_terminal::trust::ask_consent;
 use serde_json::json;
@@ -73,7 +73,7 @@ fn list_marketplaces(plugins: &Plugins<'_>, form: Json) -> Result<u8, Error> {
         let rows = list.marketplaces.iter().map(|(name, marketplace)| {
             json!({
                 "name": name,
-                "source": ah::plugins::shown(&marketplace.source),
+                "source": ah_plugins::shown(&marketplace.source),
                 "commit": marketplace.commit,
                 "installLocation": marketplace.folder,
             })
@@ -84,7 +84,7 @@ fn list_marketplaces(plugins: &Plugins<'_>, form: Json) -> Result<u8, Error> {
         note("no marketplaces yet; `ah plugin marketplace add SOURCE` adds one");
     }
     let lines = list.marketplaces.iter().map(|(name, marketplace)| {
-        let source = ah::plugins::shown(&marketplace.source);
+        let source = ah_plugins::shown(&marketplace.source);
         let pin = marketplace.commit.as_deref().map(named);
         let pin = pin.map_or_else(String::new, |pin| format!("  {pin}"));
         format!("{name}  {source}{pin}\n")

@@ -1,7 +1,7 @@
 //! Plugins and marketplaces as text and JSON.
 
-use ah::plugins::{AddedMarketplace, Plugins, StagedPlugin};
 use ah_config::{Error, PluginParts};
+use ah_plugins::{AddedMarketplace, Plugins, StagedPlugin};
 use ah_terminal::line::{preview, whole};
 use ah_terminal::note;
 use serde_json::json;
