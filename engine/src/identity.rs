@@ -9,7 +9,7 @@ pub const STANDS_IN_FOR: &str = "2.1.332";
 
 /// Clock and ids of the system.
 #[derive(Default)]
-pub(crate) struct SystemIds(SystemClock);
+pub struct SystemIds(SystemClock);
 
 impl Clock for SystemIds {
     fn now(&self) -> Time {

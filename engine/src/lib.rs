@@ -25,17 +25,11 @@ pub mod confinement;
 #[cfg(feature = "sqlite")]
 pub mod expand;
 #[cfg(feature = "sqlite")]
-pub mod export;
-#[cfg(feature = "sqlite")]
 mod host;
 #[cfg(feature = "serve")]
 pub mod http_server;
 #[cfg(feature = "sqlite")]
 pub mod identity;
-#[cfg(feature = "sqlite")]
-pub mod import;
-#[cfg(feature = "sqlite")]
-pub mod imported;
 #[cfg(feature = "sqlite")]
 pub mod instructions;
 mod key_command;
@@ -79,6 +73,8 @@ pub mod specs;
 #[cfg(feature = "sqlite")]
 mod today;
 #[cfg(feature = "sqlite")]
+pub mod transcript_reader;
+#[cfg(feature = "sqlite")]
 pub mod tried_call;
 pub mod warn;
 #[cfg(feature = "sqlite")]
@@ -105,7 +101,7 @@ pub use ah_protocol::{
 pub use ah_store::SessionStore;
 pub use log::log_of;
 #[cfg(feature = "sqlite")]
-pub use open::{Opened, open};
+pub use open::{Opened, busy, open};
 #[cfg(feature = "sqlite")]
 pub use options::{
     BoxFuture, CanUseTool, Decision, HookCallback, HookInput, Options, SystemPrompt, ToolRequest,

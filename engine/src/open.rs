@@ -192,7 +192,7 @@ async fn open_when_free(
 }
 
 /// Returns the error for a session that another process has open.
-pub(crate) fn busy(holder: &Holder) -> Error {
+pub fn busy(holder: &Holder) -> Error {
     let holder = match holder.pid {
         Some(pid) => format!("this session is open in another ah (process {pid})"),
         None => "this session is open in another ah".to_owned(),

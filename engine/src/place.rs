@@ -16,8 +16,8 @@ use ah_config::{Config, Error, ErrorKind};
 
 pub use crate::session_folders::sessions;
 use crate::session_folders::{STRANGE, elsewhere, known_sessions, sessions_in, way_to};
+use crate::transcript_reader;
 
-use crate::import;
 use crate::plan::{ResumePoint, SessionChoice, SessionPlan, is_uuid};
 
 /// Location of a session.
@@ -340,10 +340,10 @@ impl Transcript {
         let text = fs::read(&self.path).map_err(|error| {
             Error::failure(format!("cannot read `{}`: {error}", self.path.display()))
         })?;
-        let (messages, left) = import::transcript(&encoding::text_of(&text));
+        let (messages, left) = transcript_reader::transcript(&encoding::text_of(&text));
         let records = messages.into_iter().map(Arc::new).map(Record::Message);
         session.append(records.collect()).await?;
-        let lost = import::losses(&left).into_iter();
+        let lost = transcript_reader::losses(&left).into_iter();
         let told =
             lost.map(|loss| format!("the transcript `{}`: left out: {loss}", self.path.display()));
         Ok(told.collect())
@@ -453,7 +453,7 @@ pub fn transcript_path(config: &Config, uuid: &str) -> Option<PathBuf> {
 /// # Errors
 ///
 /// If it cannot be made.
-pub(crate) fn take_new(config: &Config, begun: Time) -> Result<SessionStore, OpenError> {
+pub fn take_new(config: &Config, begun: Time) -> Result<SessionStore, OpenError> {
     let paths = sessions(config).begun_at(begun);
     // First, so that a session whose creation fails half-way is still the user's.
     if let (Some(known), Some(id)) = (known_sessions(config), paths.id())

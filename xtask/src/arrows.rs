@@ -88,8 +88,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Crates beside the way from a configuration to a session, with what each may use. Only the command line knows them, so
 /// that nobody who changes a session has to.
-const OUTBUILDINGS: &[(&str, &[&str])] =
-    &[("ah-plugins", &["ah-config", "ah-conversation", "ah-git"])];
+const OUTBUILDINGS: &[(&str, &[&str])] = &[
+    ("ah-plugins", &["ah-config", "ah-conversation", "ah-git"]),
+    (
+        "ah-porting",
+        &[
+            LIBRARY,
+            "ah-config",
+            "ah-conversation",
+            "ah-protocol",
+            "ah-store",
+        ],
+    ),
+];
 
 /// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].
 const UPPER: [&str; 3] = [LIBRARY, "ah-terminal", COMMAND_LINE];

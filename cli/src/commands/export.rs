@@ -32,11 +32,11 @@ pub fn run(config: &Config, plan: &SessionPlan, format: ExportFormat) -> Result<
         ExportFormat::Claude => {
             let messages = document::redacted(&messages, &config.environment);
             let cwd = config.environment.cwd();
-            print_exact(&ah::export::claude(&messages, &uuid, cwd)?)
+            print_exact(&ah_porting::export::claude(&messages, &uuid, cwd)?)
         }
         ExportFormat::Atif => {
             let messages = document::redacted(&messages, &config.environment);
-            print_json(&ah::export::atif(&messages, &uuid))
+            print_json(&ah_porting::export::atif(&messages, &uuid))
         }
         ExportFormat::Jsonl => print_exact(&document::jsonl(&messages, &config.environment)),
     }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ah::import::{Found, Program, found, read, session_files};
-use ah::imported::{Outcome, store};
 use ah_config::{Config, Error};
+use ah_porting::import::{Found, Program, found, read, session_files};
+use ah_porting::imported::{Outcome, store};
 use ah_terminal::exit::FAILURE;
 use ah_terminal::line::preview;
 use ah_terminal::{note, warn};

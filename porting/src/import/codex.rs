@@ -4,8 +4,8 @@
 use ah_conversation::{ContentBlock, Image, Origin, ResultBlock, Time, Usage, json};
 use serde_json::Value;
 
-use super::build::{Conversation, call, response, text};
-use super::session::{Imported, Program, json_lines, time};
+use super::session::{Imported, Program, time};
+use ah::transcript_reader::{Conversation, call, json_lines, response, text};
 
 /// Beginnings of texts that Codex writes in the user's name.
 const CONTEXT: [&str; 6] = [

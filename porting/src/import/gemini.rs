@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use ah_conversation::{ContentBlock, Image, Origin, ResultBlock, Time, Usage};
 use serde_json::{Map, Value};
 
-use super::build::{Conversation, call, response, text};
-use super::session::{Imported, Program, json_lines, time};
+use super::session::{Imported, Program, time};
+use ah::transcript_reader::{Conversation, call, json_lines, response, text};
 
 /// Reads a session of Gemini CLI; `None` if the document is none.
 pub fn read(document: &Value) -> Option<Imported> {

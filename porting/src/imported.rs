@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use ah::place::{sessions, take_new};
 use ah_config::{Config, Error};
 use ah_conversation::{Record, SessionId, Store as _};
 use ah_store::OpenError;
 
 use crate::import::Imported;
-use crate::open::busy;
-use crate::place::{sessions, take_new};
 
 /// Outcome of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub async fn store(config: &Config, imported: &Imported) -> Result<Outcome, Erro
     }
     let session = match take_new(config, last.created_at) {
         Ok(session) => session,
-        Err(OpenError::Busy(holder)) => return Err(busy(&holder)),
+        Err(OpenError::Busy(holder)) => return Err(ah::busy(&holder)),
         Err(OpenError::Store(error)) => return Err(error.into()),
     };
     session.set_uuid(imported.uuid.clone()).await?;

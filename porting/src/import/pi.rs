@@ -8,8 +8,8 @@ use ah_conversation::{
 };
 use serde_json::Value;
 
-use super::build::{Conversation, call, response, text};
-use super::session::{Imported, Program, json_lines, time};
+use super::session::{Imported, Program, time};
+use ah::transcript_reader::{Conversation, call, json_lines, response, text};
 
 /// Reads a session.
 pub fn read(content: &str) -> Imported {

@@ -1,7 +1,6 @@
 //! Sessions of other programs as sessions of ours: Claude Code, Codex, pi, opencode, Gemini CLI and Qwen Code. What is broken is saved as far as
 //! it can be, and what is left out is told with its line.
 
-mod build;
 mod claude;
 mod codex;
 mod gemini;
@@ -15,12 +14,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use ah_config::{Error, found_file};
-use ah_conversation::{Message, encoding, json};
+use ah_conversation::{encoding, json};
 use ruzstd::decoding::StreamingDecoder;
 use serde_json::Value;
 
 pub use places::{Found, found, session_files};
-pub(crate) use session::losses;
 pub use session::{Imported, Program};
 
 /// Largest file that is read, in bytes.
@@ -85,15 +83,6 @@ fn uncompressed(bytes: Vec<u8>, limit: u64) -> io::Result<Vec<u8>> {
         }
     }
     Ok(whole)
-}
-
-/// Returns the conversation in a transcript of Claude Code or an SDK, whose last calls may still be open, and what was left
-/// out of it.
-pub(crate) fn transcript(content: &str) -> (Vec<Message>, Vec<String>) {
-    let mut conversation = build::Conversation::default();
-    let lines = session::json_lines(content, &mut conversation);
-    claude::take(content, &lines, &mut conversation);
-    conversation.end_open()
 }
 
 /// Returns the program whose lines these are: the first that can be told from a line.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use ah_conversation::{ContentBlock, Origin, StopReason, Time, Usage, json};
 use serde_json::{Value, json};
 
-use super::build::{Conversation, call, response, text};
 use super::codex::image;
 use super::session::{Imported, Program, uuid_for};
+use ah::transcript_reader::{Conversation, call, response, text};
 
 /// Reads a session from its file in the storage folder, or from an exported file.
 ///

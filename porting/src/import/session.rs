@@ -2,15 +2,13 @@
 
 use std::fmt;
 
-use ah_conversation::{Message, Time, json, text_of};
+use ah_conversation::{Message, Time, text_of};
 use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::build::Conversation;
-
-/// Most places that are named as left out; the rest is counted.
-const MAX_LEFT: usize = 20;
+use ah::plan::is_uuid;
+use ah::transcript_reader::{Conversation, losses};
 
 /// A program whose sessions are taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +86,7 @@ impl Imported {
                 format!("{}{}", first.created_at.0, text_of(&first.content))
             })
         });
-        let uuid = if crate::plan::is_uuid(&id) {
+        let uuid = if is_uuid(&id) {
             id.to_ascii_lowercase()
         } else {
             uuid_for(&program.to_string(), &id)
@@ -107,31 +105,6 @@ impl Imported {
     pub fn losses(&self) -> Vec<String> {
         losses(&self.left)
     }
-}
-
-/// Returns what was left out, of many only the first places.
-pub(crate) fn losses(left: &[String]) -> Vec<String> {
-    let mut losses: Vec<_> = left.iter().take(MAX_LEFT).cloned().collect();
-    let more = left.len().saturating_sub(MAX_LEFT);
-    if more > 0 {
-        losses.push(format!("and {more} more"));
-    }
-    losses
-}
-
-/// Returns the lines with JSON objects, each with its place; the others are noted.
-pub fn json_lines(content: &str, conversation: &mut Conversation) -> Vec<(String, Value)> {
-    let mut lines = Vec::new();
-    for (at, line) in content.lines().enumerate() {
-        let place = format!("line {}", at + 1);
-        match json::from_str::<Value>(line) {
-            Ok(line) if line.is_object() => lines.push((place, line)),
-            Ok(_) => conversation.leave(&place, "not an object"),
-            Err(_) if line.trim().is_empty() => {}
-            Err(_) => conversation.leave(&place, "not JSON, or cut off"),
-        }
-    }
-    lines
 }
 
 /// Returns a UUID for the session that a program knows by another id.
