@@ -23,7 +23,7 @@ use ah_conversation::neutralise;
 use crate::glyphs;
 pub use divert::{divert, tell};
 pub use drawn::{REST, REST_END, Size};
-pub use number::{count, elapsed};
+pub use number::{count, elapsed, money};
 pub use screen::{Look, Outlet, Screen};
 pub use tool_block::cut;
 

@@ -68,6 +68,7 @@ use ah::model::Catalogued;
 use ah::plan::{SessionChoice, SessionPlan};
 use ah::warn::Warn;
 use ah_config::Error;
+use ah_config::places::repository_of;
 use ah_config::{Config, extensions};
 use app::App;
 use driver::{Driver, DriverSettings};
@@ -167,13 +168,24 @@ pub async fn perform(
         session,
     } = worked?;
     if let (Display::Drawn, Some(session)) = (display, session) {
-        crate::note(&format!("To come back: ah -c, or ah -r {session}"));
+        crate::note(&way_back(&session, config));
     }
     Ok(match (signals.interrupt(), is_interrupted) {
         (None, false) => 0,
         (None, true) => exit::code(config.interface, &ExitReason::Interrupted, None),
         (interrupt, _) => exit::code(config.interface, &ExitReason::Interrupted, interrupt),
     })
+}
+
+/// Says how to open the session again: from the folder that the user is in afterwards, which is not the worktree's.
+fn way_back(session: &str, config: &Config) -> String {
+    let folder = &config.project_root;
+    match (repository_of(folder), folder.file_name()) {
+        (Some(_), Some(tree)) => {
+            format!("Resume: ah -w {} -r {session}", tree.to_string_lossy())
+        }
+        _ => format!("Resume: ah -c, or ah -r {session}"),
+    }
 }
 
 fn factory(

@@ -562,6 +562,9 @@ pub struct DoctorOptions {
     /// Also ask GitHub whether there is a newer version
     #[arg(long, conflicts_with = "offline")]
     pub updates: bool,
+    /// Leave out the terminal: a conversation shows the report, and reads it through a pipe
+    #[arg(long, hide = true)]
+    pub inside: bool,
     /// Form of the output.
     #[command(flatten)]
     pub form: Json,

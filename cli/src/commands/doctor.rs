@@ -79,7 +79,7 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
     checks.push(catalogue);
     checks.extend(servers(config));
     checks.extend(sessions(config));
-    checks.push(terminal(environment));
+    checks.extend((!options.inside).then(|| terminal(environment)));
     checks.push(shell(environment));
     checks.push(sandbox());
     checks.extend(machine::verdicts());

@@ -90,7 +90,7 @@ pub fn leave(used: Used) {
     match left {
         Ok(Left::Removed) => ah_terminal::note("The worktree was not changed and is removed."),
         Ok(Left::Kept(tree)) => ah_terminal::note(&format!(
-            "The worktree {name} is kept ({}): {}\n`ah -w {name}` goes on in it; `ah worktree remove {name}` removes it.",
+            "The worktree {name} is kept ({}): {}\n`ah -w {name}` continues in it; `ah worktree remove {name}` removes it.",
             tree.state(),
             tree.path.display(),
             name = tree.name,

@@ -13,6 +13,7 @@ mod questions;
 mod sessions;
 mod settings;
 mod suspended;
+mod true_words;
 
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -26,13 +27,14 @@ pub fn stable(screen: &str) -> String {
     let fixed = [
         (r"(?s)^.*? lists commands and keys\n\n", ""),
         (
-            r"(?m)^(.*) · project(?: \([^)]*\))? · ([^$?\n]*?)( · \$[\d.]+)?( · \? for help)?$",
+            r"(?m)^(.*) · project(?: \([^)]*\))? · ([^$?<\n]*?)( · <?\$[\d.…]+)?( · \? for help)?$",
             "$1 · $2",
         ),
         (r"\[[0-9A-Z]{11}\]", "[SESSION]"),
         (r"\b01[0-9A-Z]{24}\b", "SESSION"),
         (r"\(\d+\.\ds\)", "(0.0s)"),
         (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ([\w ]+) \d+s", "⠋ $1 0s"),
+        (r"(?m)^( *)\d+s( · <?\$[\d.]+)?$", "${1}0s$2"),
         (r"saved to\s+`[^`]*`", "saved to FILE"),
     ];
     fixed
@@ -201,7 +203,7 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
 
     It begins and
 
-    0 in / 1 out (1 total), $0.0000, 0% of 200.0k [SESSION]
+    0s · <$0.01
     interrupted
 
     > typed meanwhile

@@ -157,7 +157,15 @@ fn a_conversation_can_be_in_a_new_worktree() {
     world.write(".ah/worktrees/1/new.txt", "new\n");
     seat.types("\x04");
     seat.sees("The worktree 1 is kept (1 changed file):");
-    seat.sees("`ah -w 1` goes on in it");
+    seat.sees("`ah -w 1` continues in it");
+    let screen = seat.screen();
+    assert_eq!(seat.leaves(), 0);
+    // What the goodbye names works in the folder that the user is in.
+    let way = regex::Regex::new(r"Resume: ah -w 1 -r ([0-9A-Z]+)").unwrap();
+    let id = &way.captures(&screen).unwrap()[1];
+    let mut seat = Seat::take(world.asking(&server, ["-w", "1", "-r", id, "-m", "sonnet"]));
+    seat.sees("Hello.\n");
+    seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     let mut seat = Seat::take(world.asking(&server, ["worktree", "1", "-m", "sonnet"]));
     seat.sees("Hello.\n");

@@ -21,9 +21,30 @@ pub fn elapsed(seconds: u64) -> String {
     }
 }
 
+/// Formats dollars for a glance: `$0.02`, `<$0.01`.
+pub fn money(dollars: f64) -> String {
+    if dollars > 0.0 && dollars < 0.01 {
+        "<$0.01".to_owned()
+    } else {
+        format!("${dollars:.2}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_amounts_are_not_shown_as_nothing() {
+        for (dollars, expected) in [
+            (0.0, "$0.00"),
+            (0.0049, "<$0.01"),
+            (0.0151, "$0.02"),
+            (12.0, "$12.00"),
+        ] {
+            assert_eq!(money(dollars), expected);
+        }
+    }
 
     #[test]
     fn numbers_get_shorter() {

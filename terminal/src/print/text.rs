@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::question::{self, Lines};
 use super::tool_block::{Block, Paint, cut, seconds};
-use super::{Screen, count};
+use super::{Screen, count, elapsed, money};
 
 /// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
@@ -41,7 +41,10 @@ struct State {
     /// Error that the end of the run may repeat.
     error: Option<String>,
     usage: Usage,
+    /// What the run has cost, with its subagents.
     cost: Option<Cost>,
+    /// Times of the run's start and of the last event, in seconds.
+    times: (i64, i64),
     /// Tokens of the last request.
     context: u64,
     /// Key argument of the last ended call, if it is drawn.
@@ -213,7 +216,10 @@ impl Text {
             self.note(&self.paint.warn(stopped));
         }
         if state.usage.total() > 0 && self.view.interface == Interface::Native {
-            let summary = self.summary(state);
+            let summary = match self.view.is_conversation {
+                true => brief(state),
+                false => self.summary(state),
+            };
             if self.is_drawn() {
                 self.draw_words(state, &summary);
             } else {
@@ -455,6 +461,16 @@ impl Text {
     }
 }
 
+/// Returns the line below a run in a conversation, whose status line tells the rest: `12s · $0.02`.
+fn brief(state: &State) -> String {
+    let (start, end) = state.times;
+    let time = elapsed(u64::try_from(end - start).unwrap_or(0));
+    match state.cost {
+        Some(cost) => format!("{time} · {}", money(cost.usd())),
+        None => time,
+    }
+}
+
 /// Returns the limit that has stopped the run, unless an event has told it.
 fn stopped(reason: &ExitReason) -> Option<&'static str> {
     match reason {
@@ -532,6 +548,10 @@ impl Host for Text {
 impl Frontend for Text {
     fn show(&self, event: &Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(event.kind, EventKind::AgentStart { .. }) {
+            state.times.0 = event.timestamp;
+        }
+        state.times.1 = event.timestamp;
         self.show_event(&mut state, &event.kind);
     }
 
@@ -547,8 +567,13 @@ impl Frontend for Text {
         if let SessionUpdate::Piece(StreamEvent::Reading { read, total }) = update {
             self.screen.relabel(reading(*read, *total));
         }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let SessionUpdate::Subagent(_, SessionUpdate::Stored(message)) = update
+            && let Some(cost) = message.response.as_ref().and_then(|response| response.cost)
+        {
+            state.cost = Some(state.cost.unwrap_or_default() + cost);
+        }
         if self.is_drawn() {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             self.draw_part(&mut state, update);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ah_conversation::{ContentBlock, EventKind, Message, Usage};
+use ah_conversation::{ContentBlock, Cost, Message, ModelUsage, Response, Usage};
 use ah_render::diff;
 
 /// Facts of a session besides its model and mode.
@@ -22,14 +22,16 @@ pub struct Facts {
     pub totals: Totals,
 }
 
-/// Totals of a session.
-#[derive(Debug, Clone, Copy, Default)]
+/// Totals of a session: all that was paid for in it, on every branch and by its subagents.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Totals {
     /// Tokens of all requests.
     pub usage: Usage,
-    /// Tokens of the last request.
+    /// Tokens of the conversation's last request.
     pub last: Usage,
-    /// Cost in US dollars.
+    /// Tokens and cost by model, in the order of first use.
+    pub models: Vec<ModelUsage>,
+    /// Cost in US dollars, as far as prices are known.
     pub cost: f64,
     /// Time spent waiting for the model, in milliseconds.
     pub api_ms: u64,
@@ -38,53 +40,33 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds the usage and the changed lines of these messages.
-    pub fn count<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
-        for message in messages {
-            if let Some(response) = &message.response {
-                let cost = response.cost.map_or(0.0, |cost| cost.usd());
-                self.add(response.usage, cost, response.latency_ms);
-            }
-            for block in &message.content {
-                let ContentBlock::ToolResult(result) = block else {
-                    continue;
-                };
-                let details = result.details.as_ref();
-                let patch =
-                    details.and_then(|details| diff::hunks(&details.get("structuredPatch")?));
-                let (added, removed) = diff::counts(&patch.unwrap_or_default());
-                self.lines = (self.lines.0 + added, self.lines.1 + removed);
-            }
+    /// Counts what a request has cost.
+    pub fn count(&mut self, response: &Response) {
+        self.usage += response.usage;
+        self.cost += response.cost.map_or(0.0, Cost::usd);
+        self.api_ms += response.latency_ms;
+        ModelUsage::count(&mut self.models, response);
+    }
+
+    /// Counts a message of the conversation itself: its request, and the lines that tools have changed.
+    pub fn count_own(&mut self, message: &Message) {
+        if let Some(response) = &message.response {
+            self.count(response);
+            self.last = response.usage;
         }
+        self.count_lines(message);
     }
 
-    fn add(&mut self, usage: Usage, cost: f64, api_ms: u64) {
-        self.usage += usage;
-        self.last = usage;
-        self.cost += cost;
-        self.api_ms += api_ms;
-    }
-
-    /// Adds the usage of an event.
-    pub fn take(&mut self, kind: &EventKind) {
-        if let EventKind::ApiCallEnd {
-            input_tokens,
-            output_tokens,
-            cache_creation_input_tokens,
-            cache_read_input_tokens,
-            api_latency_ms,
-            cost_usd,
-            ..
-        } = kind
-        {
-            let usage = Usage {
-                input_tokens: *input_tokens,
-                output_tokens: *output_tokens,
-                cache_creation_input_tokens: *cache_creation_input_tokens,
-                cache_read_input_tokens: *cache_read_input_tokens,
-                ..Usage::default()
+    /// Counts the lines that tools have changed.
+    pub fn count_lines(&mut self, message: &Message) {
+        for block in &message.content {
+            let ContentBlock::ToolResult(result) = block else {
+                continue;
             };
-            self.add(usage, cost_usd.unwrap_or_default(), *api_latency_ms);
+            let details = result.details.as_ref();
+            let patch = details.and_then(|details| diff::hunks(&details.get("structuredPatch")?));
+            let (added, removed) = diff::counts(&patch.unwrap_or_default());
+            self.lines = (self.lines.0 + added, self.lines.1 + removed);
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::{Frontend, SessionUpdate};
 use ah_conversation::{
-    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, Message,
-    PermissionAnswer, PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
+    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
+    PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
 };
 use ah_render::Palette;
 use async_trait::async_trait;
@@ -36,7 +36,7 @@ pub struct Link {
     pub is_drawn: bool,
     /// Size of the terminal.
     pub size: Size,
-    /// Totals of the open session. Each message is counted when it is stored, as a long run forgets the older ones.
+    /// Totals of the open session. Each answer is counted when it is stored, as a long run forgets the older ones.
     pub totals: Arc<Mutex<Totals>>,
 }
 
@@ -50,16 +50,14 @@ impl Link {
         }
     }
 
-    /// Counts the messages of a session that was opened.
-    pub fn begin<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) {
-        let mut totals = Totals::default();
-        totals.count(messages);
+    /// Begins the totals of a session that was opened.
+    pub fn begin(&self, totals: Totals) {
         *self.lock() = totals;
     }
 
     /// Returns the totals of the open session.
     pub fn totals(&self) -> Totals {
-        *self.lock()
+        self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Totals> {
@@ -139,6 +137,24 @@ impl ReplFrontend {
     /// Returns the argument that stands for a call.
     pub fn key_value(&self, call: &ToolUse) -> String {
         self.text.key_value(call)
+    }
+
+    /// Counts what an answer has cost, of the conversation or of a subagent, and tells the terminal.
+    fn count(&self, update: &SessionUpdate<'_>) {
+        let totals = {
+            let mut totals = self.link.lock();
+            match update {
+                SessionUpdate::Stored(message) => totals.count_own(message),
+                SessionUpdate::Subagent(_, SessionUpdate::Stored(message)) => {
+                    if let Some(response) = &message.response {
+                        totals.count(response);
+                    }
+                }
+                _ => return,
+            }
+            totals.clone()
+        };
+        self.send(Input::Spent(Box::new(totals)));
     }
 
     fn send(&self, input: Input) {
@@ -245,9 +261,7 @@ impl Frontend for ReplFrontend {
                 if let SessionUpdate::Result(result) = update {
                     self.send(Input::Ran(result.tool_use_id.clone()));
                 }
-                if let SessionUpdate::Stored(message) = update {
-                    self.link.lock().count([message]);
-                }
+                self.count(&update);
                 self.text.update(update);
             }
         }

@@ -10,7 +10,7 @@ use crossterm::event::Event;
 
 use super::activity::RunningTool;
 use super::attach::Attached;
-use super::facts::Facts;
+use super::facts::{Facts, Totals};
 use super::picker::{Entry, Picker, Subject};
 use super::question::QuestionUpdate;
 
@@ -64,6 +64,8 @@ pub enum Input {
     Sent(Queued),
     /// Messages that were taken from the session's queue before they were read.
     Withdrawn(Vec<Queued>, Then),
+    /// Totals of the session, after another answer.
+    Spent(Box<Totals>),
     /// New model of the session.
     Model(Model),
     /// The session that is open now.

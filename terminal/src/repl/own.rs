@@ -1,18 +1,22 @@
 //! Commands of the conversation that are subcommands of the program, and the clipboard.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Runs the program itself with these arguments in `folder` and returns what it prints.
+use ah_conversation::Environment;
+
+/// Runs the program itself with these arguments and returns what it prints. It knows the keys that this process has: they
+/// are not in the environment of the process any more.
 ///
 /// # Errors
 ///
 /// If it cannot be started; the text says why.
-pub fn run(arguments: &[String], folder: &Path) -> Result<String, String> {
+pub fn run(arguments: &[String], environment: &Environment) -> Result<String, String> {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ah"));
     let output = Command::new(program)
         .args(arguments)
-        .current_dir(folder)
+        .envs({ environment.all() }.filter(|(name, _)| environment.is_secret(name)))
+        .current_dir(environment.cwd())
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot run `ah {}`: {error}", arguments.join(" ")))?;
@@ -28,8 +32,29 @@ pub fn to_clipboard(text: &str) -> String {
     format!("\x1b]52;c;{text}\x07")
 }
 
+/// Returns a text as one word of a shell command.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "./_-+@:,%".contains(c);
+    match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_name_is_one_word_for_a_shell() {
+        for (name, word) in [
+            ("tests", "tests"),
+            ("my first", "'my first'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+        ] {
+            assert_eq!(super::shell_word(name), word);
+        }
+    }
+
     #[test]
     fn a_text_is_given_to_the_terminal_in_base64() {
         assert_eq!(

@@ -185,9 +185,9 @@ pub async fn attach(
     }
     match end {
         End::Left { is_running: true } => {
-            crate::note(&format!("The run goes on. To come back: ah attach {id}"));
+            crate::note(&format!("Still running. Reattach: ah attach {id}"));
         }
-        End::Left { is_running: false } => crate::note(&format!("To come back: ah -r {id}")),
+        End::Left { is_running: false } => crate::note(&format!("Resume: ah -r {id}")),
         End::Lost(reason) => {
             let lost = Error::failure(format!("the session is gone: {reason}"));
             return Err(lost.hint(format!("all that was said is kept: `ah -r {id}`")));
@@ -208,7 +208,7 @@ fn watched(ended: &RemoteEnd, id: &str) -> u8 {
     } else {
         ExitReason::EndTurn
     };
-    crate::note(&format!("To come back: ah -r {id}"));
+    crate::note(&format!("Resume: ah -r {id}"));
     exit::code(Interface::Native, &reason, None)
 }
 

@@ -3,8 +3,8 @@
 use ah_agent::Session;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
-use ah_conversation::ModelUsage;
 use ah_conversation::{ContentBlock, Role, estimate_block, estimate_text};
+use ah_conversation::{Cost, ModelUsage};
 
 use std::path::{Path, PathBuf};
 
@@ -33,9 +33,10 @@ pub fn text(
     session: &Session,
     prompt: &[Vec<PromptPart>],
     skills: &Skills,
+    models: &[ModelUsage],
 ) -> String {
     let lines = match about {
-        About::Cost => cost(session),
+        About::Cost => cost(models),
         About::Context => context(session, prompt),
         About::Permissions => permissions(session),
         About::Tools => tools(session),
@@ -88,12 +89,12 @@ fn memory(prompt: &[Vec<PromptPart>]) -> Vec<String> {
         .collect()
 }
 
-fn cost(session: &Session) -> Vec<String> {
-    let shares = session.transcript().models();
+fn cost(shares: &[ModelUsage]) -> Vec<String> {
     let mut lines: Vec<_> = shares.iter().map(share).collect();
     if shares.len() > 1 {
         let tokens = ModelUsage::total(shares).total();
-        lines.push(format!("{:<30} {} tokens", "total", count(tokens)));
+        let known: Cost = shares.iter().filter_map(|share| share.cost).sum();
+        lines.push(format!("{:<30} {} tokens, {known}", "total", count(tokens)));
     }
     lines
 }

@@ -152,7 +152,7 @@ pub const COMMANDS: &[Command] = &[
     command(
         "doctor",
         "check keys, settings, sandbox and servers",
-        Action::Own(&["doctor"]),
+        Action::Own(&["doctor", "--inside"]),
     ),
     command(
         "diff",

@@ -4,7 +4,6 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use ah_conversation::EventKind;
 use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
 use unicode_width::UnicodeWidthChar as _;
@@ -35,11 +34,7 @@ pub struct StatusLine {
 
 /// Returns whether the status line has to be refreshed after this input.
 pub fn is_stale_after(input: &Input) -> bool {
-    match input {
-        Input::Opened(_) | Input::Model(_) => true,
-        Input::Event(kind) => matches!(**kind, EventKind::ApiCallEnd { .. }),
-        _ => false,
-    }
+    matches!(input, Input::Opened(_) | Input::Model(_) | Input::Spent(_))
 }
 
 /// Returns the input of the command; `None` if no command is configured. `vi_mode` is the editor's, in vi's words.

@@ -11,7 +11,7 @@ mod tasks;
 
 use std::time::Instant;
 
-use ah_conversation::{EventKind, ExitReason, TaskUpdate};
+use ah_conversation::{EventKind, ExitReason, MailKind, TaskUpdate};
 use ah_render::Palette;
 
 use super::activity::Activity;
@@ -19,6 +19,7 @@ use super::app::App;
 use super::attach::Attached;
 use super::background::BackgroundTasks;
 use super::effect::{Effect, Task};
+use super::facts::Totals;
 use super::input::{Ending, Input, Opened, Queued, Then};
 use super::notify::Notification;
 use super::question::{Page, QuestionUpdate};
@@ -86,13 +87,14 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         Input::More(subject, entries, replaces) => lists::add(app, subject, entries, replaces),
         Input::Pick(picker) => lists::pick(app, picker),
         Input::Question(change) => return question(app, change, now),
-        Input::Sent(queued) => app.queued.push(queued),
+        Input::Sent(queued) => return sent(app, queued),
         Input::Withdrawn(taken, then) => return withdrawn(app, taken, then, now),
         Input::Model(model) => {
             if let Some(session) = &mut app.session {
                 session.model = model;
             }
         }
+        Input::Spent(totals) => spent(app, *totals),
         Input::Opened(session) => opened(app, *session, now),
         Input::Ended(ending) => return ended(app, ending, now),
         Input::Mail if app.work.is_none() && (app.queued.is_empty() || app.is_remote) => {
@@ -132,6 +134,26 @@ fn advance(work: &mut Activity, input: Input, now: Instant) {
         Input::Retry(delay, skip) => work.retry = Some((now + delay, skip)),
         Input::Running(tool) => work.tools.push(tool),
         _ => {}
+    }
+}
+
+/// Notes a queued message. If what it was for has ended meanwhile, it is the next prompt.
+fn sent(app: &mut App, queued: Queued) -> Vec<Effect> {
+    app.queued.push(queued);
+    if app.work.is_some() || app.is_remote {
+        return Vec::new();
+    }
+    let late = app.queued.clone();
+    vec![Effect::Task(Task::Withdraw(late, Then::Prompt))]
+}
+
+/// Shows what the session has cost so far.
+fn spent(app: &mut App, totals: Totals) {
+    if let Some(session) = &mut app.session {
+        session.cost = totals.cost;
+        if let Some(facts) = &mut session.facts {
+            facts.totals = totals;
+        }
     }
 }
 
@@ -207,7 +229,6 @@ fn event(app: &mut App, kind: &EventKind) {
             output_tokens,
             cache_creation_input_tokens,
             cache_read_input_tokens,
-            cost_usd,
             ..
         } => {
             let tokens = input_tokens
@@ -219,10 +240,6 @@ fn event(app: &mut App, kind: &EventKind) {
             }
             if let Some(session) = &mut app.session {
                 session.context = tokens;
-                session.cost += cost_usd.unwrap_or_default();
-                if let Some(facts) = &mut session.facts {
-                    facts.totals.take(kind);
-                }
             }
         }
         _ => {}
@@ -296,6 +313,8 @@ fn withdrawn(app: &mut App, taken: Vec<Queued>, then: Then, now: Instant) -> Vec
     }
     let text = texts.join("\n\n");
     match then {
+        // The next prompt runs already.
+        Then::Prompt if app.work.is_some() => vec![Effect::Task(Task::Send(MailKind::Steer, text))],
         Then::Prompt => prompt::prompt(app, &text.clone(), text, now),
         Then::GiveBack => {
             app.give_back(&text);

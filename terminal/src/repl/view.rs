@@ -12,7 +12,7 @@ use super::picker::Picker;
 use super::question::Panel;
 use super::status;
 use crate::print::wrap::width;
-use crate::print::{count, elapsed};
+use crate::print::{count, elapsed, money};
 use ah_conversation::neutralise;
 use ah_conversation::{MailKind, PermissionMode};
 use ah_render::Palette;
@@ -253,7 +253,7 @@ fn own_status(app: &App) -> String {
         ));
     }
     if session.cost > 0.0 {
-        parts.push(format!("${:.2}", session.cost));
+        parts.push(money(session.cost));
     }
     if session.messages == 0 {
         parts.push("? for help".to_owned());

@@ -91,7 +91,7 @@ impl SessionWorker {
     ///
     /// If the conversation cannot be stored.
     pub async fn work(mut self) -> Result<Worked, Error> {
-        self.begin();
+        self.begin().await?;
         if self.factory.link.is_drawn && self.session.transcript().last().is_some() {
             self.tell_past().await?;
         }
@@ -441,7 +441,8 @@ impl SessionWorker {
             &factory.skills,
             &factory.probe.status().summary(),
         )?;
-        let text = report::text(about, &self.session, &prompt, &factory.skills);
+        let models = factory.link.totals().models;
+        let text = report::text(about, &self.session, &prompt, &factory.skills, &models);
         self.tell(Input::Written(text));
         Ok(())
     }
@@ -492,7 +493,7 @@ impl SessionWorker {
                 if is_empty {
                     discard(kept, &self.factory.config);
                 }
-                self.begin();
+                self.begin().await?;
                 if self.factory.link.is_drawn {
                     self.tell_past().await?;
                 } else {
@@ -536,7 +537,7 @@ impl SessionWorker {
             .checkout(MessageId::from(message.as_str()))
             .await?;
         self.session.reload().await?;
-        self.begin();
+        self.begin().await?;
         self.recall();
         self.tell(Input::Ended(Ending::Well));
         Ok(())

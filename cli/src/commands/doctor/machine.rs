@@ -17,7 +17,7 @@ pub fn terminal(environment: &Environment) -> Check {
         if is_terminal {
             "a terminal"
         } else {
-            "no terminal"
+            "not a terminal"
         }
     };
     let colours = if look.colours {

@@ -37,7 +37,7 @@ fn the_first_screen_says_where_one_is_and_what_to_try() {
     assert!(!seat.screen().contains("? for help"));
     seat.says("exit");
     seat.wait_until("it says how to come back", |bytes, _| {
-        String::from_utf8_lossy(bytes).contains("To come back: ah -c, or ah -r 0")
+        String::from_utf8_lossy(bytes).contains("Resume: ah -c, or ah -r 0")
     });
     assert_eq!(seat.leaves(), 0);
 }
@@ -111,7 +111,7 @@ fn commands_of_the_peers_are_there() {
     seat.sees_no_more("Esc interrupts");
     for (typed, said) in [
         ("/status", "session   01"),
-        ("/rename parser", "this session is named `parser`"),
+        ("/rename parser", "Renamed. Resume with: ah -r parser"),
         (
             "/effort",
             "the effort is the model's default; /effort takes one of low,",

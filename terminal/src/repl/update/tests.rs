@@ -346,6 +346,11 @@ fn unread_messages_are_the_next_prompt_or_go_back_to_the_editor() {
             r#"_ waits:a  →  print "", withdraw ["a"] to Prompt"#,
         ),
         (
+            // It was queued while something else was done, which has ended.
+            "sent a",
+            r#"_ waits:a  →  withdraw ["a"] to Prompt"#,
+        ),
+        (
             "work | sent a | well | unread a",
             r#"_ working  →  print "> a", run "a""#,
         ),

@@ -9,6 +9,7 @@ use ah_conversation::{Effort, Role};
 use ah_store::Tree;
 
 use super::super::effect::Task;
+use super::super::facts::Totals;
 use super::super::input::{Ending, Input};
 use super::super::own;
 use super::super::side_tasks::run_beside;
@@ -16,21 +17,38 @@ use super::SessionWorker;
 
 impl SessionWorker {
     /// Counts what the session that was opened has used so far, and tells the terminal of it.
-    pub(super) fn begin(&self) {
-        let messages = self.session.transcript().messages().iter();
-        self.factory.link.begin(messages.map(|message| &**message));
+    ///
+    /// # Errors
+    ///
+    /// If the session cannot be read.
+    pub(super) async fn begin(&self) -> Result<(), Error> {
+        let mut totals = Totals::default();
+        // Other branches and subagents are paid for too.
+        let heads = self.store.read(Tree::heads).await?;
+        let answers = heads
+            .iter()
+            .filter_map(|head| head.message.response.as_ref());
+        answers.for_each(|response| totals.count(response));
+        for message in self.session.transcript().messages() {
+            totals.count_lines(message);
+            if let Some(response) = &message.response {
+                totals.last = response.usage;
+            }
+        }
+        self.factory.link.begin(totals);
         self.introduce();
+        Ok(())
     }
 
     /// Runs a subcommand of the program, about this session where it is about one.
     pub(super) async fn own(&mut self, arguments: Vec<String>) -> Result<(), Error> {
-        let folder = self.factory.config.environment.cwd().to_owned();
+        let environment = self.factory.config.environment.clone();
         let session = ["-r".to_owned(), self.store.id().to_string()];
         let arguments: Vec<_> = session.into_iter().chain(arguments).collect();
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
         let running = async {
-            let ran = tokio::task::spawn_blocking(move || own::run(&arguments, &folder));
+            let ran = tokio::task::spawn_blocking(move || own::run(&arguments, &environment));
             tokio::select! {
                 () = stop.cancelled() => None,
                 ran = ran => Some(ran),
@@ -86,7 +104,8 @@ impl SessionWorker {
         }
         self.store.set_name(name.clone()).await?;
         crate::note(&format!(
-            "this session is named `{name}`; `ah -r {name}` opens it"
+            "Renamed. Resume with: ah -r {}",
+            own::shell_word(&name)
         ));
         Ok(())
     }
