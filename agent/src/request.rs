@@ -118,22 +118,21 @@ fn opening(
     known: Option<Arc<Message>>,
 ) -> Option<Arc<Message>> {
     let first = first.filter(|_| !prefix.opening.is_empty())?;
-    if let Some(known) = known.filter(|it| it.id == first.id && it.text() == prefix.opening) {
+    let texts = prefix.opening.iter();
+    let content: Vec<_> = texts.map(ContentBlock::text).collect();
+    if let Some(known) = known.filter(|it| it.id == first.id && it.content == content) {
         return Some(known);
     }
-    let update = Update {
-        facts: prefix.facts.clone(),
-        ..Update::default()
-    };
     Some(Arc::new(Message {
         // Servers keep the caches of sessions apart by the first id.
         id: first.id.clone(),
         parent: None,
         seq: first.seq,
         role: Role::User,
-        origin: Origin::Update(Box::new(update)),
+        // Of the engine, and no change of anything.
+        origin: Origin::Update(Box::default()),
         created_at: first.created_at,
-        content: vec![ContentBlock::text(&prefix.opening)],
+        content,
         response: None,
     }))
 }

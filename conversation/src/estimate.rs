@@ -44,13 +44,14 @@ pub(crate) fn estimate_piece(piece: &ResultBlock) -> u64 {
 
 /// Estimates the tokens of the beginning of requests: the system prompt, the tools and the opening.
 pub fn estimate_prefix(prefix: &Prefix) -> u64 {
-    let system = prefix.system.iter().map(|text| estimate_text(text));
+    let texts = prefix.system.iter().chain(&prefix.opening);
+    let texts = texts.map(|text| estimate_text(text));
     let tools = prefix.tools.iter().map(|tool| {
         estimate_text(&tool.name)
             + estimate_text(&tool.description)
             + estimate_text(&tool.input_schema.to_string())
     });
-    estimate_text(&prefix.opening) + system.chain(tools).sum::<u64>()
+    texts.chain(tools).sum()
 }
 
 /// Estimates the tokens of a whole message.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Known, PermissionMode, Thinking, ToolDefinition, ToolSpec, Truncation};
 
@@ -18,8 +18,8 @@ pub struct Prefix {
     pub system: Arc<[String]>,
     /// The tools, in order.
     pub tools: Arc<[ToolSpec]>,
-    /// What is told before the first message, since it is of this session alone; empty if nothing.
-    pub opening: String,
+    /// What is told before the first message, text by text: first what all sessions of the project share.
+    pub opening: Vec<String>,
     /// The parts of the system prompt and of the opening that may change, as they say them.
     pub facts: Vec<Known>,
     /// Digest of the texts that the user's options put into the system prompt, if there are any.
@@ -129,8 +129,12 @@ impl From<ToolDefinition> for ToolSpec {
 struct StoredPrefix {
     system: Vec<String>,
     tools: Vec<ToolDefinition>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    opening: String,
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "texts"
+    )]
+    opening: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     facts: Vec<Known>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,6 +144,20 @@ struct StoredPrefix {
     thinking: Thinking,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     broken: Option<PrefixBreak>,
+}
+
+/// Reads the texts of an opening, which was a single one at first.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        One(String),
+        All(Vec<String>),
+    }
+    Ok(match Texts::deserialize(deserializer)? {
+        Texts::One(text) => vec![text],
+        Texts::All(texts) => texts,
+    })
 }
 
 impl From<StoredPrefix> for Prefix {

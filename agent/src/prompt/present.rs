@@ -1,4 +1,8 @@
 //! The system prompt as it is now: texts that last as long as the conversation, and facts that may change.
+//!
+//! What differs between the sessions of a machine is told before the first message: what is of the project, then what is of
+//! the session alone. So the system prompt is the same for all of them, and a server that has read it, or what a project
+//! says, need not read it again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +15,8 @@ use super::{PromptPart, text};
 const LISTS: [&str; 2] = ["environment", "skills"];
 /// Names of the parts that the user's options set.
 const OPTIONS: [&str; 3] = ["--system-prompt", "--append-system-prompt", "--agent"];
-/// Names of the parts that differ between the sessions of a machine. They are told before the first message, so that the
-/// system prompt is the same for all of them, and a server that has read it once need not read it again.
-const OPENING: [&str; 3] = ["environment", "--must-produce", "--timeout"];
+/// Names of the parts that are of a session alone.
+const SESSION: [&str; 3] = ["environment", "--must-produce", "--timeout"];
 /// Marks the opening, which no user has typed.
 const MARKER: &str = "[CONTEXT]";
 /// Names of the other parts that last as long as the conversation.
@@ -24,8 +27,8 @@ const LASTING: [&str; 4] = ["system.md", "claude.md", "tools", "built in"];
 pub struct SystemPrompt {
     /// Its blocks, in order.
     pub system: Arc<[String]>,
-    /// What is told before the first message; empty if nothing.
-    pub opening: String,
+    /// What is told before the first message, text by text.
+    pub opening: Vec<String>,
     /// The parts that may change while the conversation lasts.
     pub facts: Vec<Fact>,
     /// Digest of the texts that the user's options set; `None` if there are none.
@@ -90,20 +93,22 @@ impl SystemPrompt {
             let parts = block.iter().filter(|part| !part.is_of_opening()).cloned();
             text(&parts.collect::<Vec<_>>())
         });
-        let opening: Vec<_> = parts()
-            .filter(|part| part.is_of_opening())
-            .cloned()
-            .collect();
+        let opening = [false, true].map(|is_of_session| {
+            let parts = parts().filter(|part| {
+                part.is_of_opening() && SESSION.contains(&part.source.as_str()) == is_of_session
+            });
+            text(&parts.cloned().collect::<Vec<_>>())
+        });
         let options: Vec<_> = parts()
             .filter(|part| OPTIONS.contains(&part.source.as_str()))
             .map(|part| part.text.as_str())
             .collect();
         Self {
             system: system.filter(|text| !text.is_empty()).collect(),
-            opening: match text(&opening) {
-                text if text.is_empty() => text,
-                text => format!("{MARKER}\n{text}"),
-            },
+            opening: { opening.iter() }
+                .filter(|text| !text.is_empty())
+                .map(|text| format!("{MARKER}\n{text}"))
+                .collect(),
             facts: parts()
                 .filter(|part| !part.is_lasting())
                 .map(|part| Fact {
@@ -120,7 +125,7 @@ impl SystemPrompt {
 impl PromptPart {
     /// Whether it is told before the first message, and not in the system prompt.
     pub fn is_of_opening(&self) -> bool {
-        OPENING.contains(&self.source.as_str())
+        !self.is_lasting() || SESSION.contains(&self.source.as_str())
     }
 
     /// Whether it stays as it is while the conversation lasts. All other parts are facts.
@@ -221,10 +226,15 @@ mod tests {
         assert_eq!(names, ["AGENTS.md", "environment", "skills"]);
         assert!(prompt.options.is_some());
         assert_eq!(SystemPrompt::of(&blocks[..1]).options, None);
-        assert_eq!(
-            prompt.system[1],
-            "text of skills\n\ntext of --append-system-prompt"
-        );
-        assert_eq!(prompt.opening, "[CONTEXT]\ntext of environment");
+        let system = [
+            "text of system.md\n\ntext of tool bash",
+            "text of --append-system-prompt",
+        ];
+        assert_eq!(*prompt.system, system);
+        let opening = [
+            "[CONTEXT]\ntext of AGENTS.md\n\ntext of skills",
+            "[CONTEXT]\ntext of environment",
+        ];
+        assert_eq!(prompt.opening, opening);
     }
 }

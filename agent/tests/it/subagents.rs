@@ -71,7 +71,7 @@ async fn a_subagent_has_its_own_prompt_and_tools_and_reports() {
     assert_eq!(outcome.turns, 2);
     let requests = world.requests();
     let below = &requests[1];
-    assert_eq!(below.system.join("|"), "You dig.\n\n# AGENTS.md");
+    assert_eq!(*below.system, ["You dig."]);
     let tools: Vec<_> = below.tools.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(tools, ["look"]);
     let said: Vec<_> = below
@@ -79,7 +79,8 @@ async fn a_subagent_has_its_own_prompt_and_tools_and_reports() {
         .iter()
         .map(|message| message.text())
         .collect();
-    assert_eq!(said, ["[CONTEXT]\n# Environment", "Find gold."]);
+    let opening = "[CONTEXT]\n# AGENTS.md[CONTEXT]\n# Environment";
+    assert_eq!(said, [opening, "Find gold."]);
     let report = world.last_results().remove(0);
     assert!(report.starts_with("Gold.\n\nagentId: a"), "{report}");
     assert!(

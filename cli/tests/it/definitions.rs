@@ -253,7 +253,7 @@ fn a_definition_brings_skills_and_a_memory() {
     }});
     let turns = [delegate("digger"), says("Gold."), says("Done.")];
     let server = run(&world, &given, turns, &["--trust"]);
-    let [main, below] = [0, 1].map(|at| server.requests()[at].body["system"].to_string());
+    let [main, below] = [0, 1].map(|at| server.requests()[at].body["messages"][0].to_string());
     for (words, is_there) in [
         ("Dig deep.", true),
         ("fact 200.", true),
@@ -348,8 +348,8 @@ fn the_projects_instructions_are_for_all_but_those_who_look_around() {
         "bare": {"description": "d", "prompt": "p", "omitClaudeMd": true},
     });
     let has = |server: &Server, request: usize| {
-        let system = server.requests()[request].body["system"].to_string();
-        system.contains("Tabs, never blanks.")
+        let first = server.requests()[request].body["messages"][0].to_string();
+        first.contains("Tabs, never blanks.")
     };
     for (kind, expected) in [
         ("general-purpose", true),

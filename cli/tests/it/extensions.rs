@@ -27,26 +27,28 @@ pub fn put_program(world: &World, name: &str, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// The last request: the system prompt, the names of the tools, and the last message.
+/// The last request: the system prompt, what is told before the first message, the names of the tools, and the last message.
 pub struct Told {
     pub system: String,
+    pub opening: String,
     pub tools: Vec<String>,
     pub prompt: String,
 }
 
 fn told(server: &Server) -> Told {
     let body = server.requests().pop().unwrap().body;
-    let texts = |blocks: &Value| {
-        let blocks = blocks.as_array().unwrap().iter();
+    let all = |blocks: &Value, is_opening: bool| {
+        let blocks = blocks.as_array().into_iter().flatten();
         let texts = blocks.filter_map(|block| block["text"].as_str());
-        // What is of the session, and not said.
-        let texts = texts.filter(|text| !text.starts_with("[CONTEXT]\n"));
+        let texts = texts.filter(|text| text.starts_with("[CONTEXT]\n") == is_opening);
         texts.collect::<Vec<_>>().join("\n\n")
     };
+    let texts = |blocks: &Value| all(blocks, false);
     let tools = body["tools"].as_array().into_iter().flatten();
     let last = body["messages"].as_array().unwrap().last().unwrap();
     Told {
         system: texts(&body["system"]),
+        opening: all(&body["messages"][0]["content"], true),
         tools: tools
             .map(|tool| tool["name"].as_str().unwrap().to_owned())
             .collect(),
@@ -308,11 +310,11 @@ fn skills_are_listed_called_and_taken_up() {
 
         the move
         "#);
-    let listed = told.system.split("# Skills").nth(1).unwrap();
+    let listed = told.opening.split("# Skills").nth(1).unwrap();
     let lines = listed.lines().filter_map(|line| line.strip_prefix("- "));
     let names: Vec<_> = lines.filter_map(|line| line.split(':').next()).collect();
     assert_eq!(names, ["ah-skills", "ah-tools", "plan", "pr"]);
-    assert!(!told.system.contains("Of the project."));
+    assert!(!told.opening.contains("Of the project."));
     // Without a prompt, by its bare name, and with an unknown name.
     assert!(
         asked(&world, &["--skill", "plan", ""])
@@ -450,10 +452,12 @@ fn the_prompt_is_printed_with_the_source_of_every_part() {
         --append-system-prompt
         ");
     let (told, _) = asked(&world, &[&options[..], &["go"]].concat());
-    let opening = ["environment", "--must-produce", "--timeout"];
     let lasting = parts.iter().filter(|part| {
         let source = part["source"].as_str().unwrap();
-        !opening.contains(&source)
+        source == "system.md"
+            || source == "claude.md"
+            || source.starts_with("tool ")
+            || source.starts_with("--append")
     });
     let lasting: Vec<_> = lasting.cloned().collect();
     assert_eq!(told.system, field(&lasting, "text").join("\n\n"));
@@ -527,6 +531,6 @@ fn the_tools_and_commands_of_the_page_work() {
         "{}",
         told.prompt
     );
-    assert!(told.system.contains("\n- release-notes: "));
+    assert!(told.opening.contains("\n- release-notes: "));
     assert!(!ended.stderr.contains("warning: /"), "{}", ended.stderr);
 }

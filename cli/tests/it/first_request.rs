@@ -58,8 +58,8 @@ fn what_each_part_of_a_request_takes_is_listed() {
     let agents = world.file("AGENTS.md").display().to_string();
     for (kind, name) in [
         ("system", "system.md"),
-        ("system", &*agents),
-        ("system", "skills"),
+        ("message", &*agents),
+        ("message", "skills"),
         ("tool", "bash"),
         ("tool", "mcp__s__greet"),
     ] {

@@ -82,7 +82,7 @@ impl RequestEncoder for Encoder {
             .conversation(&request.messages, |message, mark, bytes| {
                 mark.results_alone = alone;
                 match &message.origin {
-                    Origin::Update(update) if takes_updates => {
+                    Origin::Update(update) if takes_updates && !update.is_empty() => {
                         append_update(message, update, mark, bytes);
                     }
                     Origin::Summary { .. } => append_summary(message, summarizes, mark, bytes),
@@ -298,7 +298,8 @@ impl Encoder {
 struct Mark {
     /// Role of the message that is still open; further blocks of this role are added to it.
     open: Option<wire::Role>,
-    /// Offsets for breakpoints in the last two user messages, in order.
+    /// Offsets for breakpoints at the ends of the last two user messages, in order. As long as there is one, the first is
+    /// that of its first block.
     breakpoints: [Option<usize>; 2],
     /// Whether a message with tool results may hold nothing else.
     results_alone: bool,
@@ -373,6 +374,10 @@ fn push<'a>(
         mark.is_result = is_result;
         if mark.open == Some(role) && !is_apart {
             bytes.push(b",");
+            if role == wire::Role::User {
+                // In the first message, the first block is what the sessions of a project share.
+                mark.breakpoints[0] = mark.breakpoints[0].or(mark.breakpoints[1]);
+            }
         } else {
             if mark.open.is_some() {
                 bytes.push(b"]},");

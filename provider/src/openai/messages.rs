@@ -31,7 +31,8 @@ pub struct Mark {
     is_open: bool,
     /// Role of the last message.
     role: Option<Role>,
-    /// Offsets for breakpoints in the last two user turns, in order.
+    /// Offsets for breakpoints at the ends of the last two user turns, in order. As long as there is one, the first is that
+    /// of its first text.
     breakpoints: [Option<usize>; 2],
 }
 
@@ -122,6 +123,11 @@ impl Writer<'_> {
     fn text(&mut self, text: &str) {
         let quoted = json(text);
         let inside = &quoted[1..quoted.len() - 1];
+        if self.form.quirks.cache_control && self.mark.breakpoints[0].is_none() {
+            // In the first message, the first text is what the sessions of a project share.
+            self.close();
+            self.mark.breakpoints[0] = self.mark.breakpoints[1];
+        }
         if self.mark.is_open {
             self.bytes.push(br"\n\n");
         } else {

@@ -68,7 +68,7 @@ impl RequestEncoder for Encoder {
             .encoded
             .conversation(&request.messages, |message, (), bytes| {
                 let inputs = match &message.origin {
-                    Origin::Update(update) if generation.takes_updates => {
+                    Origin::Update(update) if generation.takes_updates && !update.is_empty() => {
                         let thinking = update.thinking.filter(|_| generation.takes_effort);
                         let effort = thinking.map(|thinking| {
                             effort(&Request {

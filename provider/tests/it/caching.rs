@@ -99,6 +99,29 @@ async fn every_breakpoint_has_the_lifetime_that_is_set() {
     }
 }
 
+/// The first text of a conversation is what the sessions of a project share, so a new one reads it from the cache.
+#[tokio::test]
+async fn the_first_text_of_a_conversation_has_a_breakpoint_of_its_own() {
+    for (name, place) in [
+        ("anthropic/m", "/messages/0/content/0/cache_control"),
+        ("litellm/m", "/messages/1/cache_control"),
+    ] {
+        let server = Server::start(vec![answer(0, 0)]).await;
+        let request = Request {
+            messages: Arc::new(vec![
+                user("# AGENTS.md"),
+                user("# Environment"),
+                user("Go."),
+            ]),
+            ..asked("Be brief.")
+        };
+        events_of(&*connected(&server, name, CacheTtl::default()), request).await;
+        let body: Value = serde_json::from_str(&server.request().1).expect("JSON");
+        assert!(body.pointer(place).is_some(), "{body}");
+        assert_eq!(breakpoints(&body).len(), 4, "{name}: the API takes no more");
+    }
+}
+
 #[tokio::test]
 async fn what_was_not_read_from_the_cache_is_named() {
     let server = Server::start(vec![

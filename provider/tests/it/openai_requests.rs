@@ -232,7 +232,8 @@ fn a_whole_request() {
 fn a_whole_request_to_litellm() {
     insta::assert_snapshot!(lines(quirks_of("litellm"), &conversation()), @r#"
     {"role":"system","content":[{"type":"text","text":"You are a test."},{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]}
-    {"role":"user","content":"Go \"on\".\n\n(empty message)"}
+    {"role":"user","content":"Go \"on\"."}
+    {"role":"user","content":"(empty message)"}
     {"role":"assistant","content":"Let me see.","tool_calls":[{"type":"function","id":"t1","function":{"name":"bash","arguments":"{\"command\":\"ls \\\"é🦀\\\"\",\"n\":1}"}},{"type":"function","id":"t2","function":{"name":"bash","arguments":"{}"}}],"thinking_blocks":[{"type":"thinking","thinking":"Hm.","signature":"sig"},{"type":"redacted_thinking","data":"xyz"}]}
     {"role":"tool","tool_call_id":"t1","content":[{"type":"text","text":"a\nb"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}}]}
     {"role":"tool","tool_call_id":"t2","content":"Error: not JSON"}
@@ -477,7 +478,7 @@ fn reasoning_is_returned_only_to_its_model() {
 }
 
 #[test]
-fn breakpoints_stand_in_the_last_two_turns_of_the_user() {
+fn breakpoints_stand_behind_the_first_text_and_then_in_the_last_two_turns_of_the_user() {
     let call = message(
         Role::Assistant,
         Some("claude-x"),
@@ -488,12 +489,12 @@ fn breakpoints_stand_in_the_last_two_turns_of_the_user() {
     let mut encoder = encoder(Additions::default(), quirks_of("litellm"));
     for (message, expected) in [
         (user("a"), "user!"),
-        (user("b"), "user!"),
-        (call.clone(), "user! assistant"),
-        (results.clone(), "user! assistant tool!"),
-        (user("c"), "user! assistant tool user!"),
-        (call, "user! assistant tool user! assistant"),
-        (results, "user assistant tool user! assistant tool!"),
+        (user("b"), "user! user!"),
+        (call.clone(), "user! user! assistant"),
+        (results.clone(), "user user! assistant tool!"),
+        (user("c"), "user user! assistant tool user!"),
+        (call, "user user! assistant tool user! assistant"),
+        (results, "user user assistant tool user! assistant tool!"),
     ] {
         conversation.push(message);
         let body = body(&mut encoder, &request(conversation.clone()));

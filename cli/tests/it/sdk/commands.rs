@@ -337,10 +337,10 @@ fn an_output_style_is_told_and_changes_the_prompt() {
         let init = of(&host.seen, "init")[0];
         assert_eq!(init["output_style"], told);
         let number = server.requests().len() - 1;
-        let system = server.requests()[number].body["system"].to_string();
+        let first = server.requests()[number].body["messages"][0].to_string();
         assert!(
-            text.starts_with("# Working") || system.contains(text),
-            "{system}"
+            text.starts_with("# Working") || first.contains(text),
+            "{first}"
         );
         let styles = host.ask("reload_output_styles", &json!({}))["response"].to_string();
         for name in [

@@ -120,8 +120,9 @@ fn sent(server: &Server, number: usize) -> Vec<String> {
             kind => kind.unwrap().to_owned(),
         })
     });
-    // What is of the session, and not said, comes first.
-    blocks.skip(1).collect()
+    blocks
+        .filter(|text| !text.starts_with("[CONTEXT]\n"))
+        .collect()
 }
 
 /// The ids of blocks and results on the wire are those in the transcript, and a session can resume after any of them,
