@@ -297,6 +297,7 @@ impl Session {
             tasks: self.task_sink(),
             variables: self.ports.frontend.variables(call),
             hidden: self.settings.permissions.hidden_from(call, accesses),
+            denied: self.settings.permissions.denied_to(&call.name),
             reach: prepared.reach.clone(),
             unsaved: prepared.unsaved.clone(),
             ..Context::new(self.ports.store.spool_path(&call.id))

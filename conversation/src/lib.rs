@@ -89,7 +89,7 @@ pub use next::{Skip, Step, next};
 pub use opaque::{Fields, Opaque, said, says_nothing};
 pub use output::{Content, Output, Spool};
 pub use permission::{
-    Behavior, Decision, Destination, HiddenFiles, Inquiry, PatternRoots, PermissionMode,
+    Behavior, Decision, Denied, Destination, HiddenFiles, Inquiry, PatternRoots, PermissionMode,
     PermissionUpdate, Permissions, Rule, RuleError, RuleValue, is_same_tool,
 };
 pub use prefix::{Prefix, PrefixBreak};

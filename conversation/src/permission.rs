@@ -15,7 +15,7 @@ mod update;
 
 use std::path::{Path, PathBuf};
 
-pub use hidden::HiddenFiles;
+pub use hidden::{Denied, HiddenFiles};
 pub use mode::PermissionMode;
 pub use pattern::PatternRoots;
 use rule::Match;
@@ -162,6 +162,18 @@ impl Permissions {
         let rules = self.deny.iter().filter(|rule| rule.is_write_rule());
         let patterns = rules.filter_map(|rule| rule.content.clone());
         HiddenFiles::new(patterns.collect(), self.places.clone())
+    }
+
+    /// Returns what deny rules keep from the commands that the tool with this name runs.
+    pub fn denied_to(&self, tool: &str) -> Denied {
+        let reading = self.deny.iter().filter(|rule| rule.is_read_rule());
+        let patterns = reading.filter_map(|rule| rule.content.clone());
+        let of_tool = self.deny.iter().filter(|rule| rule.names(tool));
+        Denied {
+            reading: HiddenFiles::new(patterns.collect(), self.places.clone()),
+            editing: self.unwritable(),
+            programs: of_tool.filter_map(Rule::program).collect(),
+        }
     }
 
     /// Returns the working directories.

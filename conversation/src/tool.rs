@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::{
-    Caller, CommandLine, HiddenFiles, Input, Interaction, LiveOutput, Output, Reach, TaskSink,
-    Tasks, ToolSpec, ToolUse,
+    Caller, CommandLine, Denied, HiddenFiles, Input, Interaction, LiveOutput, Output, Reach,
+    TaskSink, Tasks, ToolSpec, ToolUse,
 };
 
 /// A tool that the model may call. A failure is an answer to the model, so it is not a `Result`.
@@ -147,6 +147,8 @@ pub struct Context {
     pub tasks: TaskSink,
     /// Files whose content the call must not show.
     pub hidden: HiddenFiles,
+    /// What no command of the call may do, whatever else it may.
+    pub denied: Denied,
     /// What a command of the call may do at most.
     pub reach: Reach,
     /// Details of this tool's last successful result that the model still sees: a tool's memory is kept in the
@@ -180,6 +182,7 @@ impl Context {
             output: LiveOutput::default(),
             tasks: TaskSink::default(),
             hidden: HiddenFiles::default(),
+            denied: Denied::default(),
             reach: Reach::default(),
             former: None,
             variables: Vec::new(),

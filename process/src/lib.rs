@@ -16,7 +16,8 @@ mod tree;
 mod watch;
 
 pub use ah_sandbox::{
-    Allowlist, Authority, Bounds, Confinement, ConnectionPermit, Egress, Sandbox, is_public,
+    Allowlist, Authority, Bounds, Confinement, ConnectionPermit, Egress, Sandbox, Withheld,
+    is_public,
 };
 pub use child::{Child, Pipes};
 pub use command::{Command, CommandOutcome, Ending, Keep, StartError};

@@ -51,7 +51,7 @@ mod unsupported;
 
 pub use access::{Access, Grant, Tier};
 pub use allowlist::{Allowlist, Authority, AuthorityError, Domain, Egress, Host, is_public};
-pub use bounds::Bounds;
+pub use bounds::{Bounds, Withheld};
 pub use command::{Invocation, SetupError, Streams, Terminal};
 pub use confinement::Confinement;
 pub use environment::{PROXY_PORT, variables};

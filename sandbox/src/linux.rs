@@ -3,6 +3,7 @@
 mod bounded;
 mod changes;
 mod check;
+mod covers;
 mod filter;
 mod inner;
 mod inside;
@@ -18,6 +19,7 @@ mod record;
 mod setup;
 mod signals;
 mod spawn;
+mod users;
 mod waiting;
 mod wire;
 

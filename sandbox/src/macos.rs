@@ -24,7 +24,7 @@ pub use check::{Guarantee, check};
 
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, Withheld};
 use crate::command::{Invocation, SetupError, Streams, Terminal};
 use crate::confinement::Confinement;
 use crate::plan::Layout;
@@ -51,6 +51,13 @@ impl Bounds {
     /// Always.
     pub fn hold(&self, _command: &mut process::Command) -> Result<(), String> {
         Err("bounds of a single command cannot be kept on this platform".to_owned())
+    }
+}
+
+impl Withheld {
+    /// Returns `false`: only whole sandboxes have a profile.
+    pub fn can_be_kept() -> bool {
+        false
     }
 }
 

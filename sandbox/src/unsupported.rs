@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::access::Tier;
 use crate::allowlist::Allowlist;
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, Withheld};
 use crate::command::{Invocation, SetupError};
 use crate::confinement::Confinement;
 use crate::proxy::Proxy;
@@ -85,6 +85,13 @@ impl Bounds {
     /// Always.
     pub fn hold(&self, _command: &mut process::Command) -> Result<(), String> {
         Err("bounds of a single command cannot be kept on this platform".to_owned())
+    }
+}
+
+impl Withheld {
+    /// Returns `false`: there is no sandbox on this platform.
+    pub fn can_be_kept() -> bool {
+        false
     }
 }
 

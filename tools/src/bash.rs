@@ -7,6 +7,7 @@ mod bounded;
 mod report;
 mod repository;
 mod shell;
+mod withheld;
 
 use std::cell::RefCell;
 use std::fs;
@@ -294,6 +295,7 @@ impl Bash {
             deadline: Some(timeout),
             ..self.command(line, keep, context)
         };
+        let withheld = child.bounds.clone().map(|bounds| bounds.withheld);
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {
@@ -301,6 +303,7 @@ impl Bash {
                 let analysis = shell::analyze(line, &files);
                 let ending = outcome.ending;
                 let output = report::report(outcome, &analysis.line, self.interface);
+                let output = withheld::told(output, &withheld.unwrap_or_default());
                 bounded::told(output, ending, &context.reach)
             }
         }

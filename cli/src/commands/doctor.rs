@@ -83,6 +83,7 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
     checks.push(shell(environment));
     checks.push(sandbox());
     checks.extend(machine::verdicts());
+    checks.extend(machine::denials());
     checks.extend(machine::command_changes(config));
     checks.extend(stores::linked(environment.cwd()));
     checks.push(git(environment));

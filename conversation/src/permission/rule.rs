@@ -162,8 +162,16 @@ impl Rule {
         }
     }
 
+    /// Returns the program that the rule stands for, with whatever arguments.
+    pub(super) fn program(&self) -> Option<String> {
+        const SPECIAL: [char; 10] = [' ', '*', '=', '$', '`', '\'', '"', ';', '|', '&'];
+        let start = prefix(self.content.as_ref()?)?;
+        let is_word = !start.is_empty() && !start.contains(SPECIAL);
+        is_word.then(|| start.to_owned())
+    }
+
     /// Whether the content is a path to read; `false` for a path to write.
-    fn is_read_rule(&self) -> bool {
+    pub(super) fn is_read_rule(&self) -> bool {
         canonical(&self.tool) == canonical("Read")
     }
 

@@ -6,3 +6,4 @@ mod ending;
 mod output;
 mod shell;
 mod shell_line;
+mod withheld;

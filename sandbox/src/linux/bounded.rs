@@ -1,17 +1,19 @@
-//! Starts a command within [`Bounds`]: a Landlock ruleset and a filter of system calls, both made before the process is
-//! forked, so that the child only makes system calls.
+//! Starts a command within [`Bounds`]: mounts over what is withheld, a Landlock ruleset and a filter of system calls. What
+//! they need is made before the process is forked, so that the child only makes system calls.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use rustix::process::setsid;
 use rustix::thread::set_no_new_privs;
 
+use super::covers::Covers;
 use super::setup::SetupResult;
 use super::{filter, landlock};
-use crate::bounds::Bounds;
+use crate::bounds::{Bounds, Withheld};
 
 impl Bounds {
     /// Returns whether this kernel can keep a command within bounds.
@@ -32,17 +34,49 @@ impl Bounds {
     }
 }
 
+impl Withheld {
+    /// Returns whether this machine can withhold files from a command without a sandbox.
+    pub fn can_be_kept() -> bool {
+        static CAN: LazyLock<bool> = LazyLock::new(|| {
+            let nothing = Bounds {
+                anything_else: true,
+                withheld: Withheld {
+                    reading: vec!["/dev/null".into()],
+                    ..Withheld::default()
+                },
+                ..Bounds::default()
+            };
+            let mut command = Command::new("true");
+            let is_held = nothing.hold(&mut command).is_ok();
+            is_held && command.status().is_ok_and(|status| status.success())
+        });
+        *CAN
+    }
+}
+
 /// What the kernel is given.
 struct Prepared {
+    covers: Option<Covers>,
+    limits: Option<Limits>,
+}
+
+/// What keeps a process from all that its bounds do not name.
+struct Limits {
     ruleset: OwnedFd,
     filter: &'static filter::Filter,
 }
 
 impl Prepared {
     fn of(bounds: &Bounds) -> SetupResult<Self> {
+        let limits = || -> SetupResult<Limits> {
+            Ok(Limits {
+                ruleset: landlock::bounded(bounds)?,
+                filter: filter::bounded(bounds.changes_attributes),
+            })
+        };
         Ok(Self {
-            ruleset: landlock::bounded(bounds)?,
-            filter: filter::bounded(bounds.changes_attributes),
+            covers: Covers::over(&bounds.withheld)?,
+            limits: (!bounds.anything_else).then(limits).transpose()?,
         })
     }
 
@@ -50,6 +84,15 @@ impl Prepared {
     fn enter(&self) -> io::Result<()> {
         // It fails only if the process leads one already.
         let _ = setsid();
+        if let Some(covers) = &self.covers {
+            covers.spread()?;
+        }
+        self.limits.as_ref().map_or(Ok(()), Limits::enter)
+    }
+}
+
+impl Limits {
+    fn enter(&self) -> io::Result<()> {
         set_no_new_privs(true)?;
         // SAFETY: the call takes numbers.
         let restricted = unsafe {

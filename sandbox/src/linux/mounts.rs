@@ -95,7 +95,7 @@ fn clone(at: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     open_tree(&found, "", flags)
 }
 
-fn attach(tree: &OwnedFd, target: impl AsFd) -> Result<(), Errno> {
+pub(super) fn attach(tree: &OwnedFd, target: impl AsFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", target, "", flags)
 }
@@ -117,7 +117,7 @@ fn new_file_system(
     mount().describe(format!("mount {kind}"))
 }
 
-fn set_attributes(
+pub(super) fn set_attributes(
     tree: &OwnedFd,
     attributes: MountAttrFlags,
     is_recursive: bool,

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ah_conversation::{Content, Context, Output, Reach};
-use ah_process::{Bounds, Command, Ending};
+use ah_process::{Bounds, Command, Ending, Withheld};
 use tempfile::TempDir;
+
+use super::withheld;
 
 /// Variable that names the folder of temporary files.
 const TEMPORARY: &str = "TMPDIR";
@@ -21,10 +23,16 @@ const REFUSALS: [&str; 3] = [
 pub(super) struct Scratch(OnceLock<Option<TempDir>>);
 
 impl Scratch {
-    /// Gives the command the bounds of its call, if it has any.
+    /// Gives the command the bounds of its call: a command that may do anything is still kept from what rules deny.
     pub(super) fn bounded(&self, mut command: Command, context: &Context) -> Command {
+        let withheld = match command.sandbox {
+            // A sandbox hides files by itself.
+            Some(_) => Withheld::default(),
+            None => withheld::from(&command, &context.denied),
+        };
         let folders = match &context.reach {
-            Reach::Anything => return command,
+            Reach::Anything if command.sandbox.is_some() => return command,
+            Reach::Anything => return within(command, anything_but(withheld)),
             _ if !Bounds::can_be_kept() => return command,
             Reach::ReadOnly => &[][..],
             Reach::Edits(folders) => folders,
@@ -34,13 +42,18 @@ impl Scratch {
         // What does not exist needs no hiding, and where files can be made, each new one would be hidden as well.
         let hidden = context.hidden.paths().into_iter();
         let hidden = hidden.filter_map(|path| path.canonicalize().ok());
-        let is_apart = |path: &PathBuf| !folders.iter().any(|folder| path.starts_with(folder));
-        command.bounds = Some(Bounds {
+        let is_apart = |path: &PathBuf| {
+            !withheld.reading.contains(path)
+                && !folders.iter().any(|folder| path.starts_with(folder))
+        };
+        let bounds = Bounds {
+            anything_else: false,
             writable,
             changes_attributes: !folders.is_empty(),
             hidden: hidden.filter(is_apart).collect(),
-        });
-        command
+            withheld,
+        };
+        within(command, Some(bounds))
     }
 
     /// Names a folder for temporary files to the command, and returns its path as the command sees it. In a sandbox, it is below
@@ -70,6 +83,20 @@ impl Scratch {
         command.environment.push(variable);
         Some(path)
     }
+}
+
+fn within(command: Command, bounds: Option<Bounds>) -> Command {
+    Command { bounds, ..command }
+}
+
+/// Returns the bounds of a command that may do all else; `None` where nothing can be kept from one.
+fn anything_but(withheld: Withheld) -> Option<Bounds> {
+    let can_be_kept = Bounds::can_be_kept() || !withheld.is_empty();
+    can_be_kept.then(|| Bounds {
+        anything_else: true,
+        withheld,
+        ..Bounds::default()
+    })
 }
 
 /// Adds to the output of a command that may have failed at its bounds which verdict was kept, and how to be asked.

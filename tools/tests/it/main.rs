@@ -21,4 +21,5 @@ mod schema;
 mod sdk;
 mod stored;
 mod web;
+mod withheld;
 mod write;

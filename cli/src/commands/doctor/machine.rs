@@ -67,6 +67,12 @@ pub fn verdicts() -> Option<Check> {
     (!ah_sandbox::Bounds::can_be_kept()).then(|| Check::note("verdicts", text))
 }
 
+/// Reports that deny rules are matched with lines alone outside of the sandbox; nothing where the kernel holds them.
+pub fn denials() -> Option<Check> {
+    let text = "this machine withholds no files from commands without the sandbox: deny rules match what lines name";
+    (!ah_sandbox::Withheld::can_be_kept()).then(|| Check::note("deny rules", text))
+}
+
 /// Reports whether `ah undo` gives back what commands change; nothing without a sandbox.
 pub fn command_changes(config: &Config) -> Option<Check> {
     let sandbox = confinement::sandbox(config, &SandboxGrants::default()).ok()?;

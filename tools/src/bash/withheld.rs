@@ -1,0 +1,144 @@
+//! The files that deny rules keep from a command without a sandbox, as they are when it starts.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ah_conversation::{Content, Denied, HiddenFiles, Output};
+use ah_process::{Command, Withheld};
+
+/// Number of names that are looked at for the patterns of all rules, those nearest to their folders first.
+const LOOKED_AT: usize = 30_000;
+/// Number of files and folders that are withheld of each kind.
+const MOST: usize = 1_000;
+/// Folders of the system, which are not searched for a pattern that stands for all files.
+const SYSTEM: [&str; 12] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/sbin", "/sys",
+    "/usr",
+];
+/// Files that are many programs by their names: without one, all others would be gone.
+const MANY_IN_ONE: [&str; 4] = ["busybox", "coreutils", "toybox", "uutils"];
+
+/// What programs say of a file that is withheld.
+const REFUSALS: [&str; 5] = [
+    "Permission denied",
+    "PermissionError",
+    "Read-only file system",
+    "Device or resource busy",
+    "Operation not permitted",
+];
+
+/// Returns what is kept from the command; nothing where this machine cannot do it.
+pub(super) fn from(command: &Command, denied: &Denied) -> Withheld {
+    let has_rules = *denied != Denied::default();
+    if !has_rules || !Withheld::can_be_kept() {
+        return Withheld::default();
+    }
+    Withheld {
+        reading: found(&denied.reading),
+        editing: found(&denied.editing),
+        running: programs(command, &denied.programs),
+    }
+}
+
+/// Returns the files and folders that patterns stand for, without those in others, and behind links.
+fn found(files: &HiddenFiles) -> Vec<PathBuf> {
+    let whole = files.paths().into_iter();
+    let places = whole.chain(matching(files)).take(MOST);
+    let places: BTreeSet<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
+    let mut outermost: Vec<PathBuf> = Vec::new();
+    for place in places {
+        if !outermost.last().is_some_and(|last| place.starts_with(last)) {
+            outermost.push(place);
+        }
+    }
+    outermost
+}
+
+/// Looks for the files and folders that patterns stand for by a part of their path.
+fn matching(files: &HiddenFiles) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders: VecDeque<PathBuf> = files.searched().into();
+    let mut seen: BTreeSet<PathBuf> = folders.iter().cloned().collect();
+    let mut left = LOOKED_AT;
+    while let Some(folder) = folders.pop_front() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Some(fewer) = left.checked_sub(1) else {
+                return found;
+            };
+            left = fewer;
+            let path = entry.path();
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if SYSTEM.iter().any(|system| path == Path::new(system)) {
+                continue;
+            }
+            if files.hides(&path) {
+                found.push(path);
+            } else if is_folder && seen.insert(path.clone()) {
+                folders.push_back(path);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the files of programs, but for the shell that runs the command.
+fn programs(command: &Command, names: &[String]) -> Vec<PathBuf> {
+    let variables = command.environment.iter();
+    let search_path = variables.filter(|(name, _)| name == "PATH");
+    let folders: Vec<PathBuf> = search_path
+        .flat_map(|(_, folders)| std::env::split_paths(folders))
+        .collect();
+    let own = command.program.canonicalize().ok();
+    let files = names.iter().flat_map(|name| match name.contains('/') {
+        true => vec![command.cwd.join(name)],
+        false => folders.iter().map(|folder| folder.join(name)).collect(),
+    });
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        path.is_file()
+            && Some(path) != own.as_ref()
+            && !MANY_IN_ONE.iter().any(|many| name == *many)
+    };
+    let files = files.filter_map(|path| path.canonicalize().ok());
+    let files: BTreeSet<PathBuf> = files.filter(is_one).take(MOST).collect();
+    files.into_iter().collect()
+}
+
+/// Adds to the output of a command that has failed at what is withheld which files these are.
+pub(super) fn told(output: Output, withheld: &Withheld) -> Output {
+    let Content::Bytes(bytes) = &output.content else {
+        return output;
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let refused: Vec<&str> = text
+        .lines()
+        .filter(|line| REFUSALS.iter().any(|words| line.contains(words)))
+        .collect();
+    // A program names a file as its user has: by the end of its path.
+    let named = |path: &Path| {
+        let ends = path
+            .ancestors()
+            .map(|above| path.strip_prefix(above).unwrap_or(path));
+        let is_named = |end: &&Path| {
+            let end = end.to_string_lossy();
+            !end.is_empty() && refused.iter().any(|line| line.contains(&*end))
+        };
+        ends.filter(is_named).count()
+    };
+    let kinds = [&withheld.reading, &withheld.editing, &withheld.running];
+    let met = kinds.into_iter().flatten().max_by_key(|path| named(path));
+    let met = met.filter(|path| named(path) > 0);
+    let Some(path) = met.filter(|_| output.is_error) else {
+        return output;
+    };
+    let text = format!(
+        "{}\n[a rule denies `{}` to all commands]",
+        text.trim_end(),
+        path.display()
+    );
+    Output {
+        content: Content::Bytes(text.into_bytes()),
+        ..output
+    }
+}
