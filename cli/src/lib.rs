@@ -27,7 +27,7 @@ use args::{Action, Invocation, KnownNames, interface_of};
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     ah::enter();
-    ah::worker::end_with_worker();
+    ah_fleet::worker::end_with_worker();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let interface = interface_of(&arguments);
     let done = parse(arguments)

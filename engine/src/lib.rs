@@ -16,8 +16,6 @@ mod agent;
 #[cfg(feature = "sqlite")]
 pub mod assemble;
 #[cfg(feature = "sqlite")]
-pub mod carried;
-#[cfg(feature = "sqlite")]
 pub mod command_files;
 #[cfg(feature = "sqlite")]
 mod config_tool;
@@ -41,15 +39,13 @@ pub mod mcp_server;
 pub mod mentions;
 pub mod model;
 #[cfg(feature = "sqlite")]
-pub mod moving;
-#[cfg(feature = "sqlite")]
 mod open;
 #[cfg(feature = "sqlite")]
 mod options;
 #[cfg(feature = "otel")]
 mod otel;
 #[cfg(feature = "sqlite")]
-mod person;
+pub mod person;
 #[cfg(feature = "sqlite")]
 pub mod pictures;
 #[cfg(feature = "sqlite")]
@@ -77,8 +73,6 @@ pub mod transcript_reader;
 #[cfg(feature = "sqlite")]
 pub mod tried_call;
 pub mod warn;
-#[cfg(feature = "sqlite")]
-pub mod worker;
 pub mod worktrees;
 #[cfg(test)]
 mod wrapping;

@@ -17,7 +17,7 @@ const DENY: &str = "Deny";
 const SHOWN_INPUT: usize = 2_000;
 
 /// A question.
-pub(crate) struct Question {
+pub struct Question {
     /// What it is about; empty if the choices say it.
     pub about: String,
     /// What can be chosen.
@@ -28,13 +28,13 @@ pub(crate) struct Question {
 
 /// Asks somebody.
 #[async_trait]
-pub(crate) trait Ask: Send + Sync {
+pub trait Ask: Send + Sync {
     /// Returns the answer to each choice by its question; `None` if nobody answers.
     async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>>;
 }
 
 /// A host that has every question answered by somebody elsewhere.
-pub(crate) struct Elsewhere<A> {
+pub struct Elsewhere<A> {
     /// The way to them.
     pub ask: A,
     /// Writes what a call would do, as plain text.
@@ -136,7 +136,7 @@ impl<A: Ask> Elsewhere<A> {
 }
 
 /// Returns text without control characters and of limited length.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, most: usize) -> String {
     let text = neutralise(text);
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

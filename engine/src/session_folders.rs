@@ -39,7 +39,7 @@ pub(crate) fn sessions_in(folder: PathBuf, config: &Config) -> Sessions {
 }
 
 /// Returns the list of the user's sessions; `None` without a home.
-pub(crate) fn known_sessions(config: &Config) -> Option<KnownSessions> {
+pub fn known_sessions(config: &Config) -> Option<KnownSessions> {
     let home = config.home.as_ref()?;
     Some(KnownSessions::at(home.join("sessions")))
 }

@@ -89,6 +89,21 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Crates beside the way from a configuration to a session, with what each may use. Only the command line knows them, so
 /// that nobody who changes a session has to.
 const OUTBUILDINGS: &[(&str, &[&str])] = &[
+    (
+        "ah-fleet",
+        &[
+            LIBRARY,
+            "ah-agent",
+            "ah-beneath",
+            "ah-config",
+            "ah-conversation",
+            "ah-git",
+            "ah-process",
+            "ah-serve",
+            "ah-store",
+            "ah-store-postgres",
+        ],
+    ),
     ("ah-plugins", &["ah-config", "ah-conversation", "ah-git"]),
     (
         "ah-porting",

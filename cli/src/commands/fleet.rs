@@ -10,10 +10,10 @@ pub(super) mod store;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ah::worker::{self, WorkerRequest};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
 use ah_conversation::MailKind;
+use ah_fleet::worker::{self, WorkerRequest};
 use ah_store::fleet::Wish;
 use ah_terminal::print::question::described;
 use ah_terminal::signals::{Signals, leave};

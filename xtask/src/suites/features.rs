@@ -17,7 +17,7 @@ const MAX_PACKAGES: usize = 171;
 
 /// The builds: a package and its features. The features of tools are left out of `ah-tools` one by one, as the code that they
 /// switch is there; that of all others is absent from one of the builds of the library.
-const BUILDS: [(&str, &[&str]); 10] = [
+const BUILDS: [(&str, &[&str]); 11] = [
     (LIBRARY, &[]),
     (
         LIBRARY,
@@ -25,8 +25,9 @@ const BUILDS: [(&str, &[&str]); 10] = [
             "docx", "image", "log", "lua", "mcp", "overlay", "pdf", "sandbox", "web",
         ],
     ),
-    (LIBRARY, &["postgres"]),
-    (LIBRARY, &["graphile"]),
+    (LIBRARY, &["sqlite"]),
+    ("ah-fleet", &["postgres"]),
+    ("ah-fleet", &["graphile"]),
     // What `cargo demo` builds.
     ("ah-cli", &[]),
     (TOOLS, &["image", "lua", "pdf", "sandbox", "sqlite", "web"]),
@@ -126,6 +127,7 @@ mod tests {
         // Those of the others are absent where the library has none of its features.
         for (folder, known) in [
             ("config", "overlay"),
+            ("fleet", "graphile postgres"),
             ("mcp", "client server"),
             ("sandbox", "enforcement"),
             ("store", "fault-injection sqlite"),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah::carried::capture;
-use ah::worker::{COMMANDS, next_time};
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, Time, neutralise};
+use ah_fleet::carried::capture;
+use ah_fleet::worker::{COMMANDS, next_time};
 use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, NewRun};
 use jiff::Timestamp;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use ah::moving::{Destination, Source, away, home, is_coming};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
 use ah_conversation::{Environment, Interface};
+use ah_fleet::moving::{Destination, Source, away, home, is_coming};
 
 use super::super::output::print;
 use super::store::{found, open, url};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah::worker;
 use ah_config::{Config, Error};
 use ah_conversation::SessionId;
+use ah_fleet::worker;
 use ah_store::fleet::{Fleet, Timing};
 
 use crate::args::fleet::{Queued, Store};

@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
-use crate::assemble::{HostExtensions, SessionInputs};
 use crate::carried::{self, Files, Workspace};
-use crate::confinement::SandboxProbe;
-use crate::model::Around;
-use crate::open::open;
-use crate::person::Elsewhere;
-use crate::plan::{SessionChoice, SessionPlan};
-use crate::warn::Warn;
+use ah::assemble::{HostExtensions, SessionInputs};
+use ah::confinement::SandboxProbe;
+use ah::model::Around;
+use ah::open;
+use ah::person::Elsewhere;
+use ah::plan::{SessionChoice, SessionPlan};
+use ah::warn::Warn;
 
 /// Shortest time between two layers of files while a run goes on.
 const BETWEEN_LAYERS: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::pace::Meter;
-use crate::person::{self, Ask, Elsewhere};
+use ah::person::{self, Ask, Elsewhere};
 
 /// The frontend of a run that nobody watches: what happens is in the store.
 pub(super) struct Unwatched {

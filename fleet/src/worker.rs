@@ -9,7 +9,6 @@ mod command;
 mod cron;
 mod metrics;
 mod pace;
-#[cfg(feature = "serve")]
 mod probes;
 mod run;
 
@@ -29,8 +28,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::session_folders::sessions;
-use crate::warn::Warn;
+use ah::session_folders::sessions;
+use ah::warn::Warn;
 pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
 use metrics::Metrics;
@@ -138,7 +137,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
     let metrics = Arc::new(Metrics::new());
     let is_probed = request.probes.is_some();
     if let Some(listener) = request.probes.take() {
-        probe(listener, &metrics, &request)?;
+        probe(listener, &metrics, &request);
     }
     let waker = request.fleet.clone().waker().await?;
     let (ended, mut ends) = mpsc::unbounded_channel();
@@ -199,16 +198,7 @@ pub async fn work(mut request: WorkerRequest<'_>) -> Result<usize, Error> {
 }
 
 /// Answers at an address whether the worker is well.
-#[cfg(feature = "serve")]
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "it fails in builds without the feature"
-)]
-fn probe(
-    listener: TcpListener,
-    metrics: &Arc<Metrics>,
-    request: &WorkerRequest<'_>,
-) -> Result<(), Error> {
+fn probe(listener: TcpListener, metrics: &Arc<Metrics>, request: &WorkerRequest<'_>) {
     let of_worker = probes::OfWorker {
         worker: metrics::Worker {
             began: std::time::SystemTime::now(),
@@ -220,12 +210,6 @@ fn probe(
     };
     let answered = ah_serve::probe(listener, Arc::new(of_worker), CancellationToken::new());
     tokio::spawn(answered);
-    Ok(())
-}
-
-#[cfg(not(feature = "serve"))]
-fn probe(_: TcpListener, _: &Arc<Metrics>, _: &WorkerRequest<'_>) -> Result<(), Error> {
-    Err(Error::usage("this build of ah serves nothing over HTTP"))
 }
 
 impl WorkerRequest<'_> {

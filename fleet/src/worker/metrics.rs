@@ -1,6 +1,5 @@
 //! Counters of a worker. They say how much, never what: no session, no prompt, no path.
 
-#[cfg(feature = "serve")]
 mod text;
 
 use std::collections::BTreeMap;
@@ -11,7 +10,6 @@ use std::time::{Duration, Instant};
 use ah_conversation::{Event, EventKind};
 use ah_store::fleet::End;
 
-#[cfg(feature = "serve")]
 pub(super) use text::Worker;
 
 /// What a worker has done since it started.
