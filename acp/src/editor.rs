@@ -1,4 +1,4 @@
-//! The editor as a frontend: what happens in a run becomes its notifications.
+//! The editor as a watcher: what happens in a run becomes its notifications.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -9,12 +9,11 @@ use agent_client_protocol::v1::schema::{
     Notice, NoticeSeverity, SessionId, SessionUpdate as Told, ToolCallUpdate, UsageUpdate,
 };
 use agent_client_protocol::v2::schema as second;
-use ah_agent::{Controls, Frontend, Session, SessionChange, SessionUpdate};
+use ah_agent::{Controls, Ready, Session, SessionChange, SessionUpdate, Watcher};
 use ah_conversation::{
-    BlockStart, ContentBlock, Cost, Delta, Event, EventKind, LiveOutput, Message, MessageId,
-    Origin, StreamEvent, ToolResult, ToolUse, ToolUseId,
+    BlockStart, ContentBlock, Cost, Delta, EventKind, LiveOutput, Message, MessageId, Origin,
+    StreamEvent, ToolResult, ToolUse, ToolUseId,
 };
-use async_trait::async_trait;
 
 use crate::call::{Shown, plan};
 use crate::choice::Choices;
@@ -300,10 +299,38 @@ pub(crate) fn thought(message: &str) -> String {
     format!("{message}-thought")
 }
 
-#[async_trait]
-impl Frontend for Editor {
-    fn show(&self, event: &Event) {
-        match &event.kind {
+impl Watcher for Editor {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match &update {
+            SessionUpdate::Event(event) => self.event(&event.kind),
+            SessionUpdate::Notice(text) => self.notice(text),
+            SessionUpdate::Asking { message, .. } => {
+                self.lock().answer = Some((*message).clone());
+            }
+            SessionUpdate::Piece(piece) => self.piece(piece),
+            SessionUpdate::Stored(message) => self.stored(message),
+            SessionUpdate::Mode(mode) => {
+                self.choices(|choices| choices.mode = *mode);
+                let mode = CurrentModeUpdate::new(mode.as_str());
+                self.wire.tell(Told::CurrentModeUpdate(mode));
+                self.tell_choices();
+            }
+            SessionUpdate::Denied { call, .. } => {
+                // The result follows.
+                tracing::debug!(tool = call.name, "denied");
+            }
+            update => self.call(update),
+        }
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
+    }
+}
+
+impl Editor {
+    fn event(&self, event: &EventKind) {
+        match event {
             EventKind::Retry { error, .. } => self.notice(&format!("retrying: {error}")),
             EventKind::Fallback {
                 to_model, error, ..
@@ -322,27 +349,6 @@ impl Frontend for Editor {
             self.tell_notice(text);
         } else {
             state.early.push(text.to_owned());
-        }
-    }
-
-    fn update(&self, update: SessionUpdate<'_>) {
-        match &update {
-            SessionUpdate::Asking { message, .. } => {
-                self.lock().answer = Some((*message).clone());
-            }
-            SessionUpdate::Piece(piece) => self.piece(piece),
-            SessionUpdate::Stored(message) => self.stored(message),
-            SessionUpdate::Mode(mode) => {
-                self.choices(|choices| choices.mode = *mode);
-                let mode = CurrentModeUpdate::new(mode.as_str());
-                self.wire.tell(Told::CurrentModeUpdate(mode));
-                self.tell_choices();
-            }
-            SessionUpdate::Denied { call, .. } => {
-                // The result follows.
-                tracing::debug!(tool = call.name, "denied");
-            }
-            update => self.call(update),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol::{Error, ErrorCode};
-use ah_agent::{Frontend, Session};
+use ah_agent::{Audience, Session};
 use ah_conversation::{ContentBlock, Models};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ pub trait Engine: Send + Sync {
     /// # Errors
     ///
     /// If it cannot be opened; no request was made to the model then.
-    async fn open(&self, wanted: &Wanted, frontend: Arc<dyn Frontend>) -> Result<Opened, Refusal>;
+    async fn open(&self, wanted: &Wanted, audience: Audience) -> Result<Opened, Refusal>;
 
     /// Returns the stored sessions of a folder, or of all folders, the last written first.
     ///

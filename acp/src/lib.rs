@@ -3,7 +3,7 @@
 //! An editor starts this program and speaks JSON-RPC over its standard input and output. Its requests open sessions and
 //! run prompts; what happens in a run becomes its notifications. The messages and the connection are those of the
 //! official crate, in version 1 of the protocol or in version 2, as the editor begins. [`serve`] is a
-//! [`Frontend`](ah_agent::Frontend) like the terminal: it drives sessions that an [`Engine`] opens, and knows no provider,
+//! [`Watcher`](ah_agent::Watcher) like the terminal: it drives sessions that an [`Engine`] opens, and knows no provider,
 //! no store and no tool.
 
 mod call;

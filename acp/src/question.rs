@@ -99,6 +99,11 @@ impl Host for Editor {
         answer.unwrap_or(ElicitationAnswer::Cancel)
     }
 
+    fn elicitation_complete(&self, _: &str, _: &str) {}
+}
+
+#[async_trait]
+impl ah_conversation::Editor for Editor {
     async fn unsaved(&self, path: &Path) -> Option<String> {
         files::unsaved(&self.wire, path).await
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use agent_client_protocol::v1::schema::SessionId;
 use agent_client_protocol::{Error, JsonRpcResponse, Protocol, Responder};
+use ah_agent::Audience;
 use tokio_util::sync::CancellationToken;
 
 use crate::editor::{Editor, Warn};
@@ -70,7 +71,8 @@ impl Requests {
         let abilities = self.abilities.get().copied().unwrap_or_default();
         let wire = Wire::new(peer, abilities);
         let editor = Arc::new(Editor::new(wire, self.warn.clone()));
-        let opened = self.engine.open(&wanted, editor.clone()).await?;
+        let audience = Audience::of(editor.clone()).with_editor(Some(editor.clone()));
+        let opened = self.engine.open(&wanted, audience).await?;
         let held = Arc::new(Held::new(opened, editor));
         self.lock().insert(held.id().clone(), held.clone());
         Ok(held)

@@ -32,7 +32,7 @@ impl Session {
         let mode = self.settings.permissions.mode;
         if mode != self.shown_mode {
             self.shown_mode = mode;
-            self.ports.frontend.update(SessionUpdate::Mode(mode));
+            self.ports.audience.update(SessionUpdate::Mode(mode));
         }
     }
 

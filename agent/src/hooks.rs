@@ -35,7 +35,7 @@ pub use setting::{
 pub(crate) use tasks::events as task_events;
 pub use verdict::{HookDecision, HookVerdict};
 
-use crate::{Frontend, SessionUpdate};
+use crate::{Audience, SessionUpdate};
 
 /// A hook.
 #[async_trait]
@@ -223,7 +223,7 @@ impl Hooks {
     }
 
     /// Calls the matching hooks one after the other and combines their answers.
-    pub(crate) async fn ask(&self, moment: HookMoment<'_>, frontend: &dyn Frontend) -> HookVerdict {
+    pub(crate) async fn ask(&self, moment: HookMoment<'_>, audience: &Audience) -> HookVerdict {
         let mut verdict = HookVerdict::default();
         let Some(event) = self.event(moment.event) else {
             return verdict;
@@ -263,12 +263,12 @@ impl Hooks {
                 event,
                 kind: kind.to_owned(),
             };
-            frontend.update(SessionUpdate::HookStarted(&call));
+            audience.update(SessionUpdate::HookStarted(&call));
             let mut answer = hook.ask(&input, moment.call.map(|it| &it.call.id)).await;
             if let Some(fault) = unclear::fault(event, &answer.reply) {
                 answer.reply = HookReply::Failed(HookFailure::Unclear(fault));
             }
-            frontend.update(SessionUpdate::HookEnded(&call, &answer));
+            audience.update(SessionUpdate::HookEnded(&call, &answer));
             let next = match answer.reply {
                 HookReply::Failed(failure) => {
                     let name = hook.name();
@@ -277,7 +277,7 @@ impl Hooks {
                     // A refusal has the reason with it.
                     if means.refusal().is_none() {
                         let event = event.as_str();
-                        frontend.notice(&format!("the {event} hook `{name}` failed: {failure}"));
+                        audience.notice(&format!("the {event} hook `{name}` failed: {failure}"));
                     }
                     means
                 }

@@ -4,6 +4,7 @@
 //! [`ah_conversation`].
 
 pub mod agents;
+mod audience;
 mod background;
 mod changes;
 pub mod checkpoint;
@@ -13,7 +14,6 @@ mod conflict;
 mod controls;
 mod deferred;
 mod finish;
-mod frontend;
 pub mod hooks;
 mod mail;
 mod model_call;
@@ -44,12 +44,14 @@ pub mod tool_search;
 mod toolbox;
 mod truncate;
 
+pub use audience::{Audience, Ready, SessionUpdate, Watcher};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
-pub use frontend::{Frontend, SessionUpdate};
 pub use outcome::{RunFailure, RunOutcome};
 pub use pictures::{Pictures, unchecked_pictures};
-pub use ports::{CommandFiles, Ports, Refusals, SeenFiles, no_refusals};
+pub use ports::{
+    CallVariables, CommandFiles, Ports, Refusals, SeenFiles, no_refusals, no_variables,
+};
 pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};
 pub use stop::Stop;

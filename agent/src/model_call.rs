@@ -21,7 +21,7 @@ const PAYLOAD_WARN: u64 = 800_000;
 /// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The next answer, streamed to the frontend.
+    /// The next answer, streamed to the audience.
     Answer,
     /// A summary of older messages, not displayed.
     Summary,
@@ -44,13 +44,13 @@ impl Session {
         }
         let started = self.ports.clock.now();
         let clock = self.ports.clock.clone();
-        let frontend = self.ports.frontend.clone();
+        let audience = self.ports.audience.clone();
         let appends = self.ports.provider.continuity().appends_tools;
         tokio::select! {
             biased;
             // The request below sees the stop as well.
             () = stop.wait(&*clock) => {}
-            () = self.tools.catch_up(appends, |notice| frontend.notice(notice)) => {}
+            () = self.tools.catch_up(appends, |notice| audience.notice(notice)) => {}
         }
         // The frontend knows the message's id in advance.
         let id = clock.message_id();
@@ -68,11 +68,11 @@ impl Session {
                 reason: PrefixBreak::Trimmed,
             });
             let limit = self.settings.max_messages.unwrap_or_default();
-            self.ports.frontend.notice(&format!(
+            self.ports.audience.notice(&format!(
                 "{left_out} older messages are left out (maxConversationMessages is {limit})"
             ));
         }
-        self.ports.frontend.update(SessionUpdate::Asking {
+        self.ports.audience.update(SessionUpdate::Asking {
             model: self.ports.provider.model(),
             message: &id,
         });
@@ -235,7 +235,7 @@ impl Session {
             ..message
         };
         self.append_with(message, Vec::new()).await?;
-        self.ports.frontend.show(&event);
+        self.ports.audience.update(SessionUpdate::Event(&event));
         Ok(())
     }
 
@@ -258,10 +258,10 @@ impl Session {
         let clock = self.ports.clock.clone();
         let mut stopped = pin!(stop.wait(&*clock));
         let mut assembly = Assembly::default();
-        let frontend = self.ports.frontend.clone();
+        let audience = self.ports.audience.clone();
         // Nothing is received before the frontend can show it.
         let mut next = async || {
-            frontend.ready().await;
+            audience.ready().await;
             stream.next().await
         };
         loop {
@@ -319,15 +319,15 @@ impl Session {
         }
     }
 
-    /// Sends a streamed event to the frontend, after the block that it completes.
+    /// Sends a streamed event to the audience, after the block that it completes.
     fn relay(&self, assembly: &Assembly, event: &StreamEvent) {
-        let frontend = &self.ports.frontend;
+        let audience = &self.ports.audience;
         if let StreamEvent::BlockStopped { index } = event
             && let Some(block) = assembly.block(*index)
         {
-            frontend.update(SessionUpdate::Block(&block));
+            audience.update(SessionUpdate::Block(&block));
         }
-        frontend.update(SessionUpdate::Piece(event));
+        audience.update(SessionUpdate::Piece(event));
     }
 
     fn tell(&mut self, purpose: Purpose, event: StreamEvent) {
@@ -345,7 +345,7 @@ impl Session {
                 delta: Delta::Text(text),
                 ..
             } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
-            StreamEvent::LeftOut { notice } => self.ports.frontend.notice(&notice),
+            StreamEvent::LeftOut { notice } => self.ports.audience.notice(&notice),
             StreamEvent::Fallback(FallbackNotice {
                 model,
                 instead_of,

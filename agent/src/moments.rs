@@ -44,7 +44,7 @@ impl Session {
             more,
         };
         let hooks = self.ports.hooks.clone();
-        let verdict = hooks.ask(moment, &*self.ports.frontend).await;
+        let verdict = hooks.ask(moment, &self.ports.audience).await;
         self.apply_verdict(&verdict);
         verdict
     }
@@ -54,7 +54,7 @@ impl Session {
         self.context.extend(verdict.context.iter().cloned());
         if let Some(reason) = &verdict.stop_reason {
             self.ports
-                .frontend
+                .audience
                 .notice(&format!("a hook ended the run: {reason}"));
         }
     }
@@ -121,7 +121,7 @@ impl Session {
 
     /// Returns the outcome of a run whose prompt a hook refused: nothing was stored or sent.
     pub(crate) fn refused(&mut self, answer: String, started: Time) -> RunOutcome {
-        self.ports.frontend.notice(&answer);
+        self.ports.audience.notice(&answer);
         RunOutcome {
             answer,
             duration_ms: self.ports.clock.now().since(started),
@@ -161,7 +161,7 @@ impl Session {
             let text = format!(
                 "a Stop hook continued the run {demands} times, which is the limit; it ends now"
             );
-            self.ports.frontend.notice(&text);
+            self.ports.audience.notice(&text);
             return Ok(false);
         }
         let mut content = vec![ContentBlock::text(format!("{DEMAND} {reason}"))];

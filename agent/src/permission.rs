@@ -224,7 +224,7 @@ impl Session {
             inquiry,
             agent: None,
         };
-        self.ports.frontend.permission(&request).await
+        self.ports.audience.host.permission(&request).await
     }
 
     /// Prepares a call approved with another input; deny rules still apply.
@@ -257,7 +257,7 @@ impl Session {
         text: &str,
         update: SessionUpdate<'_>,
     ) -> PermittedCall {
-        self.ports.frontend.update(update);
+        self.ports.audience.update(update);
         self.denials.push(call.clone());
         PreparedCall::answered(call.clone(), text.to_owned()).into()
     }
@@ -266,7 +266,7 @@ impl Session {
     pub(crate) fn update_permissions(&mut self, update: &PermissionUpdate) {
         if !self.settings.permissions.accepts(update) {
             let text = "mode `bypassPermissions` is not available: it was not enabled when the session began";
-            self.ports.frontend.notice(text);
+            self.ports.audience.notice(text);
             return;
         }
         let update = &without_links(update.clone());
@@ -276,7 +276,7 @@ impl Session {
         }
         if let Err(error) = self.ports.rules.save(update) {
             let text = format!("cannot save the rule, so it applies to this session only: {error}");
-            self.ports.frontend.notice(&text);
+            self.ports.audience.notice(&text);
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ah_conversation::{Clock, FileState, MessageId, Provider, Rulebook, Store};
+use ah_conversation::{Clock, FileState, MessageId, Provider, Rulebook, Store, ToolUseId};
 
 use crate::hooks::Hooks;
-use crate::{Conflict, Frontend, Pictures};
+use crate::{Audience, Conflict, Pictures};
 
 /// Ports of a session to the outside.
 #[derive(Clone)]
@@ -19,8 +19,8 @@ pub struct Ports {
     pub store: Arc<dyn Store>,
     /// Time and fresh ids.
     pub clock: Arc<dyn Clock>,
-    /// Display of the run.
-    pub frontend: Arc<dyn Frontend>,
+    /// Those who see the run and are asked by it.
+    pub audience: Audience,
     /// Storage of permission rules.
     pub rules: Arc<dyn Rulebook>,
     /// Hooks of the session.
@@ -29,6 +29,10 @@ pub struct Ports {
     pub pictures: Pictures,
     /// Source of refused connections.
     pub refusals: Refusals,
+    /// Environment variables for the commands of each call, beside those that all commands see.
+    pub variables: CallVariables,
+    /// Id of the subagent whose session it is; its commands have it in the variable [`AGENT`](crate::AGENT).
+    pub agent_id: Option<String>,
     /// Files that confined commands change; `None` if nobody sees them.
     pub command_files: Option<Arc<dyn CommandFiles>>,
 }
@@ -75,6 +79,14 @@ pub struct SeenFiles {
 /// Returns a text for the model about the connections that the sandbox refused since the last call; it becomes part of
 /// the next result.
 pub type Refusals = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Returns the environment variables for the commands of a call.
+pub type CallVariables = Arc<dyn Fn(&ToolUseId) -> Vec<(String, String)> + Send + Sync>;
+
+/// Returns the variables of a session whose calls have none of their own.
+pub fn no_variables() -> CallVariables {
+    Arc::new(|_| Vec::new())
+}
 
 /// Returns the source of a session without a sandbox.
 pub fn no_refusals() -> Refusals {

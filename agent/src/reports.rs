@@ -15,10 +15,10 @@ impl Session {
     /// Returns the sink for updates of tasks started by calls; updates of background tasks are also tracked by the
     /// session.
     pub(crate) fn task_sink(&self) -> TaskSink {
-        let frontend = self.ports.frontend.clone();
+        let audience = self.ports.audience.clone();
         let sender = self.background.sender();
         TaskSink::new(move |task, update| {
-            frontend.update(SessionUpdate::Task(task, update));
+            audience.update(SessionUpdate::Task(task, update));
             if task.is_background {
                 // The receiver is gone once the session has ended.
                 let _ = sender.send((task.clone(), update.clone()));
@@ -75,7 +75,7 @@ impl Session {
         self.go_on(started, &stop).await.map(Some)
     }
 
-    /// Ends the background tasks, and waits until they are reported to the frontend.
+    /// Ends the background tasks, and waits until they are reported to the audience.
     pub async fn stop_tasks(&mut self) {
         let ports = self.tools.tasks();
         for id in self.background.ids() {

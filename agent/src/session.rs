@@ -49,7 +49,7 @@ pub struct Session {
     pub(crate) controls: Controls,
     /// Context window of the model that the limits are made for.
     pub(crate) window: u64,
-    /// Mode last reported to the frontend.
+    /// Mode last reported to the audience.
     pub(crate) shown_mode: PermissionMode,
     pub(crate) background: Background,
     /// Top-level prompt that file changes are attributed to, if this is a subagent's session.
@@ -139,16 +139,16 @@ impl Session {
 
     /// Waits for servers that are starting, as the first request would, and adds their tools.
     pub async fn prepare_tools(&mut self) {
-        let frontend = self.ports.frontend.clone();
+        let audience = self.ports.audience.clone();
         let appends = self.ports.provider.continuity().appends_tools;
         self.tools
-            .catch_up(appends, |notice| frontend.notice(notice))
+            .catch_up(appends, |notice| audience.notice(notice))
             .await;
     }
 
     /// Returns the hooks that shell commands in the texts of its slash commands need the consent of.
     pub fn line_hooks(&self) -> LineHooks {
-        LineHooks::new(self.ports.hooks.clone(), self.ports.frontend.clone())
+        LineHooks::new(self.ports.hooks.clone(), self.ports.audience.clone())
     }
 
     /// Returns the current settings.
@@ -248,7 +248,7 @@ impl Session {
                 "{lost} tool calls were interrupted by a crash; they will not be rerun, and the model has been told"
             ),
         };
-        self.ports.frontend.notice(&notice);
+        self.ports.audience.notice(&notice);
         Ok(())
     }
 
@@ -435,7 +435,7 @@ impl Session {
     /// Shows an event, and stores it with the next message if it is a stored kind.
     pub(crate) fn emit(&mut self, kind: EventKind) {
         let event = self.event(kind);
-        self.ports.frontend.show(&event);
+        self.ports.audience.update(SessionUpdate::Event(&event));
         self.keep(event);
     }
 
@@ -529,7 +529,7 @@ impl Session {
         let message = Arc::new(message);
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
-        self.ports.frontend.update(SessionUpdate::Stored(&message));
+        self.ports.audience.update(SessionUpdate::Stored(&message));
         self.transcript.push(message);
         Ok(())
     }

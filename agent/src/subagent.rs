@@ -5,6 +5,7 @@
 
 mod begin;
 mod caller;
+mod host;
 mod isolation;
 mod registry;
 mod relay;

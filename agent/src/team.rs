@@ -25,7 +25,7 @@ pub(crate) use self::state::Member;
 use self::state::{LEAD, Letter, TeamState};
 pub(crate) use self::tools::{TeamLead, TeamTool};
 use crate::hooks::{HookEvent, HookMoment, Hooks};
-use crate::{Frontend, Ports};
+use crate::{Audience, Ports};
 
 /// Key of the note with the team's state.
 const NOTE: &str = "team";
@@ -201,7 +201,7 @@ fn written_to_lead() -> TaskUpdate {
 /// Calls the hooks of an event of a team; returns why they block it.
 async fn blocked(
     hooks: &Hooks,
-    frontend: &dyn Frontend,
+    audience: &Audience,
     event: HookEvent,
     more: Value,
 ) -> Option<String> {
@@ -212,6 +212,6 @@ async fn blocked(
         call: None,
         more,
     };
-    let verdict = hooks.ask(moment, frontend).await;
+    let verdict = hooks.ask(moment, audience).await;
     verdict.block.or(verdict.stop_reason)
 }

@@ -29,7 +29,7 @@ pub(crate) use prepared::{CallPlan, PreparedCall};
 use crate::conflict::told;
 use crate::hooks::HookVerdict;
 use crate::truncate::{Truncated, cut_to_characters, truncate};
-use crate::{AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
+use crate::{AGENT, AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
 
 /// Maximum number of concurrent calls.
 const MAX_CONCURRENT: usize = 10;
@@ -295,7 +295,7 @@ impl Session {
         Context {
             former: former.and_then(|result| Some(result.details.as_ref()?.value())),
             tasks: self.task_sink(),
-            variables: self.ports.frontend.variables(call),
+            variables: self.variables(call),
             hidden: self.settings.permissions.hidden_from(call, accesses),
             denied: self.settings.permissions.denied_to(&call.name),
             reach: prepared.reach.clone(),
@@ -304,8 +304,17 @@ impl Session {
         }
     }
 
+    /// Returns the environment variables for the commands of a call.
+    fn variables(&self, call: &ToolUse) -> Vec<(String, String)> {
+        let agent = self.ports.agent_id.clone();
+        let agent = agent.map(|id| (AGENT.to_owned(), id));
+        let mut variables = (self.ports.variables)(&call.id);
+        variables.extend(agent);
+        variables
+    }
+
     fn follow(&self, batch: &Batch, report: &ProgressReport) {
-        self.ports.frontend.update(SessionUpdate::Progress {
+        self.ports.audience.update(SessionUpdate::Progress {
             call: &batch.calls[report.at].call,
             progress: &report.progress,
             elapsed_ms: report.elapsed_ms,
@@ -402,7 +411,7 @@ impl Session {
             lines: lines.map(|lines| lines + added),
         };
         self.emit_end(batch, at, &result);
-        self.ports.frontend.update(SessionUpdate::Result(&result));
+        self.ports.audience.update(SessionUpdate::Result(&result));
         if let CallPlan::Run { accesses, .. } = plan {
             let commands = self.ports.command_files.as_deref();
             let origin = self.origin_of(batch);
@@ -469,7 +478,7 @@ impl Session {
     fn cut(&self, content: &Content, call: &ToolUse) -> Option<Truncated> {
         let limit = self.settings.max_result_chars?;
         let (truncated, how_many) = cut_to_characters(content, limit, &call.name)?;
-        self.ports.frontend.notice(&format!(
+        self.ports.audience.notice(&format!(
             "the model is shown {how_many} from {} (maxToolResultChars)",
             call.name
         ));
@@ -479,7 +488,7 @@ impl Session {
     fn emit_start(&mut self, batch: &Batch, at: usize, output: &LiveOutput) {
         let call = &batch.calls[at].call;
         self.ports
-            .frontend
+            .audience
             .update(SessionUpdate::Call(call, output));
         self.emit(EventKind::ToolCallStart {
             tool_name: call.name.clone(),
@@ -507,7 +516,7 @@ impl Session {
             kind: kind(String::new()),
             timestamp: shown.timestamp,
         };
-        self.ports.frontend.show(&shown);
+        self.ports.audience.update(SessionUpdate::Event(&shown));
         self.keep(kept);
     }
 

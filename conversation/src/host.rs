@@ -1,5 +1,5 @@
-//! Ports: questions to the person at the terminal or to the program that started this one, and the storage of
-//! permission rules.
+//! Ports: questions to the person at the terminal or to the program that started this one, the editor whose files are
+//! worked on, and the storage of permission rules.
 
 use std::path::Path;
 
@@ -12,59 +12,52 @@ use crate::{
 /// The party that can be asked during a run: a person, or the program that started this one. To withdraw a question,
 /// drop the future.
 ///
-/// A host that wraps another one names it in [`inner_host`](Self::inner_host), and has only the methods that it changes:
-/// all others, and those that come later, are those of the other one.
+/// Nothing has a default: a host that wraps another one says of each method what becomes of it.
 #[async_trait]
 pub trait Host: Send + Sync {
-    /// Returns the host that this one wraps, if it wraps one.
-    fn inner_host(&self) -> Option<&dyn Host> {
-        None
-    }
+    /// Asks for permission to run a tool call.
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer;
 
-    /// Asks for permission to run a tool call. Denied by default, if nobody can be asked.
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        match self.inner_host() {
-            Some(host) => host.permission(request).await,
-            None => PermissionAnswer::nobody(request),
-        }
-    }
+    /// Asks whether sandboxed commands may connect to `host`, given as `name:port`.
+    async fn new_host(&self, host: &str) -> HostPermission;
 
-    /// Asks whether sandboxed commands may connect to `host`, given as `name:port`. Denied by default, if nobody can
-    /// be asked.
-    async fn new_host(&self, host: &str) -> HostPermission {
-        match self.inner_host() {
-            Some(inner) => inner.new_host(host).await,
-            None => HostPermission::No,
-        }
-    }
-
-    /// Answers a question of an MCP server. Declined by default, if nobody can be asked.
-    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
-        match self.inner_host() {
-            Some(host) => host.elicitation(question).await,
-            None => ElicitationAnswer::Decline,
-        }
-    }
+    /// Answers a question of an MCP server.
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer;
 
     /// Learns that what `server` asked for under the name `id` is done.
-    fn elicitation_complete(&self, server: &str, id: &str) {
-        if let Some(host) = self.inner_host() {
-            host.elicitation_complete(server, id);
-        }
+    fn elicitation_complete(&self, server: &str, id: &str);
+}
+
+/// The host of a session in which nobody can be asked: it denies and declines everything.
+#[derive(Debug, Clone, Copy)]
+pub struct Nobody;
+
+#[async_trait]
+impl Host for Nobody {
+    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
+        PermissionAnswer::nobody(request)
     }
 
+    async fn new_host(&self, _: &str) -> HostPermission {
+        HostPermission::No
+    }
+
+    async fn elicitation(&self, _: &Elicitation) -> ElicitationAnswer {
+        ElicitationAnswer::Decline
+    }
+
+    fn elicitation_complete(&self, _: &str, _: &str) {}
+}
+
+/// The program in which the user edits the files of the session.
+#[async_trait]
+pub trait Editor: Send + Sync {
     /// Returns the text of a file as its user has changed it without saving it; `None` if it is that on the disk. It is
     /// asked only about the files of calls that are permitted.
-    async fn unsaved(&self, path: &Path) -> Option<String> {
-        self.inner_host()?.unsaved(path).await
-    }
+    async fn unsaved(&self, path: &Path) -> Option<String>;
 
     /// Learns that a call has written a file, so that an editor shows what is on the disk now.
-    async fn wrote(&self, path: &Path) {
-        if let Some(host) = self.inner_host() {
-            host.wrote(path).await;
-        }
-    }
+    async fn wrote(&self, path: &Path);
 }
 
 /// Permission for sandboxed commands to connect to a host, the shortest first.

@@ -69,7 +69,9 @@ pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_prefix, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
 pub use excerpt::{Excerpt, LeftOut, LineCount, WholeOutput, lines_between};
-pub use host::{Host, HostPermission, PermissionAnswer, PermissionRequest, Rulebook};
+pub use host::{
+    Editor, Host, HostPermission, Nobody, PermissionAnswer, PermissionRequest, Rulebook,
+};
 pub use id::{MessageId, SessionId, ToolUseId};
 pub use interaction::{Choice, ChoiceOption, Interaction};
 pub use interface::Interface;

@@ -7,7 +7,7 @@ use ah_acp::{
     Command, Engine, Listed, Offered, Opened, Project, Prompt, Refusal, Served, Wanted, serve,
     stdio,
 };
-use ah_agent::Frontend;
+use ah_agent::Audience;
 use ah_agent::hooks::LineHooks;
 use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
@@ -112,14 +112,14 @@ impl EditorSessions {
         })
     }
 
-    async fn opened(&self, wanted: &Wanted, frontend: Arc<dyn Frontend>) -> Result<Opened, Error> {
+    async fn opened(&self, wanted: &Wanted, audience: Audience) -> Result<Opened, Error> {
         let mut config = self.config_of(wanted)?;
         config
             .warnings
             .iter()
-            .for_each(|text| frontend.notice(text));
+            .for_each(|text| audience.notice(text));
         let trust = config.trust.notice();
-        trust.iter().for_each(|text| frontend.notice(text));
+        trust.iter().for_each(|text| audience.notice(text));
         let mut warnings = Vec::new();
         let probe = SandboxProbe::begin(&config, &mut warnings)?;
         let mut first_words = None;
@@ -138,7 +138,7 @@ impl EditorSessions {
             ephemeral: config.run.is_ephemeral && wanted.stored.is_none(),
             ..SessionPlan::default()
         };
-        let told = frontend.clone();
+        let told = audience.clone();
         let inputs = SessionInputs {
             skills: &skills,
             active: None,
@@ -149,7 +149,7 @@ impl EditorSessions {
             extensions: HostExtensions::default(),
             warn: Arc::new(move |text: &str| told.notice(text)),
         };
-        let shown = frontend.clone();
+        let shown = audience.clone();
         let opened = open(&plan, &config, None, inputs, |_| shown).await?;
         let open::Opened {
             session,
@@ -163,7 +163,7 @@ impl EditorSessions {
             .chain(notices)
             .chain(more)
             .chain(stored);
-        all.for_each(|text| frontend.notice(&text));
+        all.for_each(|text| audience.notice(&text));
         let id = store.id().to_string();
         if !wanted.forks && wanted.stored.as_ref().is_some_and(|named| *named != id) {
             return Err(Error::failure(format!(
@@ -209,8 +209,8 @@ impl EditorSessions {
 
 #[async_trait]
 impl Engine for EditorSessions {
-    async fn open(&self, wanted: &Wanted, frontend: Arc<dyn Frontend>) -> Result<Opened, Refusal> {
-        self.opened(wanted, frontend).await.map_err(refusal)
+    async fn open(&self, wanted: &Wanted, audience: Audience) -> Result<Opened, Refusal> {
+        self.opened(wanted, audience).await.map_err(refusal)
     }
 
     fn list(&self, folder: Option<&Path>) -> Result<Vec<Listed>, Refusal> {

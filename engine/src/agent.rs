@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use ah_agent::hooks::Hooks;
 use ah_agent::{
-    Frontend, Ports, RunOutcome, Session, SessionSettings, Stop, ToolConcurrency, Toolbox,
+    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
+    ToolConcurrency, Toolbox, Watcher,
 };
 use ah_config::layers::Sources;
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides, environment};
 use ah_conversation::{
-    ContentBlock, Cost, Event, Host, Interface, Limits, PermissionAnswer, PermissionMode,
-    PermissionRequest, PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store,
-    Thinking, Tool, Transcript,
+    ContentBlock, Cost, Elicitation, ElicitationAnswer, Event, Host, HostPermission, Interface,
+    Limits, Nobody, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
+    Permissions, Provider, Rulebook, Sampling, Store, Thinking, Tool, Transcript,
 };
 use ah_store::SystemClock;
 #[cfg(feature = "sqlite")]
@@ -319,10 +320,12 @@ impl AgentBuilder {
             provider,
             store,
             clock: Arc::new(SystemClock::default()),
-            frontend: Arc::new(Callbacks {
+            audience: Audience::of(Arc::new(Callbacks {
                 on_event: self.on_event,
                 ask: self.ask,
-            }),
+            })),
+            variables: ah_agent::no_variables(),
+            agent_id: None,
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
             pictures: Arc::new(ah_tools::checked_picture),
@@ -382,7 +385,7 @@ fn connect(name: String) -> Result<Arc<dyn Provider>, Error> {
     Ok(provider)
 }
 
-/// Frontend of closures.
+/// Watcher and host of closures.
 struct Callbacks {
     on_event: Option<OnEvent>,
     ask: Option<Ask>,
@@ -393,20 +396,32 @@ impl Host for Callbacks {
     async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
         match &self.ask {
             Some(ask) => ask(request.clone()).await,
-            None => PermissionAnswer::nobody(request),
+            None => Nobody.permission(request).await,
         }
     }
+
+    async fn new_host(&self, host: &str) -> HostPermission {
+        Nobody.new_host(host).await
+    }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        Nobody.elicitation(question).await
+    }
+
+    fn elicitation_complete(&self, _: &str, _: &str) {}
 }
 
-impl Frontend for Callbacks {
-    fn show(&self, event: &Event) {
-        if let Some(on_event) = &self.on_event {
-            on_event(event);
+impl Watcher for Callbacks {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match (update, &self.on_event) {
+            (SessionUpdate::Event(event), Some(on_event)) => on_event(event),
+            (SessionUpdate::Notice(text), _) => tracing::info!("{text}"),
+            _ => {}
         }
     }
 
-    fn notice(&self, text: &str) {
-        tracing::info!("{text}");
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use ah_agent::hooks::{Hook, HookEvent, HookedElicitations, Hooks};
 use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
-use ah_agent::{AnswerForm, Frontend, Ports, SessionSettings, ToolConcurrency, Toolbox};
+use ah_agent::{AnswerForm, Audience, Ports, SessionSettings, ToolConcurrency, Toolbox};
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
@@ -32,6 +32,8 @@ use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::model::Around;
 use crate::model::{connect, sampling, thinking};
+#[cfg(feature = "otel")]
+use crate::otel::traced;
 use crate::small;
 use crate::warn::Warn;
 pub use agents::{Main, as_main, subagents};
@@ -76,7 +78,7 @@ pub struct HostExtensions {
     pub around: Option<Around>,
 }
 
-/// Properties of a session that its frontend needs.
+/// Properties of a session that those who see it need.
 #[derive(Debug, Clone)]
 pub struct SessionView {
     /// The interface that the output is for.
@@ -91,7 +93,7 @@ pub struct SessionView {
     pub session: String,
 }
 
-/// Returns what the frontend of a session needs.
+/// Returns what those who see a session need.
 fn view(
     provider: &dyn Provider,
     tools: &Toolbox,
@@ -107,7 +109,7 @@ fn view(
     }
 }
 
-/// Returns the parts of a session on `store`, and warnings for the user. `make_frontend` creates the frontend.
+/// Returns the parts of a session on `store`, and warnings for the user. `make_audience` creates those who see it.
 ///
 /// # Errors
 ///
@@ -117,7 +119,7 @@ pub async fn session(
     store: &Arc<SessionStore>,
     config: &Config,
     inputs: SessionInputs<'_>,
-    make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
+    make_audience: impl FnOnce(SessionView) -> Audience,
     warnings: &mut Vec<String>,
 ) -> Result<(Ports, Toolbox, SessionSettings), Error> {
     let mended = command_files::recover(store, config).await?;
@@ -155,34 +157,35 @@ pub async fn session(
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
-    let frontend = make_frontend(view(&*provider, &tools, store, config));
+    let audience = make_audience(view(&*provider, &tools, store, config));
     let summarizer = summarizer(&provider, config, warnings)?;
-    safety::ask_about_hosts(inputs.sandbox, &frontend, config);
+    safety::ask_about_hosts(inputs.sandbox, &audience, config);
     if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
-        frontend.notice(&text);
+        audience.notice(&text);
     }
     let is_hosted = inputs.host.is_some();
-    let (transcript, frontend) =
-        hooks::transcript(store, config, is_hosted, frontend, warnings).await?;
+    let (transcript, audience) =
+        hooks::transcript(store, config, is_hosted, audience, warnings).await?;
     let (sandbox, given) = (inputs.sandbox, inputs.hooks);
-    let hooks = hooks::of(store, transcript, config, sandbox, &frontend, given);
+    let hooks = hooks::of(store, transcript, config, sandbox, &audience, given);
     let asked = (inputs.host, inputs.has_person);
     let options = ah_mcp::Options {
         outputs: Some(store.outputs().to_owned()),
-        ..server_options(asked, &hooks, &frontend, config, sandbox)
+        ..server_options(asked, &hooks, &audience, config, sandbox)
     };
     // A host has the state of each server, in its first message and by request.
     let warn = (!is_hosted).then(|| inputs.warn.clone());
     let tools = with_servers(tools, (config, inputs.sandbox), options, warn, warnings);
-    let frontend = decided_by_tool(frontend, &tools, config);
-    #[cfg(feature = "otel")]
-    let frontend = crate::otel::traced(frontend, config, store.uuid(), warnings);
+    let audience = decided_by_tool(audience, &tools, config);
+    let (audience, variables) = traced(audience, config, store.uuid(), warnings);
     let ports = Ports {
         provider,
         summarizer,
         store: store.clone(),
         clock: Arc::new(SystemClock::default()),
-        frontend,
+        audience,
+        variables,
+        agent_id: None,
         rules: Arc::new(SettingsFiles::of(config)),
         hooks,
         pictures: Arc::new(ah_tools::checked_picture),
@@ -190,6 +193,17 @@ pub async fn session(
         command_files: safety::command_files(inputs.sandbox, store, config),
     };
     Ok((ports, tools, settings))
+}
+
+/// Returns the audience as it is: this build sends no traces.
+#[cfg(not(feature = "otel"))]
+fn traced(
+    audience: Audience,
+    _: &Config,
+    _: &str,
+    _: &mut Vec<String>,
+) -> (Audience, ah_agent::CallVariables) {
+    (audience, ah_agent::no_variables())
 }
 
 /// Returns the model that writes summaries: the one that the settings name, or that of the session.
@@ -209,12 +223,12 @@ fn summarizer(
 fn server_options(
     (host, has_person): (Option<SdkHost>, bool),
     hooks: &Hooks,
-    frontend: &Arc<dyn Frontend>,
+    audience: &Audience,
     config: &Config,
     sandbox_status: &SandboxStatus,
 ) -> ah_mcp::Options {
     let is_answered = host.is_some() || has_person || hooks.has(HookEvent::Elicitation);
-    let asked = || HookedElicitations::new(hooks.clone(), frontend.clone());
+    let asked = || HookedElicitations::new(hooks.clone(), audience.clone());
     ah_mcp::Options {
         host,
         asked: is_answered.then(|| Asked(Arc::new(asked()))),
@@ -222,18 +236,15 @@ fn server_options(
     }
 }
 
-/// Returns the frontend, whose questions about permissions a tool answers if one is named.
-fn decided_by_tool(
-    frontend: Arc<dyn Frontend>,
-    tools: &Toolbox,
-    config: &Config,
-) -> Arc<dyn Frontend> {
+/// Returns the audience, whose questions about permissions a tool answers if one is named.
+fn decided_by_tool(audience: Audience, tools: &Toolbox, config: &Config) -> Audience {
     match (&config.run.host.permission_tool, tools.servers()) {
         (Some(name), Some(servers)) => {
             let (servers, name) = (servers.clone(), name.clone());
-            Arc::new(PermissionTool::new(frontend, servers, name))
+            let host = PermissionTool::new(audience.clone(), servers, name);
+            audience.with_host(Arc::new(host))
         }
-        _ => frontend,
+        _ => audience,
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError};
 use ah_conversation::{
-    Clock, Host, HostPermission, PermissionAnswer, PermissionRequest, PermissionUpdate, ToolUseId,
+    Clock, Elicitation, ElicitationAnswer, Host, HostPermission, Nobody, PermissionAnswer,
+    PermissionRequest, PermissionUpdate, ToolUseId,
 };
 use ah_store::SystemClock;
 use async_trait::async_trait;
@@ -72,6 +73,12 @@ impl Host for PermissionCallback {
             Ok(Decision::Deny { .. }) | Err(_) => HostPermission::No,
         }
     }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        Nobody.elicitation(question).await
+    }
+
+    fn elicitation_complete(&self, _: &str, _: &str) {}
 }
 
 impl PermissionCallback {

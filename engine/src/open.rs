@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ah_agent::{Frontend, Session};
+use ah_agent::{Audience, Session};
 use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{Interface, Provider};
 use ah_store::{Holder, OpenError, Paths, SessionStore, Sessions, Tree};
@@ -56,10 +56,10 @@ pub async fn open(
     config: &Config,
     fork_at: Option<u32>,
     inputs: SessionInputs<'_>,
-    make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
+    make_audience: impl FnOnce(SessionView) -> Audience,
 ) -> Result<Opened, Error> {
     let mut made = Made(None);
-    let opened = begin(plan, config, fork_at, (inputs, &mut made), make_frontend).await?;
+    let opened = begin(plan, config, fork_at, (inputs, &mut made), make_audience).await?;
     // It is there to stay.
     made.0 = None;
     Ok(opened)
@@ -70,7 +70,7 @@ async fn begin(
     config: &Config,
     fork_at: Option<u32>,
     (inputs, made): (SessionInputs<'_>, &mut Made),
-    make_frontend: impl FnOnce(SessionView) -> Arc<dyn Frontend>,
+    make_audience: impl FnOnce(SessionView) -> Audience,
 ) -> Result<Opened, Error> {
     let mut warnings = Vec::new();
     // A model that cannot be asked must not leave a new session behind, or a copy: only a session that is there is opened
@@ -134,7 +134,7 @@ async fn begin(
         &store,
         config,
         inputs,
-        make_frontend,
+        make_audience,
         &mut warnings,
     )
     .await?;

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::{
-    Choice, ChoiceOption, Destination, Host, HostPermission, Input, Interaction, PermissionAnswer,
-    PermissionMode, PermissionRequest, PermissionUpdate, ToolUse, neutralise,
+    Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Input,
+    Interaction, Nobody, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
+    ToolUse, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -110,6 +111,12 @@ impl<A: Ask> Host for Elsewhere<A> {
             Some(false) | None => HostPermission::No,
         }
     }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        Nobody.elicitation(question).await
+    }
+
+    fn elicitation_complete(&self, _: &str, _: &str) {}
 }
 
 impl<A: Ask> Elsewhere<A> {

@@ -280,8 +280,8 @@ impl SessionOpener {
             extensions: self.extensions.clone(),
             warn: self.warn.clone(),
         };
-        let frontend = setting.frontend.clone();
-        let opened = open(plan, &config, fork_at, inputs, |_| frontend).await?;
+        let audience = setting.audience.clone();
+        let opened = open(plan, &config, fork_at, inputs, |_| audience).await?;
         let Opened {
             mut session,
             store,
@@ -295,10 +295,10 @@ impl SessionOpener {
             lock(&self.begun).push(store.clone());
         }
         for notice in notices {
-            setting.frontend.notice(&notice);
+            setting.audience.notice(&notice);
         }
         for notice in store.take_notices().await {
-            setting.frontend.notice(&notice.to_string());
+            setting.audience.notice(&notice.to_string());
         }
         if let Some(title) = &wishes.title
             && session.transcript().last().is_none()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::hooks::Hook;
-use ah_agent::{Frontend, Session};
+use ah_agent::{Audience, Session};
 use ah_conversation::{Effort, Model, Models, ProviderError, Rule, Servers};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -50,8 +50,8 @@ pub struct Setting<'a> {
     pub wishes: &'a Initialize,
     /// Whether a new session is wanted in the place of the one that was opened before.
     pub is_cleared: bool,
-    /// Frontend of the session, which also asks for permissions.
-    pub frontend: Arc<dyn Frontend>,
+    /// The host, which sees the session and is asked for permissions.
+    pub audience: Audience,
     /// Hooks of the host, called after those of the settings.
     pub hooks: Vec<Arc<dyn Hook>>,
     /// Connections to MCP servers that run in the host.

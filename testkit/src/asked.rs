@@ -1,6 +1,5 @@
 //! A host that notes what it is asked: it shows whether what wraps a host passes everything on.
 
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use ah_conversation::{
@@ -11,13 +10,11 @@ use async_trait::async_trait;
 use serde_json::json;
 
 /// The methods of a host. A new one belongs here, in [`Asked`] and in [`ask_all`].
-pub const ALL: [&str; 6] = [
+pub const ALL: [&str; 4] = [
     "permission",
     "new_host",
     "elicitation",
     "elicitation_complete",
-    "unsaved",
-    "wrote",
 ];
 
 /// A host that notes which of its methods are called. None of its answers is a default.
@@ -30,8 +27,7 @@ impl Asked {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes a call.
-    pub fn note(&self, method: &'static str) {
+    fn note(&self, method: &'static str) {
         let mut methods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         methods.push(method);
     }
@@ -60,15 +56,6 @@ impl Host for Asked {
     fn elicitation_complete(&self, _: &str, _: &str) {
         self.note("elicitation_complete");
     }
-
-    async fn unsaved(&self, _: &Path) -> Option<String> {
-        self.note("unsaved");
-        Some("text".to_owned())
-    }
-
-    async fn wrote(&self, _: &Path) {
-        self.note("wrote");
-    }
 }
 
 /// Calls each method of a host that wraps [`Asked`], in the order of [`ALL`].
@@ -96,7 +83,4 @@ pub async fn ask_all(host: &dyn Host) {
     let answer = host.elicitation(&question).await;
     assert!(matches!(answer, ElicitationAnswer::Accept(_)));
     host.elicitation_complete("server", "id");
-    let text = host.unsaved(Path::new("/file")).await;
-    assert_eq!(text.as_deref(), Some("text"));
-    host.wrote(Path::new("/file")).await;
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::workspace::{Package, cargo, packages, root, run};
-use crate::{arrows, circles, doors, json, licenses, prints, sizes, tidy};
+use crate::{arrows, circles, doors, json, licenses, ports, prints, sizes, tidy};
 
 /// Checks format, rules, licences, lints and documentation, the cheapest first.
 pub fn check() -> Result<()> {
@@ -39,6 +39,7 @@ fn house_rules() -> Result<Vec<String>> {
     let mut faults = circles::faults(root(), &folders)?;
     faults.extend(doors::faults(root())?);
     faults.extend(json::faults(root(), &folders)?);
+    faults.extend(ports::faults(root(), &folders)?);
     faults.extend(prints::faults(root(), &folders)?);
     faults.extend(sizes::faults(root(), &folders)?);
     faults.extend(tidy::faults(root())?);

@@ -23,6 +23,7 @@ mod layout;
 mod licenses;
 mod models;
 mod newest;
+mod ports;
 mod prints;
 mod sizes;
 mod source;

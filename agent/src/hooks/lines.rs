@@ -3,13 +3,11 @@
 //! They are no calls of the model, so no hook for calls sees them; hooks for `PreSkillShellCommand` may refuse them, and
 //! nothing else: a line runs as it was written, or not at all.
 
-use std::sync::Arc;
-
 use ah_conversation::{Access, PatternRoots, ToolUse};
 use serde_json::json;
 
 use super::{HookEvent, HookMoment, HookSubject, Hooks, call_payload};
-use crate::Frontend;
+use crate::Audience;
 
 /// A shell command in the text of a slash command.
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +26,13 @@ pub struct TextLine<'a> {
 #[derive(Clone)]
 pub struct LineHooks {
     hooks: Hooks,
-    frontend: Arc<dyn Frontend>,
+    audience: Audience,
 }
 
 impl LineHooks {
-    /// Creates those of a session; `frontend` hears of their calls and failures.
-    pub fn new(hooks: Hooks, frontend: Arc<dyn Frontend>) -> Self {
-        Self { hooks, frontend }
+    /// Creates those of a session; `audience` hears of their calls and failures.
+    pub fn new(hooks: Hooks, audience: Audience) -> Self {
+        Self { hooks, audience }
     }
 
     /// Returns the reason to refuse the line, if a hook does.
@@ -54,7 +52,7 @@ impl LineHooks {
             }),
             more,
         };
-        let verdict = self.hooks.ask(moment, &*self.frontend).await;
+        let verdict = self.hooks.ask(moment, &self.audience).await;
         verdict.block.or(verdict.stop_reason)
     }
 }

@@ -13,6 +13,7 @@ use ah_conversation::{
 use serde::Deserialize;
 use serde_json::json;
 
+use super::host::HostBelow;
 use super::isolation::OwnPlace;
 use super::registry::{MAX_RUNNING, Slot};
 use super::relay::{Relay, RelayState};
@@ -23,7 +24,7 @@ use crate::conflict::told;
 use crate::hooks::{HookEvent, HookMoment};
 use crate::prompt::{PromptPart, SystemPrompt};
 use crate::team::TeamTool;
-use crate::{Frontend, Ports, Session, SessionSettings, Toolbox};
+use crate::{Audience, Ports, Session, SessionSettings, Toolbox};
 
 /// Default maximum number of model calls.
 const MAX_TURNS: u32 = 50;
@@ -152,7 +153,7 @@ impl Subagents {
             true => Some(self.own_place(&agent, &id, &mut settings).await?),
             false => None,
         };
-        let mut ports = ports(&parent, &agent, &id, provider, store, relay.clone());
+        let mut ports = ports(&parent, &agent, provider, store, &relay);
         let mut prompt = Vec::new();
         if !arguments.prompt.is_empty() {
             prompt.push(ContentBlock::text(arguments.prompt));
@@ -170,7 +171,7 @@ impl Subagents {
         }
         let mut toolbox = self.toolbox(&parent, &agent, own, of_team, task.is_background);
         if !task.is_background
-            && let Some(servers) = self.kinds.own_servers(&agent, &*relay).await
+            && let Some(servers) = self.kinds.own_servers(&agent, &ports.audience).await
         {
             toolbox = toolbox.with_servers(servers, PATIENCE);
         }
@@ -435,12 +436,8 @@ impl SubagentKinds {
             .collect()
     }
 
-    /// Starts the definition's own servers; errors are shown by `frontend`.
-    async fn own_servers(
-        &self,
-        agent: &Agent,
-        frontend: &dyn Frontend,
-    ) -> Option<Arc<dyn Servers>> {
+    /// Starts the definition's own servers; `audience` is told of errors.
+    async fn own_servers(&self, agent: &Agent, audience: &Audience) -> Option<Arc<dyn Servers>> {
         let own: BTreeMap<_, _> = agent
             .servers
             .iter()
@@ -450,7 +447,7 @@ impl SubagentKinds {
         let empty = self.servers.as_ref().filter(|_| !own.is_empty())?;
         let servers = empty();
         for (name, error) in servers.set(own).await.errors {
-            frontend.notice(&format!("cannot use the MCP server `{name}`: {error}"));
+            audience.notice(&format!("cannot use the MCP server `{name}`: {error}"));
         }
         Some(servers)
     }
@@ -485,13 +482,12 @@ fn relay(parent: &Parent, task: &Task, agent: &Agent, context: &Context) -> Arc<
         RelayState::default()
     };
     Arc::new(Relay {
-        outer: parent.ports.frontend.clone(),
+        outer: parent.ports.audience.clone(),
         task: task.clone(),
         name: agent.name.clone(),
         sink: TaskSink::clone(&context.tasks),
         clock: parent.ports.clock.clone(),
         started: parent.ports.clock.now(),
-        controls: parent.controls.clone(),
         state: Mutex::new(state),
     })
 }
@@ -499,10 +495,9 @@ fn relay(parent: &Parent, task: &Task, agent: &Agent, context: &Context) -> Arc<
 fn ports(
     parent: &Parent,
     agent: &Agent,
-    id: &str,
     provider: Arc<dyn Provider>,
     store: Arc<dyn Store>,
-    frontend: Arc<dyn Frontend>,
+    relay: &Arc<Relay>,
 ) -> Ports {
     let from = &parent.ports;
     // If the parent's model summarises its own conversation, so does this one.
@@ -511,11 +506,22 @@ fn ports(
     } else {
         from.summarizer.clone()
     };
+    let id = &relay.task.id;
+    let host = HostBelow {
+        outer: from.audience.host.clone(),
+        controls: parent.controls.clone(),
+        agent: Some((id.clone(), agent.name.clone())),
+        // The user is busy with the main conversation while it runs in the background.
+        asks: !relay.task.is_background,
+    };
     Ports {
         provider,
         summarizer,
         store,
-        frontend,
+        audience: Audience::watching(relay.clone())
+            .with_host(Arc::new(host))
+            .with_editor(from.audience.editor.clone()),
+        agent_id: Some(id.clone()),
         hooks: from.hooks.of_agent(id, &agent.name, &agent.hooks),
         command_files: from.command_files.as_ref().map(|files| files.of_agent(id)),
         ..from.clone()
@@ -532,7 +538,7 @@ fn own_mode(agent: &Agent, parent: &Parent) -> Option<PermissionMode> {
 /// Tells the user that the definition's mode is not in force.
 fn tell_ignored_mode(agent: &Agent, parent: &Parent) {
     if agent.permission_mode != own_mode(agent, parent) {
-        parent.ports.frontend.notice(&format!(
+        parent.ports.audience.notice(&format!(
             "the subagent `{}` runs in the mode of the session: its definition names `bypassPermissions`, which is not enabled in this session",
             agent.name
         ));
@@ -548,7 +554,7 @@ async fn started(ports: &Ports, agent: &Agent, mode: PermissionMode) -> Option<C
         call: None,
         more: json!({}),
     };
-    let verdict = ports.hooks.ask(moment, &*ports.frontend).await;
+    let verdict = ports.hooks.ask(moment, &ports.audience).await;
     let context = verdict.context.join("\n");
     (!context.is_empty()).then(|| ContentBlock::text(format!("[HOOK] {context}")))
 }

@@ -5,19 +5,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, Branch, Caller, ContentBlock, Context, Event, ExitReason, Host, Input, Limits,
-    LiveOutput, Output, PermissionAnswer, PermissionRequest, Provider, Role, Task, TaskKind, Tool,
-    ToolSpec, ToolUse, Truncation, interrupted,
+    Access, Branch, Caller, ContentBlock, Context, ExitReason, Input, Limits, LiveOutput, Output,
+    Provider, Role, Task, TaskKind, Tool, ToolSpec, ToolUse, Truncation, interrupted,
 };
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::Parent;
 use super::begin::fresh_id;
+use super::host::HostBelow;
+use super::relay::tell_above;
 use crate::background::Background;
 use crate::{
-    Controls, Frontend, Ports, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, Toolbox,
-    no_refusals,
+    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, Toolbox,
+    Watcher, no_refusals,
 };
 
 /// Beginning of the ids of these conversations; those of subagents begin otherwise.
@@ -110,11 +111,17 @@ impl Caller for SessionCaller {
                 agent_id: id,
                 spawned_by: call.id.clone(),
             }),
-            frontend: Arc::new(Below {
-                outer: from.frontend.clone(),
+            audience: Audience::watching(Arc::new(Below {
+                outer: from.audience.clone(),
                 task,
+            }))
+            .with_host(Arc::new(HostBelow {
+                outer: from.audience.host.clone(),
                 controls: self.parent.controls.clone(),
-            }),
+                agent: None,
+                asks: true,
+            }))
+            .with_editor(from.audience.editor.clone()),
             hooks: from.hooks.of_calls(),
             // The result of the call says it, not what a program reads.
             refusals: no_refusals(),
@@ -217,65 +224,22 @@ impl Tool for Longer {
     }
 }
 
-/// Frontend of the calls, which are shown below the call that makes them.
+/// Watcher of the calls, which are shown below the call that makes them.
 struct Below {
-    outer: Arc<dyn Frontend>,
+    outer: Audience,
     task: Task,
-    /// Controls of the session above, which learns what was allowed.
-    controls: Controls,
 }
 
-#[async_trait]
-impl Host for Below {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        let answer = self.outer.permission(request).await;
-        self.controls.learn(&answer);
-        answer
-    }
-
-    fn inner_host(&self) -> Option<&dyn Host> {
-        Some(&*self.outer)
-    }
-}
-
-impl Frontend for Below {
-    fn inner_frontend(&self) -> Option<&dyn Frontend> {
-        Some(&*self.outer)
-    }
-
-    fn show(&self, _: &Event) {}
-
-    fn notice(&self, text: &str) {
-        self.outer.notice(text);
-    }
-
+impl Watcher for Below {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
-            SessionUpdate::Subagent(..)
-            | SessionUpdate::Task(..)
-            | SessionUpdate::HookStarted(_)
-            | SessionUpdate::HookEnded(..) => self.outer.update(update),
-            _ => self
-                .outer
-                .update(SessionUpdate::Subagent(&self.task, &update)),
+            SessionUpdate::Event(_) => {}
+            SessionUpdate::Notice(text) => self.outer.notice(text),
+            update => tell_above(&self.outer, &self.task, update),
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::frontend::tests::{Told, passed_on, task};
-
-    #[tokio::test]
-    async fn the_frontend_of_calls_below_a_call_passes_everything_on() {
-        let told = Arc::new(Told::default());
-        let below = Below {
-            outer: told.clone(),
-            task: task(),
-            controls: Controls::default(),
-        };
-        let variables = passed_on(&below, &told).await;
-        assert_eq!(variables, [Told::variable()]);
+    fn ready(&self) -> Option<Ready<'_>> {
+        Some(Box::pin(self.outer.ready()))
     }
 }

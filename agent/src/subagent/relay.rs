@@ -1,4 +1,4 @@
-//! Frontend of a subagent: passes its updates and permission requests on to the parent session's frontend.
+//! Watcher of a subagent: passes its updates on to those who watch the parent session.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,24 +7,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Clock, Event, EventKind, Host, PermissionAnswer, PermissionRequest, Task, TaskEnding, TaskKind,
-    TaskSink, TaskUpdate, TaskUsage, Time, ToolUse,
+    Clock, Event, EventKind, Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Time,
 };
-use async_trait::async_trait;
 
-use crate::{AGENT, Controls, Frontend, SessionUpdate};
+use crate::{Audience, Ready, SessionUpdate, Watcher};
 
-/// Frontend that shows a subagent's session as part of the parent session.
+/// Watcher that shows a subagent's session as part of the parent session.
 pub(super) struct Relay {
-    pub(super) outer: Arc<dyn Frontend>,
+    pub(super) outer: Audience,
     pub(super) task: Task,
     /// Name of its definition.
     pub(super) name: String,
     pub(super) sink: TaskSink,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) started: Time,
-    /// Controls of the parent session, which receives permission updates.
-    pub(super) controls: Controls,
     pub(super) state: Mutex<RelayState>,
 }
 
@@ -108,78 +104,14 @@ impl Relay {
     }
 }
 
-#[async_trait]
-impl Host for Relay {
-    /// Background subagents do not ask: the user is busy with the main conversation.
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        if self.task.is_background {
-            return PermissionAnswer::nobody(request);
-        }
-        let agent = (self.task.id.clone(), self.name.clone());
-        let request = PermissionRequest {
-            agent: request.agent.clone().or(Some(agent)),
-            ..request.clone()
-        };
-        let answer = self.outer.permission(&request).await;
-        self.controls.learn(&answer);
-        answer
-    }
-
-    fn inner_host(&self) -> Option<&dyn Host> {
-        Some(&*self.outer)
-    }
-}
-
-impl Frontend for Relay {
-    fn inner_frontend(&self) -> Option<&dyn Frontend> {
-        Some(&*self.outer)
-    }
-
-    fn show(&self, event: &Event) {
-        match &event.kind {
-            EventKind::ApiCallEnd {
-                input_tokens,
-                output_tokens,
-                cache_creation_input_tokens,
-                cache_read_input_tokens,
-                ..
-            } => {
-                self.lock().tokens += input_tokens
-                    + output_tokens
-                    + cache_creation_input_tokens
-                    + cache_read_input_tokens;
-            }
-            EventKind::Retry { .. }
-            | EventKind::Fallback { .. }
-            | EventKind::PrefixBroken { .. } => self.outer.show(event),
-            _ => {}
-        }
-    }
-
-    fn notice(&self, text: &str) {
-        self.outer.notice(&format!("{}: {text}", self.name));
-    }
-
-    fn variables(&self, call: &ToolUse) -> Vec<(String, String)> {
-        let mut variables = self.outer.variables(call);
-        // Of nested subagents, the innermost one.
-        variables.retain(|(name, _)| name != AGENT);
-        variables.push((AGENT.to_owned(), self.task.id.clone()));
-        variables
-    }
-
+impl Watcher for Relay {
     fn update(&self, update: SessionUpdate<'_>) {
-        if let SessionUpdate::Task(task, news) = update {
-            self.follow(task, news);
-        }
         match update {
-            // Updates of nested subagents already name their task.
-            SessionUpdate::Subagent(..)
-            | SessionUpdate::Task(..)
-            | SessionUpdate::HookStarted(_)
-            | SessionUpdate::HookEnded(..) => {
-                return self.outer.update(update);
+            SessionUpdate::Event(event) => return self.event(event),
+            SessionUpdate::Notice(text) => {
+                return self.outer.notice(&format!("{}: {text}", self.name));
             }
+            SessionUpdate::Task(task, news) => self.follow(task, news),
             SessionUpdate::Call(call, _) => {
                 self.lock().tool_uses += 1;
                 self.write(&format!("→ {}", call.name));
@@ -195,35 +127,45 @@ impl Frontend for Relay {
             }
             _ => {}
         }
-        self.outer
-            .update(SessionUpdate::Subagent(&self.task, &update));
+        tell_above(&self.outer, &self.task, update);
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        Some(Box::pin(self.outer.ready()))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use ah_testkit::world::Steps;
+impl Relay {
+    fn event(&self, event: &Event) {
+        match &event.kind {
+            EventKind::ApiCallEnd {
+                input_tokens,
+                output_tokens,
+                cache_creation_input_tokens,
+                cache_read_input_tokens,
+                ..
+            } => {
+                self.lock().tokens += input_tokens
+                    + output_tokens
+                    + cache_creation_input_tokens
+                    + cache_read_input_tokens;
+            }
+            EventKind::Retry { .. }
+            | EventKind::Fallback { .. }
+            | EventKind::PrefixBroken { .. } => self.outer.update(SessionUpdate::Event(event)),
+            _ => {}
+        }
+    }
+}
 
-    use super::*;
-    use crate::frontend::tests::{Told, passed_on, task};
-
-    #[tokio::test]
-    async fn the_frontend_of_a_subagent_passes_everything_on() {
-        let told = Arc::new(Told::default());
-        let relay = Relay {
-            outer: told.clone(),
-            task: task(),
-            name: "agent".to_owned(),
-            sink: TaskSink::default(),
-            clock: Arc::new(Steps::default()),
-            started: Time(0),
-            controls: Controls::default(),
-            state: Mutex::default(),
-        };
-        let variables = passed_on(&relay, &told).await;
-        assert_eq!(
-            variables,
-            [Told::variable(), (AGENT.to_owned(), "task".to_owned())]
-        );
+/// Tells `outer`, which watches the session above, an update of the session below the call that started `task`.
+pub(super) fn tell_above(outer: &Audience, task: &Task, update: SessionUpdate<'_>) {
+    match update {
+        // Updates of nested subagents already name their task.
+        SessionUpdate::Subagent(..)
+        | SessionUpdate::Task(..)
+        | SessionUpdate::HookStarted(_)
+        | SessionUpdate::HookEnded(..) => outer.update(update),
+        _ => outer.update(SessionUpdate::Subagent(task, &update)),
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::Subagents;
 use super::begin::Arguments;
 use super::relay::Relay;
-use crate::Frontend;
+use crate::Audience;
 use crate::agents::Agent;
 use crate::hooks::Hooks;
 use crate::team::{Member, Seat, Team, TeamLead};
@@ -52,9 +52,9 @@ impl Subagents {
 
 #[async_trait]
 impl TeamLead for Subagents {
-    fn hooks(&self) -> Option<(Hooks, Arc<dyn Frontend>)> {
+    fn hooks(&self) -> Option<(Hooks, Audience)> {
         let ports = self.parent()?.ports;
-        Some((ports.hooks, ports.frontend))
+        Some((ports.hooks, ports.audience))
     }
 
     async fn reopen(&self, name: &str, call: &ToolUse, context: &Context) -> Result<(), String> {

@@ -85,7 +85,7 @@ impl Seat {
             name: self.name.clone(),
             place: self.place.clone(),
             hooks: ports.hooks.clone(),
-            frontend: ports.frontend.clone(),
+            audience: ports.audience.clone(),
         };
         TeamTool::all(interface, &self.team, &speaker)
     }
@@ -104,9 +104,9 @@ impl Seat {
 
     /// Asks the hooks of an idle teammate; returns why it is to go on working.
     pub(crate) async fn demand(&self, session: &Session) -> Option<ContentBlock> {
-        let (hooks, frontend) = (&session.ports.hooks, &*session.ports.frontend);
+        let (hooks, audience) = (&session.ports.hooks, &session.ports.audience);
         let more = json!({"teammate_name": self.name, "team_name": hooks.team_name()});
-        let reason = blocked(hooks, frontend, HookEvent::TeammateIdle, more).await?;
+        let reason = blocked(hooks, audience, HookEvent::TeammateIdle, more).await?;
         Some(ContentBlock::text(format!("[TEAMMATE HOOK] {reason}")))
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::state::{LEAD, TaskChange, TeamState, TeamTask, TeamTaskStatus, WantedStatus, numbers};
 use super::{Place, Team, blocked};
-use crate::Frontend;
+use crate::Audience;
 use crate::hooks::{HookEvent, Hooks};
 use crate::own_spec::own_spec;
 
@@ -38,7 +38,7 @@ enum TeamToolKind {
 #[async_trait]
 pub(crate) trait TeamLead: Send + Sync {
     /// Returns the hooks of the session and its display, while its calls run.
-    fn hooks(&self) -> Option<(Hooks, Arc<dyn Frontend>)>;
+    fn hooks(&self) -> Option<(Hooks, Audience)>;
 
     /// Opens the conversation of the teammate `name`, unless it is open, and lets it go on with what it was written.
     ///
@@ -58,7 +58,7 @@ pub(super) enum Speaker {
         name: String,
         place: Arc<Place>,
         hooks: Hooks,
-        frontend: Arc<dyn Frontend>,
+        audience: Audience,
     },
 }
 
@@ -72,11 +72,11 @@ impl Speaker {
 
     /// Calls the hooks of an event about a task; returns why they block it.
     async fn blocked(&self, event: HookEvent, id: u32, task: &TeamTask) -> Option<String> {
-        let (hooks, frontend) = match self {
+        let (hooks, audience) = match self {
             Self::Lead(lead) => lead.hooks()?,
             Self::Member {
-                hooks, frontend, ..
-            } => (hooks.clone(), frontend.clone()),
+                hooks, audience, ..
+            } => (hooks.clone(), audience.clone()),
         };
         let mut more = json!({
             "task_id": id.to_string(),
@@ -87,7 +87,7 @@ impl Speaker {
         if let Self::Member { name, .. } = self {
             more["teammate_name"] = json!(name);
         }
-        blocked(&hooks, &*frontend, event, more).await
+        blocked(&hooks, &audience, event, more).await
     }
 }
 

@@ -56,8 +56,10 @@ impl Session {
             let started = ports.clock.now();
             let mut output = pictures::in_output(run.await, &ports.pictures).await;
             let duration_ms = ports.clock.now().since(started);
-            for path in written.iter().filter(|_| !output.is_error) {
-                ports.frontend.wrote(path).await;
+            if let Some(editor) = ports.audience.editor.as_ref().filter(|_| !output.is_error) {
+                for path in &written {
+                    editor.wrote(path).await;
+                }
             }
             let event = if output.is_error {
                 HookEvent::PostToolUseFailure
@@ -78,7 +80,7 @@ impl Session {
                     call: Some(subject),
                     more: output_payload(&call, &output, duration_ms),
                 };
-                verdict = ports.hooks.ask(moment, &*ports.frontend).await;
+                verdict = ports.hooks.ask(moment, &ports.audience).await;
                 verdict.context.extend(verdict.block.take());
             }
             if runs && !output.is_error {
@@ -90,7 +92,7 @@ impl Session {
                         call: Some(subject),
                         more,
                     };
-                    let told = ports.hooks.ask(moment, &*ports.frontend).await;
+                    let told = ports.hooks.ask(moment, &ports.audience).await;
                     verdict.context.extend(told.context);
                     verdict.context.extend(told.block);
                 }
@@ -170,7 +172,7 @@ impl Session {
                     }),
                     more,
                 };
-                self.ports.hooks.ask(moment, &*self.ports.frontend).await;
+                self.ports.hooks.ask(moment, &self.ports.audience).await;
             }
         };
         // Dropping the hooks ends them.

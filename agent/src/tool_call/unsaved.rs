@@ -12,13 +12,16 @@ use crate::Session;
 impl Session {
     /// Returns the unsaved texts of the files that a call touches. Files that are hidden from it are not asked about.
     pub(crate) async fn unsaved(&self, call: &ToolUse, accesses: &[Access]) -> Vec<Unsaved> {
+        let Some(editor) = &self.ports.audience.editor else {
+            return Vec::new();
+        };
         let hidden = self.settings.permissions.hidden_from(call, accesses);
         let mut found: Vec<Unsaved> = Vec::new();
         for path in accesses.iter().filter_map(named) {
             if hidden.hides(path) || found.iter().any(|unsaved| unsaved.path == *path) {
                 continue;
             }
-            if let Some(text) = self.ports.frontend.unsaved(path).await {
+            if let Some(text) = editor.unsaved(path).await {
                 found.push(Unsaved {
                     path: path.clone(),
                     text: Arc::from(text),

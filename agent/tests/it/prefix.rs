@@ -12,13 +12,13 @@ use ah_agent::agents::Agents;
 use ah_agent::hooks::Hooks;
 use ah_agent::prompt::{ProjectFile, Prompt, PromptContext, PromptSource, SystemPrompt};
 use ah_agent::{
-    Frontend, Ports, Session, SessionChange, SessionSettings, Stop, SubagentKinds, Subagents,
-    ToolConcurrency, Toolbox,
+    Audience, Ports, Ready, Session, SessionChange, SessionSettings, SessionUpdate, Stop,
+    SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    ContentBlock, Effort, Event, EventKind, Host, Limits, MailKind, Model, Models, Output,
-    PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider,
-    ProviderError, Rulebook, Sampling, ServerStatus, Servers, ServersChange, Thinking, Tool,
+    ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models, Output, PermissionMode,
+    PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling, ServerStatus,
+    Servers, ServersChange, Thinking, Tool,
 };
 use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
 use ah_testkit::world::World;
@@ -347,7 +347,7 @@ impl Life {
     async fn process(&self) -> Session {
         let provider: Arc<dyn Provider> =
             Arc::new(Bound::new(MODELS[self.model], self.record.clone()));
-        let frontend = Arc::new(Quiet(self.record.clone()));
+        let quiet = Arc::new(Quiet(self.record.clone()));
         let around = self.around.clone();
         let below = self.around.clone();
         let kinds = SubagentKinds {
@@ -401,8 +401,10 @@ impl Life {
             provider,
             store: self.world.store.clone(),
             clock: self.world.clock.clone(),
-            frontend: frontend.clone(),
-            rules: frontend,
+            audience: Audience::watching(quiet.clone()),
+            variables: no_variables(),
+            agent_id: None,
+            rules: quiet,
             hooks: Hooks::default(),
             pictures: ah_agent::unchecked_pictures(),
             refusals: ah_agent::no_refusals(),
@@ -488,27 +490,24 @@ impl Servers for Late {
 /// Records declared breaks, and answers nothing.
 struct Quiet(Arc<BoundRecord>);
 
-#[async_trait]
-impl Host for Quiet {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        PermissionAnswer::nobody(request)
-    }
-}
-
 impl Rulebook for Quiet {
     fn save(&self, _: &PermissionUpdate) -> Result<(), String> {
         Ok(())
     }
 }
 
-impl Frontend for Quiet {
-    fn show(&self, event: &Event) {
-        if let EventKind::PrefixBroken { .. } = event.kind {
+impl Watcher for Quiet {
+    fn update(&self, update: SessionUpdate<'_>) {
+        if let SessionUpdate::Event(event) = update
+            && let EventKind::PrefixBroken { .. } = event.kind
+        {
             self.0.declare();
         }
     }
 
-    fn notice(&self, _: &str) {}
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
+    }
 }
 
 struct NoModels;

@@ -11,14 +11,15 @@ use std::sync::{Arc, Mutex};
 use ah_agent::agents::{Agent, Agents};
 use ah_agent::hooks::{Hook, HookSession, Hooks};
 use ah_agent::{
-    Frontend, Ports, RunOutcome, Session, SessionSettings, SessionUpdate, Stop, SubagentKinds,
-    Subagents, ToolConcurrency, Toolbox,
+    Audience, Ports, Ready, RunOutcome, Session, SessionSettings, SessionUpdate, Stop,
+    SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, Branch, ContentBlock, Context, Event, Host, Input, Limits, Mail, MailKind, Message,
-    Output, OutputPage, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
-    Permissions, Provider, Record, Request, Rulebook, Sampling, Store, StoreError, TaskUpdate,
-    Thinking, Tool, ToolSpec, ToolUse, ToolUseId, Transcript, Truncation,
+    Access, Branch, ContentBlock, Context, Elicitation, ElicitationAnswer, Host, HostPermission,
+    Input, Limits, Mail, MailKind, Message, Nobody, Output, OutputPage, PermissionAnswer,
+    PermissionMode, PermissionRequest, PermissionUpdate, Permissions, Provider, Record, Request,
+    Rulebook, Sampling, Store, StoreError, TaskUpdate, Thinking, Tool, ToolSpec, ToolUse,
+    ToolUseId, Transcript, Truncation,
 };
 use ah_testkit::script::{Scenario, Scripted, Turn, scenario};
 use ah_testkit::show;
@@ -243,7 +244,9 @@ impl World {
             summarizer,
             store: self.store.clone(),
             clock: self.clock.clone(),
-            frontend: self.screen.clone(),
+            audience: Audience::of(self.screen.clone()),
+            variables: no_variables(),
+            agent_id: None,
             rules: self.screen.clone(),
             hooks: Hooks::new(self.hooks.clone(), HookSession::default()),
             pictures: ah_agent::unchecked_pictures(),
@@ -393,6 +396,16 @@ impl Host for Seen {
         self.questions.lock().unwrap().push(question.clone());
         answers.unwrap_or_else(|| PermissionAnswer::nobody(question))
     }
+
+    async fn new_host(&self, host: &str) -> HostPermission {
+        Nobody.new_host(host).await
+    }
+
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        Nobody.elicitation(question).await
+    }
+
+    fn elicitation_complete(&self, _: &str, _: &str) {}
 }
 
 impl Rulebook for Seen {
@@ -403,16 +416,16 @@ impl Rulebook for Seen {
     }
 }
 
-impl Frontend for Seen {
-    fn show(&self, event: &Event) {
-        self.line(show::event(&event.kind));
-    }
-
+impl Watcher for Seen {
     fn update(&self, update: SessionUpdate<'_>) {
         if let SessionUpdate::Progress { call, progress, .. } = update {
             self.line(format!("progress {} {}", call.name, progress.done));
         }
         let line = match update {
+            SessionUpdate::Event(event) => show::event(&event.kind),
+            SessionUpdate::Notice(text) => {
+                return self.notices.lock().unwrap().push(text.to_owned());
+            }
             SessionUpdate::Task(_, TaskUpdate::Started) => "task started".to_owned(),
             SessionUpdate::Task(_, TaskUpdate::Progress { doing, .. }) => format!("task {doing}"),
             SessionUpdate::Task(
@@ -429,8 +442,8 @@ impl Frontend for Seen {
         self.line(line);
     }
 
-    fn notice(&self, text: &str) {
-        self.notices.lock().unwrap().push(text.to_owned());
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }
 

@@ -14,7 +14,7 @@ use ah::place::SessionLocation;
 use ah::served;
 use ah::warn::Warn;
 use ah::{Opened, mentions, open};
-use ah_agent::{Frontend, RunFailure, Stop};
+use ah_agent::{Audience, RunFailure, Stop};
 use ah_config::profile::Profile;
 use ah_config::{Config, Error, ErrorKind, extensions};
 use ah_conversation::{ContentBlock, Interface, MailKind};
@@ -149,17 +149,17 @@ async fn show(
     };
     let look = Look::of_process(options.output.plain, &config.environment);
     let screen = Screen::of_process(look, outlet.clone());
-    let frontend = |session: SessionView| -> Arc<dyn Frontend> {
+    let audience = |session: SessionView| {
         match format {
-            OutputFormat::Events => Arc::new(Events::new(screen)),
-            // The JSON formats have their own frontends.
+            OutputFormat::Events => Audience::watching(Arc::new(Events::new(screen))),
+            // The JSON formats have their own watchers.
             OutputFormat::Text | OutputFormat::Json | OutputFormat::StreamJson => {
-                Arc::new(Text::new(View::of(session, config, asks), screen))
+                Audience::of(Arc::new(Text::new(View::of(session, config, asks), screen)))
             }
         }
     };
     let plan = plan(options, config.interface)?;
-    let opened = match open(&plan, config, fork_at, inputs, frontend).await {
+    let opened = match open(&plan, config, fork_at, inputs, audience).await {
         Err(error) if error.kind == ErrorKind::SessionBusy => {
             return wait_there(&text, error, options, config);
         }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::Frontend;
 use ah_agent::hooks::{
     CommandHook, Hook, HookAction, HookCommand, HookSession, HookSetting, Hooks, LineHooks,
 };
-use ah_conversation::{Environment, Event, Host, Store as _};
+use ah_agent::{Audience, Ready, SessionUpdate, Watcher};
+use ah_conversation::{Environment, Store as _};
 use ah_process::Sandbox;
 use ah_protocol::{RowHead, Transcribed};
 use ah_store::SessionStore;
@@ -32,7 +32,7 @@ pub fn of(
     transcript_path: PathBuf,
     config: &Config,
     sandbox_status: &SandboxStatus,
-    frontend: &Arc<dyn Frontend>,
+    audience: &Audience,
     more: Vec<Arc<dyn Hook>>,
 ) -> Hooks {
     let subject = HookSession {
@@ -40,7 +40,7 @@ pub fn of(
         transcript_path,
         cwd: config.environment.cwd().to_owned(),
     };
-    made(subject, config, sandbox_status, frontend, more)
+    made(subject, config, sandbox_status, audience, more)
 }
 
 /// Returns the hooks of the settings for the lines of a command whose session is not open yet: they are told no id and
@@ -50,21 +50,23 @@ pub fn before_session(config: &Config, sandbox_status: &SandboxStatus, warn: &Wa
         cwd: config.environment.cwd().to_owned(),
         ..HookSession::default()
     };
-    let frontend: Arc<dyn Frontend> = Arc::new(Warned(warn.clone()));
-    let hooks = made(subject, config, sandbox_status, &frontend, Vec::new());
-    LineHooks::new(hooks, frontend)
+    let audience = Audience::watching(Arc::new(Warned(warn.clone())));
+    let hooks = made(subject, config, sandbox_status, &audience, Vec::new());
+    LineHooks::new(hooks, audience)
 }
 
-/// Frontend before there is a session: shows notices as warnings.
+/// Watcher before there is a session: shows notices as warnings.
 struct Warned(Warn);
 
-impl Host for Warned {}
+impl Watcher for Warned {
+    fn update(&self, update: SessionUpdate<'_>) {
+        if let SessionUpdate::Notice(text) = update {
+            (self.0)(text);
+        }
+    }
 
-impl Frontend for Warned {
-    fn show(&self, _: &Event) {}
-
-    fn notice(&self, text: &str) {
-        (self.0)(text);
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }
 
@@ -72,10 +74,10 @@ fn made(
     subject: HookSession,
     config: &Config,
     sandbox_status: &SandboxStatus,
-    frontend: &Arc<dyn Frontend>,
+    audience: &Audience,
     more: Vec<Arc<dyn Hook>>,
 ) -> Hooks {
-    let maker = Maker::new(config, sandbox_status, frontend.clone());
+    let maker = Maker::new(config, sandbox_status, audience.clone());
     let own = config.hooks.iter();
     let own = own.filter(|setting| counts(&setting.origin, config));
     let own =
@@ -93,7 +95,7 @@ fn counts(origin: &Origin, config: &Config) -> bool {
     disabled.is_none_or(|it| is_managed(origin) && !is_managed(&it.origin))
 }
 
-/// Returns the file with the transcript for the hooks, and the frontend of the session, which keeps it. A host's session
+/// Returns the file with the transcript for the hooks, and the audience of the session, which keeps it. A host's session
 /// has its transcript anyway; where there are no hooks it is the database.
 ///
 /// # Errors
@@ -103,14 +105,14 @@ pub async fn transcript(
     store: &SessionStore,
     config: &Config,
     is_hosted: bool,
-    frontend: Arc<dyn Frontend>,
+    audience: Audience,
     warnings: &mut Vec<String>,
-) -> Result<(PathBuf, Arc<dyn Frontend>), Error> {
+) -> Result<(PathBuf, Audience), Error> {
     let path = place::transcript(store, config);
     let path = match path.filter(|_| is_hosted || !config.hooks.is_empty()) {
-        Some(path) if is_hosted => return Ok((path, frontend)),
+        Some(path) if is_hosted => return Ok((path, audience)),
         Some(path) => path,
-        None => return Ok((store.path().to_owned(), frontend)),
+        None => return Ok((store.path().to_owned(), audience)),
     };
     let head = RowHead {
         session_id: store.uuid().to_owned(),
@@ -119,13 +121,14 @@ pub async fn transcript(
         entrypoint: "cli".to_owned(),
         agent_id: None,
     };
-    let (shown, ids) = (frontend.clone(), Arc::new(SystemIds::default()));
+    let (told, ids) = (audience.notices(), Arc::new(SystemIds::default()));
     let stored = store.load().await?;
-    match Transcribed::new(shown, path.clone(), head, stored.messages(), ids) {
-        Ok(transcribed) => Ok((path, Arc::new(transcribed))),
+    match Transcribed::new(told, path.clone(), head, stored.messages(), ids) {
+        // A message is in the file once the others were told of it.
+        Ok(transcribed) => Ok((path, audience.with_first(Arc::new(transcribed)))),
         Err(error) => {
             warnings.push(format!("hooks have no transcript: {error}"));
-            Ok((path, frontend))
+            Ok((path, audience))
         }
     }
 }
@@ -142,7 +145,7 @@ struct Maker {
     environment: Environment,
     sandbox: Room,
     /// Receives a notice for each hook that is left out.
-    frontend: Arc<dyn Frontend>,
+    audience: Audience,
 }
 
 /// The place where a hook that must be confined runs.
@@ -156,7 +159,7 @@ enum Room {
 }
 
 impl Maker {
-    fn new(config: &Config, sandbox_status: &SandboxStatus, frontend: Arc<dyn Frontend>) -> Self {
+    fn new(config: &Config, sandbox_status: &SandboxStatus, audience: Audience) -> Self {
         let environment = &config.environment;
         let project = config.project_root.to_string_lossy().into_owned();
         let project_root = project.clone();
@@ -179,7 +182,7 @@ impl Maker {
                 SandboxStatus::Off => Room::Outside,
             },
             variables: children.chain([project]).collect(),
-            frontend,
+            audience,
         }
     }
 
@@ -215,7 +218,7 @@ impl Maker {
             Room::Sandbox(sandbox, variables) => (Some(sandbox.clone()), variables),
             Room::Missing => {
                 let command = setting.shown();
-                self.frontend.notice(&format!(
+                self.audience.notice(&format!(
                     "the hook `{command}` is left out: it must run in the sandbox, which is unavailable"
                 ));
                 return None;

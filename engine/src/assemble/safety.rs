@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_agent::skills::Skills;
-use ah_agent::{CommandFiles, Frontend, Refusals, no_refusals};
+use ah_agent::{Audience, CommandFiles, Refusals, no_refusals};
 use ah_config::Config;
 use ah_config::rulebook::SettingsFiles;
 use ah_conversation::{Embedded, HostPermission, Interface, PermissionMode, Permissions, Rule};
@@ -184,28 +184,26 @@ pub fn command_files(
     Some(files)
 }
 
-/// Lets the frontend decide whether commands may reach a host that is not allowed.
-pub fn ask_about_hosts(
-    sandbox_status: &SandboxStatus,
-    frontend: &Arc<dyn Frontend>,
-    config: &Config,
-) {
+/// Lets the host decide whether commands may reach a host that is not allowed.
+pub fn ask_about_hosts(sandbox_status: &SandboxStatus, audience: &Audience, config: &Config) {
     let Some(confined) = sandbox_status.confined() else {
         return;
     };
     // Weak, because the sandbox must not keep the session alive.
-    let (frontend, files) = (Arc::downgrade(frontend), SettingsFiles::of(config));
+    let (asked, files) = (Arc::downgrade(&audience.host), SettingsFiles::of(config));
+    let notice = audience.notices();
     confined
         .sandbox
         .proxy()
         .set_prompt(Box::new(move |to, way| {
-            let (frontend, files) = (frontend.upgrade(), files.clone());
+            let (asked, files) = (asked.upgrade(), files.clone());
+            let notice = notice.clone();
             Box::pin(async move {
-                let Some(frontend) = frontend else {
+                let Some(asked) = asked else {
                     return HostDecision::Deny;
                 };
                 let host = to.to_string();
-                let permission = frontend.new_host(&host).await;
+                let permission = asked.new_host(&host).await;
                 match permission {
                     HostPermission::No => HostDecision::Deny,
                     HostPermission::Once => HostDecision::AllowOnce,
@@ -216,7 +214,7 @@ pub fn ask_about_hosts(
                             Egress::Http => "allowHttp",
                         };
                         if let Err(error) = files.allow_host(key, &host, permission) {
-                            frontend.notice(&format!("allowed for this session only: {error}"));
+                            notice(&format!("allowed for this session only: {error}"));
                         }
                         HostDecision::Allow
                     }

@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::Frontend;
-use ah_conversation::{
-    Clock as _, Event, EventKind, Host, HostPermission, PermissionAnswer, PermissionRequest,
-    SessionId, StoreError,
-};
+use ah_agent::{Ready, SessionUpdate, Watcher};
+use ah_conversation::{Clock as _, EventKind, SessionId, StoreError};
 use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, Question};
 use async_trait::async_trait;
@@ -16,45 +13,32 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::pace::Meter;
-use ah::person::{self, Ask, Elsewhere};
+use ah::person::{self, Ask};
 
-/// The frontend of a run that nobody watches: what happens is in the store.
+/// The watcher of a run that nobody else watches: what happens is in the store.
 pub(super) struct Unwatched {
-    /// Whom it asks; nobody if `None`.
-    pub asks: Option<Elsewhere<AskFleet>>,
     /// Counts what happens.
     pub meter: Arc<Meter>,
     /// Learns that a call has ended, which may have changed files.
     pub called: Arc<Notify>,
 }
 
-#[async_trait]
-impl Host for Unwatched {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        match &self.asks {
-            Some(asks) => asks.permission(request).await,
-            None => PermissionAnswer::nobody(request),
+impl Watcher for Unwatched {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match update {
+            SessionUpdate::Event(event) => {
+                self.meter.count(event);
+                if matches!(event.kind, EventKind::ToolCallEnd { .. }) {
+                    self.called.notify_one();
+                }
+            }
+            SessionUpdate::Notice(text) => tracing::info!("{text}"),
+            _ => {}
         }
     }
 
-    async fn new_host(&self, host: &str) -> HostPermission {
-        match &self.asks {
-            Some(asks) => asks.new_host(host).await,
-            None => HostPermission::No,
-        }
-    }
-}
-
-impl Frontend for Unwatched {
-    fn show(&self, event: &Event) {
-        self.meter.count(event);
-        if matches!(event.kind, EventKind::ToolCallEnd { .. }) {
-            self.called.notify_one();
-        }
-    }
-
-    fn notice(&self, text: &str) {
-        tracing::info!("{text}");
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }
 

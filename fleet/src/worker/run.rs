@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::{RunOutcome, Stop};
+use ah_agent::{Audience, RunOutcome, Stop};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides, extensions};
 use ah_conversation::{Environment, ExitReason, Interface, PermissionRequest};
@@ -172,8 +172,8 @@ impl Attempt {
             ..SessionPlan::default()
         };
         let called = Arc::new(Notify::new());
-        let frontend = Arc::new(self.frontend(called.clone()));
-        let mut opened = open(&plan, &config, None, inputs, |_| frontend).await?;
+        let audience = self.audience(called.clone());
+        let mut opened = open(&plan, &config, None, inputs, |_| audience).await?;
         warnings.extend(opened.warnings);
         warnings.iter().for_each(|warning| (self.warn)(warning));
         let token = CancellationToken::new();
@@ -213,19 +213,21 @@ impl Attempt {
         })
     }
 
-    fn frontend(&self, called: Arc<Notify>) -> Unwatched {
-        let asks = self.run.answer_within.map(|within| Elsewhere {
-            ask: AskFleet {
-                fleet: self.fleet.clone(),
-                session: self.run.session.clone(),
-                within,
-            },
-            described: self.starts.described,
-        });
-        Unwatched {
-            asks,
+    fn audience(&self, called: Arc<Notify>) -> Audience {
+        let audience = Audience::watching(Arc::new(Unwatched {
             meter: self.meter.clone(),
             called,
+        }));
+        match self.run.answer_within {
+            Some(within) => audience.with_host(Arc::new(Elsewhere {
+                ask: AskFleet {
+                    fleet: self.fleet.clone(),
+                    session: self.run.session.clone(),
+                    within,
+                },
+                described: self.starts.described,
+            })),
+            None => audience,
         }
     }
 

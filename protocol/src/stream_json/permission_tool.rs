@@ -1,11 +1,12 @@
-//! A frontend whose questions about permissions are answered by a tool of an MCP server (`--permission-prompt-tool`).
+//! A host whose questions about permissions are answered by a tool of an MCP server (`--permission-prompt-tool`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah_agent::Frontend;
+use ah_agent::Audience;
 use ah_conversation::{
-    Context, Event, Host, Input, PermissionAnswer, PermissionRequest, Servers, ToolUse, json,
+    Context, Elicitation, ElicitationAnswer, Host, HostPermission, Input, PermissionAnswer,
+    PermissionRequest, Servers, ToolUse, json,
 };
 use async_trait::async_trait;
 use serde::Deserialize as _;
@@ -13,19 +14,19 @@ use serde_json::{Value, json};
 
 use super::decision::HostDecision;
 
-/// A frontend that has a tool decide about calls; everything else is left to the frontend that it wraps.
+/// A host that has a tool decide about calls; everything else is left to the host of the session's audience.
 pub struct PermissionTool {
-    frontend: Arc<dyn Frontend>,
+    audience: Audience,
     servers: Arc<dyn Servers>,
     /// Name of the tool.
     name: String,
 }
 
 impl PermissionTool {
-    /// Creates a frontend that asks the tool `name` of one of `servers`.
-    pub fn new(frontend: Arc<dyn Frontend>, servers: Arc<dyn Servers>, name: String) -> Self {
+    /// Creates a host that asks the tool `name` of one of `servers`.
+    pub fn new(audience: Audience, servers: Arc<dyn Servers>, name: String) -> Self {
         Self {
-            frontend,
+            audience,
             servers,
             name,
         }
@@ -74,7 +75,7 @@ impl PermissionTool {
 impl Host for PermissionTool {
     async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
         self.ask(&request.call).await.unwrap_or_else(|message| {
-            self.frontend.notice(&message);
+            self.audience.notice(&message);
             PermissionAnswer::Deny {
                 message,
                 interrupt: false,
@@ -82,21 +83,15 @@ impl Host for PermissionTool {
         })
     }
 
-    fn inner_host(&self) -> Option<&dyn Host> {
-        Some(&*self.frontend)
-    }
-}
-
-impl Frontend for PermissionTool {
-    fn inner_frontend(&self) -> Option<&dyn Frontend> {
-        Some(&*self.frontend)
+    async fn new_host(&self, host: &str) -> HostPermission {
+        self.audience.host.new_host(host).await
     }
 
-    fn show(&self, event: &Event) {
-        self.frontend.show(event);
+    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
+        self.audience.host.elicitation(question).await
     }
 
-    fn notice(&self, text: &str) {
-        self.frontend.notice(text);
+    fn elicitation_complete(&self, server: &str, id: &str) {
+        self.audience.host.elicitation_complete(server, id);
     }
 }

@@ -1,4 +1,4 @@
-//! Frontend for a host: events and parts of the conversation become messages.
+//! A host sees a session: updates become messages.
 
 mod below;
 mod errors;
@@ -11,12 +11,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::hooks::HookCall;
-use ah_agent::{Frontend, SessionUpdate};
+use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
-    ContentBlock, Event, EventKind, ExitReason, Host, Message, MessageId, Origin, PermissionMode,
-    Role, StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
+    ContentBlock, EventKind, ExitReason, Host, Message, MessageId, Origin, PermissionMode, Role,
+    StopReason, StreamEvent, ToolResult, ToolUse, ToolUseId, Usage,
 };
-use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use hook::said;
@@ -469,10 +468,49 @@ impl Speaker {
     }
 }
 
-#[async_trait]
-impl Frontend for Speaker {
-    fn show(&self, event: &Event) {
-        match &event.kind {
+impl Watcher for Speaker {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match update {
+            SessionUpdate::Event(event) => self.event(&event.kind),
+            SessionUpdate::Notice(text) => self.notice(text),
+            SessionUpdate::Asking { model, message } => {
+                let uuid = self.link.ids.of(message);
+                self.lock().answer = Arriving {
+                    model: model.name.clone(),
+                    uuid,
+                    ..Arriving::default()
+                };
+            }
+            SessionUpdate::Piece(event) => self.piece(event),
+            SessionUpdate::Block(block) => self.assistant(block, false),
+            SessionUpdate::Call(call, _) => self.progress(&call.id, &call.name, 0),
+            SessionUpdate::Progress {
+                call, elapsed_ms, ..
+            } => self.progress(&call.id, &call.name, elapsed_ms),
+            SessionUpdate::Result(result) => {
+                self.progress(&result.tool_use_id, &result.tool_name, result.duration_ms);
+                self.result(result);
+            }
+            SessionUpdate::Stored(message) => self.stored(message),
+            SessionUpdate::Denied { call, reason } => self.denied(call, reason, None),
+            SessionUpdate::Mode(mode) => self.mode(mode),
+            SessionUpdate::HookStarted(asked) => self.hook("hook_started", asked, json!({})),
+            SessionUpdate::HookEnded(asked, answered) => {
+                self.hook("hook_response", asked, said(answered));
+            }
+            SessionUpdate::Task(task, news) => self.task(task, news),
+            SessionUpdate::Subagent(task, part) => self.of_agent(task, part),
+        }
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        Some(Box::pin(self.link.sink.ready()))
+    }
+}
+
+impl Speaker {
+    fn event(&self, event: &EventKind) {
+        match event {
             EventKind::Retry {
                 attempt,
                 delay_ms,
@@ -512,7 +550,8 @@ impl Frontend for Speaker {
         }
     }
 
-    fn notice(&self, text: &str) {
+    /// Tells the host something that is not part of the conversation.
+    pub(crate) fn notice(&self, text: &str) {
         {
             let mut state = self.lock();
             if !state.has_begun {
@@ -521,42 +560,6 @@ impl Frontend for Speaker {
             }
         }
         self.inform(text, "warning");
-    }
-
-    fn update(&self, update: SessionUpdate<'_>) {
-        match update {
-            SessionUpdate::Asking { model, message } => {
-                let uuid = self.link.ids.of(message);
-                self.lock().answer = Arriving {
-                    model: model.name.clone(),
-                    uuid,
-                    ..Arriving::default()
-                };
-            }
-            SessionUpdate::Piece(event) => self.piece(event),
-            SessionUpdate::Block(block) => self.assistant(block, false),
-            SessionUpdate::Call(call, _) => self.progress(&call.id, &call.name, 0),
-            SessionUpdate::Progress {
-                call, elapsed_ms, ..
-            } => self.progress(&call.id, &call.name, elapsed_ms),
-            SessionUpdate::Result(result) => {
-                self.progress(&result.tool_use_id, &result.tool_name, result.duration_ms);
-                self.result(result);
-            }
-            SessionUpdate::Stored(message) => self.stored(message),
-            SessionUpdate::Denied { call, reason } => self.denied(call, reason, None),
-            SessionUpdate::Mode(mode) => self.mode(mode),
-            SessionUpdate::HookStarted(asked) => self.hook("hook_started", asked, json!({})),
-            SessionUpdate::HookEnded(asked, answered) => {
-                self.hook("hook_response", asked, said(answered));
-            }
-            SessionUpdate::Task(task, news) => self.task(task, news),
-            SessionUpdate::Subagent(task, part) => self.of_agent(task, part),
-        }
-    }
-
-    async fn ready(&self) {
-        self.link.sink.ready().await;
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use ah_agent::hooks::Hook;
-use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
+use ah_agent::{Audience, RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, Cost, ExitReason, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -254,7 +254,7 @@ impl Worker {
         let engaged = shared.engine.open(Setting {
             wishes,
             is_cleared,
-            frontend: speaker.clone(),
+            audience: Audience::of(speaker.clone()),
             hooks,
             pipes: pipes.clone(),
         });
@@ -262,9 +262,7 @@ impl Worker {
         speaker.name(&engaged.session_id, engaged.max_retries);
         speaker.keep_files(self.files(&engaged));
         speaker.forward_words(wishes.forward_subagent_text);
-        faults
-            .iter()
-            .for_each(|fault| ah_agent::Frontend::notice(&**speaker, fault));
+        faults.iter().for_each(|fault| speaker.notice(fault));
         let messages = engaged.session.transcript().messages().iter();
         let totals = Totals::of(messages.map(|message| &**message), shared.link.ids.now());
         *lock(&shared.totals) = totals;
@@ -296,7 +294,7 @@ impl Worker {
                 Some(SessionFiles { main, below })
             }
             Err(error) => {
-                ah_agent::Frontend::notice(&*self.speaker, &unwritten(path, &error));
+                self.speaker.notice(&unwritten(path, &error));
                 None
             }
         }

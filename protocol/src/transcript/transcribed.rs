@@ -4,29 +4,31 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah_agent::{Frontend, SessionUpdate};
-use ah_conversation::{Event, Host, Message, Task};
+use ah_agent::{Ready, SessionUpdate, Watcher};
+use ah_conversation::{Message, Task};
 
 use super::sidechain::Sidechains;
 use super::{RowHead, TranscriptFile, unwritten};
 use crate::Ids;
 
-/// A frontend whose session is transcribed: each message is in its file once the frontend was told of it.
+/// A watcher who transcribes a session: each message is in its file once the watcher was told of it.
 pub struct Transcribed {
-    frontend: Arc<dyn Frontend>,
+    /// Tells the user of a fault.
+    notice: Box<dyn Fn(&str) + Send + Sync>,
     main: TranscriptFile,
     below: Mutex<Sidechains>,
     ids: Arc<dyn Ids>,
 }
 
 impl Transcribed {
-    /// Opens the transcript at `path`, and completes it with the `messages` that the session has.
+    /// Opens the transcript at `path`, and completes it with the `messages` that the session has. `notice` tells the
+    /// user what could not be written later.
     ///
     /// # Errors
     ///
     /// If the file cannot be read or written.
     pub fn new(
-        frontend: Arc<dyn Frontend>,
+        notice: impl Fn(&str) + Send + Sync + 'static,
         path: PathBuf,
         head: RowHead,
         messages: &[Arc<Message>],
@@ -35,7 +37,7 @@ impl Transcribed {
         let below = Mutex::new(Sidechains::of(&path, head.clone()));
         let (main, _) = TranscriptFile::open(path, head, None, messages, &*ids)?;
         Ok(Self {
-            frontend,
+            notice: Box::new(notice),
             main,
             below,
             ids,
@@ -56,32 +58,17 @@ impl Transcribed {
             _ => return,
         };
         if let Err(error) = written {
-            self.frontend.notice(&unwritten(self.main.path(), &error));
+            (self.notice)(&unwritten(self.main.path(), &error));
         }
     }
 }
 
-impl Host for Transcribed {
-    fn inner_host(&self) -> Option<&dyn Host> {
-        Some(&*self.frontend)
-    }
-}
-
-impl Frontend for Transcribed {
-    fn inner_frontend(&self) -> Option<&dyn Frontend> {
-        Some(&*self.frontend)
-    }
-
-    fn show(&self, event: &Event) {
-        self.frontend.show(event);
-    }
-
-    fn notice(&self, text: &str) {
-        self.frontend.notice(text);
-    }
-
+impl Watcher for Transcribed {
     fn update(&self, update: SessionUpdate<'_>) {
         self.write(None, update);
-        self.frontend.update(update);
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }

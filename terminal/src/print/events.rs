@@ -1,7 +1,7 @@
 //! A run as JSON lines, one event per line.
 
-use ah_agent::Frontend;
-use ah_conversation::{Event, EventKind, Host, json, neutralise};
+use ah_agent::{Ready, SessionUpdate, Watcher};
+use ah_conversation::{EventKind, json, neutralise};
 
 use super::Screen;
 
@@ -11,25 +11,29 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns a frontend that writes to `screen`.
+    /// Returns a watcher that writes to `screen`.
     pub fn new(screen: Screen) -> Self {
         Self { screen }
     }
 }
 
-impl Host for Events {}
-
-impl Frontend for Events {
-    fn show(&self, event: &Event) {
-        let mut line = json::line(event).into_bytes();
-        line.push(b'\n');
-        self.screen.answer(&line);
-        if matches!(event.kind, EventKind::AgentEnd { .. }) {
-            self.screen.flush();
+impl Watcher for Events {
+    fn update(&self, update: SessionUpdate<'_>) {
+        match update {
+            SessionUpdate::Event(event) => {
+                let mut line = json::line(event).into_bytes();
+                line.push(b'\n');
+                self.screen.answer(&line);
+                if matches!(event.kind, EventKind::AgentEnd { .. }) {
+                    self.screen.flush();
+                }
+            }
+            SessionUpdate::Notice(text) => self.screen.note(&format!("{}\n", neutralise(text))),
+            _ => {}
         }
     }
 
-    fn notice(&self, text: &str) {
-        self.screen.note(&format!("{}\n", neutralise(text)));
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }

@@ -4,16 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use ah_agent::without_agent_id;
-use ah_agent::{Frontend, SessionUpdate};
+use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
-    Cost, DisplayKey, Elicitation, ElicitationAnswer, Event, EventKind, ExitReason, Host,
-    HostPermission, Interface, LoopAction, PermissionAnswer, PermissionRequest, Progress,
-    StreamEvent, ToolUse, ToolUseId, Usage, neutralise,
+    Cost, DisplayKey, Event, EventKind, ExitReason, Interface, LoopAction, Progress, StreamEvent,
+    ToolUse, ToolUseId, Usage, neutralise,
 };
-use async_trait::async_trait;
 use serde_json::Value;
 
-use super::question::{self, Lines};
 use super::tool_block::{Block, Paint, cut, seconds};
 use super::{Screen, count, elapsed, money};
 
@@ -495,77 +492,19 @@ fn stopped(reason: &ExitReason) -> Option<&'static str> {
     }
 }
 
-#[async_trait]
-impl Host for Text {
-    async fn permission(&self, question: &PermissionRequest) -> PermissionAnswer {
-        let Some(keeping) = self.view.asks.clone() else {
-            return PermissionAnswer::nobody(question);
-        };
-        self.screen.flush();
-        self.screen.rest();
-        let asked = question.clone();
-        let (key, size) = (self.key_argument(&question.call), self.screen.look.size);
-        // If the run is stopped meanwhile, the thread waits for a line until the program ends.
-        let answer = tokio::task::spawn_blocking(move || {
-            let mut form = Lines::of_process(size);
-            question::ask(&asked, key.as_deref(), &keeping, &mut form)
-        });
-        match answer.await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => PermissionAnswer::nobody(question),
-        }
-    }
-
-    async fn elicitation(&self, question: &Elicitation) -> ElicitationAnswer {
-        if self.view.asks.is_none() {
-            return ElicitationAnswer::Decline;
-        }
-        self.screen.flush();
-        self.screen.rest();
-        let (asked, size) = (question.clone(), self.screen.look.size);
-        let ask = move || question::elicitation::ask(&asked, &mut Lines::of_process(size));
-        let answer = tokio::task::spawn_blocking(ask).await.map(Result::ok);
-        answer.ok().flatten().unwrap_or(ElicitationAnswer::Cancel)
-    }
-
-    async fn new_host(&self, host: &str) -> HostPermission {
-        if self.view.asks.is_none() {
-            return HostPermission::No;
-        }
-        self.screen.flush();
-        self.screen.rest();
-        let (host, size) = (host.to_owned(), self.screen.look.size);
-        let answer = tokio::task::spawn_blocking(move || {
-            question::ask_host(&host, &mut Lines::of_process(size))
-        });
-        match answer.await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(_) => HostPermission::No,
-        }
-    }
-}
-
-impl Frontend for Text {
-    fn show(&self, event: &Event) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(event.kind, EventKind::AgentStart { .. }) {
-            state.times.0 = event.timestamp;
-        }
-        state.times.1 = event.timestamp;
-        self.show_event(&mut state, &event.kind);
-    }
-
-    fn notice(&self, text: &str) {
-        self.dim(text);
-    }
-
+impl Watcher for Text {
     fn update(&self, update: SessionUpdate<'_>) {
-        if let SessionUpdate::Progress { call, progress, .. } = update {
-            let label = format!("{}: {}", call.name, measure(progress));
-            self.screen.relabel(neutralise(&label).replace('\n', " "));
-        }
-        if let SessionUpdate::Piece(StreamEvent::Reading { read, total }) = update {
-            self.screen.relabel(reading(*read, *total));
+        match update {
+            SessionUpdate::Event(event) => return self.event(event),
+            SessionUpdate::Notice(text) => return self.notice(text),
+            SessionUpdate::Progress { call, progress, .. } => {
+                let label = format!("{}: {}", call.name, measure(progress));
+                self.screen.relabel(neutralise(&label).replace('\n', " "));
+            }
+            SessionUpdate::Piece(StreamEvent::Reading { read, total }) => {
+                self.screen.relabel(reading(*read, *total));
+            }
+            _ => {}
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let SessionUpdate::Subagent(_, SessionUpdate::Stored(message)) = update
@@ -576,6 +515,27 @@ impl Frontend for Text {
         if self.is_drawn() {
             self.draw_part(&mut state, update);
         }
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
+    }
+}
+
+impl Text {
+    /// Shows an event.
+    pub fn event(&self, event: &Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(event.kind, EventKind::AgentStart { .. }) {
+            state.times.0 = event.timestamp;
+        }
+        state.times.1 = event.timestamp;
+        self.show_event(&mut state, &event.kind);
+    }
+
+    /// Shows a notice.
+    pub fn notice(&self, text: &str) {
+        self.dim(text);
     }
 }
 
@@ -598,6 +558,7 @@ pub(crate) fn measure(progress: &Progress) -> String {
 }
 
 mod drawing;
+mod host;
 pub mod replay;
 mod view;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah_agent::{Frontend, SessionUpdate};
+use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
     Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
     PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
@@ -198,6 +198,8 @@ impl Host for ReplFrontend {
         }
     }
 
+    fn elicitation_complete(&self, _: &str, _: &str) {}
+
     async fn new_host(&self, host: &str) -> HostPermission {
         self.text.set_apart();
         let host = host.to_owned();
@@ -211,32 +213,10 @@ impl Host for ReplFrontend {
     }
 }
 
-impl Frontend for ReplFrontend {
-    fn show(&self, event: &Event) {
-        self.text.show(event);
-        match &event.kind {
-            EventKind::TextDelta { .. } => {
-                if !self.is_answering.swap(true, Ordering::Relaxed) {
-                    let text = String::new();
-                    self.send(Input::Event(Box::new(EventKind::TextDelta { text })));
-                }
-            }
-            kind => {
-                if matches!(kind, EventKind::ApiCallStart { .. }) {
-                    self.text.flush();
-                    self.is_answering.store(false, Ordering::Relaxed);
-                }
-                self.send(Input::Event(Box::new(kind.clone())));
-            }
-        }
-    }
-
-    fn notice(&self, text: &str) {
-        self.text.notice(text);
-    }
-
+impl Watcher for ReplFrontend {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
+            SessionUpdate::Event(event) => self.event(event),
             SessionUpdate::Progress { call, progress, .. } => {
                 self.send(Input::Progress(call.id.clone(), progress.clone()));
             }
@@ -265,5 +245,36 @@ impl Frontend for ReplFrontend {
                 self.text.update(update);
             }
         }
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
+    }
+}
+
+impl ReplFrontend {
+    /// Shows an event.
+    pub fn event(&self, event: &Event) {
+        self.text.event(event);
+        match &event.kind {
+            EventKind::TextDelta { .. } => {
+                if !self.is_answering.swap(true, Ordering::Relaxed) {
+                    let text = String::new();
+                    self.send(Input::Event(Box::new(EventKind::TextDelta { text })));
+                }
+            }
+            kind => {
+                if matches!(kind, EventKind::ApiCallStart { .. }) {
+                    self.text.flush();
+                    self.is_answering.store(false, Ordering::Relaxed);
+                }
+                self.send(Input::Event(Box::new(kind.clone())));
+            }
+        }
+    }
+
+    /// Shows a notice.
+    pub fn notice(&self, text: &str) {
+        self.text.notice(text);
     }
 }

@@ -6,7 +6,6 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ah_agent::Frontend as _;
 use ah_config::{Config, Error};
 use ah_conversation::{
     Choice, ContentBlock, Event, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
@@ -545,7 +544,7 @@ fn requested() -> Input {
 
 fn show(frontend: &ReplFrontend, kind: EventKind) {
     let timestamp = jiff::Timestamp::now().as_second();
-    frontend.show(&Event { kind, timestamp });
+    frontend.event(&Event { kind, timestamp });
 }
 
 /// Asks one choice after the other; `None` if nobody answers.

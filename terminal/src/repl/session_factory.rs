@@ -7,7 +7,7 @@ use ah::confinement::SandboxProbe;
 use ah::plan::SessionPlan;
 use ah::warn::Warn;
 use ah::{Opened, open};
-use ah_agent::Frontend;
+use ah_agent::Audience;
 use ah_agent::skills::Skills;
 use ah_config::{Config, Error};
 use ah_conversation::Models;
@@ -51,14 +51,14 @@ impl SessionFactory {
             extensions: HostExtensions::default(),
             warn: self.warn.clone(),
         };
-        let frontend = |session| -> Arc<dyn Frontend> {
+        let audience = |session| {
             let view = View::of(session, &self.config, asks);
-            Arc::new(self.link.frontend(View {
+            Audience::of(Arc::new(self.link.frontend(View {
                 is_conversation: true,
                 ..view
-            }))
+            })))
         };
-        let opened = open(plan, &self.config, fork_at, inputs, frontend).await?;
+        let opened = open(plan, &self.config, fork_at, inputs, audience).await?;
         opened
             .warnings
             .iter()

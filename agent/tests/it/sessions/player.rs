@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use ah_agent::hooks::Hooks;
 use ah_agent::{
-    Frontend, Ports, RunOutcome, Session, SessionChange, SessionSettings, SessionUpdate, Stop,
-    ToolConcurrency, Toolbox,
+    Audience, Ports, Ready, RunOutcome, Session, SessionChange, SessionSettings, SessionUpdate,
+    Stop, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, Content, ContentBlock, Context, Delta, Environment, Event, Host, Image, Input, Limits,
-    MailKind, Model, Output, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
-    Permissions, Provider, ResultBlock, Role, Rulebook, Sampling, ServerStatus, Servers,
-    ServersChange, StreamEvent, Thinking, Tool, ToolSpec, ToolUse, Truncation,
+    Access, Content, ContentBlock, Context, Delta, Environment, Image, Input, Limits, MailKind,
+    Model, Output, PermissionMode, PermissionUpdate, Permissions, Provider, ResultBlock, Role,
+    Rulebook, Sampling, ServerStatus, Servers, ServersChange, StreamEvent, Thinking, Tool,
+    ToolSpec, ToolUse, Truncation,
 };
 use ah_testkit::provider;
 use ah_testkit::provider::auth::KeySource;
@@ -200,7 +200,9 @@ impl World {
             summarizer: model.clone(),
             store,
             clock: Arc::new(SystemClock::default()),
-            frontend: self.screen.clone(),
+            audience: Audience::watching(self.screen.clone()),
+            variables: no_variables(),
+            agent_id: None,
             rules: Arc::new(NoRules),
             hooks: Hooks::default(),
             refusals: ah_agent::no_refusals(),
@@ -407,18 +409,7 @@ struct Screen {
     interrupt: Mutex<CancellationToken>,
 }
 
-#[async_trait]
-impl Host for Screen {
-    async fn permission(&self, request: &PermissionRequest) -> PermissionAnswer {
-        PermissionAnswer::nobody(request)
-    }
-}
-
-impl Frontend for Screen {
-    fn show(&self, _: &Event) {}
-
-    fn notice(&self, _: &str) {}
-
+impl Watcher for Screen {
     fn update(&self, update: SessionUpdate<'_>) {
         if let SessionUpdate::Piece(StreamEvent::Delta {
             delta: Delta::Text(text),
@@ -428,6 +419,10 @@ impl Frontend for Screen {
         {
             self.interrupt.lock().unwrap().cancel();
         }
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
     }
 }
 

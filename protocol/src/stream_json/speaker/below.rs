@@ -1,6 +1,6 @@
 //! Messages about background tasks, and messages of subagents, which carry the id of the call that started them.
 
-use ah_agent::{Frontend as _, SessionUpdate};
+use ah_agent::SessionUpdate;
 use ah_conversation::{
     ContentBlock, Message, Origin, StreamEvent, Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage,
     ToolUse, ToolUseId,

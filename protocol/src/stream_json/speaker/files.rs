@@ -2,7 +2,6 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use ah_agent::Frontend as _;
 use ah_conversation::Usage;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ah_agent::{Frontend as _, RunFailure, RunOutcome, SessionChange, Stop};
+use ah_agent::{RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, ExitReason, StoreError};
 
 use super::Worker;

@@ -120,7 +120,7 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
     );
     let text = Text::new(view, screen);
     for kind in events {
-        text.show(&Event {
+        text.event(&Event {
             kind: kind.clone(),
             timestamp: 0,
         });
