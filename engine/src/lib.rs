@@ -24,8 +24,6 @@ pub mod confinement;
 pub mod expand;
 #[cfg(feature = "sqlite")]
 mod host;
-#[cfg(feature = "serve")]
-pub mod http_server;
 #[cfg(feature = "sqlite")]
 pub mod identity;
 #[cfg(feature = "sqlite")]
@@ -33,8 +31,6 @@ pub mod instructions;
 mod key_command;
 #[cfg_attr(not(feature = "log"), path = "no_log.rs")]
 mod log;
-#[cfg(feature = "mcp-server")]
-pub mod mcp_server;
 #[cfg(feature = "sqlite")]
 pub mod mentions;
 pub mod model;

@@ -14,8 +14,6 @@ mod options;
 #[cfg_attr(not(feature = "client"), path = "absent.rs")]
 mod remote;
 mod sdk;
-#[cfg(feature = "server")]
-pub mod serve;
 
 pub use config::{Address, Program, ServerConfig, ServerEntry, SignInSettings, Transport};
 pub use home::folder_name;

@@ -104,6 +104,16 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
             "ah-store-postgres",
         ],
     ),
+    (
+        "ah-mcp-server",
+        &[
+            LIBRARY,
+            "ah-config",
+            "ah-conversation",
+            "ah-protocol",
+            "ah-store",
+        ],
+    ),
     ("ah-plugins", &["ah-config", "ah-conversation", "ah-git"]),
     (
         "ah-porting",

@@ -36,7 +36,15 @@ const PARSERS: [&str; 5] = [
 ];
 
 /// Folders of the crates whose JSON other programs read line by line.
-const SPEAKERS: [&str; 6] = ["acp/", "cli/", "mcp/", "protocol/", "serve/", "terminal/"];
+const SPEAKERS: [&str; 7] = [
+    "acp/",
+    "cli/",
+    "mcp/",
+    "mcp-server/",
+    "protocol/",
+    "serve/",
+    "terminal/",
+];
 
 /// Functions of `serde_json` that write in one line.
 const WRITERS: [&str; 3] = ["to_string", "to_vec", "to_writer"];

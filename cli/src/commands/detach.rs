@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use ah::http_server::{At, FirstRun, Life, Wanted};
+use crate::http_server::{At, FirstRun, Life, Wanted};
 use ah::place::stored;
 use ah::plan::SessionChoice;
 use ah_config::trust::Reason;

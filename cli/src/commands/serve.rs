@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use ah::http_server::{Certificate, Door, HttpRuns, Life, Token, new_token};
-use ah::mcp_server::{Call, ClientRequest};
+use crate::http_server::{Certificate, Door, HttpRuns, Life, Token, new_token};
 use ah_config::overlay::Overlay;
 use ah_config::server_file::ServerFile;
 use ah_config::{Config, Error};
 use ah_conversation::Interface;
+use ah_mcp_server::{Call, ClientRequest};
 use ah_terminal::document;
 use ah_terminal::print::question::described;
 use ah_terminal::repl::{NotificationKind, notify};

@@ -2,7 +2,7 @@
 //!
 //! For clients, it is servers and issuers that watch what `ah` sends: `interop/conformance/client.mjs` uses the binary as its
 //! user would. For servers, it asks over HTTP for tools and prompts by names of its own, which `ah mcp serve` does not have; so it
-//! asks `mcp/examples/everything`, the same server with these beside its own. The suite is pinned, and so is the Node that it
+//! asks `mcp-server/examples/everything`, the same server with these beside its own. The suite is pinned, and so is the Node that it
 //! runs on, since it needs one that is newer than many systems have.
 
 use std::io::{BufRead as _, BufReader};

@@ -128,7 +128,7 @@ mod tests {
         for (folder, known) in [
             ("config", "overlay"),
             ("fleet", "graphile postgres"),
-            ("mcp", "client server"),
+            ("mcp", "client"),
             ("sandbox", "enforcement"),
             ("store", "fault-injection sqlite"),
         ] {

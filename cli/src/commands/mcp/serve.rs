@@ -2,9 +2,9 @@
 
 use std::io::IsTerminal as _;
 
-use ah::mcp_server::serve_client;
 use ah_config::{Config, Error};
 use ah_conversation::ExitReason;
+use ah_mcp_server::serve_client;
 use ah_terminal::exit;
 use ah_terminal::signals::{Signals, leave};
 

@@ -9,9 +9,9 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::serve::caller::{Caller, Way};
-use crate::serve::question::{filled_in, listed};
-use crate::serve::runner::{Ended, Question, RunEvent, Running};
+use crate::caller::{Caller, Way};
+use crate::question::{filled_in, listed};
+use crate::runner::{Ended, Question, RunEvent, Running};
 
 /// A run that waits for an answer.
 pub(crate) struct Waiting {

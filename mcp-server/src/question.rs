@@ -6,7 +6,7 @@ use ah_conversation::{Choice, neutralise};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value, json};
 
-use crate::serve::runner::Question;
+use crate::runner::Question;
 
 /// Field of a form in which the user may write another answer than those offered, to the choice with this number.
 fn other(number: usize) -> String {

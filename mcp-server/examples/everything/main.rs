@@ -10,7 +10,7 @@ mod rounds;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_mcp::serve::{AgentServer, Listed, Opened, Runner, Running, Wanted};
+use ah_mcp_server::{AgentServer, Listed, Opened, Runner, Running, Wanted};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::{

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ah_conversation::{Choice, ChoiceOption};
-use ah_mcp::serve::{Ended, Question, RunEvent, Running, Wanted};
+use ah_mcp_server::{Ended, Question, RunEvent, Running, Wanted};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,

@@ -1,4 +1,4 @@
-//! Sessions over HTTP. Runs are those that other agents get ([`mcp_server`](crate::mcp_server)): a session of the folder, with
+//! Sessions over HTTP. Runs are those that other agents get ([`ah_mcp_server`]): a session of the folder, with
 //! the rules and the sandbox of `-p`, whose questions go to the clients.
 
 mod shown;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ah_config::Error;
 use ah_conversation::{Environment, neutralise};
-use ah_mcp::serve::{self as agent, Runner as _};
+use ah_mcp_server::{self as agent, Runner as _};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_serve::{Driven, Ended, HostStreams, Need, Running, Sessions, Transcript};
 use ah_store::{Changes, SessionHead, Tree};
@@ -18,13 +18,13 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use self::shown::Shown;
-use self::stored::Stored;
-use crate::assemble::HostExtensions;
-use crate::mcp_server::{Call, ClientRequest, ClientRuns};
-use crate::plan::{SessionChoice, SessionPlan};
-use crate::serve::{ServeRequest, serve_host};
-use crate::session_folders::{sessions, title};
+use ah::assemble::HostExtensions;
+use ah::plan::{SessionChoice, SessionPlan};
+use ah::serve::{ServeRequest, serve_host};
+use ah::session_folders::{sessions, title};
+use ah_mcp_server::{Call, ClientRequest, ClientRuns};
+use shown::Shown;
+use stored::Stored;
 
 pub use ah_serve::{At, Certificate, Door, FirstRun, Life, Token, Wanted};
 

@@ -27,11 +27,11 @@ use tokio::io::{
 use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
-use crate::serve::caller::{Caller, Way};
-use crate::serve::follow::{Outcome, Run, Stops, Waiting, waiting};
-use crate::serve::question;
-use crate::serve::runner::Runner;
-use crate::serve::{sessions, tools};
+use crate::caller::{Caller, Way};
+use crate::follow::{Outcome, Run, Stops, Waiting, waiting};
+use crate::question;
+use crate::runner::Runner;
+use crate::{sessions, tools};
 
 /// Largest message of a client, in bytes.
 const LARGEST_MESSAGE: usize = 32 * 1024 * 1024;

@@ -7,15 +7,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ah::assemble::HostExtensions;
+use ah::person::{self, Ask, Elsewhere, cut};
+use ah::plan::{ResumePoint, SessionChoice, SessionPlan};
+use ah::serve::{ServeRequest, serve_program};
+use ah::session_folders::{sessions, title};
+use ah::warn::Warn;
 use ah_config::overlay::Overlay;
 use ah_config::overrides::HostOptions;
 use ah_config::{Config, Error, ErrorKind, Overrides};
 use ah_conversation::{
     ContentBlock, Environment, ExitReason, Interface, MailKind, Message as StoredMessage,
     PermissionRequest, neutralise,
-};
-use ah_mcp::serve::{
-    At, Ended, Listed, Opened, Question, Refusal, RunEvent, Runner, Running, Wanted, serve,
 };
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
@@ -29,12 +32,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::HostExtensions;
-use crate::person::{self, Ask, Elsewhere, cut};
-use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
-use crate::serve::{ServeRequest, serve_program};
-use crate::session_folders::{sessions, title};
-use crate::warn::Warn;
+use crate::runner::{
+    At, Ended, Listed, Opened, Question, Refusal, RunEvent, Runner, Running, Wanted,
+};
+use crate::server::serve;
 
 /// Longest step, in characters.
 const SHOWN_STEP: usize = 200;
@@ -96,7 +97,7 @@ struct Starts {
 }
 
 /// The runs of a client.
-pub(crate) struct ClientRuns {
+pub struct ClientRuns {
     starts: Arc<Starts>,
     stop: CancellationToken,
     /// Each thread of a run has a receiver until it ends.
@@ -175,7 +176,7 @@ impl ClientRuns {
     /// # Errors
     ///
     /// If the settings are not valid for them.
-    pub(crate) fn new(request: ClientRequest<'_>) -> Result<Self, Error> {
+    pub fn new(request: ClientRequest<'_>) -> Result<Self, Error> {
         let variables = request.config.environment.all();
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let environment = Environment::new(variables, request.config.environment.cwd().to_owned());
@@ -206,7 +207,7 @@ impl ClientRuns {
     }
 
     /// Starts a thread that [`Self::end`] waits for.
-    pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    pub fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let running = self.threads.subscribe();
         let work = move || {
             let _running = running;
@@ -217,7 +218,7 @@ impl ClientRuns {
     }
 
     /// Ends all runs, and waits until they have stored what was said, at most [`LONGEST_END`].
-    pub(crate) async fn end(&self) {
+    pub async fn end(&self) {
         self.stop.cancel();
         if timeout(LONGEST_END, self.threads.closed()).await.is_err() {
             tracing::warn!("a run has not ended, and is left");
@@ -225,14 +226,12 @@ impl ClientRuns {
     }
 
     /// Returns the configuration that every run starts with.
-    #[cfg(feature = "serve")]
-    pub(crate) fn config(&self) -> &Config {
+    pub fn config(&self) -> &Config {
         &self.starts.config
     }
 
     /// Returns the configuration of a session that a host drives.
-    #[cfg(feature = "serve")]
-    pub(crate) fn of_host(&self, model: Option<String>, is_partial: bool) -> Result<Config, Error> {
+    pub fn of_host(&self, model: Option<String>, is_partial: bool) -> Result<Config, Error> {
         self.starts.configured(model, |host| {
             host.decides_permissions = true;
             host.partial_messages = is_partial;
@@ -240,19 +239,17 @@ impl ClientRuns {
     }
 
     /// Returns what ends all runs.
-    #[cfg(feature = "serve")]
-    pub(crate) fn stop(&self) -> CancellationToken {
+    pub fn stop(&self) -> CancellationToken {
         self.stop.child_token()
     }
 
     /// Returns the callback for warnings.
-    #[cfg(feature = "serve")]
-    pub(crate) fn warn(&self) -> Warn {
+    pub fn warn(&self) -> Warn {
         self.starts.warn.clone()
     }
 
     /// Returns the paths of the session with exactly this id; `None` if the folder has none.
-    pub(crate) fn paths(&self, session: &str) -> Result<Option<Paths>, String> {
+    pub fn paths(&self, session: &str) -> Result<Option<Paths>, String> {
         let heads = sessions(&self.starts.config).list();
         let heads = heads.map_err(|error| error.to_string())?;
         let head = heads.into_iter().find(|head| head.id.as_str() == session);

@@ -6,7 +6,7 @@ use rmcp::model::{
     ResourceContents, ResourceTemplate,
 };
 
-use crate::serve::runner::Runner;
+use crate::runner::Runner;
 
 /// Beginning of the URI of a session; its id follows.
 const BEGIN: &str = "ah://sessions/";

@@ -9,8 +9,8 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext};
 use rmcp::task_manager::TaskContext;
 
-use crate::serve::question;
-use crate::serve::runner::Question;
+use crate::question;
+use crate::runner::Question;
 
 /// Ways to ask the user of a client.
 pub(crate) enum Way {

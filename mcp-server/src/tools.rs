@@ -6,7 +6,7 @@ use rmcp::ErrorData;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use crate::serve::runner::Wanted;
+use crate::runner::Wanted;
 
 pub(crate) const RUN: &str = "run";
 pub(crate) const ANSWER: &str = "answer";

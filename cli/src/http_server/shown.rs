@@ -1,7 +1,7 @@
 //! What clients see of a run while it goes on: without secrets, also where one comes in pieces.
 
 use ah_conversation::Environment;
-use ah_mcp::serve as agent;
+use ah_mcp_server as agent;
 use ah_serve::{BlockKind, Ended, Offer, Pick, Piece, Question, Refusal, RunEvent};
 use serde_json::Value;
 

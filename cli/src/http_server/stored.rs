@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use ah_conversation::{Cost, Message, MessageId, Origin, Role, StoreError, ToolUseId, neutralise};
+use ah_conversation::{
+    Cost, Message, MessageId, Origin, Role, StoreError, ToolUseId, json, neutralise,
+};
+use ah_mcp_server::ClientRuns;
 use ah_serve::{Entry, Node, Nodes, Transcript, Used};
 use ah_store::{Head, Tree};
-
-use crate::mcp_server::ClientRuns;
 
 /// Most of an output that a client gets, in bytes.
 const OUTPUT: usize = 4 * 1024 * 1024;
@@ -33,8 +34,7 @@ impl Transcript for Stored {
     fn message(&mut self, id: &str) -> Result<Option<Entry>, String> {
         let message = self.tree.message(&MessageId::from(id.to_owned()));
         let message = message.map_err(|error| error.to_string())?;
-        let entry = message.map(|message| self.entry(&message)).transpose();
-        entry.map_err(|error| error.to_string())
+        Ok(message.map(|message| self.entry(&message)))
     }
 
     fn tree(&mut self, from: usize, most: usize) -> Result<Nodes, String> {
@@ -61,16 +61,16 @@ impl Transcript for Stored {
 }
 
 impl Stored {
-    fn entry(&self, message: &Message) -> io::Result<Entry> {
-        let json = serde_json::to_string(message)?;
+    fn entry(&self, message: &Message) -> Entry {
+        let json = json::line(message);
         let environment = &self.runs.config().environment;
-        Ok(Entry {
+        Entry {
             id: message.id.to_string(),
             parent: message.parent.as_ref().map(ToString::to_string),
             seq: message.seq,
             is_answer: message.role == Role::Assistant,
             json: environment.redact(&json).into_owned(),
-        })
+        }
     }
 
     fn shown(&self, text: &str) -> String {
