@@ -111,6 +111,7 @@ impl<'a> Route<'a> {
         if api == Api::Anthropic {
             let encoder = anthropic::Encoder::new(model, abilities)
                 .with_quirks(&quirks)
+                .with_fields(additions.body)
                 .cached_for(ttl)
                 .summarizing(self.options.server_compaction)
                 .fast(self.options.fast_mode);

@@ -9,6 +9,7 @@ use ah_conversation::{
 };
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::address::{address, address_of_model};
 use super::wire;
@@ -48,6 +49,8 @@ pub struct Encoder {
     model_in_path: bool,
     /// Lifetime of what the requests leave in the prompt cache.
     ttl: CacheTtl,
+    /// Further fields of each request, which replace those of the same name.
+    further: Map<String, Value>,
 }
 
 impl RequestEncoder for Encoder {
@@ -111,7 +114,16 @@ impl Encoder {
             results_alone: false,
             model_in_path: false,
             ttl: CacheTtl::default(),
+            further: Map::new(),
         }
+    }
+
+    /// Adds fields of the user's own to each request.
+    #[must_use]
+    pub fn with_fields(mut self, mut fields: Map<String, Value>) -> Self {
+        fields.shift_remove("messages");
+        self.further = fields;
+        self
     }
 
     /// Adapts the requests to a server with these deviations.
@@ -146,6 +158,7 @@ impl Encoder {
             results_alone: self.results_alone,
             model_in_path: self.model_in_path,
             ttl: self.ttl,
+            further: self.further.clone(),
         };
         (plain, generation != self.generation)
     }
@@ -262,7 +275,7 @@ impl Encoder {
         let thinking = self.thinking(settings.thinking);
         // While a model thinks, none can be chosen for it.
         let thinks = !matches!(thinking, None | Some(wire::Thinking::Disabled));
-        let mut head = json(&wire::Head {
+        let head = wire::Head {
             model: (!self.model_in_path).then_some(&*self.model.name),
             anthropic_version: self.model_in_path.then_some(VERSION_IN_BODY),
             max_tokens: settings.max_output,
@@ -286,11 +299,24 @@ impl Encoder {
                 .map(|instructions| wire::Compaction::Summarize {
                     instructions: Some(instructions).filter(|text| !text.is_empty()),
                 }),
-        });
+        };
+        let mut head = match self.further.is_empty() {
+            true => json(&head),
+            false => json(&extended(&head, &self.further)),
+        };
         head.pop();
         head.extend_from_slice(br#","messages":["#);
         head.into()
     }
+}
+
+/// Returns `head` with further fields, which replace those of the same name.
+fn extended(head: &wire::Head<'_>, further: &Map<String, Value>) -> Value {
+    let mut head = json!(head);
+    if let Some(fields) = head.as_object_mut() {
+        fields.extend(further.clone());
+    }
+    head
 }
 
 /// State of the encoder after a message. The bytes do not include the end of the last message.

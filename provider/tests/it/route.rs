@@ -228,7 +228,8 @@ async fn settings_can_define_servers() {
             vec!["authorization"],
         ),
         (
-            json!({"claudes": {"api": "anthropic", "baseUrl": "URL/a/v1", "keyEnv": "GW", "headers": {"x-team": "a"}}}),
+            json!({"claudes": {"api": "anthropic", "baseUrl": "URL/a/v1", "keyEnv": "GW", "headers": {"x-team": "a"},
+                   "extraBody": {"top_k": 7, "max_tokens": 77}}}),
             "claudes/claude-x",
             vec![("GW", "k1"), ("ANTHROPIC_API_KEY", "k2")],
             "/a/v1/messages",
@@ -237,8 +238,10 @@ async fn settings_can_define_servers() {
                 "x-team: a\r\n",
                 "anthropic-beta: b1\r\n",
                 "anthropic-version: ",
+                "\"top_k\":7",
+                "\"max_tokens\":77",
             ],
-            vec!["k2"],
+            vec!["k2", "\"max_tokens\":1"],
         ),
         (
             json!({"claudes": {"api": "anthropic", "baseUrl": "URL", "keyEnv": "GW", "keyHeader": "Authorization"}}),
