@@ -273,8 +273,8 @@ impl Editor {
     fn call(&self, update: &SessionUpdate<'_>) {
         match update {
             SessionUpdate::Block(ContentBlock::ToolUse(call)) => self.made(call),
-            SessionUpdate::Call(call, output) => self.begun(call, output),
-            SessionUpdate::Result(result) => self.ended(result),
+            SessionUpdate::Call(call, output, _) => self.begun(call, output),
+            SessionUpdate::Result(result, _) => self.ended(result),
             SessionUpdate::Subagent(_, update) => self.call(update),
             _ => {}
         }
@@ -302,12 +302,19 @@ pub(crate) fn thought(message: &str) -> String {
 impl Watcher for Editor {
     fn update(&self, update: SessionUpdate<'_>) {
         match &update {
-            SessionUpdate::Event(event) => self.event(&event.kind),
+            SessionUpdate::Happened(event) => self.event(event),
             SessionUpdate::Notice(text) => self.notice(text),
             SessionUpdate::Asking { message, .. } => {
                 self.lock().answer = Some((*message).clone());
             }
-            SessionUpdate::Piece(piece) => self.piece(piece),
+            SessionUpdate::Piece(piece) => {
+                self.piece(piece);
+                if matches!(piece, StreamEvent::Retry(_) | StreamEvent::Fallback(_))
+                    && let Some(event) = update.event()
+                {
+                    self.event(&event);
+                }
+            }
             SessionUpdate::Stored(message) => self.stored(message),
             SessionUpdate::Mode(mode) => {
                 self.choices(|choices| choices.mode = *mode);

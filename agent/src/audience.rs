@@ -2,12 +2,14 @@
 //! files of one editor are worked on. Terminal, JSON lines, the Agent-SDK protocol, transcripts and traces watch the same
 //! run.
 
+mod event;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use ah_conversation::{
-    ContentBlock, Editor, Event, Host, LiveOutput, Message, MessageId, Model, Nobody,
+    ContentBlock, Editor, EventKind, Host, LiveOutput, Message, MessageId, Model, Nobody,
     PermissionMode, Progress, StreamEvent, Task, TaskUpdate, ToolResult, ToolUse,
 };
 
@@ -107,11 +109,22 @@ impl Audience {
     }
 }
 
-/// An update of a session.
+/// The place of a call among those of its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct CallPlace<'a> {
+    /// The argument that stands for the call on a display, or an empty text.
+    pub key: &'a str,
+    /// 1-based number of the call.
+    pub index: usize,
+    /// Number of calls.
+    pub count: usize,
+}
+
+/// An update of a session. Some are events for programs and the log as well ([`event`](Self::event)).
 #[derive(Debug, Clone, Copy)]
 pub enum SessionUpdate<'a> {
-    /// An event.
-    Event(&'a Event),
+    /// An event that has no other form.
+    Happened(&'a EventKind),
     /// A notice to the user that is not part of the conversation: a lowered limit, omitted messages.
     Notice(&'a str),
     /// A request for an answer is about to be sent.
@@ -126,7 +139,7 @@ pub enum SessionUpdate<'a> {
     /// A complete block of the answer; the event that ends it follows.
     Block(&'a ContentBlock),
     /// A call has started; its output so far can be read at any time.
-    Call(&'a ToolUse, &'a LiveOutput),
+    Call(&'a ToolUse, &'a LiveOutput, CallPlace<'a>),
     /// Progress of a running call.
     Progress {
         /// The call.
@@ -137,7 +150,7 @@ pub enum SessionUpdate<'a> {
         elapsed_ms: u64,
     },
     /// Result of a call. The message that contains it follows when all calls of the answer have ended.
-    Result(&'a ToolResult),
+    Result(&'a ToolResult, CallPlace<'a>),
     /// A message was stored.
     Stored(&'a Message),
     /// A call was denied.

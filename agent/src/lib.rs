@@ -44,7 +44,7 @@ pub mod tool_search;
 mod toolbox;
 mod truncate;
 
-pub use audience::{Audience, Ready, SessionUpdate, Watcher};
+pub use audience::{Audience, CallPlace, Ready, SessionUpdate, Watcher};
 pub use conflict::{AGENT, Conflict};
 pub use controls::{Controls, SessionChange};
 pub use outcome::{RunFailure, RunOutcome};

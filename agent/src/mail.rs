@@ -62,7 +62,7 @@ impl Session {
         let mail = self.ports.store.mail(MailKind::Steer).await?;
         let message_count = mail.len();
         for queued in mail {
-            self.emit(EventKind::SteeringReceived {
+            self.emit(&EventKind::SteeringReceived {
                 content: queued.content.clone(),
                 message_count,
             });
@@ -114,7 +114,7 @@ impl Session {
         message_count: usize,
     ) -> Result<(), StoreError> {
         let text = queued.content.clone();
-        self.emit(EventKind::FollowupReceived {
+        self.emit(&EventKind::FollowupReceived {
             content: text.clone(),
             message_count,
         });

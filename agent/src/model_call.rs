@@ -4,9 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Cost, Delta, ErrorClass, EventKind, FallbackNotice, Message, MessageId, Origin, PermissionMode,
-    Prefix, PrefixBreak, Provider, ProviderError, Request, Response, RetryNotice, Role, StoreError,
-    StreamEvent, Time,
+    Cost, ErrorClass, EventKind, Message, MessageId, Origin, PermissionMode, Prefix, PrefixBreak,
+    Provider, ProviderError, Request, Response, Role, StoreError, StreamEvent, Time,
 };
 use futures_util::StreamExt;
 
@@ -63,7 +62,7 @@ impl Session {
             continuity.binds_thinking,
         );
         if let Some(left_out) = self.sent.left_out_anew() {
-            self.emit(EventKind::PrefixBroken {
+            self.emit(&EventKind::PrefixBroken {
                 message_id: id.clone(),
                 reason: PrefixBreak::Trimmed,
             });
@@ -89,7 +88,7 @@ impl Session {
         // A server says what an answer costs at its end.
         let is_unpriced = response.cost.is_none() && stop.reason(self.ports.clock.now()).is_none();
         if let Some(miss) = answer.cache_miss {
-            self.emit(EventKind::CacheMissed {
+            self.emit(&EventKind::CacheMissed {
                 message_id: id.clone(),
                 expected_tokens: miss.expected,
                 read_tokens: miss.read,
@@ -97,7 +96,7 @@ impl Session {
             });
         }
         for reason in answer.dropped {
-            self.emit(EventKind::PrefixBroken {
+            self.emit(&EventKind::PrefixBroken {
                 message_id: id.clone(),
                 reason,
             });
@@ -183,7 +182,7 @@ impl Session {
             broken = broken.or(Some(PrefixBreak::Tools));
         }
         if let Some(reason) = broken {
-            self.emit(EventKind::PrefixBroken {
+            self.emit(&EventKind::PrefixBroken {
                 message_id: id.clone(),
                 reason,
             });
@@ -213,30 +212,17 @@ impl Session {
         }
     }
 
-    /// Stores an answer, then reports its usage.
+    /// Stores an answer with its usage.
     pub(crate) async fn store_answer(
         &mut self,
         message: Message,
         response: Response,
     ) -> Result<(), StoreError> {
-        let event = self.event(EventKind::ApiCallEnd {
-            message_id: message.id.clone(),
-            input_tokens: response.usage.input_tokens,
-            output_tokens: response.usage.output_tokens,
-            cache_creation_input_tokens: response.usage.cache_creation_input_tokens,
-            cache_read_input_tokens: response.usage.cache_read_input_tokens,
-            api_latency_ms: response.latency_ms,
-            model: response.model.clone(),
-            cost_usd: response.cost.map(Cost::usd),
-        });
-        self.keep(event.clone());
         let message = Message {
             response: Some(response),
             ..message
         };
-        self.append_with(message, Vec::new()).await?;
-        self.ports.audience.update(SessionUpdate::Event(&event));
-        Ok(())
+        self.append_with(message, Vec::new()).await
     }
 
     pub(crate) fn provider_for(&self, purpose: Purpose) -> &dyn Provider {
@@ -275,11 +261,8 @@ impl Session {
                 None => break,
             };
             assembly.push(&event);
-            if purpose == Purpose::Answer {
-                self.relay(&assembly, &event);
-            }
             let repeats = self.settings.limits.ends_chants && assembly.repeats(&event);
-            self.tell(purpose, event);
+            self.relay(purpose, &assembly, &event);
             if repeats {
                 return match assembly.into_repetitive() {
                     Some(answer) if purpose == Purpose::Answer => Ok(ModelReply::Whole(answer)),
@@ -315,58 +298,37 @@ impl Session {
                 model: model.name.clone(),
                 cost_usd: model.cost(&usage).map(Cost::usd),
             };
-            self.emit(event);
+            self.emit(&event);
         }
     }
 
-    /// Sends a streamed event to the audience, after the block that it completes.
-    fn relay(&self, assembly: &Assembly, event: &StreamEvent) {
-        let audience = &self.ports.audience;
-        if let StreamEvent::BlockStopped { index } = event
-            && let Some(block) = assembly.block(*index)
-        {
-            audience.update(SessionUpdate::Block(&block));
-        }
-        audience.update(SessionUpdate::Piece(event));
-    }
-
-    fn tell(&mut self, purpose: Purpose, event: StreamEvent) {
-        match event {
-            StreamEvent::Sent { payload_bytes } => {
-                self.emit(EventKind::ApiCallStart { payload_bytes });
-                if payload_bytes > PAYLOAD_WARN {
-                    self.emit(EventKind::PayloadWarn {
-                        payload_bytes,
-                        threshold: PAYLOAD_WARN,
-                    });
+    /// Tells of a streamed event, after the block that it completes. Of a summary, only what is an event is told.
+    fn relay(&mut self, purpose: Purpose, assembly: &Assembly, piece: &StreamEvent) {
+        let update = SessionUpdate::Piece(piece);
+        match purpose {
+            Purpose::Answer => {
+                if let StreamEvent::BlockStopped { index } = piece
+                    && let Some(block) = assembly.block(*index)
+                {
+                    self.tell(SessionUpdate::Block(&block));
+                }
+                self.tell(update);
+            }
+            Purpose::Summary if update.text().is_some() => {}
+            Purpose::Summary => {
+                if let Some(event) = update.event() {
+                    self.emit(&event);
                 }
             }
-            StreamEvent::Delta {
-                delta: Delta::Text(text),
-                ..
-            } if purpose == Purpose::Answer => self.emit(EventKind::TextDelta { text }),
-            StreamEvent::LeftOut { notice } => self.ports.audience.notice(&notice),
-            StreamEvent::Fallback(FallbackNotice {
-                model,
-                instead_of,
-                error: Some(error),
-            }) => self.emit(EventKind::Fallback {
-                from_model: instead_of,
-                to_model: model.name,
-                error,
-            }),
-            StreamEvent::Retry(RetryNotice {
-                attempt,
-                delay,
-                status,
-                error,
-                ..
-            }) => self.emit(EventKind::Retry {
-                attempt,
-                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-                status: status.unwrap_or(0),
-                error,
-            }),
+        }
+        match piece {
+            StreamEvent::Sent { payload_bytes } if *payload_bytes > PAYLOAD_WARN => {
+                self.emit(&EventKind::PayloadWarn {
+                    payload_bytes: *payload_bytes,
+                    threshold: PAYLOAD_WARN,
+                });
+            }
+            StreamEvent::LeftOut { notice } => self.ports.audience.notice(notice),
             _ => {}
         }
     }

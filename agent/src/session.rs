@@ -285,7 +285,7 @@ impl Session {
             prompt,
             parent_id: self.transcript.last().map(|last| last.id.clone()),
         };
-        self.emit(start);
+        self.emit(&start);
         self.emit_state("idle", "processing");
     }
 
@@ -329,12 +329,12 @@ impl Session {
     async fn end(&mut self, outcome: &RunOutcome) -> Result<(), StoreError> {
         let error = outcome.failure.as_ref().map(ToString::to_string);
         if let Some(error) = &error {
-            self.emit(EventKind::Error {
+            self.emit(&EventKind::Error {
                 error: error.clone(),
             });
         }
         match outcome.reason {
-            ExitReason::BudgetExceeded => self.emit(EventKind::BudgetExceeded {
+            ExitReason::BudgetExceeded => self.emit(&EventKind::BudgetExceeded {
                 total_input_tokens: outcome.usage.effective_input(),
                 total_output_tokens: outcome.usage.output_tokens,
                 max_tokens: self
@@ -352,7 +352,7 @@ impl Session {
             _ => {}
         }
         self.emit_state("processing", "idle");
-        self.emit(EventKind::AgentEnd {
+        self.emit(&EventKind::AgentEnd {
             stop_reason: outcome.reason.clone(),
             total_input_tokens: outcome.usage.effective_input(),
             total_output_tokens: outcome.usage.output_tokens,
@@ -432,23 +432,22 @@ impl Session {
         .await
     }
 
-    /// Shows an event, and stores it with the next message if it is a stored kind.
-    pub(crate) fn emit(&mut self, kind: EventKind) {
-        let event = self.event(kind);
-        self.ports.audience.update(SessionUpdate::Event(&event));
-        self.keep(event);
+    /// Tells of an event that has no other form.
+    pub(crate) fn emit(&mut self, event: &EventKind) {
+        self.tell(SessionUpdate::Happened(event));
     }
 
-    pub(crate) fn event(&self, kind: EventKind) -> Event {
-        Event {
-            kind,
-            timestamp: self.ports.clock.now().seconds(),
-        }
+    /// Tells all who watch of an update, and keeps its event.
+    pub(crate) fn tell(&mut self, update: SessionUpdate<'_>) {
+        self.ports.audience.update(update);
+        self.keep(update);
     }
 
-    pub(crate) fn keep(&mut self, event: Event) {
-        if event.kind.is_stored() {
-            self.pending.push(Record::Event(event));
+    /// Stores the event of an update with the next message, if it is a stored kind.
+    fn keep(&mut self, update: SessionUpdate<'_>) {
+        if let Some(kind) = update.record() {
+            let timestamp = self.ports.clock.now().seconds();
+            self.pending.push(Record::Event(Event { kind, timestamp }));
         }
     }
 
@@ -465,14 +464,14 @@ impl Session {
     }
 
     fn emit_state(&mut self, from: &str, to: &str) {
-        self.emit(EventKind::StateChange {
+        self.emit(&EventKind::StateChange {
             from_state: from.to_owned(),
             to_state: to.to_owned(),
         });
     }
 
     fn emit_loop(&mut self, repetition: &Repetition, action: LoopAction) {
-        self.emit(EventKind::LoopDetected {
+        self.emit(&EventKind::LoopDetected {
             consecutive_count: repetition.count,
             turn_signature: repetition.signature.clone(),
             action,
@@ -527,6 +526,7 @@ impl Session {
         mut with: Vec<Record>,
     ) -> Result<(), StoreError> {
         let message = Arc::new(message);
+        self.keep(SessionUpdate::Stored(&message));
         with.push(Record::Message(message.clone()));
         self.store(with).await?;
         self.ports.audience.update(SessionUpdate::Stored(&message));

@@ -98,7 +98,7 @@ impl Session {
         instructions: Option<&str>,
         stop: &Stop,
     ) -> Result<(), RunFailure> {
-        self.emit(EventKind::CompactionTriggered {
+        self.emit(&EventKind::CompactionTriggered {
             input_tokens: self.transcript.context_tokens(),
             context_limit: self.settings.limits.context_window,
         });
@@ -129,7 +129,7 @@ impl Session {
                     let text = text_of(&content);
                     let message = self.summary(split, content);
                     self.store_answer(message, response).await?;
-                    self.emit(EventKind::CompactionComplete {
+                    self.emit(&EventKind::CompactionComplete {
                         input_tokens: answer.usage.effective_input(),
                         output_tokens: answer.usage.output_tokens,
                     });
@@ -143,7 +143,7 @@ impl Session {
             },
             Err(error) => error.to_string(),
         };
-        self.emit(EventKind::Error {
+        self.emit(&EventKind::Error {
             error: format!("cannot compact the conversation: {error}"),
         });
         let message = self.summary(split, vec![ContentBlock::text(WITHOUT_SUMMARY)]);

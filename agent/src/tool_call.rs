@@ -14,10 +14,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Access, CallFinish, CallStart, CallState, Clock, Content, ContentBlock, Context, Event,
-    EventKind, ExitReason, Input, JsonText, LineCount, LiveOutput, MessageId, Origin, Output,
-    Progress, ProgressSink, Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec,
-    ToolUse, Truncation, close_open_calls, interrupted,
+    Access, CallFinish, CallStart, CallState, Clock, Content, ContentBlock, Context, ExitReason,
+    Input, JsonText, LineCount, LiveOutput, MessageId, Origin, Output, Progress, ProgressSink,
+    Record, ResultBlock, Role, StoreError, Time, ToolResult, ToolSpec, ToolUse, Truncation,
+    close_open_calls, interrupted,
 };
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -29,7 +29,9 @@ pub(crate) use prepared::{CallPlan, PreparedCall};
 use crate::conflict::told;
 use crate::hooks::HookVerdict;
 use crate::truncate::{Truncated, cut_to_characters, truncate};
-use crate::{AGENT, AnswerForm, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint};
+use crate::{
+    AGENT, AnswerForm, CallPlace, Session, SessionUpdate, Stop, ToolConcurrency, checkpoint,
+};
 
 /// Maximum number of concurrent calls.
 const MAX_CONCURRENT: usize = 10;
@@ -246,7 +248,7 @@ impl Session {
                         caller: Some(self.caller(stop)),
                         ..self.context(&batch.calls[at])
                     };
-                    self.emit_start(batch, at, &context.output);
+                    self.tell_start(batch, at, &context.output);
                     started.push((at, clock.now(), context.output.clone()));
                     let run = batch.calls[at].run(context);
                     let done = self.observe(&batch.calls[at], run);
@@ -410,8 +412,12 @@ impl Session {
             details: output.details.map(JsonText::from),
             lines: lines.map(|lines| lines + added),
         };
-        self.emit_end(batch, at, &result);
-        self.ports.audience.update(SessionUpdate::Result(&result));
+        let place = CallPlace {
+            key: &self.key(call),
+            index: at + 1,
+            count: batch.calls.len(),
+        };
+        self.tell(SessionUpdate::Result(&result, place));
         if let CallPlan::Run { accesses, .. } = plan {
             let commands = self.ports.command_files.as_deref();
             let origin = self.origin_of(batch);
@@ -485,39 +491,14 @@ impl Session {
         Some(truncated)
     }
 
-    fn emit_start(&mut self, batch: &Batch, at: usize, output: &LiveOutput) {
+    fn tell_start(&mut self, batch: &Batch, at: usize, output: &LiveOutput) {
         let call = &batch.calls[at].call;
-        self.ports
-            .audience
-            .update(SessionUpdate::Call(call, output));
-        self.emit(EventKind::ToolCallStart {
-            tool_name: call.name.clone(),
-            tool_input: call.input.to_value().to_string(),
-            tool_key: self.key(call),
-            tool_index: at + 1,
-            tool_count: batch.calls.len(),
-        });
-    }
-
-    /// The frontend sees the result for the model; the log omits it, since the store has the whole output.
-    fn emit_end(&mut self, batch: &Batch, at: usize, result: &ToolResult) {
-        let kind = |tool_output| EventKind::ToolCallEnd {
-            tool_name: result.tool_name.clone(),
-            tool_output,
-            is_error: result.is_error,
-            duration_ms: result.duration_ms,
-            tool_key: self.key(&batch.calls[at].call),
-            tool_index: at + 1,
-            tool_count: batch.calls.len(),
-            tool_lines: result.lines,
+        let place = CallPlace {
+            key: &self.key(call),
+            index: at + 1,
+            count: batch.calls.len(),
         };
-        let shown = self.event(kind(result.text()));
-        let kept = Event {
-            kind: kind(String::new()),
-            timestamp: shown.timestamp,
-        };
-        self.ports.audience.update(SessionUpdate::Event(&shown));
-        self.keep(kept);
+        self.tell(SessionUpdate::Call(call, output, place));
     }
 
     fn key(&self, call: &ToolUse) -> String {

@@ -16,9 +16,9 @@ use ah_config::layers::Sources;
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error, Overrides, environment};
 use ah_conversation::{
-    ContentBlock, Cost, Elicitation, ElicitationAnswer, Event, Host, HostPermission, Interface,
-    Limits, Nobody, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
-    Permissions, Provider, Rulebook, Sampling, Store, Thinking, Tool, Transcript,
+    Clock as _, ContentBlock, Cost, Elicitation, ElicitationAnswer, Event, Host, HostPermission,
+    Interface, Limits, Nobody, PermissionAnswer, PermissionMode, PermissionRequest,
+    PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store, Thinking, Tool, Transcript,
 };
 use ah_store::SystemClock;
 #[cfg(feature = "sqlite")]
@@ -323,6 +323,7 @@ impl AgentBuilder {
             audience: Audience::of(Arc::new(Callbacks {
                 on_event: self.on_event,
                 ask: self.ask,
+                clock: SystemClock::default(),
             })),
             variables: ah_agent::no_variables(),
             agent_id: None,
@@ -389,6 +390,7 @@ fn connect(name: String) -> Result<Arc<dyn Provider>, Error> {
 struct Callbacks {
     on_event: Option<OnEvent>,
     ask: Option<Ask>,
+    clock: SystemClock,
 }
 
 #[async_trait]
@@ -413,10 +415,16 @@ impl Host for Callbacks {
 
 impl Watcher for Callbacks {
     fn update(&self, update: SessionUpdate<'_>) {
-        match (update, &self.on_event) {
-            (SessionUpdate::Event(event), Some(on_event)) => on_event(event),
-            (SessionUpdate::Notice(text), _) => tracing::info!("{text}"),
-            _ => {}
+        if let SessionUpdate::Notice(text) = update {
+            tracing::info!("{text}");
+        }
+        if let Some(on_event) = &self.on_event
+            && let Some(kind) = update.event()
+        {
+            on_event(&Event {
+                kind: kind.into_owned(),
+                timestamp: self.clock.now().seconds(),
+            });
         }
     }
 

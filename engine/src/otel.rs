@@ -99,11 +99,11 @@ fn now() -> u64 {
 
 impl Watcher for Traced {
     fn update(&self, update: SessionUpdate<'_>) {
-        let SessionUpdate::Event(event) = update else {
+        let SessionUpdate::Happened(event) = update else {
             return self.exporter.send(self.spans().update(update, now()));
         };
-        self.exporter.send(self.spans().event(&event.kind, now()));
-        if matches!(event.kind, EventKind::AgentEnd { .. }) {
+        self.exporter.send(self.spans().event(event, now()));
+        if matches!(event, EventKind::AgentEnd { .. }) {
             self.exporter.flush();
         }
     }

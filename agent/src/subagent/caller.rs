@@ -233,7 +233,7 @@ struct Below {
 impl Watcher for Below {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
-            SessionUpdate::Event(_) => {}
+            SessionUpdate::Happened(_) => {}
             SessionUpdate::Notice(text) => self.outer.notice(text),
             update => tell_above(&self.outer, &self.task, update),
         }

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::{
-    Clock, Event, EventKind, Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage, Time,
+    Clock, EventKind, StreamEvent, Task, TaskEnding, TaskKind, TaskSink, TaskUpdate, TaskUsage,
+    Time,
 };
 
 use crate::{Audience, Ready, SessionUpdate, Watcher};
@@ -107,12 +108,12 @@ impl Relay {
 impl Watcher for Relay {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
-            SessionUpdate::Event(event) => return self.event(event),
+            SessionUpdate::Happened(event) => return self.happened(event),
             SessionUpdate::Notice(text) => {
                 return self.outer.notice(&format!("{}: {text}", self.name));
             }
             SessionUpdate::Task(task, news) => self.follow(task, news),
-            SessionUpdate::Call(call, _) => {
+            SessionUpdate::Call(call, ..) => {
                 self.lock().tool_uses += 1;
                 self.write(&format!("→ {}", call.name));
                 let progress = TaskUpdate::Progress {
@@ -128,6 +129,14 @@ impl Watcher for Relay {
             _ => {}
         }
         tell_above(&self.outer, &self.task, update);
+        let is_of_request = matches!(
+            update,
+            SessionUpdate::Stored(_)
+                | SessionUpdate::Piece(StreamEvent::Retry(_) | StreamEvent::Fallback(_))
+        );
+        if is_of_request && let Some(event) = update.event() {
+            self.happened(&event);
+        }
     }
 
     fn ready(&self) -> Option<Ready<'_>> {
@@ -136,8 +145,8 @@ impl Watcher for Relay {
 }
 
 impl Relay {
-    fn event(&self, event: &Event) {
-        match &event.kind {
+    fn happened(&self, event: &EventKind) {
+        match event {
             EventKind::ApiCallEnd {
                 input_tokens,
                 output_tokens,
@@ -152,7 +161,7 @@ impl Relay {
             }
             EventKind::Retry { .. }
             | EventKind::Fallback { .. }
-            | EventKind::PrefixBroken { .. } => self.outer.update(SessionUpdate::Event(event)),
+            | EventKind::PrefixBroken { .. } => self.outer.update(SessionUpdate::Happened(event)),
             _ => {}
         }
     }

@@ -498,8 +498,8 @@ impl Rulebook for Quiet {
 
 impl Watcher for Quiet {
     fn update(&self, update: SessionUpdate<'_>) {
-        if let SessionUpdate::Event(event) = update
-            && let EventKind::PrefixBroken { .. } = event.kind
+        if let SessionUpdate::Happened(event) = update
+            && let EventKind::PrefixBroken { .. } = event
         {
             self.0.declare();
         }

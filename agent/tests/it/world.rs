@@ -418,11 +418,13 @@ impl Rulebook for Seen {
 
 impl Watcher for Seen {
     fn update(&self, update: SessionUpdate<'_>) {
+        if let Some(event) = update.event() {
+            self.line(show::event(&event));
+        }
         if let SessionUpdate::Progress { call, progress, .. } = update {
             self.line(format!("progress {} {}", call.name, progress.done));
         }
         let line = match update {
-            SessionUpdate::Event(event) => show::event(&event.kind),
             SessionUpdate::Notice(text) => {
                 return self.notices.lock().unwrap().push(text.to_owned());
             }
@@ -434,7 +436,7 @@ impl Watcher for Seen {
                     ending, summary, ..
                 },
             ) => format!("task {}: {summary}", ending.as_str()),
-            SessionUpdate::Subagent(_, SessionUpdate::Result(result)) => {
+            SessionUpdate::Subagent(_, SessionUpdate::Result(result, _)) => {
                 format!("below {}", result.text())
             }
             _ => return,

@@ -193,11 +193,11 @@ impl Spans {
         match update {
             SessionUpdate::Asking { model, .. } => self.ask(owner, model, now),
             SessionUpdate::Stored(message) => self.answered(&owner, message, now),
-            SessionUpdate::Call(call, _) => {
+            SessionUpdate::Call(call, ..) => {
                 self.call(&owner, call, now);
                 None
             }
-            SessionUpdate::Result(result) => self.result(result, now),
+            SessionUpdate::Result(result, _) => self.result(result, now),
             SessionUpdate::Task(task, TaskUpdate::Ended { ending, .. }) => {
                 self.task_ended(task, *ending, now)
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
-use ah_conversation::{Clock as _, EventKind, SessionId, StoreError};
+use ah_conversation::{Clock as _, SessionId, StoreError};
 use ah_store::SystemClock;
 use ah_store::fleet::{Fleet, Question};
 use async_trait::async_trait;
@@ -26,14 +26,14 @@ pub(super) struct Unwatched {
 impl Watcher for Unwatched {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
-            SessionUpdate::Event(event) => {
-                self.meter.count(event);
-                if matches!(event.kind, EventKind::ToolCallEnd { .. }) {
-                    self.called.notify_one();
-                }
-            }
             SessionUpdate::Notice(text) => tracing::info!("{text}"),
+            SessionUpdate::Result(..) => self.called.notify_one(),
             _ => {}
+        }
+        if update.text().is_none()
+            && let Some(event) = update.event()
+        {
+            self.meter.count(&event);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ah_conversation::{Event, EventKind};
+use ah_conversation::EventKind;
 use ah_store::fleet::End;
 
 pub(super) use text::Worker;
@@ -68,9 +68,9 @@ impl Metrics {
     }
 
     /// Counts what happens in a run.
-    pub(super) fn count(&self, event: &Event) {
+    pub(super) fn count(&self, event: &EventKind) {
         let mut counts = locked(&self.counts);
-        match &event.kind {
+        match event {
             EventKind::ApiCallEnd {
                 input_tokens,
                 output_tokens,

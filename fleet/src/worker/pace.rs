@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use ah_conversation::{
-    Cost, ErrorClass, Event, EventKind, EventStream, Model, Provider, ProviderError, Request,
-    StoreError,
+    Cost, ErrorClass, EventKind, EventStream, Model, Provider, ProviderError, Request, StoreError,
 };
 use ah_store::fleet::{Admission, Fleet};
 use futures_util::{FutureExt as _, stream};
@@ -36,11 +35,11 @@ impl Meter {
     }
 
     /// Counts what happens in the run.
-    pub(super) fn count(&self, event: &Event) {
+    pub(super) fn count(&self, event: &EventKind) {
         if let EventKind::ApiCallEnd {
             cost_usd: Some(cost),
             ..
-        } = &event.kind
+        } = event
         {
             let cost = i64::try_from(Cost::from_usd(*cost).0).unwrap_or(i64::MAX);
             self.unsettled.fetch_add(cost, Ordering::SeqCst);

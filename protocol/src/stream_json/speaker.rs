@@ -471,7 +471,7 @@ impl Speaker {
 impl Watcher for Speaker {
     fn update(&self, update: SessionUpdate<'_>) {
         match update {
-            SessionUpdate::Event(event) => self.event(&event.kind),
+            SessionUpdate::Happened(event) => self.event(event),
             SessionUpdate::Notice(text) => self.notice(text),
             SessionUpdate::Asking { model, message } => {
                 let uuid = self.link.ids.of(message);
@@ -483,11 +483,11 @@ impl Watcher for Speaker {
             }
             SessionUpdate::Piece(event) => self.piece(event),
             SessionUpdate::Block(block) => self.assistant(block, false),
-            SessionUpdate::Call(call, _) => self.progress(&call.id, &call.name, 0),
+            SessionUpdate::Call(call, ..) => self.progress(&call.id, &call.name, 0),
             SessionUpdate::Progress {
                 call, elapsed_ms, ..
             } => self.progress(&call.id, &call.name, elapsed_ms),
-            SessionUpdate::Result(result) => {
+            SessionUpdate::Result(result, _) => {
                 self.progress(&result.tool_use_id, &result.tool_name, result.duration_ms);
                 self.result(result);
             }
@@ -500,6 +500,14 @@ impl Watcher for Speaker {
             }
             SessionUpdate::Task(task, news) => self.task(task, news),
             SessionUpdate::Subagent(task, part) => self.of_agent(task, part),
+        }
+        let is_of_request = matches!(
+            update,
+            SessionUpdate::Stored(_)
+                | SessionUpdate::Piece(StreamEvent::Retry(_) | StreamEvent::Fallback(_))
+        );
+        if is_of_request && let Some(event) = update.event() {
+            self.event(&event);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A run as JSON lines, one event per line.
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
-use ah_conversation::{EventKind, json, neutralise};
+use ah_conversation::{Event, EventKind, json, neutralise};
 
 use super::Screen;
 
@@ -19,17 +19,21 @@ impl Events {
 
 impl Watcher for Events {
     fn update(&self, update: SessionUpdate<'_>) {
-        match update {
-            SessionUpdate::Event(event) => {
-                let mut line = json::line(event).into_bytes();
-                line.push(b'\n');
-                self.screen.answer(&line);
-                if matches!(event.kind, EventKind::AgentEnd { .. }) {
-                    self.screen.flush();
-                }
-            }
-            SessionUpdate::Notice(text) => self.screen.note(&format!("{}\n", neutralise(text))),
-            _ => {}
+        if let SessionUpdate::Notice(text) = update {
+            self.screen.note(&format!("{}\n", neutralise(text)));
+        }
+        let Some(kind) = update.event() else {
+            return;
+        };
+        let event = Event {
+            kind: kind.into_owned(),
+            timestamp: jiff::Timestamp::now().as_second(),
+        };
+        let mut line = json::line(&event).into_bytes();
+        line.push(b'\n');
+        self.screen.answer(&line);
+        if matches!(event.kind, EventKind::AgentEnd { .. }) {
+            self.screen.flush();
         }
     }
 

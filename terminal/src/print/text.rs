@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-use ah_agent::without_agent_id;
-use ah_agent::{Ready, SessionUpdate, Watcher};
+use ah_agent::{Ready, SessionUpdate, Watcher, without_agent_id};
 use ah_conversation::{
-    Cost, DisplayKey, Event, EventKind, ExitReason, Interface, LoopAction, Progress, StreamEvent,
-    ToolUse, ToolUseId, Usage, neutralise,
+    Cost, DisplayKey, EventKind, ExitReason, Interface, LoopAction, Progress, StreamEvent, ToolUse,
+    ToolUseId, Usage, neutralise,
 };
 use serde_json::Value;
 
@@ -40,8 +40,8 @@ struct State {
     usage: Usage,
     /// What the run has cost, with its subagents.
     cost: Option<Cost>,
-    /// Times of the run's start and of the last event, in seconds.
-    times: (i64, i64),
+    /// Start of the run.
+    started: Option<Instant>,
     /// Tokens of the last request.
     context: u64,
     /// Key argument of the last ended call, if it is drawn.
@@ -263,10 +263,8 @@ impl Text {
 
     fn show_event(&self, state: &mut State, kind: &EventKind) {
         match kind {
-            EventKind::TextDelta { text } => {
-                self.tell_error(state);
-                return self.show_text(state, text);
-            }
+            // A piece of an answer is shown by itself.
+            EventKind::TextDelta { .. } => return,
             EventKind::AgentEnd {
                 stop_reason, error, ..
             } => {
@@ -284,6 +282,7 @@ impl Text {
                 // A run may have been shown before.
                 (state.owes_blank, state.has_content) = (false, false);
                 (state.usage, state.cost) = (Usage::default(), None);
+                state.started = Some(Instant::now());
                 self.start(prompt);
             }
             EventKind::ApiCallStart { .. } => self.spin("thinking"),
@@ -460,8 +459,8 @@ impl Text {
 
 /// Returns the line below a run in a conversation, whose status line tells the rest: `12s · $0.02`.
 fn brief(state: &State) -> String {
-    let (start, end) = state.times;
-    let time = elapsed(u64::try_from(end - start).unwrap_or(0));
+    let time = state.started.map_or(0, |start| start.elapsed().as_secs());
+    let time = elapsed(time);
     match state.cost {
         Some(cost) => format!("{time} · {}", money(cost.usd())),
         None => time,
@@ -494,8 +493,37 @@ fn stopped(reason: &ExitReason) -> Option<&'static str> {
 
 impl Watcher for Text {
     fn update(&self, update: SessionUpdate<'_>) {
+        if let Some(text) = update.text() {
+            return self.text(text);
+        }
+        if let Some(event) = update.event() {
+            self.event(&event);
+        }
+        self.part_of(update);
+    }
+
+    fn ready(&self) -> Option<Ready<'_>> {
+        None
+    }
+}
+
+impl Text {
+    /// Shows a piece of the answer.
+    pub fn text(&self, text: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tell_error(&mut state);
+        self.show_text(&mut state, text);
+    }
+
+    /// Shows an event.
+    pub fn event(&self, event: &EventKind) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.show_event(&mut state, event);
+    }
+
+    /// Shows what is no event of an update; the event of a result is shown before it.
+    pub fn part_of(&self, update: SessionUpdate<'_>) {
         match update {
-            SessionUpdate::Event(event) => return self.event(event),
             SessionUpdate::Notice(text) => return self.notice(text),
             SessionUpdate::Progress { call, progress, .. } => {
                 let label = format!("{}: {}", call.name, measure(progress));
@@ -515,22 +543,6 @@ impl Watcher for Text {
         if self.is_drawn() {
             self.draw_part(&mut state, update);
         }
-    }
-
-    fn ready(&self) -> Option<Ready<'_>> {
-        None
-    }
-}
-
-impl Text {
-    /// Shows an event.
-    pub fn event(&self, event: &Event) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(event.kind, EventKind::AgentStart { .. }) {
-            state.times.0 = event.timestamp;
-        }
-        state.times.1 = event.timestamp;
-        self.show_event(&mut state, &event.kind);
     }
 
     /// Shows a notice.

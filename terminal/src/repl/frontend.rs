@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
-    Elicitation, ElicitationAnswer, Event, EventKind, Host, HostPermission, PermissionAnswer,
+    Elicitation, ElicitationAnswer, EventKind, Host, HostPermission, PermissionAnswer,
     PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
 };
 use ah_render::Palette;
@@ -215,35 +215,18 @@ impl Host for ReplFrontend {
 
 impl Watcher for ReplFrontend {
     fn update(&self, update: SessionUpdate<'_>) {
-        match update {
-            SessionUpdate::Event(event) => self.event(event),
-            SessionUpdate::Progress { call, progress, .. } => {
-                self.send(Input::Progress(call.id.clone(), progress.clone()));
-            }
-            SessionUpdate::Piece(StreamEvent::Reading { read, total }) => {
-                self.send(Input::Reading(*read, *total));
-            }
-            SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
-                self.send(Input::Retry(retry.delay, retry.skip.clone()));
-            }
-            update => {
-                if let SessionUpdate::Task(task, report) = &update
-                    && !matches!(report, TaskUpdate::Progress { .. })
-                {
-                    let report = (Task::clone(task), TaskUpdate::clone(report));
-                    self.send(Input::Background(Box::new(report)));
-                }
-                if let SessionUpdate::Call(call, output) = update {
-                    let key = self.text.key_value(call);
-                    let tool = RunningTool::new(call.id.clone(), &call.name, &key, output);
-                    self.send(Input::Running(tool));
-                }
-                if let SessionUpdate::Result(result) = update {
-                    self.send(Input::Ran(result.tool_use_id.clone()));
-                }
-                self.count(&update);
-                self.text.update(update);
-            }
+        if let Some(text) = update.text() {
+            return self.piece(text);
+        }
+        // The end of a call is told before what its result shows, and all else the other way round.
+        let event = update.event();
+        let is_end = matches!(update, SessionUpdate::Result(..));
+        if let Some(event) = event.as_deref().filter(|_| is_end) {
+            self.event(event);
+        }
+        self.part_of(update);
+        if let Some(event) = event.as_deref().filter(|_| !is_end) {
+            self.event(event);
         }
     }
 
@@ -253,24 +236,52 @@ impl Watcher for ReplFrontend {
 }
 
 impl ReplFrontend {
-    /// Shows an event.
-    pub fn event(&self, event: &Event) {
-        self.text.event(event);
-        match &event.kind {
-            EventKind::TextDelta { .. } => {
-                if !self.is_answering.swap(true, Ordering::Relaxed) {
-                    let text = String::new();
-                    self.send(Input::Event(Box::new(EventKind::TextDelta { text })));
-                }
-            }
-            kind => {
-                if matches!(kind, EventKind::ApiCallStart { .. }) {
-                    self.text.flush();
-                    self.is_answering.store(false, Ordering::Relaxed);
-                }
-                self.send(Input::Event(Box::new(kind.clone())));
-            }
+    /// Shows a piece of the answer.
+    pub fn piece(&self, text: &str) {
+        self.text.text(text);
+        if !self.is_answering.swap(true, Ordering::Relaxed) {
+            let text = String::new();
+            self.send(Input::Event(Box::new(EventKind::TextDelta { text })));
         }
+    }
+
+    fn event(&self, event: &EventKind) {
+        self.text.event(event);
+        if matches!(event, EventKind::ApiCallStart { .. }) {
+            self.text.flush();
+            self.is_answering.store(false, Ordering::Relaxed);
+        }
+        self.send(Input::Event(Box::new(event.clone())));
+    }
+
+    /// Shows what is no event of an update.
+    fn part_of(&self, update: SessionUpdate<'_>) {
+        match update {
+            SessionUpdate::Progress { call, progress, .. } => {
+                return self.send(Input::Progress(call.id.clone(), progress.clone()));
+            }
+            SessionUpdate::Piece(StreamEvent::Reading { read, total }) => {
+                return self.send(Input::Reading(*read, *total));
+            }
+            SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
+                return self.send(Input::Retry(retry.delay, retry.skip.clone()));
+            }
+            SessionUpdate::Task(task, report) if !matches!(report, TaskUpdate::Progress { .. }) => {
+                let report = (Task::clone(task), TaskUpdate::clone(report));
+                self.send(Input::Background(Box::new(report)));
+            }
+            SessionUpdate::Call(call, output, _) => {
+                let key = self.text.key_value(call);
+                let tool = RunningTool::new(call.id.clone(), &call.name, &key, output);
+                self.send(Input::Running(tool));
+            }
+            SessionUpdate::Result(result, _) => {
+                self.send(Input::Ran(result.tool_use_id.clone()));
+            }
+            _ => {}
+        }
+        self.count(&update);
+        self.text.part_of(update);
     }
 
     /// Shows a notice.

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ah_config::{Config, Error};
 use ah_conversation::{
-    Choice, ContentBlock, Event, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
+    Choice, ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
     MessageId, Model, Origin, ToolSpec, neutralise,
 };
 use async_trait::async_trait;
@@ -373,7 +373,7 @@ impl<'a> RemoteWorker<'a> {
             }
             RemoteEvent::Text(text) => {
                 self.run.answer.push_str(&text);
-                show(frontend, EventKind::TextDelta { text });
+                frontend.piece(&text);
             }
             RemoteEvent::Void => {
                 if !std::mem::take(&mut self.run.answer).is_empty() {
@@ -408,7 +408,7 @@ impl<'a> RemoteWorker<'a> {
             let said = message.text();
             let text = said.strip_prefix(&*shown).unwrap_or_default().to_owned();
             if !text.is_empty() {
-                show(frontend, EventKind::TextDelta { text });
+                frontend.piece(&text);
             }
             frontend.end_answer();
             let mut rest = message.clone();
@@ -540,11 +540,6 @@ fn tell(inputs: &Sender<Input>, input: Input) {
 /// The model is asked, so no tool runs any more.
 fn requested() -> Input {
     Input::Event(Box::new(EventKind::ApiCallStart { payload_bytes: 0 }))
-}
-
-fn show(frontend: &ReplFrontend, kind: EventKind) {
-    let timestamp = jiff::Timestamp::now().as_second();
-    frontend.event(&Event { kind, timestamp });
 }
 
 /// Asks one choice after the other; `None` if nobody answers.

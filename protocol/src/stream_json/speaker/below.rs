@@ -153,7 +153,7 @@ impl Speaker {
                 answer.request_id = Some(request_id.clone());
             }
             SessionUpdate::Block(block) => self.block_below(task, block),
-            SessionUpdate::Result(result) => self.below(
+            SessionUpdate::Result(result, _) => self.below(
                 task,
                 json!({
                     "type": "user",

@@ -34,7 +34,7 @@ impl Text {
                 seq,
                 ..
             }) => state.answer_number = Some(*seq),
-            SessionUpdate::Result(result) => {
+            SessionUpdate::Result(result, _) => {
                 let key = std::mem::take(&mut state.ended_key);
                 let more = state.answer_number.map(|number| self.way_to_output(number));
                 self.draw_result(state, result, &key, more.as_deref(), self.layout(0));
@@ -65,11 +65,11 @@ impl Text {
             return;
         };
         match part {
-            SessionUpdate::Call(call, _) => {
+            SessionUpdate::Call(call, ..) => {
                 let key = self.key_value(call);
                 state.keys_below.insert(call.id.clone(), key);
             }
-            SessionUpdate::Result(result) => {
+            SessionUpdate::Result(result, _) => {
                 let key = state.keys_below.remove(&result.tool_use_id);
                 let layout = self.layout(depth);
                 self.draw_result(state, result, &key.unwrap_or_default(), None, layout);

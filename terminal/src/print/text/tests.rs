@@ -1,6 +1,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use ah_agent::CallPlace;
 use ah_conversation::{Interface, Model, Price, ResultBlock, ToolResult, ToolSpec, Truncation};
 
 use super::*;
@@ -120,30 +121,37 @@ fn show(view: View, look: Look, events: &[EventKind]) -> String {
     );
     let text = Text::new(view, screen);
     for kind in events {
-        text.event(&Event {
-            kind: kind.clone(),
-            timestamp: 0,
-        });
-        // As in a session, the result of a call follows the event.
-        if let EventKind::ToolCallEnd {
-            tool_name,
-            tool_output,
-            is_error,
-            duration_ms,
-            ..
-        } = kind
-        {
-            text.update(SessionUpdate::Result(&ToolResult {
-                tool_use_id: "t".into(),
-                tool_name: tool_name.clone(),
-                content: vec![ResultBlock::Text {
-                    text: tool_output.clone(),
-                }],
-                is_error: *is_error,
-                duration_ms: *duration_ms,
-                details: None,
-                lines: None,
-            }));
+        match kind {
+            EventKind::TextDelta { text: piece } => text.text(piece),
+            EventKind::ToolCallEnd {
+                tool_name,
+                tool_output,
+                is_error,
+                duration_ms,
+                tool_key,
+                tool_index,
+                tool_count,
+                tool_lines,
+            } => {
+                let result = ToolResult {
+                    tool_use_id: "t".into(),
+                    tool_name: tool_name.clone(),
+                    content: vec![ResultBlock::Text {
+                        text: tool_output.clone(),
+                    }],
+                    is_error: *is_error,
+                    duration_ms: *duration_ms,
+                    details: None,
+                    lines: *tool_lines,
+                };
+                let place = CallPlace {
+                    key: tool_key,
+                    index: *tool_index,
+                    count: *tool_count,
+                };
+                text.update(SessionUpdate::Result(&result, place));
+            }
+            kind => text.update(SessionUpdate::Happened(kind)),
         }
     }
     drop(text);
