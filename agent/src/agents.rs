@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ah_conversation::front_matter::{self, FrontMatterError, WordList};
-use ah_conversation::{Effort, Layer, PermissionMode, Rule};
+use ah_conversation::{Effort, Layer, PermissionMode, Rule, ToolName};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -201,9 +201,8 @@ impl Agent {
     /// Whether it has the tool `name` of the parent's tools.
     pub fn has_tool(&self, name: &str) -> bool {
         let is_of_servers = |servers: &Vec<ServerUse>| {
-            let rest = name.strip_prefix("mcp__");
-            rest.and_then(|rest| rest.split_once("__"))
-                .is_none_or(|(server, tool)| servers.iter().any(|it| it.has(server, tool)))
+            let parts = ToolName(name).parts();
+            parts.is_none_or(|(server, tool)| servers.iter().any(|it| it.has(server, tool)))
         };
         let keeps = self.memory.is_some() && MEMORY_TOOLS.iter().any(|tool| covers(tool, name));
         let is_listed = |tools: &Vec<String>| tools.iter().any(|tool| covers(tool, name));

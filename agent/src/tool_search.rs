@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{
-    Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolSpec, ToolUse,
-    Transcript, is_same_tool, json,
+    Access, Context, Input, Interface, Output, ResultBlock, Role, Tool, ToolName, ToolSpec,
+    ToolUse, Transcript, is_same_tool, json,
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,6 @@ const LIST_BYTES: usize = 1_400;
 const WORTHWHILE: usize = 16;
 /// Maximum number of definitions that a search by words returns.
 const MOST_FOUND: usize = 5;
-/// Beginning of the names of servers' tools.
-const OF_SERVERS: &str = "mcp__";
 /// Name of the tool that searches, in the own interface.
 const SEARCH: &str = "tool_search";
 /// First line of a result whose further lines name tools that are added to the conversation.
@@ -62,7 +60,7 @@ impl ToolSearchMode {
 
 /// Returns whether a tool of this name can be left to tool search.
 pub(crate) fn is_searchable(name: &str) -> bool {
-    name.starts_with(OF_SERVERS)
+    ToolName(name).is_of_server()
 }
 
 fn size(spec: &ToolSpec) -> usize {
@@ -306,7 +304,7 @@ fn score(spec: &ToolSpec, words: &[&str]) -> usize {
 
 /// Splits the name of a server's tool into the server's part and its own.
 fn split_name(name: &str) -> (&str, &str) {
-    let rest = name.strip_prefix(OF_SERVERS).unwrap_or(name);
+    let rest = ToolName(name).plain();
     match rest.split_once("__") {
         Some((_, own)) => (&name[..name.len() - own.len()], own),
         None => ("", name),

@@ -50,6 +50,7 @@ mod task;
 mod testing;
 mod thinking;
 mod tool;
+mod tool_name;
 mod tool_spec;
 mod transcript;
 mod update;
@@ -115,6 +116,7 @@ pub use store::{
 pub use task::{Task, TaskEnding, TaskKind, TaskSink, TaskTail, TaskUpdate, TaskUsage, Tasks};
 pub use thinking::{Effort, Thinking};
 pub use tool::{Access, Context, Progress, ProgressSink, Tool, Unsaved};
+pub use tool_name::ToolName;
 pub use tool_spec::{DisplayKey, ToolSpec, Truncation};
 pub use transcript::{CallState, RunTotals, Transcript, trimmed};
 pub use update::{Known, ToolDefinition, Update};

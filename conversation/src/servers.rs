@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Tool, neutralise, split_words};
+use crate::{Tool, ToolName, neutralise, split_words};
 
 /// Servers that offer tools. They connect in the background and may be slow, end and come back while a session runs:
 /// only calls of their own tools and callers of [`ready`](Self::ready) wait for them.
@@ -162,7 +162,7 @@ impl ServerPrompt {
         let command = self.command();
         let other = command
             .split_once(':')
-            .map(|(server, prompt)| format!("mcp__{server}__{prompt}"));
+            .map(|(server, prompt)| ToolName::of_server(server) + prompt);
         name == command || other.as_deref() == Some(name)
     }
 

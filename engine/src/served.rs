@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_agent::commands::call;
 use ah_agent::skills::escaped;
 use ah_config::{Config, Error};
-use ah_conversation::{ContentBlock, NOTE, Servers};
+use ah_conversation::{ContentBlock, NOTE, Servers, ToolName};
 use serde_json::Value;
 
 use crate::assemble::PATIENCE;
@@ -79,9 +79,9 @@ pub fn is_meant(typed: &str, config: &Config) -> bool {
     let Some((name, _)) = call(typed) else {
         return false;
     };
-    let server = match name.strip_prefix("mcp__") {
-        Some(rest) => rest.split_once("__"),
-        None => name.split_once(':'),
+    let server = match ToolName(name) {
+        of_server if of_server.is_of_server() => of_server.parts(),
+        _ => name.split_once(':'),
     };
     let plain = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
     let mut known = config.mcp_servers.keys();

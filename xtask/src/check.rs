@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::workspace::{Package, cargo, packages, root, run};
-use crate::{arrows, circles, doors, json, licenses, ports, prints, sizes, tidy};
+use crate::{arrows, circles, doors, foreign, json, licenses, ports, prints, sizes, tidy};
 
 /// Checks format, rules, licences, lints and documentation, the cheapest first.
 pub fn check() -> Result<()> {
@@ -38,6 +38,7 @@ fn house_rules() -> Result<Vec<String>> {
     let folders: Vec<_> = packages.iter().map(Package::folder).collect();
     let mut faults = circles::faults(root(), &folders)?;
     faults.extend(doors::faults(root())?);
+    faults.extend(foreign::faults(root(), &folders)?);
     faults.extend(json::faults(root(), &folders)?);
     faults.extend(ports::faults(root(), &folders)?);
     faults.extend(prints::faults(root(), &folders)?);

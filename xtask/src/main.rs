@@ -17,6 +17,7 @@ mod circles;
 mod dist;
 mod doors;
 mod drift;
+mod foreign;
 mod fuzz;
 mod json;
 mod layout;

@@ -1,6 +1,6 @@
 //! Matching of hooks against tools, by the rules of the original program: names, or a regular expression of JavaScript.
 
-use ah_conversation::is_same_tool;
+use ah_conversation::{ToolName, is_same_tool};
 use fancy_regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Deserializer, de};
 
@@ -74,7 +74,7 @@ impl Matcher {
             Filter::All => true,
             Filter::Names(names) => names.iter().any(|known| is_same_tool(known, name)),
             Filter::Pattern(pattern) => {
-                let is_own = !name.starts_with("mcp__") && !name.contains(char::is_uppercase);
+                let is_own = !ToolName(name).is_of_server() && !name.contains(char::is_uppercase);
                 let pattern = if is_own {
                     &pattern.loose
                 } else {

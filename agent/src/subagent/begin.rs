@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ah_conversation::{
     Branch, ContentBlock, Context, Cost, Limits, MessageId, PermissionMode, Provider, Servers,
-    Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolUse,
+    Store, Task, TaskKind, TaskSink, Thinking, Tool, ToolName, ToolUse,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -349,7 +349,7 @@ impl Subagents {
         let (mode, interface) = parent.search;
         let of_team = TeamTool::names(interface);
         let is_left_out = |name: &str| {
-            is_background && name.starts_with("mcp__")
+            is_background && ToolName(name).is_of_server()
                 || self.team.is_some() && of_team.contains(&name)
         };
         let tools = parent

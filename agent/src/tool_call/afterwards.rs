@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ah_conversation::{CallState, ExitReason, Output, Tool, ToolResult};
+use ah_conversation::{CallState, ExitReason, Output, Tool, ToolName, ToolResult};
 use serde_json::{Value, json};
 
 use super::prepared::{CallPlan, PreparedCall};
@@ -97,7 +97,7 @@ impl Session {
                     verdict.context.extend(told.block);
                 }
             }
-            let is_of_server = call.name.starts_with("mcp__");
+            let is_of_server = ToolName(&call.name).is_of_server();
             let of_server = verdict.server_output.take().filter(|_| is_of_server);
             if let Some(other) = verdict.output.take().or(of_server) {
                 output = replaced(other, tool.as_deref().filter(|_| !is_of_server));

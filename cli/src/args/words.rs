@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 
 use ah::plan::is_uuid;
 use ah::worktrees::is_name;
-use ah_conversation::{Effort, Interface};
+use ah_conversation::{Effort, Interface, ToolName};
 use clap::{Arg, Command};
 
 /// Words that the other agent takes for the value of a switch.
@@ -289,7 +289,7 @@ fn is_tool_list(option: &Arg) -> bool {
 fn is_tool_rule(word: &str, names: &KnownNames<'_>) -> bool {
     let first = word.split(',').next().unwrap_or_default();
     !word.starts_with('-')
-        && (first.starts_with("mcp__")
+        && (ToolName(first).is_of_server()
             || (first.contains('(') && word.ends_with(')'))
             || (names.is_tool)(first))
 }

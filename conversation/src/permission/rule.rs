@@ -10,7 +10,7 @@ use std::str::FromStr;
 use super::overlap::may_match;
 use super::pattern::{behind_links, escape, fixed_length, is_exact, names_path, wildcard};
 use super::{Destination, PatternRoots, RuleValue};
-use crate::{Access, CommandLine, SimpleCommand, ToolUse};
+use crate::{Access, CommandLine, SimpleCommand, ToolName, ToolUse};
 
 /// Tool names in rules that stand for writing files with any tool.
 const WRITING: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
@@ -154,7 +154,7 @@ impl Rule {
         match wanted.strip_suffix('*') {
             Some(start) => name.starts_with(start),
             // A server's name stands for all its tools.
-            None if wanted.starts_with("mcp__") && wanted.matches("__").count() == 1 => {
+            None if ToolName(&wanted).is_server() => {
                 let rest = name.strip_prefix(&wanted);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
             }
@@ -351,7 +351,7 @@ pub fn is_same_tool(one: &str, other: &str) -> bool {
 /// Returns the canonical name of a tool.
 pub(crate) fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();
-    if name.starts_with("mcp__") {
+    if ToolName(&name).is_of_server() {
         return name;
     }
     let plain = name.replace('_', "");

@@ -8,7 +8,7 @@ use ah_agent::skills::{Skill, SkillTool, Skills};
 use ah_config::Config;
 use ah_config::extensions::TOOL_FOLDERS;
 use ah_config::profile::Profile as Chosen;
-use ah_conversation::{Interface, Layer, Store, Tool, is_same_tool};
+use ah_conversation::{Interface, Layer, Store, Tool, ToolName, is_same_tool};
 use ah_tools::{
     HelpCache, Layered, LayeredTool, LuaFiles, LuaSurroundings, Profile, Shell, ToolDeps,
     ToolLoader, ToolOrigin, Web, Workspace,
@@ -97,7 +97,8 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
 fn unknown<'a>(tools: &Layered, config: &'a Config) -> impl Iterator<Item = &'a str> {
     listed(config).filter(|listed| {
         let mut all = tools.iter().map(|known| &known.tool.spec().name);
-        let is_special = listed.is_empty() || *listed == "default" || listed.starts_with("mcp__");
+        let is_special =
+            listed.is_empty() || *listed == "default" || ToolName(listed).is_of_server();
         !is_special && !all.any(|name| is_same_tool(listed, name))
     })
 }

@@ -1,5 +1,6 @@
 //! Makes names and texts of servers safe for models, permission rules and terminals. Pure: a server may send anything.
 
+use ah_conversation::ToolName;
 use sha2::{Digest, Sha256};
 
 /// Maximum length of a tool name in every vendor's API.
@@ -21,7 +22,7 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> String {
 
 /// Returns the prefix of all tool names of a server.
 pub(crate) fn prefix(server: &str) -> String {
-    format!("mcp__{}__", plain_name(server))
+    ToolName::of_server(&plain_name(server))
 }
 
 /// Replaces everything but ASCII letters, digits, `_` and `-` in a name by `_`, as permission rules spell it.

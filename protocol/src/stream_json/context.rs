@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ah_agent::prompt::PromptSource;
-use ah_conversation::{Model, ToolSpec, estimate_text};
+use ah_conversation::{Model, ToolName, ToolSpec, estimate_text};
 use serde_json::{Value, json};
 
 use crate::AgentInfo;
@@ -42,7 +42,7 @@ pub(crate) fn usage(parts: &ContextParts, used: u64, model: &Model) -> Value {
     let skills: u64 = skills.map(|fact| estimate_text(&fact.text)).sum();
     let whole: u64 = prompt.system.iter().map(|text| estimate_text(text)).sum();
     let (served, own): (Vec<&ToolSpec>, Vec<&ToolSpec>) =
-        { parts.tools.iter() }.partition(|tool| tool.name.starts_with("mcp__"));
+        { parts.tools.iter() }.partition(|tool| ToolName(&tool.name).is_of_server());
     let sum = |tools: &[&ToolSpec]| tools.iter().map(|tool| of_tool(tool)).sum::<u64>();
     let agents = parts.agents.iter().map(|agent| {
         let tokens = estimate_text(&agent.name) + estimate_text(&agent.description);

@@ -1,7 +1,8 @@
 //! Parts of messages in the form of the SDKs. Pure; ids are arguments.
 
 use ah_conversation::{
-    BlockStart, ContentBlock, Delta, Image, ResultBlock, StreamEvent, Time, ToolResult, Usage,
+    BlockStart, ContentBlock, Delta, Image, ResultBlock, StreamEvent, Time, ToolName, ToolResult,
+    Usage,
 };
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ pub(crate) fn tool_result(result: &ToolResult) -> Value {
 
 /// Whether a result is of a server's tool.
 fn is_foreign(result: &ToolResult) -> bool {
-    result.tool_name.starts_with("mcp__")
+    ToolName(&result.tool_name).is_of_server()
 }
 
 /// Returns a tool's structured result: its details, the blocks of a server's tool, or the text of a failure.

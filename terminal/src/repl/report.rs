@@ -3,7 +3,7 @@
 use ah_agent::Session;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
-use ah_conversation::{ContentBlock, Role, estimate_block, estimate_text};
+use ah_conversation::{ContentBlock, Role, ToolName, estimate_block, estimate_text};
 use ah_conversation::{Cost, ModelUsage};
 
 use std::path::{Path, PathBuf};
@@ -127,11 +127,7 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
         );
     }
     for tool in session.tools().specs().iter() {
-        let what = match tool
-            .name
-            .strip_prefix("mcp__")
-            .and_then(|name| name.split_once("__"))
-        {
+        let what = match ToolName(&tool.name).parts() {
             Some((server, _)) => format!("tools of {server}"),
             None => "tools".to_owned(),
         };
