@@ -112,15 +112,16 @@ impl Traits {
                 .find(|(it, _)| *it == name)
                 .map_or(0, |it| it.1)
         };
-        let more = ports.iter().filter_map(|(name, methods)| {
-            (methods.len() > allowed(name)).then(|| {
-                format!(
-                    "the port `{name}` has the default methods {}, {} more than known; each type that implements it \
-                     says what it does",
-                    methods.join(", "),
-                    methods.len() - allowed(name)
-                )
-            })
+        let more = ports
+            .iter()
+            .filter(|(name, methods)| methods.len() > allowed(name));
+        let more = more.map(|(name, methods)| {
+            format!(
+                "the port `{name}` has the default methods {}, {} more than known; each type that implements it says \
+                 what it does",
+                methods.join(", "),
+                methods.len() - allowed(name)
+            )
         });
         let fewer = known.iter().filter_map(|(name, count)| {
             let now = ports.get(name).map_or(0, |methods| methods.len());
