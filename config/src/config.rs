@@ -12,7 +12,6 @@ use ah_conversation::{Effort, Embedded, Environment, Interface, PermissionMode, 
 use ah_mcp::ServerEntry;
 use ah_provider::named_server::NamedServer;
 use ah_provider::retry::Policy;
-use ah_work::settings::WorkSettings;
 
 use crate::concurrency::Concurrency;
 use crate::conversation::ConversationConfig;
@@ -25,6 +24,7 @@ use crate::overrides::RunOptions;
 use crate::plugin::Plugin;
 use crate::profile::Profile;
 use crate::sandboxing::Sandboxing;
+use crate::settings::work::WorkSettings;
 use crate::trust::Trust;
 use crate::web::WebConfig;
 

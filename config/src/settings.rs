@@ -4,6 +4,7 @@ pub mod conversation;
 mod file;
 mod sandbox;
 pub mod web;
+pub mod work;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -15,7 +16,6 @@ use ah_conversation::{Effort, PermissionMode, Rule, json};
 use ah_mcp::ServerEntry;
 use ah_provider::caching::CacheTtl;
 use ah_provider::named_server::NamedServer;
-use ah_work::settings::WorkSettings;
 use serde_json::value::RawValue;
 
 use crate::concurrency::Concurrency;
@@ -25,6 +25,7 @@ use conversation::{EditorMode, Notify, StatusLine};
 use file::File;
 pub use sandbox::SandboxSettings;
 use web::WebSettings;
+use work::WorkSettings;
 
 /// Content of one settings file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -317,10 +318,9 @@ mod tests {
     use ah_agent::hooks::{HookAction, HookCommand, Matcher};
     use ah_provider::named_server::Api;
     use ah_provider::openai::Quirks;
-    use ah_work::phase::Phase;
-    use ah_work::settings::PhaseSettings;
 
     use super::conversation::{Channel, Kind};
+    use super::work::{Phase, PhaseSettings};
     use super::*;
     use crate::tier::SandboxTier;
 

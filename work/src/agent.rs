@@ -16,7 +16,7 @@ use crate::agent_log;
 use crate::artifact::FOLDER;
 use crate::journal::PhaseUsage;
 use crate::phase::Phase;
-use crate::settings::Budget;
+use ah_config::settings::work::Budget;
 
 /// Time between the agent's own time limit and its termination.
 const GRACE: Duration = Duration::from_secs(30);

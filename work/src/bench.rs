@@ -15,7 +15,7 @@ use crate::agent::{AgentExit, AgentJob, Agents};
 use crate::artifact::{Artifacts, FOLDER};
 use crate::lock::Lock;
 use crate::run::{WorkError, now};
-use crate::settings::Budget;
+use ah_config::settings::work::Budget;
 use ah_git::{Git, NOT_BELOW, STAGED};
 
 const STATE: &str = "bench/state.json";

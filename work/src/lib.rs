@@ -27,7 +27,6 @@ pub mod lock;
 pub mod phase;
 pub mod rest;
 pub mod run;
-pub mod settings;
 pub mod setup;
 pub mod summary;
 pub mod verdict;

@@ -2,89 +2,10 @@
 
 use std::fmt;
 
+pub use ah_config::settings::work::{Phase, Rework};
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::Verdict;
-
-/// Phase of the work on an issue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// An agent reads the issue and the source code, and writes a plan.
-    Plan,
-    /// An agent carries out the plan, in commits.
-    Do,
-    /// The commits are pushed.
-    Push,
-    /// An agent reviews the commits against the plan, and gives a verdict.
-    Check,
-    /// An agent merges the base into the branch, which conflicts with it.
-    Merge,
-    /// An agent fixes what the review found.
-    Fix,
-    /// The actions requested by the review are performed: pull request, comments, labels.
-    Act,
-}
-
-impl Phase {
-    /// All phases, in order.
-    pub const ALL: [Self; 7] = [
-        Self::Plan,
-        Self::Do,
-        Self::Push,
-        Self::Merge,
-        Self::Check,
-        Self::Fix,
-        Self::Act,
-    ];
-
-    /// Returns the name, used for the phase's directory, subcommand and skill.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Do => "do",
-            Self::Push => "push",
-            Self::Merge => "merge",
-            Self::Check => "check",
-            Self::Fix => "fix",
-            Self::Act => "act",
-        }
-    }
-
-    /// Returns whether the phase is done by an agent.
-    pub fn has_agent(self) -> bool {
-        !matches!(self, Self::Push | Self::Act)
-    }
-
-    /// Returns the earlier phases whose files are visible, read-only, in this phase.
-    pub fn earlier(self) -> &'static [Self] {
-        match self {
-            Self::Plan => &[],
-            Self::Do => &[Self::Plan],
-            Self::Push | Self::Check => &[Self::Plan, Self::Do, Self::Fix, Self::Merge],
-            Self::Merge => &[Self::Plan, Self::Do, Self::Fix],
-            Self::Fix => &[Self::Plan, Self::Do, Self::Check],
-            Self::Act => &[Self::Plan, Self::Do, Self::Check, Self::Fix, Self::Merge],
-        }
-    }
-
-    /// Returns the files that the agent may leave in its directory. The first is required.
-    pub fn leaves(self) -> &'static [&'static str] {
-        match self {
-            Self::Plan => &["plan.md", "update.md"],
-            Self::Do | Self::Fix => &["do.md", "update.md"],
-            Self::Merge => &["merge.md"],
-            Self::Check => &["actions.json", "check.md", "update.md"],
-            Self::Push | Self::Act => &[],
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Result of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,21 +38,6 @@ impl fmt::Display for PhaseOutcome {
             Self::Failed => "failed",
             Self::Judged(verdict) => verdict.as_str(),
         })
-    }
-}
-
-/// Response to a review that asks for more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Rework {
-    /// Run the phase fix, at most this many times.
-    Fix(usize),
-    /// Run the phase do again with the review as feedback, at most this many times in all.
-    Converge(usize),
-}
-
-impl Default for Rework {
-    fn default() -> Self {
-        Self::Fix(2)
     }
 }
 

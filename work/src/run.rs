@@ -24,9 +24,9 @@ use crate::hub::{Hub, HubError};
 use crate::journal::Journal;
 use crate::lock::{Lock, LockError};
 use crate::phase::{self, Phase, PhaseOutcome, WorkStatus, WorkStep};
-use crate::settings::WorkSettings;
 use crate::setup::proposal::{OFF, Proposal, SETTING};
 use crate::summary;
+use ah_config::settings::work::WorkSettings;
 use ah_git::{Git, GitError};
 
 /// State file, relative to `o/work`.

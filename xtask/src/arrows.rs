@@ -46,10 +46,6 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
-    (
-        "ah-work",
-        &["ah-conversation", "ah-git", "ah-http", "ah-process"],
-    ),
     ("ah-protocol", &["ah-agent", "ah-conversation", "ah-git"]),
     ("ah-acp", &["ah-agent", "ah-conversation"]),
     ("ah-serve", &["ah-conversation"]),
@@ -64,7 +60,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-process",
             "ah-provider",
             "ah-sandbox",
-            "ah-work",
         ],
     ),
     (
@@ -123,6 +118,16 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
             "ah-conversation",
             "ah-protocol",
             "ah-store",
+        ],
+    ),
+    (
+        "ah-work",
+        &[
+            "ah-config",
+            "ah-conversation",
+            "ah-git",
+            "ah-http",
+            "ah-process",
         ],
     ),
 ];

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::json;
 
 use crate::artifact::{FOLDER, hash, real_folder, remove};
-use crate::settings::SetupSettings;
+use ah_config::settings::work::SetupSettings;
 use ah_git::{Git, GitError};
 
 /// Names of the entries, one per line.

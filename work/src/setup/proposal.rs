@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::artifact::Artifacts;
-use crate::settings::SetupSettings;
+use ah_config::settings::work::SetupSettings;
 
 /// Name of the setting.
 pub const SETTING: &str = "work.setup";

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use ah_config::settings::work::{PhaseSettings, WorkSettings};
 use ah_git::{Git, Owner};
 use ah_provider::script::demo::files;
 use ah_work::agent::Agents;
@@ -11,7 +12,6 @@ use ah_work::folder::{FolderHub, StoredIssue};
 use ah_work::issue::Issue;
 use ah_work::phase::{Phase, WorkStatus};
 use ah_work::run::{Work, WorkOptions as RunOptions, WorkResult};
-use ah_work::settings::{PhaseSettings, WorkSettings};
 
 use super::environment::all;
 use super::events::show;

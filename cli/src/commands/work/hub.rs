@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ah_config::Error;
+use ah_config::settings::work::{HubKind, WorkSettings};
 use ah_conversation::{Content, Environment};
 use ah_git::{Git, host_of};
 use ah_process::{Command, Keep};
@@ -15,7 +16,6 @@ use ah_work::github::GitHub;
 use ah_work::gitlab::GitLab;
 use ah_work::hub::Hub;
 use ah_work::rest::{Access, Patience};
-use ah_work::settings::{HubKind, WorkSettings};
 
 use super::environment::all;
 use crate::args::work::WorkOptions;

@@ -2,8 +2,8 @@
 //! remote. Pure.
 
 use ah_config::Error;
+use ah_config::settings::work::{HubKind, HubSettings};
 use ah_work::github;
-use ah_work::settings::{HubKind, HubSettings};
 
 /// A hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
