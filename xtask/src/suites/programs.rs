@@ -16,8 +16,9 @@ use crate::workspace::{COMMAND_LINE, built, root};
 
 const PINS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 const PAGE: &str = "docs/agent-sdk.md";
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "adapter.mjs",
+    "langchain.mjs",
     "provider.mjs",
     "proxy.mjs",
     "readers.mjs",
@@ -38,9 +39,11 @@ pub fn install() -> Result<Programs> {
     let python = cache::python_version()?;
     let mut pins = vec![python.into_bytes(), cache::node_version()?.into_bytes()];
     pins.extend(cache::read(&interop, &PINS)?);
+    pins.extend(cache::read(&sdk::folder(), &[sdk::SOURCES_PIN])?);
     let pins: Vec<&[u8]> = pins.iter().map(Vec::as_slice).collect();
     let folder = cache::installed("programs", &pins, |folder| {
         cache::install_python(&folder.join("python"), &interop.join("requirements.txt"))?;
+        sdk::install_sources(folder, &sdk::folder().join(sdk::SOURCES_PIN))?;
         // The originals are optional packages, one per platform.
         cache::install_node(folder, &interop, &["--omit=optional"])
     })?;

@@ -24,8 +24,10 @@ const PINS: [&str; 4] = [
     "package.json",
     "package-lock.json",
     "requirements.txt",
-    "sdk.txt",
+    SOURCES_PIN,
 ];
+/// The pinned Python SDK.
+pub const SOURCES_PIN: &str = "sdk.txt";
 /// Folder of the Python SDK's sources, below the one where both SDKs are installed.
 const SOURCES: &str = "sources";
 /// Folder of the conformance suites.
@@ -44,17 +46,16 @@ pub fn install() -> Result<Sdks> {
     let folder = cache::installed("sdk", &pins, |folder| {
         let python = folder.join("python");
         cache::install_python(&python, &interop.join("requirements.txt"))?;
-        install_sources(folder, &interop.join("sdk.txt"))
-            .map_err(|_| anyhow!("pip could not install the SDK from its sources"))?;
+        install_sources(folder, &interop.join(SOURCES_PIN))?;
         // The binaries are optional packages, one per platform.
         cache::install_node(folder, &interop, &["--omit=optional"])
     })?;
     Ok(Sdks(folder))
 }
 
-/// Installs the Python SDK from its sources, since its wheels bundle a binary. The sources stay in `folder`, since the
-/// examples are among them. The build backend is pinned with the other packages.
-fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
+/// Installs the Python SDK that `pin` names from its sources into `folder/python`, since its wheels bundle a binary. The sources
+/// stay in `folder`, since the examples are among them. The build backend is pinned with the other packages.
+pub fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
     let sources = folder.join(SOURCES);
     let python = folder.join("python/bin/python");
     let pip = |task: &str| {
@@ -69,7 +70,8 @@ fn install_sources(folder: &Path, pin: &Path) -> Result<()> {
     run(pip("install")
         .arg("--no-index")
         .arg("--find-links")
-        .arg(&sources))?;
+        .arg(&sources))
+    .map_err(|_| anyhow!("pip could not install the SDK from its sources"))?;
     let archive = std::fs::read_dir(&sources)?.next();
     let archive = archive.context("pip downloaded no archive")??.path();
     run(Command::new("tar")
@@ -199,6 +201,6 @@ pub(super) fn each_line(suite: &mut Command, mut read: impl FnMut(&str)) -> Resu
     Ok(())
 }
 
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     root().join("interop/sdk")
 }
