@@ -55,6 +55,12 @@ pub(crate) fn register() -> io::Result<(StopHandle, Registration, PipeReader)> {
     Ok((StopHandle(id), Registration(id), request))
 }
 
+/// Returns whether a child is about to be started, so that its process group is not known yet.
+pub(crate) fn is_starting() -> bool {
+    let living = living();
+    living.children.values().any(|child| child.group.is_none())
+}
+
 /// Returns the process groups of all children.
 pub(crate) fn groups() -> Vec<Pid> {
     living()

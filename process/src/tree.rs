@@ -159,6 +159,8 @@ impl Tree {
     /// Reaps dead orphans. A dead process has no environment any more, so it is recognised by its group, or by a
     /// session other than that of this process: other children are reaped by the code that waits for them.
     fn reap_orphans(&self, children: &[Process]) {
+        // One that is just being started may have a session of its own already.
+        let is_starting = living::is_starting();
         let leaders = living::groups();
         let session = process("self").and_then(|own| own.session);
         let is_ours = |process: &&Process| {
@@ -167,7 +169,7 @@ impl Tree {
                 .is_some_and(|group| group == self.leader || leaders.contains(&group));
             process.is_dead
                 && process.is_orphan(&leaders)
-                && (is_known || process.session != session)
+                && (is_known || !is_starting && process.session != session)
         };
         for orphan in children.iter().filter(is_ours) {
             let _ = waitpid(Some(orphan.pid), WaitOptions::NOHANG);

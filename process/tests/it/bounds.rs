@@ -180,3 +180,24 @@ async fn hidden_files_cannot_be_read_by_whatever_name() {
         assert_eq!(output, "text\n");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_of_a_command_is_its_own_while_another_leaves_processes() {
+    let scratch = scratch();
+    let anything = Bounds {
+        anything_else: true,
+        ..Bounds::default()
+    };
+    for _ in 0..60 {
+        let short = || run(bounded(&scratch, "exit 3", &anything));
+        let leaving = || {
+            run(bounded(
+                &scratch,
+                "(setsid true &) ; sleep 1000 &",
+                &anything,
+            ))
+        };
+        let (_, first, _, second) = tokio::join!(leaving(), short(), leaving(), short());
+        assert_eq!([first.0, second.0], [Ending::Exited(3); 2]);
+    }
+}
