@@ -20,9 +20,7 @@ use rustix::mount::{
     fsmount, fsopen, open_tree,
 };
 use rustix::process::{getgid, getuid};
-use rustix::thread::{
-    CapabilitySet, UnshareFlags, remove_capability_from_bounding_set, unshare_unsafe,
-};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use super::mounts::{attach, set_attributes};
 use super::setup::SetupResult;
@@ -66,10 +64,7 @@ impl Covers {
 
     /// Covers the files for this process for ever. Allocates nothing.
     pub(super) fn spread(&self) -> io::Result<()> {
-        self.users.enter(|| {
-            // SAFETY: this process was forked and has one thread.
-            unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) }
-        })?;
+        self.users.enter()?;
         let mut place = [0; LONGEST];
         // SAFETY: the buffer is as long as it is said to be.
         let is_named = unsafe { libc::getcwd(place.as_mut_ptr(), place.len()) };
