@@ -10,6 +10,8 @@ pub struct CommandLine {
     pub line: String,
     /// Whether every word of it was understood and none can change anything.
     pub harmless: bool,
+    /// Whether its words only read, though a program in it may be configured to start others.
+    pub looks: bool,
     /// All simple commands that the line would run, including those in substitutions; `None` if something in it was
     /// not understood, so it may run anything.
     pub commands: Option<Vec<SimpleCommand>>,
@@ -21,6 +23,7 @@ impl CommandLine {
         Self {
             line: line.into(),
             harmless: false,
+            looks: false,
             commands: None,
         }
     }

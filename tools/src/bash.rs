@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{
-    Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Tasks, Tool,
-    ToolSpec, ToolUse, Truncation,
+    Access, CommandLine, Context, DisplayKey, Environment, Input, Interface, Output, Reach, Tasks,
+    Tool, ToolSpec, ToolUse, Truncation,
 };
 use ah_process::{Behind, Bounds, Command, Ending, Keep, Sandbox, ShellLine};
 use async_trait::async_trait;
@@ -273,9 +273,14 @@ impl Bash {
             && self.shell.sandbox.is_none()
             && shell::stays_in_repository(&analysis.line);
         let git_place = git_place.iter().filter(|_| has_place).cloned();
-        let looking = repository::LOOKING.iter();
-        let looking = looking.filter(|_| analysis.looks_at_repository);
-        let looking = looking.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let looking: &[(&str, &str)] = match context.reach {
+            _ if analysis.looks_at_repository => &repository::LOOKING,
+            Reach::ReadOnly if analysis.line.looks => &repository::ALLOWED_TO_LOOK,
+            Reach::ReadOnly | Reach::Edits(_) | Reach::Anything => &[],
+        };
+        let looking = looking
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own = context.variables.iter().cloned();
         git_place.chain(looking).chain(own).collect()
     }

@@ -126,6 +126,7 @@ impl Tool for Executable {
         vec![Access::Command(CommandLine {
             line: command.text.clone(),
             harmless: false,
+            looks: false,
             commands: Some(vec![command]),
         })]
     }

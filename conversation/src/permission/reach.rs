@@ -45,7 +45,11 @@ impl Permissions {
                 is_allowed.then_some(Reach::Anything)
             }
             Access::Write(path) if self.may_edit(path) => Some(Reach::Edits(self.roots())),
-            Access::Command(line) => by_rule().or_else(|| self.reach_of_line(call, line)),
+            Access::Command(line) => {
+                let allowed = by_rule().or_else(|| self.reach_of_line(call, line))?;
+                // A rule allows what the words say: what only reads does so whatever it is configured to start.
+                Some(if line.looks { Reach::ReadOnly } else { allowed })
+            }
             Access::Host(host) if self.hosts.contains(host) => Some(Reach::Anything),
             Access::Write(_)
             | Access::Host(_)

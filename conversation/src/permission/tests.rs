@@ -31,6 +31,7 @@ fn line(commands: &[&str]) -> Vec<Access> {
     vec![Access::Command(CommandLine {
         line: commands.join(" && "),
         harmless: false,
+        looks: false,
         commands: Some(commands.iter().map(|text| simple(text)).collect()),
     })]
 }
@@ -78,6 +79,7 @@ fn modes_decide_calls_without_a_rule() {
     let files = Access::Command(CommandLine {
         line: "mkdir q".into(),
         harmless: false,
+        looks: false,
         commands: Some(vec![files]),
     });
     let accesses = [
@@ -281,6 +283,7 @@ fn rules_reach_behind_options_that_are_not_known() {
     let accesses = [Access::Command(CommandLine {
         line: unknown.text.clone(),
         harmless: false,
+        looks: false,
         commands: Some(vec![unknown]),
     })];
     for (rule, expected) in [
@@ -534,6 +537,7 @@ fn a_suggestion_avoids_further_questions() {
     let wrapped = vec![Access::Command(CommandLine {
         line: inner.text.clone(),
         harmless: false,
+        looks: false,
         commands: Some(vec![inner]),
     })];
     for (name, accesses) in [

@@ -80,6 +80,17 @@ pub(super) const LOOKING: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_2", "all"),
 ];
 
+/// The same where a rule lets git look at any repository: what its submodules hold is shown.
+pub(super) const ALLOWED_TO_LOOK: [(&str, &str); 7] = [
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+];
+
 /// Returns whether the repository around `folder` has git start nothing.
 pub(super) fn starts_nothing(folder: &Path) -> bool {
     let Some((root, git)) = found(folder) else {

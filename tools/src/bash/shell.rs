@@ -124,6 +124,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
     for name in &written {
         writes.extend(resolver.places(name));
     }
+    let looks = parsed.moves.is_empty() && is_read_only(&parsed, true);
     let is_read_only = is_read_only(&parsed, looks_at_repository);
     let has_syntax = parsed.has_syntax;
     let is_plain = parsed.is_plain();
@@ -149,6 +150,7 @@ pub(super) fn analyze(line: &str, files: &dyn Files) -> Analysis {
         line: CommandLine {
             line: line.to_owned(),
             harmless: is_read_only && is_harmless,
+            looks,
             commands,
         },
         looks_at_repository,

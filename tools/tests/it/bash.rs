@@ -266,3 +266,27 @@ pub async fn ends(pid: &str) {
     let path = std::path::PathBuf::from(format!("/proc/{pid}"));
     eventually("the end of a process", || (!path.exists()).then_some(())).await;
 }
+
+#[tokio::test]
+async fn git_that_a_rule_allows_to_look_has_a_repository_start_nothing_that_changes_files() {
+    let folder = Folder::with(&[("old", "text\n"), (".gitattributes", "old diff=evil\n")]);
+    let made = folder.path("made");
+    let program = format!("touch {}; cat", made.display());
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "."],
+        &["config", "core.fsmonitor", &program],
+        &["config", "diff.evil.textconv", &program],
+    ] {
+        let mut git = std::process::Command::new("git");
+        let status = git.args(arguments).current_dir(folder.path("")).status();
+        assert!(status.unwrap().success());
+    }
+    folder.put("old", "other\n");
+    for line in ["git status", "git diff"] {
+        run_within(&folder, line, Reach::Anything).await;
+        assert!(std::fs::remove_file(&made).is_ok(), "{line}");
+        run_within(&folder, line, Reach::ReadOnly).await;
+        assert!(!made.exists(), "{line}");
+    }
+}

@@ -85,11 +85,39 @@ fn a_command_may_do_what_its_verdict_has_foreseen() {
         let accesses = [Access::Command(CommandLine {
             line: texts.join(" && "),
             harmless: false,
+            looks: false,
             commands: Some(commands),
         })];
         let is_allowed = permissions.decide(&call("Bash"), &accesses) == Decision::Allow;
         let reach = is_allowed.then(|| permissions.reach(&call("Bash"), &accesses));
         assert_eq!(reach, expected, "{mode} {rule} {texts:?}");
+    }
+}
+
+#[test]
+fn a_rule_lets_words_that_only_read_do_no_more() {
+    let started = SimpleCommand {
+        effect: Effect::Any,
+        ..simple("git log")
+    };
+    for (rule, looks, expected) in [
+        ("Bash(git log:*)", true, Reach::ReadOnly),
+        ("Bash(git log)", true, Reach::ReadOnly),
+        ("Bash", true, Reach::ReadOnly),
+        ("Bash(git log:*)", false, Reach::Anything),
+    ] {
+        let permissions = Permissions {
+            allow: rules(&[rule]),
+            ..permissions(PermissionMode::Default)
+        };
+        let accesses = [Access::Command(CommandLine {
+            line: "git log".into(),
+            harmless: false,
+            looks,
+            commands: Some(vec![started.clone()]),
+        })];
+        let reach = permissions.reach(&call("Bash"), &accesses);
+        assert_eq!(reach, expected, "{rule} {looks}");
     }
 }
 
@@ -104,6 +132,7 @@ fn a_redirection_reaches_the_working_directories_and_a_rule_for_a_file_anything(
             Access::Command(CommandLine {
                 line: "echo a > file".into(),
                 harmless: false,
+                looks: false,
                 commands: Some(vec![look.clone()]),
             }),
             Access::Write(path.into()),

@@ -21,6 +21,7 @@ fn looking(text: &str, seen: &[&str]) -> Access {
     Access::Command(CommandLine {
         line: text.into(),
         harmless: true,
+        looks: false,
         commands: Some(vec![command]),
     })
 }

@@ -169,11 +169,16 @@ const MAY_DO_MORE: &[&str] = &[
 fn git_runs_unasked_where_it_only_looks() {
     let harmless = |line: &str, starts_nothing| {
         let analysis = analyze(line, &Repository { starts_nothing });
+        assert!(!analysis.line.harmless || analysis.line.looks, "{line}");
         assert_eq!(
             analysis.line.harmless, analysis.looks_at_repository,
             "{line}"
         );
         analysis.line.harmless
+    };
+    let looks = |line: &str| {
+        let starts_nothing = false;
+        analyze(line, &Repository { starts_nothing }).line.looks
     };
     for line in LOOKS {
         assert!(harmless(line, true), "{line}");
@@ -181,8 +186,10 @@ fn git_runs_unasked_where_it_only_looks() {
             !harmless(line, false),
             "{line}, where the repository starts something"
         );
+        assert!(looks(line), "{line}");
     }
     for line in MAY_DO_MORE {
         assert!(!harmless(line, true), "{line}");
+        assert!(!looks(line), "{line}");
     }
 }
