@@ -1,14 +1,15 @@
 //! Verdicts against bash itself: lines of its grammar are judged, and those that are allowed run in a jail. What they changed,
 //! showed and started must be what the verdict allows.
 //!
-//! The lines are made at random from words that matter to the judgement, always the same ones for a seed. A usual run tries a
-//! few hundred; `AH_ORACLE_LINES` says how many, and `AH_ORACLE_SEED` where to begin.
+//! The lines are made at random from words that matter to the judgement, always the same ones for a seed. A usual run tries
+//! ten thousand; `AH_ORACLE_LINES` says how many, and `AH_ORACLE_SEED` where to begin.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::thread;
 use std::time::Duration;
 
 use ah_conversation::{
@@ -22,8 +23,10 @@ use serde_json::json;
 /// Content of the file that a rule hides.
 const SECRET: &str = "5ecret-of-the-test";
 /// Number of lines of a usual run.
-const USUAL: u64 = 500;
-/// Number of lines that run whatever the verdict, to see that the lines do what they must not.
+const USUAL: u64 = 10_000;
+/// Number of jails that try lines side by side, each others.
+const JAILS: u64 = 4;
+/// Number of lines of each jail that run whatever the verdict, to see that the lines do what they must not.
 const CONTROLS: u64 = 100;
 
 /// Numbers that look random: splitmix64.
@@ -470,10 +473,18 @@ fn number(name: &str, usual: u64) -> u64 {
     set.unwrap_or(usual)
 }
 
-#[tokio::test]
-async fn what_a_line_does_in_bash_is_what_its_verdict_allows() {
+/// What became of lines: by promise, how many kept it and how many that it forbids would have broken it, and those that did.
+struct Tally {
+    kept: Vec<u64>,
+    dangers: Vec<u64>,
+    broken: Vec<String>,
+}
+
+/// Tries lines in a jail of their own.
+async fn tried(mut random: Random, lines: u64) -> Tally {
     let jail = Jail::new();
     jail.reset();
+    let clean = jail.state();
     let environment = Environment::new(jail.variables(), jail.project());
     let shell = Shell::new(&environment);
     let program = shell.program.clone();
@@ -481,12 +492,13 @@ async fn what_a_line_does_in_bash_is_what_its_verdict_allows() {
     let workspace = Workspace::new(&jail.project(), home, &[]);
     let bash = Bash::new(workspace.into(), shell, Interface::Native);
     let promises = promises(&jail);
-    let (mut kept, mut dangers) = (vec![0; promises.len()], vec![0; promises.len()]);
-    let mut broken = Vec::new();
-    let mut random = Random(number("AH_ORACLE_SEED", 47));
-    for index in 0..number("AH_ORACLE_LINES", USUAL) {
+    let mut tally = Tally {
+        kept: vec![0; promises.len()],
+        dangers: vec![0; promises.len()],
+        broken: Vec::new(),
+    };
+    for index in 0..lines {
         let line = line(&mut random);
-        jail.reset();
         let call = ToolUse {
             id: "call".into(),
             name: "bash".into(),
@@ -500,10 +512,9 @@ async fn what_a_line_does_in_bash_is_what_its_verdict_allows() {
         if !is_tried || !is_of_grammar(&program, &line) {
             continue;
         }
-        let before = jail.state();
         let (output, has_victim_run) = jail.run(&program, &line).await;
         let deeds = Deeds {
-            before,
+            before: clean.clone(),
             after: jail.state(),
             output,
             has_victim_run,
@@ -511,27 +522,46 @@ async fn what_a_line_does_in_bash_is_what_its_verdict_allows() {
         for (at, (name, _, breaks)) in promises.iter().enumerate() {
             let does_break = breaks(&deeds);
             if !allowed[at] {
-                dangers[at] += u64::from(does_break);
+                tally.dangers[at] += u64::from(does_break);
                 continue;
             }
-            kept[at] += 1;
+            tally.kept[at] += 1;
             if does_break {
-                broken.push(format!("{name}: {line:?}"));
+                tally.broken.push(format!("{name}: {line:?}"));
             }
         }
+        if deeds.after != clean {
+            jail.reset();
+        }
     }
+    tally
+}
+
+#[test]
+fn what_a_line_does_in_bash_is_what_its_verdict_allows() {
+    let lines = number("AH_ORACLE_LINES", USUAL).div_ceil(JAILS);
+    let mut seeds = Random(number("AH_ORACLE_SEED", 47));
+    let jails = (0..JAILS).map(|_| {
+        let random = Random(seeds.next());
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            runtime.block_on(tried(random, lines))
+        })
+    });
+    let jails: Vec<_> = jails.collect();
+    let tallies: Vec<Tally> = jails.into_iter().map(|it| it.join().unwrap()).collect();
+    let broken: Vec<_> = tallies.iter().flat_map(|it| &it.broken).cloned().collect();
     assert!(
         broken.is_empty(),
         "{} lines:\n{}",
         broken.len(),
         broken.join("\n")
     );
-    assert!(
-        kept.iter().all(|number| *number > 10),
-        "{kept:?} lines were allowed"
-    );
-    assert!(
-        dangers.iter().all(|number| *number > 0),
-        "{dangers:?} lines did what they must not"
-    );
+    for at in 0..tallies[0].kept.len() {
+        let sum = |of: fn(&Tally) -> &Vec<u64>| tallies.iter().map(|it| of(it)[at]).sum::<u64>();
+        let (kept, dangers) = (sum(|it| &it.kept), sum(|it| &it.dangers));
+        assert!(kept > 10, "promise {at}: {kept} lines were allowed");
+        assert!(dangers > 0, "promise {at}: no line did what it must not");
+    }
 }
