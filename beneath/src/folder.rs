@@ -113,23 +113,24 @@ impl Folder {
     /// If a name on the way is a symbolic link, or the path would leave this folder.
     pub fn descend(&self, path: &Path) -> io::Result<(Self, usize)> {
         let names = names(path)?;
-        #[cfg(target_os = "linux")]
-        if !names.is_empty() {
-            let flags = PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let opened = rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve);
-            // Of a failure, the way below tells the place. It is also for kernels without the call.
-            if let Ok(opened) = opened {
-                return Ok((Self(opened), 0));
-            }
-        }
         let mut folder = open_folder(&self.0, OsStr::new("."))?;
-        for (at, name) in names.iter().enumerate() {
-            match open_folder(&folder, name) {
+        let (mut at, mut one_by_one) = (0, 0);
+        while at < names.len() {
+            if at >= one_by_one {
+                let end = at + in_one_call(&names[at..]);
+                if let Some(opened) = open_at_once(&folder, &names[at..end]) {
+                    folder = opened;
+                    at = end;
+                    continue;
+                }
+                // Of a failure, the single names tell the place.
+                one_by_one = end;
+            }
+            match open_folder(&folder, names[at]) {
                 Ok(next) => folder = next,
                 Err(Errno::NOENT) => return Ok((Self(folder), names.len() - at)),
                 Err(errno) => {
-                    let found = statat(&folder, *name, AtFlags::SYMLINK_NOFOLLOW);
+                    let found = statat(&folder, names[at], AtFlags::SYMLINK_NOFOLLOW);
                     let found = found.map(Status::from);
                     if found.is_ok_and(|found| found.is_link()) {
                         let link = names[..=at].iter().collect();
@@ -141,6 +142,7 @@ impl Folder {
                     return Err(errno.into());
                 }
             }
+            at += 1;
         }
         Ok((Self(folder), 0))
     }
@@ -392,6 +394,34 @@ impl Folder {
 fn open_folder(at: impl std::os::fd::AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, name, flags, Mode::empty())
+}
+
+/// Returns how many names a path for one call may have.
+fn in_one_call(names: &[&OsStr]) -> usize {
+    /// Bytes of a path, less than the kernel takes.
+    const LONGEST: usize = 4_000;
+    let mut bytes = 0;
+    let fits = names.iter().take_while(|name| {
+        bytes += name.len() + 1;
+        bytes <= LONGEST
+    });
+    fits.count().max(1)
+}
+
+/// Opens a folder through several others, none of which is a symbolic link; `None` if that fails, or where no call can do it.
+fn open_at_once(folder: &OwnedFd, names: &[&OsStr]) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        let path: PathBuf = names.iter().collect();
+        let flags = PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        rustix::fs::openat2(folder, &path, flags, Mode::empty(), resolve).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (folder, names);
+        None
+    }
 }
 
 /// Returns the folder and the name of a relative path.

@@ -140,3 +140,30 @@ fn a_changed_file_is_another_one_and_a_filled_folder_is_not() {
     fs::create_dir(path.join("root/a/b")).unwrap();
     assert!(!look("a/b").is_same(&folder) && look("a/c").is_same(&folder));
 }
+
+#[test]
+fn a_path_longer_than_one_call_takes_leads_to_its_end_and_tells_where_it_ends() {
+    let (_folder, _path, root) = laid();
+    let names = ["deep"; 2_000];
+    let path: PathBuf = names.iter().collect();
+    root.make_folders(&path).unwrap();
+    let (bottom, missing) = root.descend(&path).unwrap();
+    assert_eq!(missing, 0);
+    bottom
+        .create_link(Path::new(".."), OsStr::new("link"))
+        .unwrap();
+    assert_eq!(root.descend(&path.join("no/such")).unwrap().1, 2);
+    let behind = root.folder(&path.join("link/x"));
+    assert!(has_link(&behind.unwrap_err()));
+    // The one who removes a test's folder goes down by paths.
+    for depth in (0..names.len()).rev() {
+        let above = root
+            .folder(&path.ancestors().nth(names.len() - depth).unwrap())
+            .unwrap();
+        let _ = above
+            .folder(Path::new("deep"))
+            .unwrap()
+            .remove_file(OsStr::new("link"));
+        above.remove_folder(OsStr::new("deep")).unwrap();
+    }
+}
