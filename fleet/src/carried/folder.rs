@@ -87,7 +87,7 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
     let others: Vec<_> = others.cloned().collect();
     left.extend(sentence("ignored", &others));
     let mut special = Vec::new();
-    find_special(&users.top, Path::new(""), &ignored, &mut special);
+    find_special(&users.top, &ignored, &mut special);
     left.extend(sentence("neither files nor folders", &special));
     let taken = shadow.take(users.head.as_deref()).await;
     let taken = taken.map_err(|error| failed(&error))?;
@@ -188,28 +188,28 @@ fn is_of_sessions(name: &str) -> bool {
 }
 
 /// Finds sockets, pipes and devices, which git does not mention. Ignored folders are not looked into.
-fn find_special(top: &Path, below: &Path, ignored: &[String], found: &mut Vec<String>) {
-    let entries = fs::read_dir(top.join(below))
-        .into_iter()
-        .flatten()
-        .flatten();
-    for entry in entries {
-        let path = below.join(entry.file_name());
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        let name = path.to_string_lossy().into_owned();
-        if kind.is_dir() {
-            let is_ignored = ignored.iter().any(|it| *it == format!("{name}/"));
-            if entry.file_name() != ".git" && !is_ignored {
-                find_special(top, &path, ignored, found);
+fn find_special(top: &Path, ignored: &[String], found: &mut Vec<String>) {
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let entries = fs::read_dir(top.join(&below));
+        for entry in entries.into_iter().flatten().flatten() {
+            let path = below.join(entry.file_name());
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let name = path.to_string_lossy().into_owned();
+            if kind.is_dir() {
+                let is_ignored = ignored.iter().any(|it| *it == format!("{name}/"));
+                if entry.file_name() != ".git" && !is_ignored {
+                    folders.push(path);
+                }
+            } else if kind.is_socket()
+                || kind.is_fifo()
+                || kind.is_char_device()
+                || kind.is_block_device()
+            {
+                found.push(name);
             }
-        } else if kind.is_socket()
-            || kind.is_fifo()
-            || kind.is_char_device()
-            || kind.is_block_device()
-        {
-            found.push(name);
         }
     }
 }

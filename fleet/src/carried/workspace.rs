@@ -263,19 +263,26 @@ impl Place {
 
 /// Returns whether a repository is a folder that refers to no other place: no links, and no borrowed objects.
 fn is_alone(path: &Path) -> bool {
-    fn has_no_links(folder: &Path) -> bool {
-        let Ok(entries) = fs::read_dir(folder) else {
-            return false;
-        };
-        entries.flatten().all(|entry| match entry.file_type() {
-            Ok(kind) if kind.is_dir() => has_no_links(&entry.path()),
-            Ok(kind) => kind.is_file(),
-            Err(_) => false,
-        })
-    }
     let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     let elsewhere = ["commondir", "objects/info/alternates"];
     is_folder && !elsewhere.iter().any(|name| path.join(name).exists()) && has_no_links(path)
+}
+
+fn has_no_links(folder: &Path) -> bool {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return false;
+        };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => {}
+                Ok(_) | Err(_) => return false,
+            }
+        }
+    }
+    true
 }
 
 /// The folder of the user that a session's files come to.
