@@ -124,7 +124,8 @@ pub(super) fn told(output: Output, withheld: &Withheld) -> Output {
             let end = end.to_string_lossy();
             !end.is_empty() && refused.iter().any(|line| line.contains(&*end))
         };
-        ends.filter(is_named).count()
+        let lengths = ends.filter(is_named).map(|end| end.as_os_str().len());
+        lengths.max().unwrap_or_default()
     };
     let kinds = [&withheld.reading, &withheld.editing, &withheld.running];
     let met = kinds.into_iter().flatten().max_by_key(|path| named(path));
