@@ -158,7 +158,7 @@ fn a_path_longer_than_one_call_takes_leads_to_its_end_and_tells_where_it_ends() 
     // The one who removes a test's folder goes down by paths.
     for depth in (0..names.len()).rev() {
         let above = root
-            .folder(&path.ancestors().nth(names.len() - depth).unwrap())
+            .folder(path.ancestors().nth(names.len() - depth).unwrap())
             .unwrap();
         let _ = above
             .folder(Path::new("deep"))
