@@ -31,9 +31,15 @@ fn written(
     sink::unfold(output, async |mut output, line: String| {
         let mut line = json::one_line(line).into_bytes();
         line.push(b'\n');
-        output.write_all(&line).await?;
-        output.flush().await?;
-        Ok(output)
+        let sent = match output.write_all(&line).await {
+            Ok(()) => output.flush().await,
+            failed => failed,
+        };
+        match sent {
+            // An editor that goes away closes this side first. The end of its input ends the connection, in order.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(output),
+        }
     })
 }
 
@@ -92,6 +98,14 @@ mod tests {
                 "[]"
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn what_an_editor_that_has_gone_does_not_read_is_no_error() {
+        let (input, output) = io::pipe().unwrap();
+        drop(input);
+        let mut written = Box::pin(written(Unblock::new(output)));
+        written.send("{}".to_owned()).await.unwrap();
     }
 
     #[tokio::test]
