@@ -122,7 +122,7 @@ fn what_a_plugin_brings_is_shown_and_runs_after_a_yes() {
         "{}",
         told.prompt
     );
-    assert!(told.system.contains("\n- shop:count: ") && !world.home().join("noted").exists());
+    assert!(told.opening.contains("\n- shop:count: ") && !world.home().join("noted").exists());
 
     plugin(&world, &["enable", "shop", "--yes"]).expect(0);
     let (told, _) = asked(&world, &["-n", "/shop:greet Ada"]);

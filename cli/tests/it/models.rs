@@ -251,7 +251,7 @@ fn settings_of_the_cache_and_of_patience_reach_the_server() {
     let body = server.requests()[0].body.to_string();
     let count = |part: &str| body.matches(part).count();
     let marks = count(r#""cache_control":{"#);
-    assert_eq!((marks, count(r#""ttl":"1h""#)), (3, 3), "{body}");
+    assert_eq!((marks, count(r#""ttl":"1h""#)), (4, 4), "{body}");
     // A server that accepts the connection and says nothing.
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());

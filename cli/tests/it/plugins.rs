@@ -48,7 +48,7 @@ fn a_plugin_from_elsewhere_is_the_users() {
         "{}",
         told.prompt
     );
-    assert!(told.system.contains("\n- shop:count: "));
+    assert!(told.opening.contains("\n- shop:count: "));
     for (option, has_server) in [("--plugin-dir", true), ("--plugin-dir-no-mcp", false)] {
         let listed = world.ah([option, folder, "mcp", "list", "--json"]).run();
         let listed = listed.expect(0).stdout;
@@ -70,7 +70,7 @@ fn a_plugin_in_a_project_that_is_not_trusted_runs_nothing() {
         "{}",
         told.prompt
     );
-    assert!(told.system.contains("\n- shop:count: "));
+    assert!(told.opening.contains("\n- shop:count: "));
     let shown = steady(&world, &ended.stderr);
     assert!(
         shown

@@ -316,7 +316,7 @@ ok       trust        <project> is trusted (--trust)
 problem  models       the model catalogue <project>/.ah/models.json is not valid: EOF while parsing an object at line 1 column 1
                       hint: `ah models --json` shows what an entry holds
 ok       sessions     0 in this folder, all intact
-ok       terminal     stdout is no terminal, stderr is no terminal, 80 columns, no colours
+ok       terminal     stdout is not a terminal, stderr is not a terminal, 80 columns, no colours
 ok       shell        /usr/bin/bash
 exit code 1
 ");

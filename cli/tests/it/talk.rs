@@ -233,13 +233,15 @@ pub fn blocks(body: &Value) -> Vec<(String, Value)> {
     blocks
 }
 
-/// Returns a text without the context of the session, which is not said; a gateway may have joined the two.
+/// Returns a text without what is told before the first message, which is not said. Its end is the environment; a gateway may
+/// have joined them all.
 fn without_context(text: &str) -> String {
-    let Some((before, context)) = text.split_once("[CONTEXT]\n# Environment\n\n") else {
+    let Some((before, context)) = text.split_once("[CONTEXT]\n") else {
         return text.to_owned();
     };
-    let said = context.split_once("\n\n").map_or("", |(_, said)| said);
-    format!("{before}{said}")
+    let environment = context.split_once("# Environment\n\n");
+    let said = environment.and_then(|(_, lines)| lines.split_once("\n\n"));
+    format!("{before}{}", said.map_or("", |(_, said)| said))
 }
 
 /// Opens a database, and fails unless it is sound.
