@@ -20,6 +20,8 @@ pub enum Chosen {
     Kept,
     /// The demo.
     Demo,
+    /// Something that did not work, or was given up: the menu is shown again.
+    Back,
     /// Nothing.
     Nothing,
 }
@@ -70,13 +72,13 @@ pub fn offer(
     };
     let at = chosen.first().copied().unwrap_or_default();
     let word = sheet.answers[at].word.as_str();
-    match (word, wanted) {
+    let kept = match (word, wanted) {
+        ("demo", _) => return Ok(Chosen::Demo),
+        ("leave", _) => return Ok(Chosen::Nothing),
         ("key", _) => keep_key(config, "ANTHROPIC_API_KEY", "API key"),
         ("token", _) => keep_key(config, "CLAUDE_CODE_OAUTH_TOKEN", "Token"),
         ("server", _) => to(config, Preset::named("litellm").expect("a row"), asking),
         ("vendor", _) => to_vendor(config, asking),
-        ("demo", _) => Ok(Chosen::Demo),
-        ("leave", _) => Ok(Chosen::Nothing),
         (name, Some(wanted)) if name == wanted.name => {
             let variable = wanted.keys.first().map_or("", String::as_str);
             keep_key(config, variable, &format!("{} API key", wanted.title))
@@ -85,6 +87,15 @@ pub fn offer(
             Some(local) => use_local(config, local, asking),
             None => Ok(Chosen::Nothing),
         },
+    };
+    // A wrong answer is no wish to leave.
+    match kept {
+        Ok(Chosen::Nothing) => Ok(Chosen::Back),
+        Ok(chosen) => Ok(chosen),
+        Err(error) => {
+            crate::report(&error);
+            Ok(Chosen::Back)
+        }
     }
 }
 
@@ -104,14 +115,14 @@ fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
             format!("paste an API key for {}, whose model is set", wanted.title),
         );
     }
-    add("key", "paste an Anthropic API key".to_owned());
+    add("key", "Anthropic API key".to_owned());
     add(
         "token",
-        "paste a Claude OAuth token (`claude setup-token` makes one)".to_owned(),
+        "Claude OAuth token (from `claude setup-token`)".to_owned(),
     );
     add(
         "server",
-        "LiteLLM or another server with an OpenAI-compatible API, by its address".to_owned(),
+        "an OpenAI-compatible server by its URL: LiteLLM, vLLM or another".to_owned(),
     );
     add(
         "vendor",
@@ -132,9 +143,9 @@ fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
     );
     add("leave", "leave".to_owned());
     Sheet {
-        head: "How should ah reach a model?".to_owned(),
+        head: "Choose a model provider".to_owned(),
         body: Part::lines(
-            "Keys are saved in your own folder, readable only by you, and never passed to commands.",
+            "Keys are stored in your ah folder (mode 0600) and never passed to commands.",
         ),
         answers,
         prompt: "Number> ".to_owned(),
@@ -204,8 +215,8 @@ pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Resu
     let key = preset.keys.first().filter(|_| preset.kind != Kind::Local);
     if let Some(variable) = key.filter(|_| !preset.keys.iter().any(|name| is_set(name))) {
         let whose = match &preset.address {
-            Some(_) => format!("{} API key (it is not shown): ", preset.title),
-            None => "Its key, or Enter for none (it is not shown): ".to_owned(),
+            Some(_) => format!("{} API key (hidden): ", preset.title),
+            None => "API key (optional, hidden): ".to_owned(),
         };
         match secret(&whose)? {
             Some(key) => variables.push((variable, key)),
@@ -220,7 +231,7 @@ pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Resu
 }
 
 fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error> {
-    let Some(key) = secret(&format!("{what} (it is not shown): "))? else {
+    let Some(key) = secret(&format!("{what} (hidden): "))? else {
         return Ok(Chosen::Nothing);
     };
     keep(config, &[(variable, &key)])?;
@@ -268,11 +279,7 @@ fn use_local(config: &Config, local: &LocalServer, asking: &Asking<'_>) -> Resul
         .collect();
     let key;
     if local.models.is_none() {
-        let Some(typed) = secret(&format!(
-            "{} API key (it is not shown): ",
-            local.preset.title
-        ))?
-        else {
+        let Some(typed) = secret(&format!("{} API key (hidden): ", local.preset.title))? else {
             return Ok(Chosen::Nothing);
         };
         key = typed;
@@ -312,7 +319,7 @@ fn use_server(
     }
     let path = config.keep_model(&format!("{server}/{model}"))?;
     crate::note(&format!(
-        "{server}/{model} is your model from now on (`{}`)",
+        "Default model: {server}/{model} (saved to `{}`)",
         path.display()
     ));
     if let Some(told) = (asking.try_model)(&reached, &format!("{server}/{model}")) {

@@ -11,6 +11,7 @@ mod asker;
 mod attach;
 mod background;
 mod bang;
+mod beginning;
 mod choices;
 mod driver;
 mod editor;
@@ -127,7 +128,12 @@ pub async fn perform(
         ..SessionPlan::default()
     };
     let plan = if lists { &fresh } else { plan };
-    let opened = factory.open(plan, fork_at).await?;
+    let opened = match display {
+        Display::Plain(PlainStyle::Loop) => factory.open(plan, fork_at).await?,
+        Display::Drawn | Display::Plain(PlainStyle::Own) => {
+            beginning::open(&factory, plan, fork_at).await?
+        }
+    };
     let (tasks, wanted) = unbounded_channel();
     if lists {
         // Before all that is typed.

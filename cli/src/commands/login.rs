@@ -35,11 +35,13 @@ pub fn run(config: &Config, server: Option<&str>, output: &OutputOptions) -> Res
         Some(preset) if preset.name != "anthropic" => {
             login::to(config, preset, &TRYING)?;
         }
-        _ => {
-            while ask(config, None, &TRYING)? == Chosen::Demo {
-                super::demo::run(output)?;
+        _ => loop {
+            match ask(config, None, &TRYING)? {
+                Chosen::Demo => drop(super::demo::run(output)?),
+                Chosen::Back => {}
+                Chosen::Kept | Chosen::Nothing => break,
             }
-        }
+        },
     }
     Ok(0)
 }
@@ -77,6 +79,7 @@ pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
             Chosen::Kept => return Ok(true),
             Chosen::Nothing => return Ok(false),
             Chosen::Demo => drop(super::demo::run(output)?),
+            Chosen::Back => {}
         }
     }
 }

@@ -131,7 +131,7 @@ fn from_an_empty_home_to_an_edit_undone() {
 
         // No key: the ways to a model, with the server that runs here.
         let mut seat = Seat::of_size(ah(&["--permission-mode", "default"]), columns, lines);
-        seat.sees("How should ah reach a model?");
+        seat.sees("Choose a model provider");
         seat.sees("Ollama");
         // The demo needs none, and the choice comes again.
         seat.says("demo");
@@ -141,7 +141,7 @@ fn from_an_empty_home_to_an_edit_undone() {
         });
         seat.wait_until("the choice once more", |bytes, _| {
             let text = String::from_utf8_lossy(bytes);
-            text.matches("How should ah reach a model?").count() == 2
+            text.matches("Choose a model provider").count() == 2
         });
         seat.says("ollama");
         seat.sees("? lists commands and keys");
@@ -203,6 +203,6 @@ fn a_program_on_this_machine_is_offered_beside_other_servers() {
     let mut seat = Seat::of_size(login, 100, 30);
     seat.sees("Ollama, running on this machine (1 model)");
     seat.says("ollama");
-    seat.sees("ollama/small:latest is your model from now on");
+    seat.sees("Default model: ollama/small:latest");
     assert_eq!(seat.leaves(), 0);
 }

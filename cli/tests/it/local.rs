@@ -111,7 +111,7 @@ fn it_is_found_listed_and_tried() {
     let mut seat = Seat::seeing(login.env("LLAMACPP_BASE_URL", place.llama.url()), 100, 30);
     seat.sees("llama.cpp, running on this machine (1 model)");
     seat.says("llama.cpp");
-    seat.sees("llamacpp/smollm2 is your model from now on");
+    seat.sees("Default model: llamacpp/smollm2");
     seat.sees("asking llamacpp/smollm2 to call a tool");
     seat.wait_until("what came back", |_, screen| {
         ["it called", "it gave", "it failed"]

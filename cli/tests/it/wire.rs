@@ -131,7 +131,7 @@ fn without_any_credentials_nothing_is_asked_and_nothing_is_left_behind() {
     insta::assert_snapshot!(shown(&world, &ended), @"
 stderr:
 error: no API key for the Messages API
-hint: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=... into the .env of a folder you trust
+hint: `ah login` asks for a key or a server and keeps it, `ah demo` needs none; or set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or write ANTHROPIC_API_KEY=... into the .env of a folder you trust
 exit code 1
 ");
     assert!(server.requests().is_empty());

@@ -1,4 +1,4 @@
-//! `-p` without a key: programs look for the original's words.
+//! A prompt without a key: people are told the way in, and with `-p` programs look for the original's words.
 
 use ah::model;
 use ah_config::{Config, Error};
@@ -14,10 +14,17 @@ use crate::commands::output::print_exact;
 ///
 /// Any other error, and each that is not for a program.
 pub(super) fn told(error: Error, config: &Config) -> Result<u8, Error> {
-    let keyless = model::keyless(&error).filter(|_| config.interface == Interface::AgentSdk);
-    let Some(keyless) = keyless else {
+    let Some(keyless) = model::keyless(&error) else {
         return Err(error);
     };
+    if config.interface != Interface::AgentSdk {
+        let way = "`ah login` asks for a key or a server and keeps it, `ah demo` needs none";
+        let hint = match &error.hint {
+            Some(hint) => format!("{way}; or {hint}"),
+            None => way.to_owned(),
+        };
+        return Err(error.hint(hint));
+    }
     print_exact(&format!("{}\n", error_text(keyless, "")))?;
     error
         .hint

@@ -24,12 +24,12 @@ fn without_a_key_a_key_is_pasted_and_the_conversation_begins() {
             .env("ANTHROPIC_BASE_URL", address.clone())
     };
     let mut seat = Seat::take(ah());
-    seat.sees("How should ah reach a model?");
-    seat.sees("paste an Anthropic API key");
+    seat.sees("Choose a model provider");
+    seat.sees("Anthropic API key");
     seat.says("what");
-    seat.sees("`what` is not an answer. Type 1, 2, 3,");
+    seat.sees("`what` is not one of the answers. Please");
     seat.says("1");
-    seat.sees("API key (it is not shown):");
+    seat.sees("API key (hidden):");
     seat.says("sk-test-secret");
     seat.sees("ANTHROPIC_API_KEY saved to");
     seat.sees("lists commands and keys");
@@ -55,15 +55,15 @@ fn a_server_is_named_by_its_address_and_its_model_is_remembered() {
         {"model_name": "team-quick", "model_info": {"max_input_tokens": 90000}}]}"#;
     let url = crate::models::server_of(list);
     let mut seat = Seat::take(world.ah(["--no-sandbox"]));
-    seat.sees("How should ah reach a model?");
+    seat.sees("Choose a model provider");
     seat.says("3");
     seat.sees("Address");
     seat.says(&url);
-    seat.sees("Its key");
+    seat.sees("API key (optional");
     seat.says("");
     seat.sees("Model (number, name, or a part of it)");
     seat.says("smart");
-    seat.sees("litellm/team-smart is your model from now on");
+    seat.sees("Default model: litellm/team-smart");
     seat.sees("lists commands and keys");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -80,11 +80,11 @@ fn a_vendor_is_named_and_asked_for_its_models() {
     let url = crate::models::server_of(list);
     let login = world.ah(["login", "deepseek"]);
     let mut seat = Seat::seeing(login.env("DEEPSEEK_BASE_URL", url), 80, 24);
-    seat.sees("DeepSeek API key (it is not shown)");
+    seat.sees("DeepSeek API key (hidden)");
     seat.says("sk-test-secret");
     seat.sees("deepseek-v9-flash");
     seat.says("pro");
-    seat.sees("deepseek/deepseek-v9-pro is your model from now on");
+    seat.sees("Default model: deepseek/deepseek-v9-pro");
     assert!(!seat.scrollback().contains("sk-test-secret"));
     assert_eq!(seat.leaves(), 0);
     let kept = kept(&world).unwrap();
@@ -110,7 +110,7 @@ fn without_the_key_of_the_configured_model_that_key_is_asked_for() {
     let mut seat = Seat::take(world.ah(["-m", "gemini/gemini-3.8-flash"]));
     seat.sees("paste an API key for Gemini, whose model is set");
     seat.says("1");
-    seat.sees("Gemini API key (it is not shown)");
+    seat.sees("Gemini API key (hidden)");
     seat.says("sk-test-secret");
     seat.sees("GEMINI_API_KEY saved to");
     seat.sees("lists commands and keys");
@@ -131,4 +131,23 @@ fn a_key_is_read_from_a_pipe() {
         "{kept}"
     );
     world.ah(["login"]).stdin("\n").run().expect(2);
+}
+
+/// A server that cannot be reached is no reason to begin again from the shell.
+#[test]
+fn a_wrong_answer_leads_back_to_the_menu() {
+    let world = World::new();
+    let mut seat = Seat::take(world.ah(["--no-sandbox"]));
+    seat.sees("Choose a model provider");
+    seat.says("3");
+    seat.sees("Address");
+    seat.says("localhost:9");
+    seat.sees("API key (optional");
+    seat.says("");
+    seat.wait_until("the menu again", |_, screen| {
+        screen.matches("Choose a model provider").count() == 2
+    });
+    assert!(seat.screen().contains("error: "), "{}", seat.screen());
+    seat.says("leave");
+    seat.leaves();
 }

@@ -239,3 +239,44 @@ fn the_list_shows_the_branch_that_a_session_was_on() {
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
 }
+
+/// Two panes in one repository are an ordinary day.
+#[test]
+fn a_second_terminal_begins_a_new_conversation_and_says_so() {
+    let world = World::new();
+    let server = Server::new([says("First."), says("Second.")]);
+    let mut first = Seat::take(world.asking_as_typed(&server, ["-m", "sonnet"]));
+    first.says("one");
+    first.sees("First.");
+    first.sees_no_more("Esc interrupts");
+    let mut second = Seat::take(world.asking_as_typed(&server, ["-m", "sonnet"]));
+    second.sees("is open in another terminal; this is a new one");
+    second.says("two");
+    second.sees("Second.");
+    second.sees_no_more("Esc interrupts");
+    assert!(!second.screen().contains("First."), "{}", second.screen());
+    for mut seat in [first, second] {
+        seat.types("\x04");
+        assert_eq!(seat.leaves(), 0);
+    }
+}
+
+#[test]
+fn a_session_of_another_day_is_continued_only_on_request() {
+    let world = World::new();
+    let server = Server::new([says("Long ago.")]);
+    let ended = world.asking(&server, ["-m", "sonnet", "old"]).run();
+    ended.expect(0);
+    let last_week = std::time::SystemTime::now() - std::time::Duration::from_secs(7 * 86_400);
+    let database = std::fs::File::open(world.database()).unwrap();
+    database.set_modified(last_week).unwrap();
+    let mut seat = Seat::take(world.asking_as_typed(&server, ["-m", "sonnet"]));
+    seat.sees("more than a day old; this is a new one");
+    assert!(!seat.screen().contains("Long ago."), "{}", seat.screen());
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+    let mut seat = Seat::take(world.asking_as_typed(&server, ["-c", "-m", "sonnet"]));
+    seat.sees("Long ago.");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
