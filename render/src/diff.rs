@@ -8,7 +8,7 @@ use anstyle::Effects;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Ink, Line, Style, wrap_hard};
+use crate::{Highlighter, Ink, Line, Style, wrap_hard};
 
 /// Longest run of changed lines, removed and added, whose words are compared. In longer ones, marks would not help.
 const MAX_COMPARED_LINES: usize = 100;
@@ -52,8 +52,15 @@ pub fn counts(hunks: &[Hunk]) -> (usize, usize) {
     (count('+'), count('-'))
 }
 
-/// Returns the hunks as rows: line number, sign, line. Changed words are underlined.
-pub fn rows(hunks: &[Hunk], width: usize) -> Vec<Line> {
+/// Returns the ending of a path: what its language is known by.
+pub fn ending(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.rsplit_once('.').map_or("", |(_, ending)| ending)
+}
+
+/// Returns the hunks as rows: line number, sign, line. Changed words are underlined, and what is there afterwards is
+/// highlighted as code in `language`, a name or a file extension.
+pub fn rows(hunks: &[Hunk], language: &str, width: usize) -> Vec<Line> {
     let last = |hunk: &Hunk| hunk.lines.len() + hunk.old_start.max(hunk.new_start);
     let digits = hunks.iter().map(last).max().unwrap_or(0).to_string().len();
     let mut rows = Vec::new();
@@ -61,22 +68,23 @@ pub fn rows(hunks: &[Hunk], width: usize) -> Vec<Line> {
         if index > 0 {
             rows.push(Line::of(&format!("{:>digits$} ", "⋮"), Style::DIM));
         }
-        hunk_rows(hunk, digits, width, &mut rows);
+        hunk_rows(hunk, language, digits, width, &mut rows);
     }
     rows
 }
 
 /// Returns the hunks as lines of any length, without numbers: of a text whose place in the file is not known.
-pub fn unnumbered(hunks: &[Hunk]) -> Vec<Line> {
+pub fn unnumbered(hunks: &[Hunk], language: &str) -> Vec<Line> {
     let mut rows = Vec::new();
     for (index, hunk) in hunks.iter().enumerate() {
         if index > 0 {
             rows.push(Line::of("⋮", Style::DIM));
         }
+        let mut highlighter = Highlighter::of_language(language);
         for changed in compared(&hunk.lines) {
             let (sign, ink) = sign(changed.tag);
             let mut line = Line::of(sign, Style::of(ink, Effects::new()));
-            line.append(&marked(&changed, ink));
+            line.append(&coloured(&changed, ink, &mut highlighter));
             rows.push(line);
         }
     }
@@ -107,7 +115,35 @@ fn marked(changed: &ComparedLine, ink: Ink) -> Line {
     line
 }
 
-fn hunk_rows(hunk: &Hunk, digits: usize, width: usize, rows: &mut Vec<Line>) {
+/// Returns a line with its changed words marked. One that is there afterwards has the colours of code, so that only its
+/// sign and its changed words have the ink of the change.
+fn coloured(changed: &ComparedLine, ink: Ink, highlighter: &mut Highlighter) -> Line {
+    let marked = marked(changed, ink);
+    if changed.tag == ChangeTag::Delete {
+        return marked;
+    }
+    let code = highlighter.line(&marked.text());
+    let is_code = code.spans().iter().any(|span| span.style() != Style::PLAIN);
+    if !is_code || code.text() != marked.text() {
+        return marked;
+    }
+    let mut line = Line::default();
+    let mut code = code.spans().iter().flat_map(|span| {
+        let style = span.style();
+        span.text().chars().map(move |c| (c, style))
+    });
+    for span in marked.spans() {
+        for (c, style) in code.by_ref().take(span.text().chars().count()) {
+            let is_marked = span.style().effects.contains(Effects::UNDERLINE);
+            let style = if is_marked { span.style() } else { style };
+            line.push_clean(c.encode_utf8(&mut [0; 4]), style);
+        }
+    }
+    line
+}
+
+fn hunk_rows(hunk: &Hunk, language: &str, digits: usize, width: usize, rows: &mut Vec<Line>) {
+    let mut highlighter = Highlighter::of_language(language);
     let (mut old, mut new) = (hunk.old_start, hunk.new_start);
     for changed in compared(&hunk.lines) {
         let (sign, ink) = sign(changed.tag);
@@ -119,7 +155,7 @@ fn hunk_rows(hunk: &Hunk, digits: usize, width: usize, rows: &mut Vec<Line>) {
         old += usize::from(changed.tag != ChangeTag::Insert);
         new += usize::from(changed.tag != ChangeTag::Delete);
         let style = Style::of(ink, Effects::new());
-        let line = marked(&changed, ink);
+        let line = coloured(&changed, ink, &mut highlighter);
         let mut first = Line::of(&format!("{number:>digits$} "), Style::DIM);
         first.push(sign, style);
         let mut rest = Line::of(&format!("{:>digits$} ", ""), Style::DIM);
@@ -167,7 +203,12 @@ fn plain(tag: ChangeTag, line: &str) -> ComparedLine {
 fn words(old: &[&str], new: &[&str], all: &mut Vec<ComparedLine>) {
     for mut line in ah_diff::words(old, new) {
         // Marks do not help in a line that is marked as a whole.
-        if line.pieces.iter().all(|(is_marked, _)| *is_marked) {
+        for (is_marked, piece) in &mut line.pieces {
+            // A line before it may have brought the same indentation.
+            *is_marked &= !piece.trim().is_empty();
+        }
+        let is_all = |(is_marked, piece): &(bool, String)| *is_marked || piece.trim().is_empty();
+        if line.pieces.iter().all(is_all) {
             for (is_marked, _) in &mut line.pieces {
                 *is_marked = false;
             }
@@ -183,7 +224,7 @@ mod tests {
     use super::*;
 
     fn shown(patch: &Value, width: usize) -> String {
-        let rows = rows(&hunks(patch).unwrap(), width);
+        let rows = rows(&hunks(patch).unwrap(), "", width);
         let rows = rows.iter().map(|row| format!("{row:?}"));
         rows.collect::<Vec<_>>().join("\n")
     }
@@ -223,7 +264,7 @@ mod tests {
         let new = old
             .replace("line 2\n", "")
             .replace("line 20\n", "line 20\nend");
-        let rows = rows(&between(&old, &new), 60);
+        let rows = rows(&between(&old, &new), "", 60);
         let rows: Vec<_> = rows
             .iter()
             .map(|row| row.text().trim_end().to_owned())
@@ -241,5 +282,20 @@ mod tests {
         20 + end
         ");
         assert!(between("same\n", "same\n").is_empty());
+    }
+
+    #[test]
+    fn code_keeps_its_colours_and_only_what_differs_is_marked() {
+        let old = "fn a() {\n    let n = 1;\n}\n";
+        let new = "fn a() {\n    // new\n    let n = 2;\n}\n";
+        let rows = rows(&between(old, new), "rs", 60);
+        let rows: Vec<_> = rows.iter().map(|row| format!("{row:?}")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @"
+‹dim:1 ›  ‹keyword:fn› ‹name:a›() {
+‹dim:2 ›‹removed:-     let n = ›‹removed bold underline:1›‹removed:;›
+‹dim:2 ›‹added:+ ›    ‹dim:// new›
+‹dim:3 ›‹added:+ ›    ‹keyword:let› n = ‹added bold underline:2›;
+‹dim:4 ›  }
+");
     }
 }

@@ -10,7 +10,11 @@ use serde_json::Value;
 use crate::{Ink, Line, Style, diff, wrap_hard};
 
 /// Lines shown at the start and at the end of an output.
-const OUTPUT_ENDS: usize = 3;
+const OUTPUT_ENDS: usize = 2;
+/// Lines shown at the end of the output of a failed call.
+const FAILED_END: usize = 3;
+/// Largest number of lines shown of those that tell why a call has failed, besides the end of its output.
+const TELLING: usize = 4;
 /// Lines shown at the start and at the end of a change.
 const CHANGE_ENDS: usize = 20;
 /// Limit of rows of a command.
@@ -111,7 +115,9 @@ pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
     let indent = Line::of(&" ".repeat(INDENT), Style::PLAIN);
     let below = room.saturating_sub(INDENT);
     let body = match changes {
-        Changes::Patch(hunks) => ends(diff::rows(&hunks, below), CHANGE_ENDS, None),
+        Changes::Patch(hunks, language) => {
+            ends(diff::rows(&hunks, language, below), CHANGE_ENDS, None)
+        }
         Changes::Created(content) => ends(created(content, below), CHANGE_ENDS, None),
         Changes::Tasks(tasks) => tasks
             .iter()
@@ -127,7 +133,7 @@ pub fn ended(call: &ToolCall<'_>, outcome: &CallOutcome<'_>, layout: Layout) -> 
 pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
     match Changes::of(details) {
         Changes::None => None,
-        Changes::Patch(hunks) => Some(diff::rows(&hunks, width)),
+        Changes::Patch(hunks, language) => Some(diff::rows(&hunks, language, width)),
         Changes::Created(content) => Some(created(content, width)),
         Changes::Tasks(tasks) => Some(
             tasks
@@ -135,6 +141,17 @@ pub fn changes(details: &Value, width: usize) -> Option<Vec<Line>> {
                 .flat_map(|task| task_rows(task, width))
                 .collect(),
         ),
+    }
+}
+
+/// Returns the items of a task list in the details of a result, each in one row; `None` if there is none.
+pub fn tasks(details: &Value) -> Option<Vec<Line>> {
+    match Changes::of(details) {
+        Changes::Tasks(tasks) => {
+            let rows = tasks.iter().map(|task| task_rows(task, usize::MAX));
+            Some(rows.flatten().collect())
+        }
+        Changes::None | Changes::Patch(..) | Changes::Created(_) => None,
     }
 }
 
@@ -183,7 +200,8 @@ pub fn duration(milliseconds: u64) -> String {
 /// Changes in the details of a result.
 enum Changes<'a> {
     None,
-    Patch(Vec<diff::Hunk>),
+    /// Hunks, and the ending of the file.
+    Patch(Vec<diff::Hunk>, &'a str),
     /// The content of a new file.
     Created(&'a str),
     Tasks(&'a [Value]),
@@ -198,7 +216,7 @@ impl<'a> Changes<'a> {
             return Self::None;
         };
         match (diff::hunks(patch), details.get("content")) {
-            (Some(hunks), _) if !hunks.is_empty() => Self::Patch(hunks),
+            (Some(hunks), _) if !hunks.is_empty() => Self::Patch(hunks, ending(details)),
             (_, Some(Value::String(content)))
                 if details.get("type").is_some_and(|t| t == "create") =>
             {
@@ -211,11 +229,17 @@ impl<'a> Changes<'a> {
     /// The numbers of added and removed lines.
     fn counts(&self) -> Option<(usize, usize)> {
         match self {
-            Self::Patch(hunks) => Some(diff::counts(hunks)),
+            Self::Patch(hunks, _) => Some(diff::counts(hunks)),
             Self::Created(content) => Some((content.lines().count(), 0)),
             Self::None | Self::Tasks(_) => None,
         }
     }
+}
+
+/// Returns the ending of the file that was changed.
+fn ending(details: &Value) -> &str {
+    let path = details.get("filePath").and_then(Value::as_str);
+    path.map_or("", diff::ending)
 }
 
 /// The first rows: sign, name, duration and key, in one row if they fit.
@@ -238,6 +262,7 @@ fn head(
             Style::of(Ink::Removed, Effects::new()),
         );
     }
+    after.push(&effort(outcome), Style::DIM);
     after.push(&format!(" ({})", duration(outcome.duration_ms)), Style::DIM);
     let name = if outcome.is_error {
         Style::FAILED
@@ -282,6 +307,23 @@ fn head(
     rows
 }
 
+/// Says how much a subagent has done: ` · 3 calls · 13.4k tokens`; empty for other calls.
+fn effort(outcome: &CallOutcome<'_>) -> String {
+    let number = |name| outcome.details?.get(name)?.as_u64();
+    let (Some(calls), Some(tokens)) = (number("totalToolUseCount"), number("totalTokens")) else {
+        return String::new();
+    };
+    let calls = match calls {
+        1 => "1 call".to_owned(),
+        calls => format!("{calls} calls"),
+    };
+    let tokens = match tokens {
+        0..1_000 => tokens.to_string(),
+        _ => format!("{}.{}k", tokens / 1_000, tokens / 100 % 10),
+    };
+    format!(" · {calls} · {tokens} tokens")
+}
+
 /// `1 more line`
 fn count(more: u64) -> String {
     match more {
@@ -308,6 +350,9 @@ fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
     if shown.len() <= 2 * OUTPUT_ENDS + 1 {
         return shown.iter().map(row).collect();
     }
+    if outcome.is_error {
+        return telling_rows(&all, &shown, outcome, row);
+    }
     let (head, rest) = shown.split_at(OUTPUT_ENDS);
     let tail = &rest[rest.len() - OUTPUT_ENDS..];
     let (head_lines, tail_lines) = (head[OUTPUT_ENDS - 1] + 1, all.len() - tail[0]);
@@ -316,6 +361,61 @@ fn output_rows(outcome: &CallOutcome<'_>, room: usize) -> Vec<Line> {
     rows.push(left_out(hidden, outcome.more));
     rows.extend(tail.iter().map(row));
     rows
+}
+
+/// The lines of a failed call's output that tell why, and its end. A test runner says it somewhere in the middle.
+fn telling_rows(
+    all: &[&str],
+    shown: &[usize],
+    outcome: &CallOutcome<'_>,
+    row: impl Fn(&usize) -> Line,
+) -> Vec<Line> {
+    let (before, end) = shown.split_at(shown.len().saturating_sub(FAILED_END));
+    let telling = before.iter().filter(|at| tells_why(all[**at]));
+    let mut chosen: Vec<usize> = telling.take(TELLING).copied().collect();
+    if chosen.is_empty() {
+        chosen.extend(before.iter().take(OUTPUT_ENDS));
+    }
+    chosen.extend(end);
+    // Lines that the model was not shown are missing somewhere; they count once, before the end.
+    let cut_off = outcome.lines.unwrap_or(0).saturating_sub(all.len() as u64);
+    let mut rows = Vec::new();
+    let mut next = 0;
+    for at in &chosen {
+        let is_text = |at: &usize| !all[*at].trim().is_empty();
+        let mut hidden = (next..*at).filter(is_text).count() as u64;
+        if end.first() == Some(at) {
+            hidden += cut_off;
+        }
+        if hidden > 0 {
+            let more = outcome.more.filter(|_| end.first() == Some(at));
+            rows.push(left_out(hidden, more));
+        }
+        rows.push(row(at));
+        next = *at + 1;
+    }
+    rows
+}
+
+/// Returns whether a line of an output probably says why a command has failed.
+fn tells_why(line: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "error",
+        "fail",
+        "panicked",
+        "exception",
+        "assert",
+        "fatal",
+        "not found",
+        "no such",
+        "denied",
+    ];
+    // Only the start of the line, which may have megabytes.
+    let start: String = line.chars().take(200).collect();
+    let start = start.to_lowercase();
+    let counts_none = ["0 failed", "0 errors", "no errors"];
+    WORDS.iter().any(|word| start.contains(word))
+        && !counts_none.iter().any(|none| start.contains(none))
 }
 
 fn ends(mut rows: Vec<Line>, ends: usize, more: Option<&str>) -> Vec<Line> {

@@ -4,6 +4,7 @@
 mod divert;
 mod drawn;
 pub mod events;
+mod looked;
 mod number;
 pub mod question;
 mod screen;
@@ -23,12 +24,26 @@ use ah_conversation::neutralise;
 use crate::glyphs;
 pub use divert::{divert, tell};
 pub use drawn::{REST, REST_END, Size};
+pub use looked::Looked;
 pub use number::{count, elapsed, money};
 pub use screen::{Look, Outlet, Screen};
 pub use tool_block::cut;
 
 /// Number of times that a failed request is tried again while a person looks on: they see the wait, and can end it.
 const RETRIES_AT_TERMINAL: u32 = 10;
+
+/// Returns what the person has said as it is shown among the output: in reverse video, which a light terminal and a dark one
+/// both carry, so that it is found in a long conversation.
+pub fn said(text: &str, colours: bool) -> String {
+    if !colours {
+        return text.to_owned();
+    }
+    let rows = text.lines().map(|line| match line.trim().is_empty() {
+        true => String::new(),
+        false => format!("\x1b[1;7m{line}\x1b[0m"),
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
 
 /// Returns a text for standard output; on a terminal, control characters are made visible, and signs are those it has.
 pub fn shown(text: &str) -> Cow<'_, str> {

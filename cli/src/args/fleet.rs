@@ -34,7 +34,7 @@ pub enum FleetCommands {
         #[expect(missing_docs, reason = "its one field says it")]
         store: Store,
     },
-    /// Show what is said in a queued session, until it is at rest
+    /// Follow a queued session until it is idle
     Watch(Queued),
     /// Send a message to a queued session
     Steer {
@@ -66,11 +66,11 @@ pub enum FleetCommands {
         #[expect(missing_docs, reason = "its one field says it")]
         store: Store,
     },
-    /// Stop the run of a queued session; what waits stays queued
+    /// Stop a session's current run; queued runs remain
     Interrupt(Queued),
-    /// Stop the run of a queued session, and all of its runs that wait
+    /// Stop a session's current run and drop its queue
     Cancel(Queued),
-    /// Move a session, with its files: to a store or a file, or home
+    /// Move a session and its files to a store or a file, or back here
     Move(Moving),
     /// List queued runs, or prepare a database for them
     Fleet {
@@ -158,7 +158,7 @@ pub struct Enqueuing {
     /// The folder to work in, on the worker's machine [default: this one]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// Carry the folder's files: a worker makes them anew, wherever it is
+    /// Upload the folder's files, so that any worker can recreate them
     #[arg(long, conflicts_with_all = ["cron", "command"])]
     pub carry: bool,
     /// Model [default: that of the worker]
@@ -172,13 +172,13 @@ pub struct Enqueuing {
         allow_negative_numbers = true
     )]
     pub priority: i32,
-    /// Begin no earlier than after this many seconds
+    /// Delay before starting, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, hide_default_value = true, value_parser = whole::<u64>)]
     pub delay: u64,
     /// Queue it at these times, each time in a new session: a crontab's, as `0 6 * * 1-5 Europe/Rome`, or in UTC
     #[arg(long, value_name = "TIMES", conflicts_with_all = ["session", "delay"])]
     pub cron: Option<String>,
-    /// How often it may be attempted
+    /// Maximum attempts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub attempts: u32,
     /// Ask by `ah answer` where a person is needed, and wait this many seconds [default: nobody is asked]

@@ -353,7 +353,7 @@ pub enum SandboxTier {
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Print only the final answer, like -p of other agents
+    /// Print the final answer and exit
     #[arg(short = 'p', long)]
     pub print: bool,
     /// Run in the background and print the session's id; `ah attach` shows the run, steers and answers it

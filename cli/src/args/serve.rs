@@ -14,7 +14,7 @@ pub struct Place {
     /// Address of this machine at which others reach it too; needs a certificate [default: 127.0.0.1]
     #[arg(long, value_name = "IP", requires = "cert")]
     pub address: Option<IpAddr>,
-    /// Certificate for TLS, with those that vouch for it: a PEM file
+    /// TLS certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
     /// Its key: a PEM file

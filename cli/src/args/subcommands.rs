@@ -66,7 +66,7 @@ pub enum Subcommands {
     Undo(Rewinding),
     /// Redo the changes of the last undo
     Redo(Rewinding),
-    /// Give the session's files back as they were before a message
+    /// Restore the session's files to their state before a message
     Restore {
         /// The message, usually a prompt
         #[arg(value_name = "@N", value_parser = message_number)]

@@ -67,7 +67,7 @@ pub enum WorkAction {
     Status(Json),
     /// Write a GitHub Actions workflow that runs every three hours, and create the labels
     Init,
-    /// Start to minimise a number: a command that prints it, and a goal
+    /// Optimise a metric: a command that prints a number (lower is better), and a goal
     Start {
         /// The command; a smaller number is better
         bench: String,

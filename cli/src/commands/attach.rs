@@ -56,14 +56,14 @@ fn opened_here(id: String, options: &Options, config: &Config) -> Result<u8, Err
     if !std::io::stdin().is_terminal() {
         return match failure {
             Some(reason) => Err(Error::failure(format!("its last run failed: {reason}"))
-                .hint(format!("`ah -r {id} PROMPT` goes on with it"))),
+                .hint(format!("`ah -r {id} PROMPT` continues it"))),
             None => {
-                ah_terminal::note("nothing runs this session now; `ah show` prints its messages");
+                ah_terminal::note("This session is not running; `ah show` prints its messages");
                 Ok(0)
             }
         };
     }
-    ah_terminal::note("nothing runs this session now, so it is opened here");
+    ah_terminal::note("This session is not running; opened here");
     if let Some(reason) = failure {
         ah_terminal::note(&format!("its last run failed: {reason}"));
     }
@@ -145,7 +145,7 @@ fn only(running: &[Found]) -> Result<String, Error> {
     match running {
         [one] => Ok(one.id.clone()),
         [] => {
-            let nothing = Error::failure("nothing runs in the background");
+            let nothing = Error::failure("no background runs");
             Err(nothing.hint("`ah -d PROMPT` begins a run there; `ah -r` opens a session here"))
         }
         several => {

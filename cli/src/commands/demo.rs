@@ -55,7 +55,7 @@ pub fn run(output: &OutputOptions) -> Result<u8, Error> {
     let code = super::run::run(&prompt, &options(output), &config)?;
     let folder = shell_word(&folder);
     ah_terminal::note(&format!(
-        "\nThe session is kept. To explore it:\n  cd {folder}\n  {ah} scan      its messages in a line each\n  {ah} show 1    one of them\n  {ah} tree      all branches\n  {ah} usage     the tokens it took"
+        "\nThe session is kept. To explore it:\n  cd {folder}\n  {ah} scan      its messages, one per line\n  {ah} show 1    one of them\n  {ah} tree      all branches\n  {ah} usage     the tokens it took"
     ));
     Ok(code)
 }

@@ -38,7 +38,7 @@ pub fn start(prompt: &str, config: &Config) -> Result<u8, Error> {
     };
     print(&format!("{session}\n"))?;
     ah_terminal::note(&format!(
-        "it runs in the background; to see it: ah attach {session}"
+        "Running in the background. View: ah attach {session}"
     ));
     Ok(0)
 }

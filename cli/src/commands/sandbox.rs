@@ -186,7 +186,7 @@ impl Tried {
             Ok(all) => {
                 let held = all.iter().filter(|guarantee| guarantee.held).count();
                 format!(
-                    "{}: {held} of {} guarantees are held",
+                    "{}: {held} of {} checks pass",
                     self.tier.as_str(),
                     all.len()
                 )

@@ -207,7 +207,7 @@ fn breaks(calls: &[Call<'_>]) -> String {
                 )
             }
             false => {
-                format!("call {number} could not use the cache of the earlier calls: {reason}\n")
+                format!("call {number} missed the prompt cache: {reason}\n")
             }
         })
     });
@@ -320,7 +320,7 @@ mod tests {
         ];
         let calls: Vec<_> = calls.iter().map(|call| Call::of(call, &catalog)).collect();
         insta::assert_snapshot!(breaks(&calls), @"
-        call 2 could not use the cache of the earlier calls: the conversation was compacted
+        call 2 missed the prompt cache: the conversation was compacted
         call 3 was answered without earlier thinking, by its server: what was said before earlier thinking has changed
         ");
     }

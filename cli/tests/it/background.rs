@@ -82,13 +82,13 @@ fn a_run_goes_on_without_its_terminal_and_is_seen_and_steered_from_another() {
     seat.says("Be quick.");
     seat.sees("Be quick.");
     seat.types("\x04");
-    seat.sees("The run goes on.");
+    seat.sees("Still running. Reattach: ah attach");
     assert_eq!(seat.leaves(), 0);
     let mut seat = Seat::take(world.as_typed(["attach", &session]));
     seat.sees("> Do it.");
     world.write("go", "");
     seat.sees("All is done.");
-    seat.sees("steering: Be quick.");
+    seat.sees("> Be quick.");
     seat.sees("gone");
     seat.sees_no_more("Esc interrupts");
     // It is a conversation as any other.
@@ -257,7 +257,7 @@ fn a_process_that_is_stopped_holds_up_no_command() {
 fn what_prevents_a_run_is_said_before_the_command_ends() {
     let world = World::new();
     let nothing = world.as_typed(["attach"]).run().expect(1);
-    assert!(nothing.stderr.contains("nothing runs in the background"));
+    assert!(nothing.stderr.contains("no background runs"));
     for (arguments, said) in [
         (
             &["-d", "-m", "script:missing.yaml", "go"][..],

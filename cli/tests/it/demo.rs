@@ -69,7 +69,7 @@ bash (<n>s)
 
 The session is kept. To explore it:
   cd <folder>
-  <ah> scan      its messages in a line each
+  <ah> scan      its messages, one per line
   <ah> show 1    one of them
   <ah> tree      all branches
   <ah> usage     the tokens it took

@@ -285,7 +285,7 @@ const CONTROL: &[Row] = &[
     ),
     Row(
         Must,
-        "a plan is shown, agreed to and kept",
+        "a plan is shown and agreed to",
         &["questions::a_person_at_a_terminal_chooses_and_approves"],
         "",
     ),
@@ -723,8 +723,8 @@ fn shift_tab_changes_the_mode() {
         "default",
     ];
     let mut seat = Seat::take(world.asking(&server, arguments));
-    seat.sees("asks each time");
-    for mode in ["accept edits", "plan", "asks each time"] {
+    seat.sees("ask first");
+    for mode in ["accept edits", "plan", "ask first"] {
         seat.types("\x1b[Z");
         seat.sees(mode);
     }

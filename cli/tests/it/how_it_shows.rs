@@ -78,6 +78,7 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     • another, that nobody has ended ye
 
     ⠋ answering 0s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────
     > 日本語 and é, all of it typed while the answer is coming, in a line that is lo
       ng, with 👍🏽
     bypass permissions · claude-sonnet-4-5-20250929
@@ -97,12 +98,11 @@ fn an_answer_that_comes_and_a_line_that_is_typed() {
     • another, that nobody has ended ye
 
     ⠋ answering 0s · Esc interrupts
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     > 日本語 and é, all of it typed while the answer is coming, in a line that is long, with 👍🏽
     bypass permissions · claude-sonnet-4-5-20250929
     ");
     insta::assert_snapshot!(screens[2], @r#"
-> names?
-
 ## Names
 
 Some words that go on for longer than a
@@ -117,6 +117,7 @@ one  │ 日本語      │ 👍🏽
 • another, that nobody has ended ye
 
 ⠋ answering 0s · Esc interrupts
+────────────────────────────────────────
 > 日本語 and é, all of it typed while th
   e answer is coming, in a line that is
   long, with 👍🏽
@@ -157,6 +158,7 @@ fn no_colour_leaves_the_layout() {
     • a point, and 日本語 in it
     • another, that nobody has ended ye
 
+    ────────────────────────────────────────────────────────────────────────────────
     >
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
@@ -232,16 +234,16 @@ fn always_means_always() {
     insta::assert_snapshot!(stable(&seat.screen()), @r#"
 > make it
 
-⠋ waiting for you 0s · Esc interrupts
+⠋ waiting for your answer 0s · Esc interrupts
 
 bash: touch made
   y           yes, once
   s           yes, for this session: bash(touch made)
-  a           yes, always in this project: the same, saved to FILE
-  g           yes, always in ALL projects: the same, saved to FILE
+  a           yes, always in this project: same rule, saved to FILE
+  g           yes, always in ALL projects: same rule, saved to FILE
   n [reason]  no; the reason is sent to the model
 Allow?
-asks each time · claude-sonnet-4-5-20250929
+ask first · claude-sonnet-4-5-20250929
 "#);
     seat.says("a");
     seat.sees("Made.");
@@ -254,14 +256,14 @@ asks each time · claude-sonnet-4-5-20250929
 
     ✓ bash $ touch made (0.0s)
       (no output)
-
     ✓ bash $ touch made (0.0s)
       (no output)
 
     Made.
 
+    ────────────────────────────────────────────────────────────────────────────────
     >
-    asks each time · claude-sonnet-4-5-20250929 · 0% of 200.0k
+    ask first · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -302,11 +304,11 @@ fn a_choice_of_the_models() {
     seat.says("paint it");
     seat.sees("Which colour?");
     seat.sees("your own words:");
-    seat.sees("waiting for you");
+    seat.sees("waiting for your answer");
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > paint it
 
-    ⠋ waiting for you 0s · Esc interrupts
+    ⠋ waiting for your answer 0s · Esc interrupts
 
     [Colour] Which colour?
       1  red: warm
@@ -329,6 +331,7 @@ fn a_choice_of_the_models() {
 
     Blue it is.
 
+    ────────────────────────────────────────────────────────────────────────────────
     >
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
@@ -366,6 +369,7 @@ fn a_session_taken_up_and_its_lists() {
 
     Two.
 
+    ────────────────────────────────────────────────────────────────────────────────
     > half a line
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
@@ -387,6 +391,7 @@ fn a_session_taken_up_and_its_lists() {
 
     Two.
 
+    ────────────────────────────────────────────────────────────────────────────────
     message: two
     ❯    @3  model  Two.
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
@@ -408,6 +413,7 @@ fn a_session_taken_up_and_its_lists() {
 
     Two.
 
+    ────────────────────────────────────────────────────────────────────────────────
     history: docs
     ❯ write the docs
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k

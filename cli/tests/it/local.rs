@@ -243,7 +243,7 @@ fn empty_and_endless_answers_end() {
     let endless = place.run(["Say hello."]);
     assert_eq!(endless.code, Some(3), "{endless:?}");
     assert!(
-        endless.stderr.contains("in a row, stopping the run"),
+        endless.stderr.contains("in a row; stopping the run"),
         "{endless:?}"
     );
     assert!(

@@ -315,7 +315,7 @@ fn the_doctor_says_what_the_server_has_answered() {
         (
             server_of(TWO),
             "claude-team-large",
-            "ok       server       anthropic answered: the key works, and the model is one of 2",
+            "ok       server       anthropic: key valid, model available (2 models)",
             "",
         ),
         (
@@ -386,7 +386,7 @@ fn a_newer_version_is_asked_for_on_request_only() {
         (
             "200 OK",
             r#"{"tag_name": "\u001b[2J"}"#,
-            "problem  update       cannot ask for the newest version: ",
+            "problem  update       could not check for updates: ",
         ),
     ] {
         let page = ask(&answering(status, document), &["--updates"]);

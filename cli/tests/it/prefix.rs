@@ -337,12 +337,14 @@ fn a_summary_is_asked_for_behind_what_was_said_and_keeps_no_thinking_from_before
     assert!(last["messages"].to_string().contains("I think of C"));
     let usage = world.ah(["usage"]).run().expect(0).stdout;
     assert!(
-        usage.contains(
-            "call 4 could not use the cache of the earlier calls: the conversation was compacted"
-        ),
+        usage.contains("call 4 missed the prompt cache: the conversation was compacted"),
         "{usage}"
     );
-    assert_eq!(usage.matches("could not use").count(), 1, "{usage}");
+    assert_eq!(
+        usage.matches("missed the prompt cache").count(),
+        1,
+        "{usage}"
+    );
 }
 
 /// Returns an answer with a summary that the server wrote itself.

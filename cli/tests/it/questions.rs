@@ -30,7 +30,11 @@ fn a_person_at_a_terminal_chooses_and_approves() {
         .at_terminal()
         .run()
         .expect(0);
-    assert!(ended.stderr.contains("Plan first?"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("Enter plan mode?"),
+        "{}",
+        ended.stderr
+    );
     assert!(
         ended.stderr.contains("- Which colour? blue"),
         "{}",

@@ -57,7 +57,7 @@ fn a_long_output_is_shown_whole_on_request() {
     seat.types("\x0f");
     seat.sees("no tool output yet");
     seat.says("count");
-    seat.sees("... 6 more lines");
+    seat.sees("... 8 more lines");
     seat.sees("Counted.");
     seat.sees_no_more("interrupts");
     seat.types("\x0f");
@@ -95,6 +95,7 @@ fn one_prompt_follows_the_other_in_one_session() {
 
     Two lines.
 
+    ────────────────────────────────────────────────────────────────────────────────
     >
     bypass permissions · s · 0% of 200.0k
     ");
@@ -142,10 +143,10 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
     seat.types("first thought");
     seat.sees("> first thought");
     seat.types("\r");
-    seat.sees("next: first thought");
+    seat.sees("queued for the next step: first thought");
     // Both are restored to the input, before the text typed there.
     seat.types("second\x1b\r");
-    seat.sees("afterwards: second");
+    seat.sees("queued for later: second");
     seat.types("third");
     seat.types("\x1b");
     seat.sees_no_more("next:");
@@ -154,19 +155,18 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
 
     ⠋ working 0s · Esc interrupts
       bash until test -e go; do sleep 0.01; done; echo ready
-    > first thought
-
-      second
-
-      third
+      queued for the next step: first thought
+      queued for later: second
+    ────────────────────────────────────────────────────────────────────────────────
+    >
     bypass permissions · claude-sonnet-4-5-20250929
     ");
     // And are sent again.
     seat.types("\x15");
     seat.says("look here");
-    seat.sees("next: look here");
+    seat.sees("queued for the next step: look here");
     seat.types("and then\x1b\r");
-    seat.sees("afterwards: and then");
+    seat.sees("queued for later: and then");
     world.write("go", "");
     seat.sees("Afterwards.");
     seat.sees_no_more("interrupts");
@@ -206,6 +206,7 @@ fn an_interrupt_keeps_what_was_said_and_a_second_one_leaves() {
     0s · <$0.01
     interrupted
 
+    ────────────────────────────────────────────────────────────────────────────────
     > typed meanwhile
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
@@ -264,17 +265,17 @@ fn a_question_does_not_eat_what_is_typed() {
 ✓ bash $ until test -e go; do sleep 0.01; done; echo ready (0.0s)
   ready
 
-⠋ waiting for you 0s · Esc interrupts
+⠋ waiting for your answer 0s · Esc interrupts
 
 bash: touch asked
   y           yes, once
   s           yes, for this session: bash(touch asked)
-  a           yes, always in this project: the same, saved to FILE
-  g           yes, always in ALL projects: the same, saved to FILE
+  a           yes, always in this project: same rule, saved to FILE
+  g           yes, always in ALL projects: same rule, saved to FILE
   n [reason]  no; the reason is sent to the model
 Allow? (Tab, then your answer)
 > no need to hurry
-asks each time · claude-sonnet-4-5-20250929
+ask first · claude-sonnet-4-5-20250929
 "#);
     seat.types("\t");
     seat.says("s");
@@ -354,6 +355,7 @@ fn lines_typed_before_are_found_and_edited_elsewhere() {
 
     Two.
 
+    ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
     > fix the parser of @src/more.rs  and
       more
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
@@ -409,7 +411,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.sees("/context");
     seat.sees("❯ /compact");
     seat.types("\x1b[B\x1b[B\r");
-    seat.sees("answers of the model");
+    seat.sees("assistant messages");
     seat.says("/cost");
     seat.sees(" in (");
     seat.says("/model opus");
@@ -457,7 +459,7 @@ fn commands_tell_of_the_session_and_change_it() {
         "{body}"
     );
     seat.says("/export notes.md");
-    seat.sees("written to");
+    seat.sees("Exported to");
     assert!(world.text("notes.md").contains("another way"));
     seat.says("/export notes.html");
     seat.sees("notes.html`");

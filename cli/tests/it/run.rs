@@ -176,9 +176,9 @@ exit code 3
 repetition:
 stderr:
 >>> go
-repeated 3 times in a row, the model was warned: bash:{"command":"true"}
-repeated 4 times in a row, the model was warned: bash:{"command":"true"}
-repeated 5 times in a row, stopping the run: bash:{"command":"true"}
+loop: the same calls 3 times in a row; the model was warned: bash:{"command":"true"}
+loop: the same calls 4 times in a row; the model was warned: bash:{"command":"true"}
+loop: the same calls 5 times in a row; stopping the run: bash:{"command":"true"}
 exit code 3
 
 cut answers:

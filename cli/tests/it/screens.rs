@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ah_conversation::Usage;
 use ah_provider::script::format::Turn;
-use ah_testkit::script::{says, uses};
+use ah_testkit::script::{says, uses, uses_all};
 use ah_testkit::server::Server;
 use ah_testkit::svg::svg;
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -59,7 +59,10 @@ fn settled(world: &World, bytes: &[u8], (columns, rows): (u16, u16)) -> vt100::P
     }
     for (varying, shown) in [
         (r"[^\s']*/ah-demo-\w+", "/tmp/ah-demo-x7Kq2P"),
-        (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+|waiting for you) \d+s", "⠹ $1 4s"),
+        (
+            r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (\w+|waiting for your answer) \d+s",
+            "⠹ $1 4s",
+        ),
     ] {
         let varying = regex::Regex::new(varying).unwrap();
         text = varying.replace_all(&text, shown).into_owned();
@@ -198,7 +201,7 @@ fn a_conversation() {
     seat.sees("✓ edit");
     seat.sees("  bash sh test.sh");
     seat.types("say it in the changelog too\r");
-    seat.sees("next: say it");
+    seat.sees("queued for the next step: say it");
     seat.types("and then have a look at @tes");
     seat.sees("❯ @test.sh");
     let bytes = seat.bytes();
@@ -256,4 +259,76 @@ fn an_undo() {
     seat.sees_no_more("Esc interrupts");
     let bytes = seat.bytes();
     check("undo", &settled(&world, &bytes, (COLUMNS, 30)));
+}
+
+/// Returns the turns of a repair: 16 calls, among them a failing and a passing test, two edits and three subagents.
+fn repair() -> Vec<Turn> {
+    let agent = |about: &str| {
+        let input =
+            json!({"description": about, "prompt": about, "subagent_type": "general-purpose"});
+        uses("agent", input)
+    };
+    let read = |path: &str| ("read", json!({"path": path}));
+    let edit = |old: &str, new: &str| {
+        uses(
+            "edit",
+            json!({"path": "greet.sh", "old_string": old, "new_string": new}),
+        )
+    };
+    let test = || uses("bash", json!({"command": "sh test.sh"}));
+    vec![
+        Turn {
+            text: Some("I look at the code first.".into()),
+            ..uses_all([
+                ("glob", json!({"pattern": "*.sh"})),
+                read("greet.sh"),
+                read("test.sh"),
+                ("grep", json!({"pattern": "Hello"})),
+            ])
+        },
+        uses_all([read("greet.sh"), ("grep", json!({"pattern": "for name"}))]),
+        test(),
+        agent("who calls greet.sh"),
+        uses_all([read("greet.sh")]),
+        says("Only `test.sh` calls it, with one name or with two."),
+        agent("quoting elsewhere"),
+        uses_all([("grep", json!({"pattern": "[$][*]"}))]),
+        says("No other script uses `$*`."),
+        agent("portable shells"),
+        says("`\"$@\"` is in every POSIX shell."),
+        edit("in $*; do", "in \"$@\"; do"),
+        edit(
+            "# Greets everyone who is named.",
+            "# Greets everyone who is named, in full.",
+        ),
+        test(),
+        says("Names of two words are greeted whole: `\"$@\"` keeps each argument as it is."),
+    ]
+}
+
+/// A screenful for a thought: all of a repair is read at a glance.
+#[test]
+fn a_repair() {
+    let world = World::new();
+    world.write("greet.sh", GREETER);
+    world.write(
+        "test.sh",
+        "for n in 1 2 3 4 5 6; do echo \"ok $n: plain names\"; done\nif grep -q '\"$@\"' greet.sh; then\n  echo 'ok 7: greet.sh \"Grace Hopper\"'\n\
+         else\n  echo 'FAIL 7: greet.sh \"Grace Hopper\"'\n  echo '  wanted: Hello, Grace Hopper!'\n  echo '  got:    Hello, Grace!'\n  exit 1\nfi\n",
+    );
+    let server = Server::new(repair());
+    let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), COLUMNS, 60);
+    seat.says("the test fails: find out why, and repair it");
+    seat.sees("as it is.");
+    seat.sees_no_more("Esc interrupts");
+    let terminal = settled(&world, &seat.bytes(), (COLUMNS, 60));
+    let shown = terminal.screen().contents();
+    let story = shown.split("> the test fails").nth(1).unwrap();
+    // Below it is the input.
+    let story = story.split("────").next().unwrap();
+    let rows = story.trim_end().lines().count();
+    assert!(rows <= 40, "{rows} rows:\n{story}");
+    check("repair", &terminal);
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
 }

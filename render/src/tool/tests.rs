@@ -53,9 +53,7 @@ fn a_long_output_is_cut_in_the_middle() {
 ‹done:✓ ›‹bold:bash›‹dim: $ ›seq 100‹dim: (1.2s)›
   ‹dim:1›
   ‹dim:2›
-  ‹dim:3›
-  ‹dim:... 189 more lines: ah show 4 --output›
-  ‹dim:98›
+  ‹dim:... 193 more lines: ah show 4 --output›
   ‹dim:99›
   ‹dim:100›
 "#);
@@ -66,10 +64,10 @@ fn a_long_output_is_cut_in_the_middle() {
         ..DONE
     };
     let rows = ended(&bash, &cut, Layout::of(60));
-    assert_eq!(rows[4].text(), "  ... 4992 more lines");
-    let output = "1\n2\n3\n4\n5\n6\n7\n";
+    assert_eq!(rows[3].text(), "  ... 4994 more lines");
+    let output = "1\n2\n3\n4\n5\n";
     let few = ended(&bash, &CallOutcome { output, ..DONE }, Layout::of(60));
-    assert_eq!(few.len(), 8);
+    assert_eq!(few.len(), 6);
     let failed = CallOutcome {
         output: "no file `src/mian.rs`: a line that is far too long for this place",
         is_error: true,
@@ -172,4 +170,47 @@ fn thinking_is_folded() {
 ‹dim:  ›‹dim italic:it.›
 "#);
     assert_eq!(shown(&thinking(" \n", false, Layout::of(30))), "");
+}
+
+#[test]
+fn a_failure_shows_the_lines_that_say_why() {
+    let output = "collecting\n1\n2\n3\ntest a ... ok\ntest b ... FAILED\n4\n5\n\nassertion failed: left == right\n6\n7\n8\nlast\n";
+    let outcome = CallOutcome {
+        output,
+        is_error: true,
+        more: Some("/show 4"),
+        ..DONE
+    };
+    let rows = ended(&call("bash", "make", Some(&BASH)), &outcome, Layout::of(60));
+    let rows: Vec<_> = rows.iter().map(Line::text).collect();
+    insta::assert_snapshot!(rows.join("\n"), @r#"
+✗ bash $ make (1.2s)
+  ... 5 more lines
+  test b ... FAILED
+  ... 2 more lines
+  assertion failed: left == right
+  ... 1 more line: /show 4
+  7
+  8
+  last
+"#);
+}
+
+#[test]
+fn a_subagent_says_how_much_it_has_done() {
+    let details = json!({"totalToolUseCount": 3, "totalTokens": 13_400, "agentId": "a"});
+    let outcome = CallOutcome {
+        output: "All is well.",
+        details: Some(&details),
+        ..DONE
+    };
+    let rows = ended(&call("agent", "look", None), &outcome, Layout::of(60));
+    let rows: Vec<_> = rows.iter().map(Line::text).collect();
+    assert_eq!(
+        rows,
+        [
+            "✓ agent look · 3 calls · 13.4k tokens (1.2s)",
+            "  All is well."
+        ]
+    );
 }

@@ -1,18 +1,18 @@
 //! A run for people: answers on standard output, everything else on standard error.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use ah_agent::{Ready, SessionUpdate, Watcher, without_agent_id};
 use ah_conversation::{
-    Cost, DisplayKey, EventKind, ExitReason, Interface, LoopAction, Progress, StreamEvent, ToolUse,
-    ToolUseId, Usage, neutralise,
+    Cost, DisplayKey, EventKind, ExitReason, Interface, Progress, StreamEvent, ToolUse, Usage,
+    neutralise,
 };
+use ah_render::Line;
 use serde_json::Value;
 
 use super::tool_block::{Block, Paint, cut, seconds};
-use super::{Screen, count, elapsed, money};
+use super::{Looked, Screen, count, elapsed, money};
 
 /// Length of a session's id as shown, also by `ah sessions`.
 const SESSION_WIDTH: usize = 11;
@@ -46,8 +46,14 @@ struct State {
     context: u64,
     /// Key argument of the last ended call, if it is drawn.
     ended_key: String,
-    /// Key arguments of running calls of subagents.
-    keys_below: HashMap<ToolUseId, String>,
+    /// Reads and searches that are told together.
+    looked: Looked,
+    /// The task list as it is now, if it is shown at the end of the run.
+    tasks: Vec<Line>,
+    /// Number of failed requests since the last answer, and why the last one failed.
+    retries: (usize, String),
+    /// Whether the last block is a call.
+    is_after_call: bool,
     /// Number of the last stored answer.
     answer_number: Option<u32>,
     /// Whether something was printed that the next block has to be separated from.
@@ -177,6 +183,13 @@ impl Text {
         value.map(text).unwrap_or_default()
     }
 
+    /// Returns a call in a few words: `read src/main.rs`.
+    pub fn in_words(&self, call: &ToolUse) -> String {
+        let key = self.key_value(call);
+        let (key, _) = self.key(&call.name, &key);
+        format!("{} {key}", call.name)
+    }
+
     /// Returns the key argument of a call, with paths relative to the working directory, and its kind.
     fn key<'a>(&self, tool: &str, key: &'a str) -> (&'a str, Option<&DisplayKey>) {
         let spec = self.view.tools.iter().find(|spec| spec.name == tool);
@@ -203,6 +216,7 @@ impl Text {
     fn end(&self, state: &mut State, reason: &ExitReason, error: Option<&String>) {
         self.screen.rest();
         self.end_answer(state);
+        self.settle(state);
         let is_whole = reason.is_end_of_turn() || matches!(reason, ExitReason::Other(_));
         if self.view.interface == Interface::AgentSdk && is_whole {
             let last = std::mem::take(&mut state.last);
@@ -271,6 +285,7 @@ impl Text {
                 // The program reports the error that ended the run itself, with a hint.
                 state.error.take_if(|held| Some(&*held) == error.as_ref());
                 self.tell_error(state);
+                self.tell_retries(state);
                 return self.end(state, stop_reason, error.as_ref());
             }
             EventKind::StateChange { .. } => return,
@@ -288,6 +303,7 @@ impl Text {
             EventKind::ApiCallStart { .. } => self.spin("thinking"),
             EventKind::ApiCallEnd { .. } => {
                 self.end_answer(state);
+                self.tell_retries(state);
                 self.add_usage(state, kind);
             }
             EventKind::ToolCallStart {
@@ -299,31 +315,13 @@ impl Text {
                 let (key, _) = self.key(tool_name, &key);
                 self.spin(&format!("{} {key}", neutralise(tool_name)));
             }
-            EventKind::ToolCallEnd {
-                tool_name,
-                tool_output,
-                is_error,
-                duration_ms,
-                tool_key,
-                tool_lines,
-                ..
-            } => {
+            EventKind::ToolCallEnd { tool_key, .. } => {
                 if self.is_drawn() {
                     // The result follows at once, with its details.
                     state.ended_key = tool_key.clone();
                     return;
                 }
-                let (key, kind) = self.key(tool_name, tool_key);
-                let block = Block {
-                    name: tool_name,
-                    key,
-                    is_command: matches!(kind, Some(DisplayKey::Command(_))),
-                    output: without_agent_id(tool_output),
-                    lines: *tool_lines,
-                    is_error: *is_error,
-                    duration_ms: *duration_ms,
-                };
-                self.show_block(state, &block);
+                self.show_ended(state, kind);
             }
             EventKind::Error { error } => state.error = Some(error.clone()),
             EventKind::Retry {
@@ -332,8 +330,35 @@ impl Text {
                 error,
                 ..
             } => self.show_retry(state, error, *status, *delay_ms),
-            _ => self.tell(kind),
+            _ => self.tell(state, kind),
         }
+    }
+
+    /// Prints a call that has ended, where nothing is drawn.
+    fn show_ended(&self, state: &mut State, kind: &EventKind) {
+        let EventKind::ToolCallEnd {
+            tool_name,
+            tool_output,
+            is_error,
+            duration_ms,
+            tool_key,
+            tool_lines,
+            ..
+        } = kind
+        else {
+            return;
+        };
+        let (key, kind) = self.key(tool_name, tool_key);
+        let block = Block {
+            name: tool_name,
+            key,
+            is_command: matches!(kind, Some(DisplayKey::Command(_))),
+            output: without_agent_id(tool_output),
+            lines: *tool_lines,
+            is_error: *is_error,
+            duration_ms: *duration_ms,
+        };
+        self.show_block(state, &block);
     }
 
     fn show_block(&self, state: &mut State, block: &Block<'_>) {
@@ -350,80 +375,20 @@ impl Text {
             status => format!(" ({status})"),
         };
         let wait = seconds(delay_ms);
+        if self.is_drawn() {
+            // One line counts them, once it is known how it ended.
+            state.retries = (state.retries.0 + 1, format!("{error}{status}"));
+            let retry = format!("retry {} in {wait}: {error}{status}", state.retries.0);
+            return self.spin(&neutralise(&retry).replace('\n', " "));
+        }
         self.dim(&format!("{error}{status}, retrying in {wait}"));
         self.spin("waiting");
-    }
-
-    /// Prints the events that take one line.
-    fn tell(&self, kind: &EventKind) {
-        match kind {
-            EventKind::SteeringReceived { content, .. } => {
-                self.dim(&format!("steering: {content}"));
-            }
-            EventKind::FollowupReceived { content, .. } => {
-                self.dim(&format!("follow-up: {content}"));
-            }
-            EventKind::LoopDetected {
-                consecutive_count,
-                turn_signature,
-                action,
-            } => {
-                let signature = neutralise(turn_signature);
-                let signature = cut(&signature, self.paint.width).replace('\n', " ");
-                let then = match action {
-                    LoopAction::Warn => "the model was warned",
-                    LoopAction::Break => "stopping the run",
-                };
-                self.note(&self.paint.warn(&format!(
-                    "repeated {consecutive_count} times in a row, {then}: {signature}"
-                )));
-            }
-            EventKind::CompactionTriggered {
-                input_tokens,
-                context_limit,
-            } => {
-                self.dim(&format!(
-                    "{} of {} tokens used, compacting the conversation",
-                    count(*input_tokens),
-                    count(*context_limit)
-                ));
-                self.spin("compacting");
-            }
-            EventKind::CompactionComplete { output_tokens, .. } => {
-                self.dim(&format!("compacted to {} tokens", count(*output_tokens)));
-            }
-            EventKind::BudgetExceeded {
-                total_input_tokens,
-                total_output_tokens,
-                max_tokens,
-            } => {
-                let used = count(total_input_tokens + total_output_tokens);
-                self.note(&self.paint.warn(&format!(
-                    "{used} tokens used, {} allowed",
-                    count(*max_tokens)
-                )));
-            }
-            EventKind::Fallback {
-                from_model,
-                to_model,
-                error,
-            } => {
-                let line = format!("falling back from {from_model} to {to_model}: {error}");
-                self.note(&self.paint.warn(&neutralise(&line)));
-            }
-            EventKind::PayloadWarn { payload_bytes, .. } => {
-                self.dim(&format!(
-                    "the request is large: {} kB",
-                    payload_bytes / 1000
-                ));
-            }
-            _ => {}
-        }
     }
 
     /// Prints an error that the run survived.
     fn tell_error(&self, state: &mut State) {
         if let Some(error) = state.error.take() {
+            self.tell_looked(state);
             self.note(&self.paint.warn(&neutralise(&error)));
         }
     }
@@ -512,6 +477,7 @@ impl Text {
     pub fn text(&self, text: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         self.tell_error(&mut state);
+        self.tell_retries(&mut state);
         self.show_text(&mut state, text);
     }
 
@@ -534,6 +500,10 @@ impl Text {
             }
             _ => {}
         }
+        if let SessionUpdate::Subagent(task, SessionUpdate::Call(call, ..)) = update {
+            let label = format!("{}: {}", task.description, self.in_words(call));
+            self.screen.relabel(neutralise(&label).replace('\n', " "));
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let SessionUpdate::Subagent(_, SessionUpdate::Stored(message)) = update
             && let Some(cost) = message.response.as_ref().and_then(|response| response.cost)
@@ -547,6 +517,8 @@ impl Text {
 
     /// Shows a notice.
     pub fn notice(&self, text: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tell_looked(&mut state);
         self.dim(text);
     }
 }
@@ -572,6 +544,7 @@ pub(crate) fn measure(progress: &Progress) -> String {
 mod drawing;
 mod host;
 pub mod replay;
+mod telling;
 mod view;
 
 pub use view::View;

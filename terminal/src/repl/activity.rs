@@ -3,6 +3,9 @@
 use std::time::Instant;
 
 use ah_conversation::{LiveOutput, SkipDelay, ToolUseId, neutralise};
+use ah_render::Line;
+
+use crate::print::Looked;
 
 /// Bytes of an output that are looked at for its last lines.
 const LOOKED_AT: usize = 8 * 1024;
@@ -59,6 +62,12 @@ pub struct Activity {
     pub tools: Vec<RunningTool>,
     /// End of the delay before a failed request is tried again, and what ends it earlier.
     pub retry: Option<(Instant, SkipDelay)>,
+    /// Number of failed requests since the last answer, and why the last one failed.
+    pub failures: (usize, String),
+    /// Reads and searches that are not printed yet.
+    pub looked: Looked,
+    /// The task list.
+    pub tasks: Vec<Line>,
     /// Tokens used by the run.
     pub tokens: u64,
     /// Whether it was told to stop.
@@ -73,6 +82,9 @@ impl Activity {
             label: label.to_owned(),
             tools: Vec::new(),
             retry: None,
+            failures: (0, String::new()),
+            looked: Looked::default(),
+            tasks: Vec::new(),
             tokens: 0,
             is_stopping: false,
         }

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use ah_conversation::{Task, TaskEnding, TaskKind, TaskUpdate};
+use ah_conversation::{Task, TaskEnding, TaskKind, TaskUpdate, TaskUsage, ToolUseId, neutralise};
 
 use super::picker::{Entry, Picker, Subject};
-use crate::print::elapsed;
+use crate::print::{count, elapsed};
 
 /// Number of ended tasks that are kept in the list.
 const KEPT: usize = 50;
@@ -20,6 +20,14 @@ pub struct BackgroundTask {
     pub number: usize,
     /// Its kind, and its command or description.
     pub label: String,
+    /// Id of the call that has started it.
+    pub call: ToolUseId,
+    /// Nesting depth, if it is a subagent that its call waits for.
+    pub depth: Option<usize>,
+    /// What it does.
+    pub doing: String,
+    /// Its usage so far.
+    usage: TaskUsage,
     since: Instant,
     /// Its outcome and how long it took, once it has ended.
     ended: Option<(TaskEnding, Duration)>,
@@ -45,6 +53,13 @@ impl BackgroundTasks {
                     id: task.id.clone(),
                     number: self.last,
                     label: label(task),
+                    call: task.call.clone(),
+                    depth: match task.kind {
+                        TaskKind::Agent { depth, .. } if !task.is_background => Some(depth),
+                        TaskKind::Agent { .. } | TaskKind::Command => None,
+                    },
+                    doing: String::new(),
+                    usage: TaskUsage::default(),
                     since: now,
                     ended: None,
                 });
@@ -56,6 +71,9 @@ impl BackgroundTasks {
                 let known = &mut self.tasks[at];
                 known.ended = Some((*ending, now.saturating_duration_since(known.since)));
                 self.forget_old();
+            }
+            (TaskUpdate::Progress { usage, .. }, Some(at)) => {
+                self.tasks[at].usage = *usage;
             }
             (TaskUpdate::Ended { .. } | TaskUpdate::Progress { .. }, _) => {}
         }
@@ -74,6 +92,19 @@ impl BackgroundTasks {
     pub fn running(&self) -> usize {
         let running = self.tasks.iter().filter(|task| task.ended.is_none());
         running.count()
+    }
+
+    /// Notes what the task with this id does.
+    pub fn note_doing(&mut self, id: &str, words: String) {
+        if let Some(task) = self.tasks.iter_mut().find(|task| task.id == id) {
+            task.doing = words;
+        }
+    }
+
+    /// Returns the subagents that are waited for, oldest first.
+    pub fn awaited(&self) -> impl Iterator<Item = &BackgroundTask> {
+        let tasks = self.tasks.iter();
+        tasks.filter(|task| task.runs() && task.depth.is_some())
     }
 
     /// Returns the task with this number or id.
@@ -100,6 +131,22 @@ impl BackgroundTask {
         self.ended.is_none()
     }
 
+    /// Returns a subagent in one row: `◆ digger: find gold · read a.rs · 3 calls · 13.4k tokens`.
+    pub fn row(&self) -> String {
+        let indent = "  ".repeat(self.depth.unwrap_or(1));
+        let label = self.label.trim_start_matches("subagent ");
+        let mut row = format!("{indent}◆ {}", neutralise(label));
+        if !self.doing.is_empty() {
+            row.push_str(&format!(" · {}", self.doing));
+        }
+        if self.usage.tool_uses > 0 {
+            let (calls, tokens) = (self.usage.tool_uses, count(self.usage.tokens));
+            let noun = if calls == 1 { "call" } else { "calls" };
+            row.push_str(&format!(" · {calls} {noun} · {tokens} tokens"));
+        }
+        row
+    }
+
     /// Returns whether it runs, and how long: `running · 1m05s`.
     pub fn state(&self, now: Instant) -> String {
         let (state, took) = match self.ended {
@@ -122,8 +169,6 @@ fn label(task: &Task) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-
-    use ah_conversation::{TaskUsage, ToolUseId};
 
     use super::*;
 

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
 use ah_conversation::{
-    Elicitation, ElicitationAnswer, EventKind, Host, HostPermission, PermissionAnswer,
-    PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse,
+    Elicitation, ElicitationAnswer, EventKind, Host, HostPermission, JsonText, PermissionAnswer,
+    PermissionRequest, StreamEvent, Task, TaskUpdate, ToolUse, neutralise,
 };
-use ah_render::Palette;
+use ah_render::{Palette, tool};
 use async_trait::async_trait;
 
 use super::activity::RunningTool;
@@ -266,7 +266,7 @@ impl ReplFrontend {
             SessionUpdate::Piece(StreamEvent::Retry(retry)) => {
                 return self.send(Input::Retry(retry.delay, retry.skip.clone()));
             }
-            SessionUpdate::Task(task, report) if !matches!(report, TaskUpdate::Progress { .. }) => {
+            SessionUpdate::Task(task, report) => {
                 let report = (Task::clone(task), TaskUpdate::clone(report));
                 self.send(Input::Background(Box::new(report)));
             }
@@ -277,6 +277,14 @@ impl ReplFrontend {
             }
             SessionUpdate::Result(result, _) => {
                 self.send(Input::Ran(result.tool_use_id.clone()));
+                let details = result.details.as_ref().map(JsonText::value);
+                if let Some(rows) = details.and_then(|details| tool::tasks(&details)) {
+                    self.send(Input::Tasks(rows));
+                }
+            }
+            SessionUpdate::Subagent(task, SessionUpdate::Call(call, ..)) => {
+                let words = neutralise(&self.text.in_words(call)).replace('\n', " ");
+                self.send(Input::Doing(task.id.clone(), words));
             }
             _ => {}
         }

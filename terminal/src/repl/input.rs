@@ -6,6 +6,7 @@ use ah_conversation::{
     EventKind, MailKind, MessageId, Model, PermissionMode, Progress, ServerPrompt, SkipDelay, Task,
     TaskUpdate, ToolUseId,
 };
+use ah_render::Line;
 use crossterm::event::Event;
 
 use super::activity::RunningTool;
@@ -48,6 +49,10 @@ pub enum Input {
     Ran(ToolUseId),
     /// Report of a task beside the conversation.
     Background(Box<(Task, TaskUpdate)>),
+    /// What a subagent does, by the id of its task.
+    Doing(String, String),
+    /// The task list of the agent.
+    Tasks(Vec<Line>),
     /// Files of the project.
     Files(Vec<String>),
     /// Prompts of MCP servers, and the names of the servers.

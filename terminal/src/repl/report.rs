@@ -148,7 +148,7 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
                 }
                 (ContentBlock::Image(_), _) => "pictures",
                 (_, Role::User) => "your messages",
-                (_, Role::Assistant) => "answers of the model",
+                (_, Role::Assistant) => "assistant messages",
             };
             add(what.to_owned(), estimate_block(block));
         }
@@ -162,7 +162,11 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
     lines.push(row("total (estimated)", all, window));
     let counted = session.transcript().context_tokens();
     if counted > 0 {
-        lines.push(row("last request (counted by the model)", counted, window));
+        lines.push(row(
+            "last request (reported by the server)",
+            counted,
+            window,
+        ));
     }
     let reserved = session.settings().limits.reserve();
     lines.push(row("reserved for the answer", reserved, window));

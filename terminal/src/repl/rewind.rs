@@ -28,7 +28,9 @@ pub async fn changes(files: &Files, config: &Config, link: &Link) -> Result<Stri
         rows.push(head);
         match texts(edit) {
             Some((before, now)) => {
-                rows.extend(diff::rows(&diff::between(before, now), link.size.width));
+                let hunks = diff::between(before, now);
+                let language = diff::ending(&path);
+                rows.extend(diff::rows(&hunks, language, link.size.width));
             }
             None => rows.push(Line::of("  not a text file", Style::DIM)),
         }

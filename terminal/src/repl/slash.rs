@@ -171,7 +171,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "export",
-        "write the session to a file, by its ending Markdown, HTML or JSONL: /export [FILE]",
+        "export the session: /export [FILE] (.md, .html or .jsonl)",
         Action::Export,
     ),
     command(
@@ -179,11 +179,7 @@ pub const COMMANDS: &[Command] = &[
         "copy the last answer to the clipboard",
         Action::Copy,
     ),
-    command(
-        "theme",
-        "show where the colours come from",
-        Action::Say(THEME),
-    ),
+    command("theme", "about colours", Action::Say(THEME)),
     command(
         "steer",
         "send a message to the agent's next step: /steer MESSAGE",

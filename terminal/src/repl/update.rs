@@ -24,6 +24,7 @@ use super::input::{Ending, Input, Opened, Queued, Then};
 use super::notify::Notification;
 use super::question::{Page, QuestionUpdate};
 use super::status;
+use crate::print::Looked;
 use ah_conversation::neutralise;
 
 /// Applies an input to the state and returns the effects to carry out.
@@ -74,6 +75,12 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
         | Input::Running(_) => {
             if let Some(work) = &mut app.work {
                 advance(work, input, now);
+            }
+        }
+        Input::Doing(id, words) => app.background.note_doing(&id, words),
+        Input::Tasks(rows) => {
+            if let Some(work) = &mut app.work {
+                work.tasks = rows;
             }
         }
         Input::Background(report) => background(app, &report, now),
@@ -253,13 +260,30 @@ fn event(app: &mut App, kind: &EventKind) {
             work.retry = None;
             "thinking".clone_into(&mut work.label);
         }
-        EventKind::TextDelta { .. } => "answering".clone_into(&mut work.label),
+        EventKind::TextDelta { .. } => {
+            work.looked = Looked::default();
+            "answering".clone_into(&mut work.label);
+        }
         EventKind::ToolCallStart { .. } => "working".clone_into(&mut work.label),
+        EventKind::ToolCallEnd {
+            tool_name,
+            tool_key,
+            is_error,
+            ..
+        } if *is_error || !work.looked.add(tool_name, tool_key, 0) => {
+            work.looked = Looked::default();
+        }
+        EventKind::ApiCallEnd { .. } => work.failures = (0, String::new()),
         EventKind::CompactionTriggered { .. } => "compacting".clone_into(&mut work.label),
-        EventKind::Retry { .. } => "waiting".clone_into(&mut work.label),
+        EventKind::Retry { error, .. } => {
+            work.failures = (work.failures.0 + 1, error.clone());
+            "waiting".clone_into(&mut work.label);
+        }
         EventKind::AgentEnd { stop_reason, .. } => {
             work.tools.clear();
+            work.tasks.clear();
             work.retry = None;
+            work.looked = Looked::default();
             work.is_stopping |= *stop_reason == ExitReason::Interrupted;
         }
         _ => {}

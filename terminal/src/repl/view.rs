@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::activity::Activity;
+use super::activity::{Activity, RunningTool};
 use super::app::App;
 use super::input::Queued;
 use super::layout::{fit, wrap};
@@ -15,7 +15,7 @@ use crate::print::wrap::width;
 use crate::print::{count, elapsed, money};
 use ah_conversation::neutralise;
 use ah_conversation::{MailKind, PermissionMode};
-use ah_render::Palette;
+use ah_render::{Line, Palette};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Duration of a spinner frame in milliseconds.
@@ -23,10 +23,12 @@ pub const FRAME_MS: u64 = 100;
 /// Prompt before the typed text, and before its further lines.
 const PROMPT: &str = "> ";
 const FURTHER: &str = "  ";
-/// Lines of a terminal from which on there is room for the status line below a question.
+/// Lines of a terminal from which on there is room for the status line below a question, and for a rule above the input.
 const ROOMY: usize = 12;
 /// Largest number of lines shown of the output of a running tool.
 const TAIL: usize = 6;
+/// Largest number of items shown of the task list.
+const TASKS: usize = 6;
 /// Placeholder in the first prompt of a session.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
 /// The same while a question waits for a moment without keys.
@@ -42,10 +44,12 @@ pub fn live(app: &App, now: Instant) -> Live {
         if !above.is_empty() || !app.is_apart {
             above.push(String::new());
         }
-        above.push(dim(
-            app,
-            &fit(&working(work, !app.questions.is_empty(), now), columns),
-        ));
+        let is_asked = !app.questions.is_empty();
+        let row = fit(&working(work, is_asked, now), columns);
+        above.push(match is_asked && app.colours {
+            true => format!("\x1b[1;33m{row}\x1b[0m"),
+            false => dim(app, &row),
+        });
         above.extend(running(app, work, columns));
     }
     above.extend(
@@ -54,7 +58,7 @@ pub fn live(app: &App, now: Instant) -> Live {
             .map(|queued| dim(app, &fit(&waiting(queued), columns))),
     );
     above.extend(app.held.iter().map(|held| {
-        let row = later("afterwards", &held.typed);
+        let row = later("queued for later", &held.typed);
         dim(app, &fit(&row, columns))
     }));
     let mut below = Vec::new();
@@ -87,7 +91,12 @@ pub fn live(app: &App, now: Instant) -> Live {
     let first = (row + 1).saturating_sub(room);
     typed.drain(..first);
     typed.truncate(room);
-    let row = row - first;
+    let mut row = row - first;
+    // It sets what is typed apart from what was said, where there is room for it.
+    if most >= ROOMY && app.questions.first().is_none() {
+        typed.insert(0, dim(app, &"─".repeat(columns)));
+        row += 1;
+    }
     let spare = most.saturating_sub(below.len() + typed.len());
     let hidden = above.len().saturating_sub(spare);
     above.drain(..hidden);
@@ -111,11 +120,7 @@ fn asked(
     room: usize,
     typed: usize,
 ) -> (Vec<String>, usize) {
-    let palette = if app.colours {
-        Palette::Ansi
-    } else {
-        Palette::Plain
-    };
+    let palette = palette(app);
     let mut foot = Vec::new();
     if let Some(complaint) = &panel.complaint {
         let complaint = fit(&neutralise(complaint), columns);
@@ -144,14 +149,47 @@ fn waits_for_quiet(app: &App) -> bool {
 
 /// Returns the running tools, each with the last lines of its output.
 fn running(app: &App, work: &Activity, columns: usize) -> Vec<String> {
-    let most = (app.size.1 / 4).min(TAIL) / work.tools.len().max(1);
-    let rows = work.tools.iter().flat_map(|tool| {
+    let agents: Vec<_> = app.background.awaited().collect();
+    let of_agent = |tool: &&RunningTool| agents.iter().any(|agent| agent.call == tool.call);
+    let tools: Vec<_> = { work.tools.iter() }
+        .filter(|tool| !of_agent(tool))
+        .collect();
+    let most = (app.size.1 / 4).min(TAIL) / tools.len().max(1);
+    let looked = work.looked.counts();
+    let looked = (!looked.is_empty()).then(|| format!("  {looked}"));
+    let few = (app.size.1 / 3).max(1);
+    let more = agents.len().saturating_sub(few);
+    let tree = agents.iter().take(few).map(|agent| agent.row());
+    let more = (more > 0).then(|| format!("  … {more} more subagents"));
+    let tools = tools.into_iter().flat_map(|tool| {
         let call = format!("  {} {}", tool.name, tool.key.replace('\n', " "));
         let lines = tool.last_lines(most);
         let lines = lines.into_iter().map(|line| format!("    {line}"));
         std::iter::once(call).chain(lines)
     });
-    rows.map(|row| dim(app, &fit(&row, columns))).collect()
+    let rows = looked.into_iter().chain(tools).chain(tree).chain(more);
+    let mut rows: Vec<_> = rows.map(|row| dim(app, &fit(&row, columns))).collect();
+    rows.extend(tasks(app, work, columns));
+    rows
+}
+
+/// Returns the part of the task list around its first open item.
+fn tasks(app: &App, work: &Activity, columns: usize) -> Vec<String> {
+    let most = (app.size.1 / 4).clamp(1, TASKS);
+    let is_done = |row: &Line| row.text().starts_with('✓');
+    let done = work.tasks.iter().take_while(|row| is_done(row)).count();
+    let last = work.tasks.len().saturating_sub(most);
+    let first = done.saturating_sub(1).min(last);
+    let rows = work.tasks.iter().skip(first).take(most);
+    rows.map(|row| row.indented(2).cut(columns).paint(palette(app)))
+        .collect()
+}
+
+fn palette(app: &App) -> Palette {
+    match app.colours {
+        true => Palette::Ansi,
+        false => Palette::Plain,
+    }
 }
 
 /// `⠙ thinking 3s · 1.2k tokens · Esc interrupts`
@@ -160,7 +198,7 @@ fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
     let turns = time.as_millis() / u128::from(FRAME_MS);
     let frame = FRAMES[usize::try_from(turns).unwrap_or(0) % FRAMES.len()];
     let label = if is_asked {
-        "waiting for you"
+        "waiting for your answer"
     } else {
         &work.label
     };
@@ -171,7 +209,16 @@ fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
             .as_millis()
             .div_ceil(1000);
         let left = elapsed(u64::try_from(left).unwrap_or(u64::MAX));
-        return format!("{frame} retrying in {left} · Enter retries now · Esc interrupts");
+        let (number, error) = &work.failures;
+        let what = match number {
+            0 => "retrying".to_owned(),
+            number => format!("retry {number}"),
+        };
+        let line = format!("{frame} {what} in {left} · Enter retries now · Esc interrupts");
+        return match error.is_empty() {
+            true => line,
+            false => format!("{line} · {}", neutralise(error).replace('\n', " ")),
+        };
     }
     let mut line = format!("{frame} {label} {}", elapsed(time.as_secs()));
     if work.tokens > 0 {
@@ -187,8 +234,8 @@ fn working(work: &Activity, is_asked: bool, now: Instant) -> String {
 
 fn waiting(queued: &Queued) -> String {
     let when = match queued.kind {
-        MailKind::Steer => "next",
-        MailKind::FollowUp => "afterwards",
+        MailKind::Steer => "queued for the next step",
+        MailKind::FollowUp => "queued for later",
     };
     later(when, &queued.text)
 }
@@ -264,7 +311,7 @@ fn own_status(app: &App) -> String {
 fn mode(mode: PermissionMode, is_sandboxed: bool) -> &'static str {
     match mode {
         PermissionMode::Default if is_sandboxed => "sandboxed",
-        PermissionMode::Default => "asks each time",
+        PermissionMode::Default => "ask first",
         PermissionMode::AcceptEdits => "accept edits",
         PermissionMode::Plan => "plan (read-only)",
         PermissionMode::DontAsk => "don't ask",
@@ -323,8 +370,8 @@ fn placeholder(app: &App) -> Option<&'static str> {
 
 /// Returns the rows of a list: the entries around the marked one, each of one row or two, and what its keys do.
 fn listed(app: &App, picker: &Picker, columns: usize) -> Vec<String> {
-    // The typed text and the status line stay.
-    let room = app.size.1.saturating_sub(4).max(1);
+    // The typed text, the rule above it and the status line stay.
+    let room = app.size.1.saturating_sub(5).max(1);
     let mut rows = Vec::new();
     for (entry, is_marked) in picker.window(room) {
         let (first, second) = match entry.label.split_once('\n') {

@@ -35,8 +35,7 @@ use ah::served;
 use ah::session_folders::{elsewhere, note_place, way_to};
 use ah_config::{Config, Error};
 
-use crate::document;
-use crate::tell_notices;
+use crate::{document, tell_notices};
 
 /// Longest time after which an idle session looks for messages queued by other processes, though nothing tells of any.
 const LOOK: Duration = Duration::from_secs(60);
@@ -441,8 +440,8 @@ impl SessionWorker {
             &factory.skills,
             &factory.probe.status().summary(),
         )?;
-        let models = factory.link.totals().models;
-        let text = report::text(about, &self.session, &prompt, &factory.skills, &models);
+        let spent = factory.link.totals().models;
+        let text = report::text(about, &self.session, &prompt, &factory.skills, &spent);
         self.tell(Input::Written(text));
         Ok(())
     }
@@ -466,7 +465,7 @@ impl SessionWorker {
             .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;
         std::io::Write::write_all(&mut file, page.as_bytes())
             .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;
-        crate::note(&format!("written to `{shown}`"));
+        crate::note(&format!("Exported to `{shown}`"));
         Ok(())
     }
 

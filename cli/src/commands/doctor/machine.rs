@@ -81,7 +81,7 @@ pub fn command_changes(config: &Config) -> Option<Check> {
         true => Check::fine(
             "undo",
             format!(
-                "file changes by commands in the sandbox are recorded; {} bytes are kept here",
+                "sandboxed commands' file changes are recorded ({} bytes stored)",
                 count(sessions(config).kept_for_undo().unwrap_or(0))
             ),
         ),

@@ -39,7 +39,7 @@ struct Asset {
 /// Asks for the newest release.
 pub fn check(environment: &Environment) -> Check {
     let failed = |error: Error| {
-        let text = format!("cannot ask for the newest version: {}", error.message);
+        let text = format!("could not check for updates: {}", error.message);
         Check::problem("update", text, error.hint)
     };
     let newest = runtime().and_then(|runtime| runtime.block_on(newest(environment)));

@@ -42,8 +42,8 @@ fn told(server: &str, reached: Reached, has_key: bool) -> Check {
             "server",
             match models {
                 1 if !has_key => format!("{server} answered: it has the model"),
-                _ if !has_key => format!("{server} answered: the model is one of {models}"),
-                _ => format!("{server} answered: the key works, and the model is one of {models}"),
+                _ if !has_key => format!("{server}: model available ({models} models)"),
+                _ => format!("{server}: key valid, model available ({models} models)"),
             },
         ),
         Reached::WithoutModel(near) => Check {

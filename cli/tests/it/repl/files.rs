@@ -85,6 +85,7 @@ fn files_are_given_back_once_that_is_agreed_to() {
       recreate new.txt (+1 -0)
       restore old.txt (+1 -1)
 
+    ────────────────────────────────────────────────────────────────────────────────
     >
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");

@@ -90,16 +90,18 @@ fn the_wait_before_a_retry_is_counted_down_and_can_be_skipped() {
     let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
     seat.says("Hi");
     for attempt in 1..=6 {
-        seat.wait_until("the wait", |bytes, screen| {
-            let told = String::from_utf8_lossy(bytes);
-            told.matches("(529), retrying in 50.0s").count() == attempt
-                && screen.contains("· Enter retries now · Esc interrupts")
-        });
+        seat.sees(&format!("retry {attempt} in "));
+        seat.sees("· Enter retries now · Esc interrupts");
         seat.types("\r");
     }
+    seat.sees("retried 6 times:");
     seat.sees("At last.");
     seat.sees_no_more("Esc interrupts");
+    let shown = seat.screen();
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     assert_eq!(server.requests().len(), 7);
+    // One line tells of all of them.
+    let told = shown.matches("529").count();
+    assert_eq!(told, 1, "{shown}");
 }

@@ -42,7 +42,7 @@ fn only_an_answer_that_is_meant_is_one() {
     seat.sees("> yes and more");
     seat.types("\t");
     seat.says("a safer way would be a PR");
-    seat.sees("is not an answer");
+    seat.sees("is not one of the answers");
     seat.sees("Allow? a safer way would be a PR");
     assert!(!world.file("asked").exists());
     seat.types("\x15");

@@ -18,7 +18,7 @@ fn what_others_write_while_nothing_is_on_is_answered() {
     seat.types("half a sen");
     let elsewhere = world.asking(&server, ["-m", "sonnet", "from elsewhere"]);
     elsewhere.run().expect(0);
-    seat.sees("follow-up: from elsewhere");
+    seat.sees("> from elsewhere");
     seat.sees("Two.");
     seat.sees_no_more("Esc interrupts");
     seat.types("tence");

@@ -27,13 +27,17 @@ pub fn sheet(
         Some(first) => format!("{}: {}", call.name, first.trim_end()),
         None => call.name.clone(),
     };
+    let head = match &question.agent {
+        Some((_, agent)) => format!("subagent {agent} · {head}"),
+        None => head,
+    };
     let mut body = Vec::new();
     if let Some(target) = target
         && (target.trim_end().contains('\n') || target.chars().count() > SHORT)
     {
         body.extend(Part::lines(target));
     }
-    let changed = changed(&input);
+    let changed = changed(&input, target.unwrap_or_default());
     for (name, value) in input.as_object().into_iter().flatten() {
         let is_changed = changed.is_some() && [OLD, NEW].contains(&name.as_str());
         if !is_changed && Some(name.as_str()) != key.filter(|_| target.is_some()) {
@@ -72,9 +76,10 @@ fn argument(name: &str, value: &Value, body: &mut Vec<Part>) {
 }
 
 /// Returns the diff of an edit: easier to read than the two texts.
-fn changed(input: &Value) -> Option<Vec<Line>> {
+fn changed(input: &Value, path: &str) -> Option<Vec<Line>> {
     let text = |name| input.get(name)?.as_str();
-    Some(diff::unnumbered(&diff::between(text(OLD)?, text(NEW)?)))
+    let hunks = diff::between(text(OLD)?, text(NEW)?);
+    Some(diff::unnumbered(&hunks, diff::ending(path)))
 }
 
 fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<Answer> {
@@ -97,7 +102,7 @@ fn answers(for_session: &[&PermissionUpdate], keeping: Option<&Keeping>) -> Vec<
             ("g", "global", "in ALL projects", &keeping.for_all),
         ] {
             answers.push(Answer {
-                detail: format!("the same, saved to {file}"),
+                detail: format!("same rule, saved to {file}"),
                 ..Answer::of(key, word, &format!("yes, always {scope}"))
             });
         }

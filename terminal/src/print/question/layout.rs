@@ -38,7 +38,7 @@ pub struct Shown {
 pub fn show(sheet: &Sheet, window: Window<'_>) -> Shown {
     let none = Line::default();
     let columns = window.columns.max(8);
-    let head = Line::of(&sheet.head, Style::BOLD);
+    let head = Line::of(&sheet.head, Style::WARNING);
     let head = wrap(&head, columns, &none, &Line::of("  ", Style::PLAIN));
     let body = sheet.body_rows(columns);
     let notes = sheet.note_rows(columns);
@@ -87,7 +87,7 @@ fn beginning(head: Vec<Line>, sheet: &Sheet, room: usize, columns: usize) -> (Ve
     loop {
         let text = brief(&neutralise(&sheet.head), most.max(1));
         let rows = wrap(
-            &Line::of(&text, Style::BOLD),
+            &Line::of(&text, Style::WARNING),
             columns,
             &none,
             &Line::of("  ", Style::PLAIN),

@@ -33,7 +33,7 @@ pub fn plan_sheet(plan: Option<&str>) -> Sheet {
             Answer::of(
                 "y",
                 "yes",
-                "yes, and restore the permission mode from before the plan",
+                "yes, back to the permission mode from before the plan",
             ),
             edits,
             no("no, keep planning; your words are sent to the model"),
@@ -46,10 +46,8 @@ pub fn plan_sheet(plan: Option<&str>) -> Sheet {
 /// Returns the question whether the model may plan first.
 pub fn agreement() -> Sheet {
     Sheet {
-        head: "Plan first?".to_owned(),
-        body: Part::lines(
-            "The model wants to plan first, without changes until you approve the plan.",
-        ),
+        head: "Enter plan mode?".to_owned(),
+        body: Part::lines("Nothing will be changed until you approve a plan."),
         answers: vec![
             Answer::of("y", "yes", "yes"),
             no("no; your words are sent to the model"),

@@ -187,7 +187,7 @@ impl Sheet {
         match neutralise(line.trim()).as_ref() {
             "" => format!("Type {keys}{several}{own}; or choose with the arrow keys and Enter."),
             line => format!(
-                "`{}` is not an answer. Type {keys}{several}{own}.",
+                "`{}` is not one of the answers. Please answer {keys}{several}{own}.",
                 brief(line, 20)
             ),
         }
@@ -212,7 +212,7 @@ impl Sheet {
     /// Returns the question without its answers, whole, as rows of at most `width` columns.
     pub fn whole(&self, width: usize) -> Vec<Line> {
         let none = Line::default();
-        let head = Line::of(&self.head, Style::BOLD);
+        let head = Line::of(&self.head, Style::WARNING);
         let mut rows = wrap(&head, width, &none, &none);
         rows.extend(self.body_rows(width));
         rows.extend(self.note_rows(width));

@@ -67,8 +67,8 @@ fn the_rules_that_an_answer_saves_are_shown_first() {
       timeout: 5
       y           yes, once
       s           yes, for this session: bash(git push:*), bash(make *)
-      a           yes, always in this project: the same, saved to .ah/settings.local.json
-      g           yes, always in ALL projects: the same, saved to `~/.ah/settings.json`
+      a           yes, always in this project: same rule, saved to .ah/settings.local.json
+      g           yes, always in ALL projects: same rule, saved to `~/.ah/settings.json`
       n [reason]  no; the reason is sent to the model
     Allow? 
     ");
@@ -122,7 +122,7 @@ fn a_host_is_asked_about_until_there_is_an_answer() {
       a  yes, always in this project
       g  yes, always in ALL projects
       n  no
-    Allow? `why?` is not an answer. Type y, s, a, g or n.
+    Allow? `why?` is not one of the answers. Please answer y, s, a, g or n.
     Allow? 
     ");
     for (typed, expected) in [
@@ -314,7 +314,7 @@ fn a_plan_is_shown_and_approved_or_not() {
     The plan:
       1. Read.
       2. Write ␛[31mit.
-      y           yes, and restore the permission mode from before the plan
+      y           yes, back to the permission mode from before the plan
       e           yes, and accept edits without asking
       n [reason]  no, keep planning; your words are sent to the model
     Approve? 
@@ -322,8 +322,8 @@ fn a_plan_is_shown_and_approved_or_not() {
     let (_, shown) = asked(Interaction::ToPlan, "y\n");
     insta::assert_snapshot!(shown, @r"
 
-    Plan first?
-      The model wants to plan first, without changes until you approve the plan.
+    Enter plan mode?
+      Nothing will be changed until you approve a plan.
       y           yes
       n [reason]  no; your words are sent to the model
     Plan first? 
@@ -390,12 +390,12 @@ fn a_long_question_is_repeated_with_its_beginning() {
       y           yes, once
       s           yes, for this session: bash(git push:*),
                   bash(make *)
-      a           yes, always in this project: the same, saved
+      a           yes, always in this project: same rule, saved
                   to `.ah/settings.local.json`
-      g           yes, always in ALL projects: the same, saved
+      g           yes, always in ALL projects: same rule, saved
                   to `~/.ah/settings.json`
       n [reason]  no; the reason is sent to the model
-    Allow? `what` is not an answer. Type y, s, a, g or n.
+    Allow? `what` is not one of the answers. Please answer y, s, a, g or n.
     Allow?
     ");
 }

@@ -1,9 +1,7 @@
 //! A run on a terminal: laid-out answers, calls with their changes, folded thinking.
 
 use ah_agent::{SessionUpdate, without_agent_id};
-use ah_conversation::{
-    ContentBlock, Interface, JsonText, Message, Role, Task, TaskKind, TaskUpdate, ToolResult,
-};
+use ah_conversation::{ContentBlock, Interface, JsonText, Message, Role, ToolResult};
 use ah_render::tool::{self, CallOutcome, Layout, ToolCall};
 use ah_render::{Line, Style, wrap};
 
@@ -17,6 +15,8 @@ impl Text {
 
     /// Separates the next block from the last one.
     pub(super) fn part(&self, state: &mut State) {
+        self.tell_looked(state);
+        state.is_after_call = false;
         if self.is_drawn() && std::mem::replace(&mut state.has_content, true) {
             self.screen.note("\n");
         }
@@ -26,7 +26,7 @@ impl Text {
     pub(super) fn draw_part(&self, state: &mut State, part: SessionUpdate<'_>) {
         match part {
             SessionUpdate::Block(ContentBlock::Thinking { thinking, .. }) => {
-                let rows = tool::thinking(thinking, false, self.layout(0));
+                let rows = tool::thinking(thinking, false, self.layout());
                 self.draw_rows(state, &rows);
             }
             SessionUpdate::Stored(Message {
@@ -37,42 +37,7 @@ impl Text {
             SessionUpdate::Result(result, _) => {
                 let key = std::mem::take(&mut state.ended_key);
                 let more = state.answer_number.map(|number| self.way_to_output(number));
-                self.draw_result(state, result, &key, more.as_deref(), self.layout(0));
-            }
-            SessionUpdate::Task(task, TaskUpdate::Started) => self.draw_agent(state, task),
-            SessionUpdate::Subagent(task, part) => self.draw_below(state, task, *part),
-            _ => {}
-        }
-    }
-
-    /// Draws the start of a subagent: its name and task. Its calls follow below.
-    fn draw_agent(&self, state: &mut State, task: &Task) {
-        let TaskKind::Agent { name, depth, .. } = &task.kind else {
-            return;
-        };
-        let call = ToolCall {
-            name,
-            key: &task.description,
-            kind: None,
-        };
-        let layout = self.layout(depth.saturating_sub(1));
-        self.draw_rows(state, &[tool::running(&call, "◆", layout)]);
-    }
-
-    /// Draws the results of a subagent's calls, indented by its depth.
-    fn draw_below(&self, state: &mut State, task: &Task, part: SessionUpdate<'_>) {
-        let TaskKind::Agent { depth, .. } = task.kind else {
-            return;
-        };
-        match part {
-            SessionUpdate::Call(call, ..) => {
-                let key = self.key_value(call);
-                state.keys_below.insert(call.id.clone(), key);
-            }
-            SessionUpdate::Result(result, _) => {
-                let key = state.keys_below.remove(&result.tool_use_id);
-                let layout = self.layout(depth);
-                self.draw_result(state, result, &key.unwrap_or_default(), None, layout);
+                self.draw_result(state, result, &key, more.as_deref());
             }
             _ => {}
         }
@@ -93,9 +58,11 @@ impl Text {
         result: &ToolResult,
         key: &str,
         more: Option<&str>,
-        layout: Layout,
     ) {
         let (key, kind) = self.key(&result.tool_name, key);
+        if !result.is_error && state.looked.add(&result.tool_name, key, result.duration_ms) {
+            return;
+        }
         let call = ToolCall {
             name: &result.tool_name,
             key,
@@ -111,8 +78,19 @@ impl Text {
             duration_ms: result.duration_ms,
             more,
         };
+        let layout = self.layout();
+        if self.view.is_conversation
+            && !result.is_error
+            && let Some(details) = &details
+            && details.get("newTodos").is_some()
+        {
+            // It is in sight while it is worked on, and stays at the end.
+            state.tasks = tool::ended(&call, &outcome, layout);
+            return;
+        }
         let rows = tool::ended(&call, &outcome, layout);
-        self.draw_rows(state, &rows);
+        self.tell_looked(state);
+        self.draw_call(state, &rows);
     }
 
     /// Draws a dim line.
@@ -128,16 +106,54 @@ impl Text {
             return;
         }
         self.part(state);
+        self.write_rows(rows);
+    }
+
+    /// Draws a call. Those of one answer stand together.
+    fn draw_call(&self, state: &mut State, rows: &[Line]) {
+        if state.is_after_call {
+            self.write_rows(rows);
+        } else {
+            self.draw_rows(state, rows);
+        }
+        state.is_after_call = true;
+    }
+
+    fn write_rows(&self, rows: &[Line]) {
         let palette = self.screen.look.palette();
         let rows: String = rows.iter().map(|row| row.paint(palette) + "\n").collect();
         self.screen.note(&rows);
     }
 
-    /// Returns the layout at this depth of subagents.
-    pub(super) fn layout(&self, depth: usize) -> Layout {
-        Layout {
-            depth,
-            ..Layout::of(self.paint.width)
-        }
+    /// Returns the layout of blocks.
+    pub(super) fn layout(&self) -> Layout {
+        Layout::of(self.paint.width)
+    }
+
+    /// Draws the reads and searches so far, in one row.
+    pub(super) fn tell_looked(&self, state: &mut State) {
+        let looked = std::mem::take(&mut state.looked);
+        let Some(row) = looked.row(self.paint.width) else {
+            return;
+        };
+        self.draw_call(state, &[row]);
+    }
+
+    /// Draws what was held back: reads and searches, and the task list.
+    pub(super) fn settle(&self, state: &mut State) {
+        self.tell_looked(state);
+        let tasks = std::mem::take(&mut state.tasks);
+        self.draw_rows(state, &tasks);
+    }
+
+    /// Says in one line how often a request was tried again, and why the last time.
+    pub(super) fn tell_retries(&self, state: &mut State) {
+        let (retries, error) = std::mem::take(&mut state.retries);
+        let times = match retries {
+            0 => return,
+            1 => "once".to_owned(),
+            retries => format!("{retries} times"),
+        };
+        self.draw_words(state, &format!("retried {times}: {error}"));
     }
 }

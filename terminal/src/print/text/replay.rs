@@ -7,6 +7,7 @@ use ah_conversation::{ContentBlock, Message, Origin, Role, ToolUse, ToolUseId, n
 use ah_render::tool;
 
 use super::Text;
+use crate::print::said;
 
 /// Number of rows shown of each prompt; a long one is mostly pasted.
 const PROMPT_ROWS: usize = 12;
@@ -31,11 +32,11 @@ impl<'a> Replay<'a> {
     pub fn show(&mut self, message: &Message) {
         match (&message.origin, message.role) {
             (Origin::Prompt, _) => self.prompt(&message.said()),
-            (Origin::FollowUp, _) => self.words("follow-up: ", &message.said()),
+            (Origin::FollowUp, _) => self.prompt(&message.said()),
             (Origin::Steering, _) => {
                 let text = message.text();
                 let said = text.strip_prefix("[STEERING]").unwrap_or(&text);
-                self.words("steering: ", said);
+                self.prompt(said);
             }
             (Origin::Summary { .. }, _) => self.words("compacted", ""),
             (_, Role::Assistant) => self.answer(message),
@@ -47,6 +48,7 @@ impl<'a> Replay<'a> {
 
     /// Writes what was collected.
     pub fn finish(self) {
+        self.settle();
         self.text.flush();
     }
 
@@ -58,12 +60,10 @@ impl<'a> Replay<'a> {
         if lines > PROMPT_ROWS {
             shown.push_str(&format!("\n  … {} more lines", lines - PROMPT_ROWS));
         }
+        self.settle();
         self.part();
-        let shown = match self.text.paint.colours {
-            true => format!("\x1b[1m{shown}\x1b[0m\n"),
-            false => format!("{shown}\n"),
-        };
-        self.text.screen.note(&shown);
+        let shown = said(&shown, self.text.paint.colours);
+        self.text.screen.note(&format!("{shown}\n"));
     }
 
     fn words(&self, kind: &str, text: &str) {
@@ -79,7 +79,7 @@ impl<'a> Replay<'a> {
         for block in &message.content {
             match block {
                 ContentBlock::Thinking { thinking, .. } => {
-                    let rows = tool::thinking(thinking, false, self.text.layout(0));
+                    let rows = tool::thinking(thinking, false, self.text.layout());
                     self.text.draw_rows(&mut state, &rows);
                 }
                 ContentBlock::ToolUse(call) => {
@@ -106,15 +106,15 @@ impl<'a> Replay<'a> {
             let known = self.calls.get(&result.tool_use_id);
             let key = known.map(|(_, call)| self.text.key_value(call));
             let more = known.map(|(number, _)| self.text.way_to_output(*number));
-            let layout = self.text.layout(0);
-            self.text.draw_result(
-                &mut state,
-                result,
-                &key.unwrap_or_default(),
-                more.as_deref(),
-                layout,
-            );
+            let key = key.unwrap_or_default();
+            self.text
+                .draw_result(&mut state, result, &key, more.as_deref());
         }
+    }
+
+    fn settle(&self) {
+        let mut state = self.lock();
+        self.text.settle(&mut state);
     }
 
     fn part(&self) {

@@ -2,7 +2,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use ah_agent::CallPlace;
-use ah_conversation::{Interface, Model, Price, ResultBlock, ToolResult, ToolSpec, Truncation};
+use ah_conversation::{
+    Interface, LoopAction, Model, Price, ResultBlock, ToolResult, ToolSpec, Truncation,
+};
 
 use super::*;
 use crate::print::drawn::Size;
@@ -283,9 +285,7 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
     insta::assert_snapshot!(show(view(Interface::Native), DRAWN, &a_run()), @r#"
 1 Let me look.
 2
-2 ␛[32m✓ ␛[0m␛[1mread␛[0m␛[2m ␛[0msrc/main.rs␛[2m (1.2s)␛[0m
-2   ␛[2m1   fn main() {}␛[0m
-2
+2 ␛[32m✓ ␛[0m␛[1mread␛[0m src/main.rs␛[2m (1.2s)␛[0m
 2 ␛[1m␛[31m✗ bash␛[0m␛[2m $ ␛[0mmake ␛]0;x␇␛[2m (1.2s)␛[0m
 2   ␛[2mno rule␛[0m
 2   ␛[2m␛[2J␛[0m
@@ -316,7 +316,8 @@ fn where_it_is_drawn_answers_are_laid_out_and_calls_have_signs() {
 1
 1 One ␛[2J
 2 connection lost; retrying the answer from the start
-2 overloaded (529), retrying in 1.5s
+2
+2 retried once: overloaded (529)
 2
 1 So.
 2 stopped by --max-turns
@@ -464,7 +465,7 @@ fn what_goes_on_besides_is_told_in_a_line() {
     insta::assert_snapshot!(show(view(Interface::Native), PIPE, &events), @r#"
 2 steering: go left
 2 follow-up: then right
-2 repeated 3 times in a row, the model was warned: bash:make
+2 loop: the same calls 3 times in a row; the model was warned: bash:make
 2 165.0k of 200.0k tokens used, compacting the conversation
 2 compacted to 1.2k tokens
 2 1.1k tokens used, 1.0k allowed

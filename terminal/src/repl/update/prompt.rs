@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::super::activity::Activity;
 use super::super::app::App;
 use super::super::effect::{Effect, Task};
+use crate::print::said;
 use ah_conversation::neutralise;
 
 /// Runs a prompt and prints it as it was typed.
@@ -21,9 +22,6 @@ pub fn run(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> 
 /// Prints the typed text.
 pub fn echo(app: &App, typed: &str) -> Effect {
     let shown = neutralise(typed).replace('\n', "\n  ");
-    Effect::Print(if app.colours {
-        format!("\x1b[1m> {shown}\x1b[0m\n\n")
-    } else {
-        format!("> {shown}\n\n")
-    })
+    let said = said(&format!("> {shown}"), app.colours);
+    Effect::Print(format!("{said}\n\n"))
 }

@@ -103,7 +103,7 @@ pub fn submit(app: &mut App, kind: MailKind, now: Instant) -> Vec<Effect> {
         app.forget_pastes();
         app.history.keep(&text);
         app.held.push_back(Held { typed, text });
-        app.hint = Some("sent once the agent has finished; Esc takes it back".to_owned());
+        app.hint = Some("queued until the agent finishes; Esc to undo".to_owned());
         return Vec::new();
     }
     if is_bang {

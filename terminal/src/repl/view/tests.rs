@@ -114,7 +114,10 @@ fn all() -> Vec<(Sheet, Vec<&'static str>)> {
             question::plan_sheet(Some(&plan)),
             vec!["The plan:", "Paint"],
         ),
-        (question::agreement(), vec!["Plan first?", "The model"]),
+        (
+            question::agreement(),
+            vec!["Enter plan mode?", "Nothing will"],
+        ),
     ]
 }
 
