@@ -35,7 +35,7 @@ use ah::served;
 use ah::session_folders::{elsewhere, note_place, way_to};
 use ah_config::{Config, Error};
 
-use crate::{document, tell_notices};
+use crate::tell_notices;
 
 /// Longest time after which an idle session looks for messages queued by other processes, though nothing tells of any.
 const LOOK: Duration = Duration::from_secs(60);
@@ -446,29 +446,6 @@ impl SessionWorker {
         Ok(())
     }
 
-    async fn export(&self, path: &str) -> Result<(), Error> {
-        let id = self.store.id().to_string();
-        let environment = &self.factory.config.environment;
-        let path = report::export_path(path, &id, environment.cwd(), environment.home());
-        let (name, messages) = self
-            .store
-            .read(move |tree| {
-                let current = tree.current()?;
-                let messages = current.map(|current| tree.branch(&current)).transpose()?;
-                let name = tree.name()?.unwrap_or_else(|| format!("Session {id}"));
-                Ok((name, messages.unwrap_or_default()))
-            })
-            .await?;
-        let page = document::for_file(&path, &name, &messages, environment);
-        let shown = path.display();
-        let mut file = std::fs::File::create_new(&path)
-            .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;
-        std::io::Write::write_all(&mut file, page.as_bytes())
-            .map_err(|error| Error::failure(format!("cannot write `{shown}`: {error}")))?;
-        crate::note(&format!("Exported to `{shown}`"));
-        Ok(())
-    }
-
     /// Opens another session. If that fails, the current one stays.
     async fn open(&mut self, choice: SessionChoice, fork: bool) -> Result<(), Error> {
         if let SessionChoice::Find(wanted) = &choice
@@ -579,6 +556,7 @@ impl SessionWorker {
     }
 }
 
+mod export;
 mod past;
 mod small;
 
