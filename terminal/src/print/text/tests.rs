@@ -1,5 +1,6 @@
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::CallPlace;
 use ah_conversation::{
@@ -489,4 +490,33 @@ fn progress_is_measured_in_a_few_words() {
         };
         assert_eq!(measure(&progress), expected);
     }
+}
+
+#[test]
+fn the_line_below_a_run_in_a_conversation_is_its_time_and_its_cost() {
+    let paper = Paper::default();
+    let screen = Screen::new(
+        Box::new(Pen(paper.clone(), '1')),
+        Box::new(Pen(paper.clone(), '2')),
+        PIPE,
+        Outlet::default(),
+    );
+    let mut view = view(Interface::Native);
+    view.is_conversation = true;
+    let text = Text::new(view, screen);
+    let [start, answer, end] = [starts(), answered(), ends(ExitReason::EndTurn, None)];
+    text.update(SessionUpdate::Happened(&start));
+    text.update(SessionUpdate::Happened(&answer));
+    // As if it had begun a while ago.
+    let earlier = Instant::now().checked_sub(Duration::from_secs(75));
+    text.state.lock().unwrap().started = Some(earlier.unwrap());
+    text.update(SessionUpdate::Happened(&end));
+    // The time of the next run is its own.
+    for event in [&start, &answer, &end] {
+        text.update(SessionUpdate::Happened(event));
+    }
+    text.flush();
+    let said = paper.read();
+    assert!(said.contains("2 1m15s · $0.01\n"), "{said}");
+    assert!(said.ends_with("2 0s · $0.01"), "{said}");
 }
