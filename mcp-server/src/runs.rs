@@ -217,7 +217,7 @@ impl ClientRuns {
         thread.spawn(work).map(drop)
     }
 
-    /// Ends all runs, and waits until they have stored what was said, at most [`LONGEST_END`].
+    /// Ends all runs, and waits until they have stored what was said, at most `LONGEST_END`.
     pub async fn end(&self) {
         self.stop.cancel();
         if timeout(LONGEST_END, self.threads.closed()).await.is_err() {
