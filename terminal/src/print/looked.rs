@@ -52,7 +52,8 @@ impl Looked {
             _ => {
                 row.push(&self.counts(), Style::BOLD);
                 row.push(&time, Style::DIM);
-                row.push(&format!(" {}", self.keys().join(", ")), Style::DIM);
+                let keys = [Look::File, Look::Pattern].map(|look| self.keys(look));
+                row.push(&format!(" {}", keys.concat().join(", ")), Style::DIM);
             }
         }
         Some(row.cut(width))
@@ -60,18 +61,10 @@ impl Looked {
 
     /// `read 4 files, searched 2 patterns`
     pub fn counts(&self) -> String {
-        let count = |wanted, verb, noun: &str| {
-            let mut keys: Vec<_> = { self.calls.iter() }
-                .filter(|(tool, ..)| look(tool) == Some(wanted))
-                .map(|(_, key, _)| key)
-                .collect();
-            keys.sort_unstable();
-            keys.dedup();
-            match keys.len() {
-                0 => None,
-                1 => Some(format!("{verb} 1 {noun}")),
-                number => Some(format!("{verb} {number} {noun}s")),
-            }
+        let count = |wanted, verb, noun: &str| match self.keys(wanted).len() {
+            0 => None,
+            1 => Some(format!("{verb} 1 {noun}")),
+            number => Some(format!("{verb} {number} {noun}s")),
         };
         let parts = [
             count(Look::File, "read", "file"),
@@ -80,14 +73,14 @@ impl Looked {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns what was looked at, each once.
-    fn keys(&self) -> Vec<&str> {
-        let mut keys: Vec<&str> = Vec::new();
-        for (_, key, _) in &self.calls {
-            if !keys.contains(&key.as_str()) {
-                keys.push(key);
-            }
-        }
+    /// Returns what was looked at, each once. Calls end in any order, so they are sorted.
+    fn keys(&self, wanted: Look) -> Vec<&str> {
+        let mut keys: Vec<_> = { self.calls.iter() }
+            .filter(|(tool, ..)| look(tool) == Some(wanted))
+            .map(|(_, key, _)| key.as_str())
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
         keys
     }
 }
@@ -116,7 +109,7 @@ mod tests {
                     ("read", "b.rs"),
                     ("read", "a.rs"),
                 ],
-                "✓ read 2 files, searched 1 pattern (0.4s) a.rs, x, b.rs",
+                "✓ read 2 files, searched 1 pattern (0.4s) a.rs, b.rs, x",
             ),
         ] {
             assert_eq!(shown(calls, 80), expected);
