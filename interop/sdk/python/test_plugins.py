@@ -79,7 +79,7 @@ async def test_only_the_skills_that_are_named_are_shown(bench, plugin):
     assert seen.init["skills"] == ["shop:count"]
     seen = await bench.asks("Hello.", skills=["other"], **skills)
     assert seen.init["skills"] == []
-    shown, hidden = (text_of(request["system"]) for request in bench.requests)
+    shown, hidden = (text_of(request["messages"][0]) for request in bench.requests)
     assert "Counts the stock" in shown and "Counts the stock" not in hidden
 
 
