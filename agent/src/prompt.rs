@@ -1,6 +1,6 @@
-//! The system prompt, layer by layer. Pure: the contents of files are arguments.
+//! What a model is told before a conversation, layer by layer. Pure: the contents of files are arguments.
 //!
-//! The most stable parts come first, so that the prompt cache of one session serves the next.
+//! [`SystemPrompt`] says which parts are the system prompt, and which are told before the first message.
 
 mod present;
 
@@ -76,8 +76,8 @@ pub struct PromptPart {
 }
 
 impl Prompt<'_> {
-    /// Assembles the prompt as two blocks: the part that is the same in every session of a project, and the part that
-    /// varies. Empty layers are left out.
+    /// Assembles the prompt as two blocks: what the program and the project say, and what the session and its options say.
+    /// Empty layers are left out.
     pub fn assemble(&self) -> Vec<Vec<PromptPart>> {
         [self.lasting(), self.varying()]
             .into_iter()
