@@ -273,14 +273,11 @@ impl Bash {
             && self.shell.sandbox.is_none()
             && shell::stays_in_repository(&analysis.line);
         let git_place = git_place.iter().filter(|_| has_place).cloned();
-        let looking: &[(&str, &str)] = match context.reach {
-            _ if analysis.looks_at_repository => &repository::LOOKING,
-            Reach::ReadOnly if analysis.line.looks => &repository::ALLOWED_TO_LOOK,
-            Reach::ReadOnly | Reach::Edits(_) | Reach::Anything => &[],
+        let looking = match context.reach {
+            _ if analysis.looks_at_repository => repository::looking(false),
+            Reach::ReadOnly if analysis.line.looks => repository::looking(true),
+            Reach::ReadOnly | Reach::Edits(_) | Reach::Anything => Vec::new(),
         };
-        let looking = looking
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own = context.variables.iter().cloned();
         git_place.chain(looking).chain(own).collect()
     }
@@ -300,7 +297,7 @@ impl Bash {
             deadline: Some(timeout),
             ..self.command(line, keep, context)
         };
-        let withheld = child.bounds.clone().map(|bounds| bounds.withheld);
+        let withheld = { child.bounds.as_ref() }.map(|bounds| bounds.withheld.clone());
         match child.run().await {
             Err(fault) => Output::error(fault.to_string()),
             Ok(outcome) => {

@@ -66,30 +66,27 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("rebase", &["*"]),
 ];
 
-/// Variables with which git starts nothing, takes no lock and asks no server while it looks at a repository.
-pub(super) const LOOKING: [(&str, &str); 9] = [
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_CONFIG_COUNT", "3"),
-    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
-    ("GIT_CONFIG_VALUE_0", "false"),
-    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
-    ("GIT_CONFIG_VALUE_1", "/dev/null"),
-    // A repository in this one has a configuration of its own.
-    ("GIT_CONFIG_KEY_2", "diff.ignoreSubmodules"),
-    ("GIT_CONFIG_VALUE_2", "all"),
+/// Variables with which git takes no lock and asks no server.
+const APART: [(&str, &str); 2] = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1")];
+/// Configuration with which git starts nothing while it looks at a repository. One within it has a configuration of its own.
+const LOOKING: [(&str, &str); 3] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("diff.ignoreSubmodules", "all"),
 ];
 
-/// The same where a rule lets git look at any repository: what its submodules hold is shown.
-pub(super) const ALLOWED_TO_LOOK: [(&str, &str); 7] = [
-    ("GIT_OPTIONAL_LOCKS", "0"),
-    ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_CONFIG_COUNT", "2"),
-    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
-    ("GIT_CONFIG_VALUE_0", "false"),
-    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
-    ("GIT_CONFIG_VALUE_1", "/dev/null"),
-];
+/// Returns the variables of a git that only looks. Where a rule lets it look at any repository, it shows what submodules hold.
+pub(super) fn looking(shows_submodules: bool) -> Vec<(String, String)> {
+    let count = LOOKING.len() - usize::from(shows_submodules);
+    let settings = LOOKING[..count].iter().zip(0..);
+    let settings = settings.flat_map(|((key, value), place)| {
+        [("KEY", key), ("VALUE", value)]
+            .map(|(kind, text)| (format!("GIT_CONFIG_{kind}_{place}"), (*text).to_owned()))
+    });
+    let apart = APART.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let count = ("GIT_CONFIG_COUNT".to_owned(), count.to_string());
+    apart.into_iter().chain([count]).chain(settings).collect()
+}
 
 /// Returns whether the repository around `folder` has git start nothing.
 pub(super) fn starts_nothing(folder: &Path) -> bool {

@@ -107,7 +107,9 @@ fn programs(command: &Command, names: &[String]) -> Vec<PathBuf> {
 
 /// Adds to the output of a command that has failed at what is withheld which files these are.
 pub(super) fn told(output: Output, withheld: &Withheld) -> Output {
-    let Content::Bytes(bytes) = &output.content else {
+    let (Content::Bytes(bytes), true, false) =
+        (&output.content, output.is_error, withheld.is_empty())
+    else {
         return output;
     };
     let text = String::from_utf8_lossy(bytes);
@@ -128,9 +130,11 @@ pub(super) fn told(output: Output, withheld: &Withheld) -> Output {
         lengths.max().unwrap_or_default()
     };
     let kinds = [&withheld.reading, &withheld.editing, &withheld.running];
-    let met = kinds.into_iter().flatten().max_by_key(|path| named(path));
-    let met = met.filter(|path| named(path) > 0);
-    let Some(path) = met.filter(|_| output.is_error) else {
+    let met = { kinds.into_iter().flatten() }
+        .map(|path| (named(path), path))
+        .filter(|(length, _)| *length > 0)
+        .max_by_key(|(length, _)| *length);
+    let Some((_, path)) = met else {
         return output;
     };
     let text = format!(
