@@ -3,6 +3,9 @@
 //! It queries nothing from the terminal and erases only its own lines: it knows how many it has drawn, and where it has
 //! left the cursor. Each frame is one synchronised update (DEC 2026), so that terminals that support it show no partial
 //! frame.
+//!
+//! Reedline's external printer would leave lines that move above the prompt in the scrollback: it moves up by the lines of its
+//! buffer only, and queries the cursor's position for each batch.
 
 use std::io::{self, Write};
 
