@@ -26,9 +26,9 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _, Subcommand as _};
 
-use ah::identity::STANDS_IN_FOR;
-use ah::plan::SessionPlan;
 use ah_config::Error;
+use ah_engine::identity::STANDS_IN_FOR;
+use ah_engine::plan::SessionPlan;
 use grammar::WITHOUT_MEANING;
 pub use grammar::command;
 pub use interface::interface_of;

@@ -18,10 +18,10 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use ah::assemble::HostExtensions;
-use ah::plan::{SessionChoice, SessionPlan};
-use ah::serve::{ServeRequest, serve_host};
-use ah::session_folders::{sessions, title};
+use ah_engine::assemble::HostExtensions;
+use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::serve::{ServeRequest, serve_host};
+use ah_engine::session_folders::{sessions, title};
 use ah_mcp_server::{Call, ClientRequest, ClientRuns};
 use shown::Shown;
 use stored::Stored;

@@ -1,8 +1,8 @@
 //! The program `ah`: parses the command line, runs the command and shows its output.
 //!
 //! Steps of a command: [`args`] (parsing) → `ah_config` (resolution with files and environment) → [`commands`], one
-//! file each. Everything that a Rust program could use too is in the crates below: the library `ah`, and `ah_terminal`
-//! for output.
+//! file each. Everything that another program could use too is in the crates below: `ah_engine`, and `ah_terminal` for
+//! output.
 
 pub mod args;
 pub mod commands;
@@ -27,7 +27,7 @@ use args::{Action, Invocation, KnownNames, interface_of};
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    ah::enter();
+    ah_engine::enter();
     ah_fleet::worker::end_with_worker();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let interface = interface_of(&arguments);

@@ -28,8 +28,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use ah::session_folders::sessions;
-use ah::warn::Warn;
+use ah_engine::session_folders::sessions;
+use ah_engine::warn::Warn;
 pub use command::{COMMANDS, end_with_worker};
 pub use cron::next_time;
 use metrics::Metrics;

@@ -7,12 +7,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ah::assemble::HostExtensions;
-use ah::person::{self, Ask, Elsewhere, cut};
-use ah::plan::{ResumePoint, SessionChoice, SessionPlan};
-use ah::serve::{ServeRequest, serve_program};
-use ah::session_folders::{sessions, title};
-use ah::warn::Warn;
 use ah_config::overlay::Overlay;
 use ah_config::overrides::HostOptions;
 use ah_config::{Config, Error, ErrorKind, Overrides};
@@ -20,6 +14,12 @@ use ah_conversation::{
     ContentBlock, Environment, ExitReason, Interface, MailKind, Message as StoredMessage,
     PermissionRequest, neutralise,
 };
+use ah_engine::assemble::HostExtensions;
+use ah_engine::person::{self, Ask, Elsewhere, cut};
+use ah_engine::plan::{ResumePoint, SessionChoice, SessionPlan};
+use ah_engine::serve::{ServeRequest, serve_program};
+use ah_engine::session_folders::{sessions, title};
+use ah_engine::warn::Warn;
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use ah_store::{Paths, Queue, SessionHead, Tree};

@@ -9,7 +9,7 @@ use ah_config::Error;
 use ah_conversation::{Message, json};
 use ah_protocol::{RowHead, TranscriptFile};
 
-use ah::identity::{STANDS_IN_FOR, SystemIds};
+use ah_engine::identity::{STANDS_IN_FOR, SystemIds};
 
 pub use atif::atif;
 

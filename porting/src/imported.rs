@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use ah::place::{sessions, take_new};
 use ah_config::{Config, Error};
 use ah_conversation::{Record, SessionId, Store as _};
+use ah_engine::place::{sessions, take_new};
 use ah_store::OpenError;
 
 use crate::import::Imported;
@@ -38,7 +38,7 @@ pub async fn store(config: &Config, imported: &Imported) -> Result<Outcome, Erro
     }
     let session = match take_new(config, last.created_at) {
         Ok(session) => session,
-        Err(OpenError::Busy(holder)) => return Err(ah::busy(&holder)),
+        Err(OpenError::Busy(holder)) => return Err(ah_engine::busy(&holder)),
         Err(OpenError::Store(error)) => return Err(error.into()),
     };
     session.set_uuid(imported.uuid.clone()).await?;

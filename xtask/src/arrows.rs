@@ -45,6 +45,19 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-schema",
         ],
     ),
+    (
+        FRONT,
+        &[
+            ENGINE,
+            "ah-agent",
+            "ah-config",
+            "ah-conversation",
+            "ah-protocol",
+            "ah-provider",
+            "ah-store",
+            "ah-tools",
+        ],
+    ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
     ("ah-protocol", &["ah-agent", "ah-conversation", "ah-git"]),
     ("ah-acp", &["ah-agent", "ah-conversation"]),
@@ -87,7 +100,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
     (
         "ah-fleet",
         &[
-            LIBRARY,
+            ENGINE,
             "ah-agent",
             "ah-beneath",
             "ah-config",
@@ -102,7 +115,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
     (
         "ah-mcp-server",
         &[
-            LIBRARY,
+            ENGINE,
             "ah-config",
             "ah-conversation",
             "ah-protocol",
@@ -113,7 +126,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
     (
         "ah-porting",
         &[
-            LIBRARY,
+            ENGINE,
             "ah-config",
             "ah-conversation",
             "ah-protocol",
@@ -133,8 +146,11 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
 ];
 
 /// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].
-const UPPER: [&str; 3] = [LIBRARY, "ah-terminal", COMMAND_LINE];
-const LIBRARY: &str = "ah";
+const UPPER: [&str; 3] = [ENGINE, "ah-terminal", COMMAND_LINE];
+const ENGINE: &str = "ah-engine";
+/// The library for programs of others: it stands in front of the engine as the command line does, and no crate of ours
+/// goes through it.
+const FRONT: &str = "ah";
 /// Crates that nothing leads to.
 const APART: [&str; 3] = [TESTKIT, "ah-fuzz", "xtask"];
 /// Only the crates that show things need it.
@@ -194,7 +210,7 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
             "{name} does I/O, and this crate does none; pass the value in as an argument"
         ));
     }
-    let is_ours = name == LIBRARY || name == "xtask" || name.starts_with("ah-");
+    let is_ours = name == FRONT || name == "xtask" || name.starts_with("ah-");
     if !is_ours {
         let (_, owners) = RESERVED.iter().find(|(reserved, _)| *reserved == name)?;
         let is_allowed = owners.contains(&package.name.as_str());
@@ -204,6 +220,11 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
                 owners.join(", ")
             )
         });
+    }
+    if name == FRONT {
+        return Some(format!(
+            "{name} is for programs of others only; use {ENGINE}"
+        ));
     }
     if name == TESTKIT {
         let is_allowed = is_dev && package.name != PURE;
@@ -264,12 +285,16 @@ mod tests {
             ("ah-conversation", None, "tokio", false),
             ("ah-http", None, "ah-conversation", false),
             ("ah-config", None, "ah-mcp", true),
-            ("ah-config", None, "ah", false),
-            ("ah", None, "ah-testkit", false),
-            ("ah", None, "xtask", false),
+            ("ah-config", None, "ah-engine", false),
+            ("ah-engine", None, "ah-testkit", false),
+            ("ah-engine", None, "xtask", false),
             ("ah-new", None, "ah-tools", false),
+            ("ah", None, "ah-engine", true),
+            ("ah", None, "ah-terminal", false),
+            ("ah-cli", None, "ah", false),
+            ("ah-cli", Some("dev"), "ah", false),
             ("ah-plugins", None, "ah-config", true),
-            ("ah-plugins", None, "ah", false),
+            ("ah-plugins", None, "ah-engine", false),
             ("ah-tools", None, "clap", false),
             ("xtask", None, "clap", true),
         ] {
@@ -281,14 +306,14 @@ mod tests {
     #[test]
     fn upper_crates_use_all_below_them_and_none_above() {
         for (from, to, expected) in [
-            ("ah", "ah-config", true),
-            ("ah", "ah-store", true),
-            ("ah", "ah-render", false),
-            ("ah", "ah-terminal", false),
-            ("ah", "ah-cli", false),
-            ("ah", "clap", false),
-            ("ah", "crossterm", false),
-            ("ah-terminal", "ah", true),
+            ("ah-engine", "ah-config", true),
+            ("ah-engine", "ah-store", true),
+            ("ah-engine", "ah-render", false),
+            ("ah-engine", "ah-terminal", false),
+            ("ah-engine", "ah-cli", false),
+            ("ah-engine", "clap", false),
+            ("ah-engine", "crossterm", false),
+            ("ah-terminal", "ah-engine", true),
             ("ah-terminal", "ah-render", true),
             ("ah-terminal", "reedline", true),
             ("ah-terminal", "clap", false),
@@ -296,9 +321,9 @@ mod tests {
             ("ah-cli", "ah-terminal", true),
             ("ah-cli", "ah-fuzz", false),
             ("ah-cli", "clap_complete", true),
-            ("ah-agent", "ah", false),
+            ("ah-agent", "ah-engine", false),
             ("ah-cli", "ah-plugins", true),
-            ("ah", "ah-plugins", false),
+            ("ah-engine", "ah-plugins", false),
             ("ah-terminal", "ah-plugins", false),
             ("ah-config", "ah-plugins", false),
         ] {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ah::assemble::bad_schema;
 use ah_config::layers::{SettingsSource, Sources};
 use ah_config::overrides::{
     HostOptions, McpSource, Overrides, PluginFolder, PromptOptions, RunLimits, RunOptions,
@@ -13,6 +12,7 @@ use ah_config::profile::Profile;
 use ah_config::trust::Reason;
 use ah_config::{Concurrency, Error, ErrorKind, SandboxTier, parse_rules, parse_servers};
 use ah_conversation::{PermissionMode, json};
+use ah_engine::assemble::bad_schema;
 use serde_json::{Map, Value};
 
 use super::options::{self, InputFormat, Options, PermissionPrompts};

@@ -1,8 +1,8 @@
 //! The session that the options choose.
 
-use ah::plan::{ResumePoint, SessionChoice, SessionPlan};
 use ah_config::Error;
 use ah_conversation::Interface;
+use ah_engine::plan::{ResumePoint, SessionChoice, SessionPlan};
 
 use super::options::Options;
 
@@ -45,7 +45,7 @@ pub fn plan(options: &Options, interface: Interface) -> Result<SessionPlan, Erro
 
 #[cfg(test)]
 mod tests {
-    use ah::plan::SessionChoice;
+    use ah_engine::plan::SessionChoice;
 
     use super::*;
 

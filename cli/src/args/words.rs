@@ -8,9 +8,9 @@
 
 use std::ffi::{OsStr, OsString};
 
-use ah::plan::is_uuid;
-use ah::worktrees::is_name;
 use ah_conversation::{Effort, Interface, ToolName};
+use ah_engine::plan::is_uuid;
+use ah_engine::worktrees::is_name;
 use clap::{Arg, Command};
 
 /// Words that the other agent takes for the value of a switch.

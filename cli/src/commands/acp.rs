@@ -3,10 +3,10 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use ah::acp::{EditorRequest, serve_editor};
 use ah_config::overlay::Overlay;
 use ah_config::{Config, Error};
 use ah_conversation::ExitReason;
+use ah_engine::acp::{EditorRequest, serve_editor};
 use ah_terminal::exit;
 use ah_terminal::signals::{Signals, leave};
 

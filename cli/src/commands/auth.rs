@@ -16,7 +16,7 @@ const TOKENS: [&str; 2] = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 /// Prints the state; the exit code is 1 without a key.
 pub fn run(config: &Config, action: &AuthAction) -> Result<u8, Error> {
     let AuthAction::Status { text, .. } = action;
-    let source = ah::model::credentials(config).ok().flatten();
+    let source = ah_engine::model::credentials(config).ok().flatten();
     let method = match source.as_deref() {
         None => "none",
         Some(source) if TOKENS.contains(&source) => "oauth_token",

@@ -8,10 +8,10 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use crate::http_server::{At, FirstRun, Life, Wanted};
-use ah::place::stored;
-use ah::plan::SessionChoice;
 use ah_config::trust::Reason;
 use ah_config::{Config, Error};
+use ah_engine::place::stored;
+use ah_engine::plan::SessionChoice;
 use tokio::sync::oneshot;
 
 use super::output::print;

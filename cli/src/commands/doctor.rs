@@ -14,10 +14,10 @@ use super::mcp;
 use crate::args::VERSION;
 use crate::args::subcommands::DoctorOptions;
 use crate::commands::output::{print, print_json};
-use ah::assemble;
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::trust::{HINT as TRUST_HINT, Reason};
+use ah_engine::assemble;
 use ah_terminal::exit::FAILURE;
 use check::{Check, CheckState};
 pub(super) use machine::find;
@@ -70,7 +70,7 @@ fn checks(config: &Config, options: DoctorOptions) -> Vec<Check> {
                 .then(|| server::check(config))
                 .flatten(),
         );
-        let told = ah::small::without_tools(config);
+        let told = ah_engine::small::without_tools(config);
         checks.extend(told.map(|told| Check::note("tools", told)));
     }
     checks.extend(server::network(environment));
@@ -156,12 +156,12 @@ fn key(config: &Config) -> Option<Check> {
     if config.model.value.starts_with("script:") {
         return Some(Check::fine("key", "none needed for a scripted model"));
     }
-    Some(match ah::model::credentials(config) {
+    Some(match ah_engine::model::credentials(config) {
         Ok(Some(name)) if name == "ANTHROPIC_API_KEY" && config.key_from_dot_env => {
             Check::fine("key", format!("{name} (in .env)"))
         }
         Ok(Some(name)) => Check::fine("key", name),
-        Ok(None) if ah::small::runs_here(config) => return None,
+        Ok(None) if ah_engine::small::runs_here(config) => return None,
         Ok(None) => Check::note("key", "not set; the server may not need one"),
         Err(error) => Check::problem("key", error.message, error.hint),
     })
@@ -199,7 +199,7 @@ fn catalogue(config: &Config) -> Check {
 }
 
 fn sessions(config: &Config) -> Vec<Check> {
-    let heads = match ah::place::sessions(config).list() {
+    let heads = match ah_engine::place::sessions(config).list() {
         Ok(heads) => heads,
         Err(error) => return vec![Check::problem("sessions", error.to_string(), error.hint)],
     };

@@ -6,9 +6,9 @@ use ah_store::Tree;
 use super::place::existing;
 use crate::args::subcommands::ExportFormat;
 use crate::commands::output::{print_exact, print_json};
-use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
+use ah_engine::plan::SessionPlan;
 use ah_terminal::document;
 
 /// Prints the current branch.

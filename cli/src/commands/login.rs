@@ -3,9 +3,9 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use ah::tried_call::{TriedCall, try_call};
 use ah_config::{Config, Error};
 use ah_conversation::ErrorClass;
+use ah_engine::tried_call::{TriedCall, try_call};
 use ah_provider::presets::{self, Kind, Preset};
 use ah_terminal::login::{self, Asking, Chosen, LocalServer};
 use futures_util::future::join_all;
@@ -61,7 +61,7 @@ pub fn forget(config: &Config) -> Result<u8, Error> {
 
 /// Returns whether the configured model has no key.
 pub fn is_needed(config: &Config) -> bool {
-    let missing = ah::model::credentials(config).err();
+    let missing = ah_engine::model::credentials(config).err();
     missing.is_some_and(|error| error.message.contains("no API key"))
 }
 
@@ -71,7 +71,7 @@ pub fn is_needed(config: &Config) -> bool {
 ///
 /// If the answer cannot be kept.
 pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
-    let server = ah::model::server(config).ok().flatten();
+    let server = ah_engine::model::server(config).ok().flatten();
     let wanted = server.and_then(|name| login::named(&name).ok());
     let wanted = wanted.filter(|preset| preset.name != "anthropic");
     loop {
@@ -120,7 +120,7 @@ fn running(config: &Config) -> Result<Vec<LocalServer>, Error> {
         if let Some(address) = address {
             { &mut reached.environment }.set_default(&preset.address_variable, address);
         }
-        let listing = ah::model::list(&reached, &preset.name);
+        let listing = ah_engine::model::list(&reached, &preset.name);
         let models = match timeout(PATIENCE, listing).await.ok()? {
             Ok(listing) => Some(listing.models.len()),
             Err(error) if is_key_wanted(&error) => None,
@@ -140,7 +140,7 @@ fn running(config: &Config) -> Result<Vec<LocalServer>, Error> {
 
 /// Whether a server wants a key, or another one.
 fn is_key_wanted(error: &Error) -> bool {
-    ah::model::class(error) == Some(ErrorClass::Authentication)
+    ah_engine::model::class(error) == Some(ErrorClass::Authentication)
 }
 
 /// Tries whether a model of a server on this machine calls tools.
@@ -188,7 +188,7 @@ fn ask_server(config: &Config, server: &str) -> Result<ah_provider::listing::Lis
     let runtime = runtime()?;
     let mut config = config.clone();
     config.retry.retries = 0;
-    let listing = runtime.block_on(ah::model::list(&config, server));
+    let listing = runtime.block_on(ah_engine::model::list(&config, server));
     runtime.shutdown_background();
     listing
 }

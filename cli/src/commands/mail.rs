@@ -3,9 +3,9 @@
 use ah_conversation::MailKind;
 
 use crate::args::options::MailOptions;
-use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
+use ah_engine::plan::SessionPlan;
 
 /// Queues the messages for the chosen session; they are durable on return.
 pub fn run(config: &Config, plan: &SessionPlan, options: &MailOptions) -> Result<u8, Error> {

@@ -26,7 +26,7 @@ pub fn run(config: &Config, options: ModelsOptions) -> Result<u8, Error> {
 
 /// Asks all servers that are set up for their models; the exit code shows whether one failed.
 fn refresh(config: &Config, form: Json) -> Result<u8, Error> {
-    let servers = ah::model::servers(config)?;
+    let servers = ah_engine::model::servers(config)?;
     if servers.is_empty() {
         return Err(Error::failure("no model server is set up")
             .hint("`ah login NAME` sets one up; docs/providers.md lists them"));
@@ -37,7 +37,7 @@ fn refresh(config: &Config, form: Json) -> Result<u8, Error> {
     let mut refreshed = Vec::new();
     for server in &servers {
         let kept: Result<_, Error> = runtime.block_on(async {
-            let list = ah::model::list(config, server).await?;
+            let list = ah_engine::model::list(config, server).await?;
             let text = format!("{:#}\n", list.to_catalogue(&date));
             let path = config.keep_list(server, &text)?;
             Ok((list.models.len(), path))

@@ -3,10 +3,10 @@
 use super::runtime::runtime;
 use ah_store::{OpenError, Paths, Queue, SessionStore, Tree};
 
-use ah::place::{sessions, take};
-use ah::plan::{SessionChoice, SessionPlan};
 use ah_config::Config;
 use ah_config::{Error, ErrorKind};
+use ah_engine::place::{sessions, take};
+use ah_engine::plan::{SessionChoice, SessionPlan};
 
 /// Returns the paths of the chosen session.
 ///

@@ -1,14 +1,14 @@
 //! `ah prompt`: prints the system prompt, or the size of each part of a request.
 
-use ah::confinement::SandboxProbe;
-use ah::instructions::system_prompt;
-use ah::small::suited;
 use ah_agent::prompt::PromptPart;
 use ah_agent::tool_search::sent;
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
 use ah_conversation::{ToolSpec, neutralise};
+use ah_engine::confinement::SandboxProbe;
+use ah_engine::instructions::system_prompt;
+use ah_engine::small::suited;
 use ah_terminal::print::table::{Align, table};
 use serde_json::json;
 

@@ -14,9 +14,9 @@ use super::place::block_on;
 use crate::args::json::Json;
 use crate::args::subcommands::{SandboxAction, SandboxExec};
 use crate::commands::output::{print, print_json};
-use ah::confinement::{self, LAUNCHER, SandboxGrants};
 use ah_config::Config;
 use ah_config::{Error, ErrorKind, SandboxTier};
+use ah_engine::confinement::{self, LAUNCHER, SandboxGrants};
 use ah_terminal::exit::NO_SANDBOX;
 use ah_terminal::report;
 

@@ -12,12 +12,12 @@ use super::place::open_error;
 use crate::args::json::Json;
 use crate::args::subcommands::SessionsAction;
 use crate::commands::output::{print, print_json};
-use ah::place::sessions;
-use ah::plan::{SessionChoice, SessionPlan};
-use ah::session_folders::{STRANGE, directory, everywhere};
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::places::short;
+use ah_engine::place::sessions;
+use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::session_folders::{STRANGE, directory, everywhere};
 use ah_terminal::line::{preview, utc};
 use ah_terminal::print::count;
 
@@ -139,7 +139,7 @@ fn to_json(head: &SessionHead, states: &States) -> Value {
 }
 
 fn remove(config: &Config, wanted: &[String]) -> Result<u8, Error> {
-    let sessions = ah::place::sessions(config);
+    let sessions = ah_engine::place::sessions(config);
     // All are looked up before any is removed: with a typo nothing is removed.
     let found: Result<Vec<_>, _> = wanted.iter().map(|wanted| sessions.find(wanted)).collect();
     for paths in found? {

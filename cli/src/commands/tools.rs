@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::mcp;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
-use ah::assemble::{self, tools::Sources};
-use ah::confinement::SandboxStatus;
 use ah_config::Config;
 use ah_config::Error;
 use ah_config::extensions;
+use ah_engine::assemble::{self, tools::Sources};
+use ah_engine::confinement::SandboxStatus;
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};
 
@@ -64,7 +64,7 @@ pub fn run(config: &Config, has_person: bool, form: Json) -> Result<u8, Error> {
 
 /// Returns the tools of a session with this configuration.
 pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
-    let config = &*ah::small::suited(config);
+    let config = &*ah_engine::small::suited(config);
     let runtime = runtime()?;
     let (skills, mut warnings) = extensions::skills(config);
     let skills = Arc::new(skills);
@@ -86,7 +86,7 @@ pub fn layered(config: &Config, has_person: bool) -> Result<Layered, Error> {
             config,
             &SandboxStatus::Off,
             None,
-            (&ah::warn::no_warnings(), None),
+            (&ah_engine::warn::no_warnings(), None),
             &mut warnings,
         )?,
     };

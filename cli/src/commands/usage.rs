@@ -10,9 +10,9 @@ mod cache;
 use super::place::tree;
 use crate::args::json::Json;
 use crate::commands::output::{print, print_json};
-use ah::plan::SessionPlan;
 use ah_config::Config;
 use ah_config::Error;
+use ah_engine::plan::SessionPlan;
 use ah_terminal::print::count;
 use ah_terminal::print::table::{Align, table};
 

@@ -1,8 +1,8 @@
 //! `ah worktree`: the worktrees of this repository; `-w`: a run in one.
 
-use ah::worktrees::{Left, Used, Worktree, Worktrees};
 use ah_config::{Config, Error};
 use ah_conversation::neutralise;
+use ah_engine::worktrees::{Left, Used, Worktree, Worktrees};
 use serde_json::{Value, json};
 
 use super::output::{print, print_json};

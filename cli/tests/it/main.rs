@@ -37,7 +37,6 @@ mod inspect;
 mod interfaces;
 mod kill;
 mod leavings;
-mod library;
 mod litellm;
 mod local;
 mod locks;

@@ -5,8 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
 
-use ah::assemble::{mcp::mcp_options, subagents, tools};
-use ah::confinement::{Confined, SandboxStatus};
 use ah_agent::skills::Skills;
 use ah_config::overlay::Overlay;
 use ah_config::trust::Reason;
@@ -15,6 +13,8 @@ use ah_conversation::{
     Decision, Environment, Input, Interface, PermissionMode, Permissions, Servers as _, Tool,
     ToolUse,
 };
+use ah_engine::assemble::{mcp::mcp_options, subagents, tools};
+use ah_engine::confinement::{Confined, SandboxStatus};
 use ah_mcp::RemoteServers;
 use ah_sandbox::{Allowlist, Confinement, Proxy, Sandbox};
 use ah_store::SessionStore;
@@ -141,7 +141,7 @@ fn inside(config: &Config) -> SandboxStatus {
 /// All tools: those of the session by name, and those of servers.
 async fn all(config: &Config, status: &SandboxStatus) -> BTreeMap<String, Arc<dyn Tool>> {
     let skills = Arc::new(Skills::default());
-    let warn = ah::warn::no_warnings();
+    let warn = ah_engine::warn::no_warnings();
     let sources = tools::Sources {
         confined: status.confined(),
         store: Arc::new(SessionStore::in_memory(&std::env::temp_dir()).unwrap()),

@@ -1,10 +1,5 @@
-//! Tests of the library as other programs use it.
+//! Tests of whole sessions, put together as for a run.
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-mod agent;
-mod errors;
-mod examples;
 mod leaving;
-mod options;
-mod outside;

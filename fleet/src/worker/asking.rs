@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::pace::Meter;
-use ah::person::{self, Ask};
+use ah_engine::person::{self, Ask};
 
 /// The watcher of a run that nobody else watches: what happens is in the store.
 pub(super) struct Unwatched {

@@ -19,13 +19,13 @@ use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
 use crate::carried::{self, Files, Workspace};
-use ah::assemble::{HostExtensions, SessionInputs};
-use ah::confinement::SandboxProbe;
-use ah::model::Around;
-use ah::open;
-use ah::person::Elsewhere;
-use ah::plan::{SessionChoice, SessionPlan};
-use ah::warn::Warn;
+use ah_engine::assemble::{HostExtensions, SessionInputs};
+use ah_engine::confinement::SandboxProbe;
+use ah_engine::model::Around;
+use ah_engine::open;
+use ah_engine::person::Elsewhere;
+use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::warn::Warn;
 
 /// Shortest time between two layers of files while a run goes on.
 const BETWEEN_LAYERS: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::codex::image;
 use super::session::{Imported, Program, uuid_for};
-use ah::transcript_reader::{Conversation, call, response, text};
+use ah_engine::transcript_reader::{Conversation, call, response, text};
 
 /// Reads a session from its file in the storage folder, or from an exported file.
 ///

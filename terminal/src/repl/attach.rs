@@ -8,8 +8,8 @@ use ah_conversation::{Environment, Image};
 
 use super::bang;
 use super::editor::Editor;
-use ah::pictures;
 use ah_config::Config;
+use ah_engine::pictures;
 
 /// Timeout of reading the clipboard.
 const DEADLINE: Duration = Duration::from_secs(5);

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use ah::Opened;
-use ah::place::sessions;
-use ah::plan::{SessionChoice, SessionPlan};
 use ah_config::{Config, Error, ErrorKind};
+use ah_engine::Opened;
+use ah_engine::place::sessions;
+use ah_engine::plan::{SessionChoice, SessionPlan};
 
 use super::session_factory::SessionFactory;
 

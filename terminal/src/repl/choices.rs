@@ -1,8 +1,8 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
-use ah::session_folders::{STRANGE, directory, everywhere};
 use ah_config::places::short;
 use ah_conversation::{Role, Time};
+use ah_engine::session_folders::{STRANGE, directory, everywhere};
 use ah_git::repository;
 use ah_store::{Head, SessionHead};
 
@@ -24,7 +24,7 @@ pub fn sessions(config: &Config, subject: Subject, now: Time) -> Result<Picker, 
     let mut heads = if is_anywhere {
         everywhere(config)?.heads
     } else {
-        ah::place::sessions(config).list()?
+        ah_engine::place::sessions(config).list()?
     };
     heads.retain(|head| head.problem.is_none() && head.messages > 0);
     heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use ah::confinement::SandboxStatus;
 use ah_agent::Session;
 use ah_config::Config;
 use ah_config::places::short;
 use ah_conversation::neutralise;
+use ah_engine::confinement::SandboxStatus;
 use ah_git::repository;
 use ah_render::{Line, Palette, Style, wrap};
 

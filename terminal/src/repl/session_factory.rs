@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use ah::assemble::{HostExtensions, SessionInputs};
-use ah::confinement::SandboxProbe;
-use ah::plan::SessionPlan;
-use ah::warn::Warn;
-use ah::{Opened, open};
 use ah_agent::Audience;
 use ah_agent::skills::Skills;
 use ah_config::{Config, Error};
 use ah_conversation::Models;
+use ah_engine::assemble::{HostExtensions, SessionInputs};
+use ah_engine::confinement::SandboxProbe;
+use ah_engine::plan::SessionPlan;
+use ah_engine::warn::Warn;
+use ah_engine::{Opened, open};
 
 use super::frontend::Link;
 use crate::print::asks;

@@ -174,12 +174,12 @@ impl SideTasks {
         self.tell(Input::Pick(picker));
         let (config, inputs) = (self.config.clone(), self.inputs.clone());
         tokio::spawn(async move {
-            let servers = ah::model::servers(&config).unwrap_or_default();
+            let servers = ah_engine::model::servers(&config).unwrap_or_default();
             let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
             let mut listed = Vec::new();
             for server in servers {
                 // The models of a server that does not answer are those of the catalogue.
-                if let Ok(listing) = ah::model::look(&config, &server, &date).await {
+                if let Ok(listing) = ah_engine::model::look(&config, &server, &date).await {
                     listed.push((server, listing.models.keys().cloned().collect()));
                 }
             }

@@ -25,15 +25,15 @@ use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
 use super::{bang, choices, intro, proposals, report, rewind};
 use crate::undo::Direction;
-use ah::Opened;
-use ah::expand::{Expanded, expand};
-use ah::instructions::system_prompt;
-use ah::mentions::blocks;
-use ah::place::{sessions, transcript};
-use ah::plan::{SessionChoice, SessionPlan};
-use ah::served;
-use ah::session_folders::{elsewhere, note_place, way_to};
 use ah_config::{Config, Error};
+use ah_engine::Opened;
+use ah_engine::expand::{Expanded, expand};
+use ah_engine::instructions::system_prompt;
+use ah_engine::mentions::blocks;
+use ah_engine::place::{sessions, transcript};
+use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_engine::served;
+use ah_engine::session_folders::{elsewhere, note_place, way_to};
 
 use crate::tell_notices;
 

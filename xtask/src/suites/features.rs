@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn packages_are_counted_once_for_each_version() {
-        let tree = "ah v0.1.0 (/src/engine)\nserde v1.0.0\nserde v1.0.0 (*)\nserde v2.0.0\n";
+        let tree = "ah v0.1.0 (/src/ah)\nserde v1.0.0\nserde v1.0.0 (*)\nserde v2.0.0\n";
         assert_eq!(distinct(tree), 3);
     }
 
@@ -111,7 +111,7 @@ mod tests {
                 .filter(|(name, with)| *name == package && !with.is_empty());
             builds.any(|(_, with)| !with.contains(&feature))
         };
-        for (folder, package) in [("tools", TOOLS), ("engine", LIBRARY)] {
+        for (folder, package) in [("tools", TOOLS), ("engine", LIBRARY), ("ah", LIBRARY)] {
             let switched = switched(folder);
             assert!(!switched.is_empty());
             for feature in switched {

@@ -1,7 +1,7 @@
 //! A program outside the workspace that depends on `ah` alone, and on none of its features but sessions: builds it, and
 //! runs the tests that start it.
 //!
-//! The tests are in `engine/tests/it/outside.rs`; a variable names the program, and without it they do nothing. What it
+//! The tests are in `ah/tests/it/outside.rs`; a variable names the program, and without it they do nothing. What it
 //! depends on is compiled once where the workspace has it with the same features.
 
 use std::fs;
@@ -37,10 +37,10 @@ fn main() {
 pub fn build() -> Result<PathBuf> {
     let folder = root().join("target/library");
     fs::create_dir_all(folder.join("src"))?;
-    let engine = root().join("engine");
+    let library = root().join("ah");
     let manifest = format!(
         "[package]\nname = \"outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
-         ah = {{ path = {engine:?}, default-features = false, features = [\"sqlite\"] }}\ntokio = {{ version = \"1\", features = [\"rt\"] }}\n"
+         ah = {{ path = {library:?}, default-features = false, features = [\"sqlite\"] }}\ntokio = {{ version = \"1\", features = [\"rt\"] }}\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("src/main.rs"), PROGRAM)?;

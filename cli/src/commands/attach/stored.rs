@@ -40,7 +40,7 @@ pub fn model(paths: &Paths, past: &[Message], config: &Config) -> Model {
     if let Some(name) = chosen.ok().flatten().or_else(answered) {
         config.model.value = name;
     }
-    let known = ah::model::model(&config, &mut Vec::new());
+    let known = ah_engine::model::model(&config, &mut Vec::new());
     known.map_or_else(
         |_| Model {
             name: config.model.value.clone(),

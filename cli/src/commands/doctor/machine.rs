@@ -1,8 +1,8 @@
 //! Checks of the machine: terminal, shell, sandbox, git.
 
-use ah::confinement::{self, SandboxGrants};
-use ah::place::sessions;
 use ah_config::Config;
+use ah_engine::confinement::{self, SandboxGrants};
+use ah_engine::place::sessions;
 use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;

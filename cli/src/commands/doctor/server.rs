@@ -1,9 +1,9 @@
 //! Whether the server of the model answers, takes the key and has the model: its list of models is asked for, which costs
 //! nothing. Also the variables that change the way to servers.
 
-use ah::model::{Reached, reach};
 use ah_config::{Config, Error};
 use ah_conversation::Environment;
+use ah_engine::model::{Reached, reach};
 use jiff::Zoned;
 
 use super::check::Check;
@@ -26,7 +26,7 @@ pub fn check(config: &Config) -> Option<Check> {
 }
 
 fn has_key(config: &Config) -> bool {
-    matches!(ah::model::credentials(config), Ok(Some(_)))
+    matches!(ah_engine::model::credentials(config), Ok(Some(_)))
 }
 
 fn told(server: &str, reached: Reached, has_key: bool) -> Check {

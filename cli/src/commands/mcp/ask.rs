@@ -1,9 +1,9 @@
 //! Asks on the terminal about the hosts that servers of the project need.
 
-use ah::confinement::{SandboxProbe, is_wanted};
 use ah_config::extensions::{agents, open_agent_servers};
 use ah_config::server_answers::ServerAnswers;
 use ah_config::{Config, Error};
+use ah_engine::confinement::{SandboxProbe, is_wanted};
 use ah_terminal::servers::ask;
 
 /// Asks about each server of the project, those of its subagents included, that has no answer yet and whose name

@@ -1,7 +1,7 @@
 //! Servers as they are configured: where each is set, and what its program reaches from the sandbox.
 
-use ah::confinement::is_wanted;
 use ah_config::{Config, Error, Sourced};
+use ah_engine::confinement::is_wanted;
 use ah_mcp::{ServerConfig, ServerEntry, Transport, folder_name};
 use ah_terminal::line::preview;
 use ah_terminal::print::table::{Align, table};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ah::assemble::mcp::mcp_options;
-use ah::confinement::SandboxProbe;
 use ah_config::{Config, Error};
 use ah_conversation::{ServerState, ServerStatus, Servers as _, ToolSpec, neutralise};
+use ah_engine::assemble::mcp::mcp_options;
+use ah_engine::confinement::SandboxProbe;
 use ah_mcp::{RemoteServers, ServerConfig};
 use serde_json::{Value, json};
 

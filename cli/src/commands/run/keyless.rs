@@ -1,8 +1,8 @@
 //! A prompt without a key: people are told the way in, and with `-p` programs look for the original's words.
 
-use ah::model;
 use ah_config::{Config, Error};
 use ah_conversation::Interface;
+use ah_engine::model;
 use ah_protocol::stream_json::error_text;
 use ah_terminal::note;
 

@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ah::assemble::HostExtensions;
-use ah::serve::{ServeRequest, serve_host};
 use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{ExitReason, json};
+use ah_engine::assemble::HostExtensions;
+use ah_engine::serve::{ServeRequest, serve_host};
 use ah_protocol::stream_json::{Served, Source, Streams};
 use ah_terminal::exit::{self, output_error};
 use ah_terminal::signals::Signals;
@@ -48,7 +48,7 @@ pub async fn perform(
     };
     let (served, refusal) = serve_host(Streams { source, output }, request).await?;
     // Programs decide by the words of the result.
-    let is_keyless = ah::model::keyless(&refusal).is_some();
+    let is_keyless = ah_engine::model::keyless(&refusal).is_some();
     if is_keyless || !matches!(served, Served::Refused) {
         let printed = match format {
             OutputFormat::Json => lines.print(options.output.verbose),

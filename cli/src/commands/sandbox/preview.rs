@@ -5,11 +5,11 @@
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
-use ah::command_files::{AgentFiles, CommandJournal};
 use ah_agent::checkpoint::{Files, Rewind};
 use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
 use ah_conversation::{FileCause, FileChange, MessageId, Record, Store as _, Time};
+use ah_engine::command_files::{AgentFiles, CommandJournal};
 use ah_sandbox::Sandbox;
 use ah_store::{BigFiles, SessionStore, SystemClock};
 use ah_terminal::undo::{apply, count, summary};

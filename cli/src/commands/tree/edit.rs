@@ -1,8 +1,8 @@
 //! Changes of the conversation tree: the current message, branches, messages.
 
-use ah::plan::SessionPlan;
 use ah_config::{Config, Error};
 use ah_conversation::MessageId;
+use ah_engine::plan::SessionPlan;
 use ah_store::SessionStore;
 
 use super::missing;

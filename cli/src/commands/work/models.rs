@@ -1,7 +1,7 @@
 //! Tries the models of the phases before an issue is taken.
 
-use ah::model::{Reached, reach};
 use ah_config::{Config, Error};
+use ah_engine::model::{Reached, reach};
 use ah_work::agent::{ModelFault, Models};
 use async_trait::async_trait;
 use jiff::Zoned;

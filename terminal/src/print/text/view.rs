@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah::assemble::SessionView;
 use ah_config::{Config, Keeping};
 use ah_conversation::{Interface, Model, ToolSpec};
+use ah_engine::assemble::SessionView;
 
 /// Facts of a session that its output needs.
 pub struct View {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ah::model::Catalogued;
 use ah_agent::SessionChange;
 use ah_config::{Error, Origin, Sourced};
 use ah_conversation::{Effort, Role};
+use ah_engine::model::Catalogued;
 use ah_store::Tree;
 
 use super::super::effect::Task;

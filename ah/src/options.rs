@@ -11,10 +11,9 @@ use ah_config::overrides::{McpSource, SystemPromptSource};
 use ah_config::trust::Reason;
 use ah_config::{Error, Overrides, parse_rules};
 use ah_conversation::{PermissionAnswer, PermissionMode, PermissionUpdate, Provider, Tool};
+use ah_engine::plan::{SessionChoice, SessionPlan};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-
-use crate::plan::{SessionChoice, SessionPlan};
 
 /// Future that a callback returns.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::thread;
 
@@ -12,6 +11,9 @@ use ah_config::{Config, Error};
 use ah_conversation::{
     ContentBlock, Environment, ExitReason, Host, Interface, PermissionMode, Usage,
 };
+use ah_engine::assemble::HostExtensions;
+use ah_engine::serve::{ServeRequest, serve_program};
+use ah_engine::{has_entered, log_of};
 use ah_protocol::stream_json::{Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use futures_util::Stream;
@@ -20,11 +22,8 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::host::{ClosureHook, PermissionCallback};
-use super::options::Options;
-use crate::assemble::HostExtensions;
-use crate::log::log_of;
-use crate::serve::{ServeRequest, serve_program};
+use crate::host::{ClosureHook, PermissionCallback};
+use crate::options::Options;
 
 /// Runs `prompt`. The work begins at once, on a thread of its own, and waits while messages are not read.
 ///
@@ -321,8 +320,7 @@ impl Task {
         }
         tracing::debug!(model = config.model.value, "a query begins");
         let is_confined = config.sandbox.enabled.as_ref().is_some_and(|is| is.value);
-        if is_confined && !super::HAS_ENTERED.load(Ordering::Relaxed) {
-            // Confined commands are launched by running this executable again, which would start the program itself.
+        if is_confined && !has_entered() {
             let error = Error::failure("this program cannot confine its commands");
             return Err(error.hint("call `ah::enter()` first thing in its `main`"));
         }

@@ -1,4 +1,4 @@
-//! The library in another program: in these tests.
+//! Queries, their options and requests, against servers of this machine.
 
 use std::sync::Arc;
 
@@ -11,13 +11,12 @@ use ah_testkit::wait::eventually;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::binary::World;
-use crate::talk::{open_sound, texts};
+use crate::world::World;
 
-#[path = "../../../engine/examples/query.rs"]
+#[path = "../../examples/query.rs"]
 #[expect(dead_code, reason = "its `main` is for those who run it")]
 mod own_tool;
-#[path = "../../../engine/examples/ports.rs"]
+#[path = "../../examples/ports.rs"]
 #[expect(dead_code, reason = "its `main` is for those who run it")]
 mod ports;
 
@@ -94,8 +93,7 @@ async fn a_query_is_a_stream_of_messages() {
     assert_eq!(query.exit_reason(), Some(ExitReason::EndTurn));
     assert_eq!(query.total_usage(), usage);
     // It is an ordinary session and can be resumed.
-    let connection = open_sound(&world.database());
-    assert_eq!(texts(&connection, "assistant"), ["Done."]);
+    assert_eq!(world.texts("assistant"), ["Done."]);
     let id = query.session_id().unwrap().to_owned();
     let server = Server::new([says("Again.")]);
     let resumed = options(&world, &server).resume(id.clone());
@@ -127,10 +125,7 @@ async fn an_interrupt_ends_the_run_and_its_result_comes() {
         }
     }
     assert_eq!(query.exit_reason(), Some(ExitReason::Interrupted));
-    assert_eq!(
-        texts(&open_sound(&world.database()), "assistant"),
-        ["So far"]
-    );
+    assert_eq!(world.texts("assistant"), ["So far"]);
 }
 
 /// An abort token ends the run as `aborted`.
@@ -163,7 +158,7 @@ async fn a_query_that_is_closed_leaves_nothing_running() {
     let started = world.file("started");
     eventually("the command", || started.exists().then_some(())).await;
     query.close().await;
-    open_sound(&world.database());
+    assert_eq!(world.texts("user"), ["go"]);
     // A command may take a while to end after SIGTERM.
     let is_gone = || (running("sleep 1000", &world) == 0).then_some(());
     eventually("its end", is_gone).await;
@@ -211,7 +206,7 @@ async fn model_mode_and_thinking_change_while_it_runs() {
                 .set_permission_mode(PermissionMode::Plan)
                 .await
                 .unwrap();
-            world.write("go", "");
+            std::fs::write(world.file("go"), "").unwrap();
         }
     }
     let last = server.requests().pop().unwrap().body;

@@ -20,15 +20,14 @@ use ah_conversation::{
     Interface, Limits, Nobody, PermissionAnswer, PermissionMode, PermissionRequest,
     PermissionUpdate, Permissions, Provider, Rulebook, Sampling, Store, Thinking, Tool, Transcript,
 };
+#[cfg(feature = "sqlite")]
+use ah_engine::busy;
+use ah_engine::model::model;
 use ah_store::SystemClock;
 #[cfg(feature = "sqlite")]
 use ah_store::{OpenError, Paths, SessionStore};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-
-use crate::model::model;
-#[cfg(feature = "sqlite")]
-use crate::open::busy;
 
 /// Callback for calls that the permissions leave open.
 type Ask = Arc<
