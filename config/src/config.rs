@@ -1,29 +1,27 @@
 //! The resolved configuration of a run: each value with its origin.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::hooks::HookSetting;
-use ah_agent::tool_search::ToolSearchMode;
-use ah_conversation::{Effort, Embedded, Environment, Interface, PermissionMode, Rule};
+use ah_conversation::{Embedded, Environment, Interface, PermissionMode, Rule};
 use ah_mcp::ServerEntry;
 use ah_provider::named_server::NamedServer;
 use ah_provider::retry::Policy;
 
-use crate::concurrency::Concurrency;
-use crate::conversation::ConversationConfig;
 use crate::dot_env;
 use crate::error::Error;
-use crate::exchange::ExchangeConfig;
 use crate::layers::Sources;
 use crate::origin::{Origin, Sourced};
 use crate::overrides::RunOptions;
 use crate::plugin::Plugin;
-use crate::profile::Profile;
 use crate::sandboxing::Sandboxing;
+use crate::settings::conversation::ConversationConfig;
+use crate::settings::exchange::ExchangeConfig;
+use crate::settings::requests::RequestConfig;
+use crate::settings::tools::ToolConfig;
 use crate::settings::work::WorkSettings;
 use crate::trust::Trust;
 use crate::web::WebConfig;
@@ -53,40 +51,12 @@ pub struct Config {
     pub servers: BTreeMap<String, Sourced<NamedServer>>,
     /// The MCP servers.
     pub mcp_servers: BTreeMap<String, Sourced<ServerEntry>>,
-    /// Maximum number of messages sent to the model.
-    pub max_conversation_messages: Option<Sourced<usize>>,
-    /// The set of tools; `None` for the usual one of the interface and the model.
-    pub profile: Option<Sourced<Profile>>,
-    /// Name of the output style.
-    pub output_style: Option<Sourced<String>>,
-    /// Context window that a conversation is kept in, in tokens, if that is less than the model's.
-    pub auto_compact_window: Option<Sourced<u64>>,
-    /// What undo keeps for a project, all its sessions together, in MiB.
-    pub undo_megabytes: Sourced<u64>,
-    /// Whether the model may call several tools from one script.
-    pub code_mode: Option<Sourced<bool>>,
-    /// When tools of MCP servers are searched.
-    pub tool_search: Option<Sourced<ToolSearchMode>>,
-    /// Concurrency of tool calls.
-    pub tool_concurrency: Sourced<Concurrency>,
-    /// Maximum number of characters of one tool result for the model; `None` for the tool's own limit.
-    pub max_tool_result_chars: Option<Sourced<usize>>,
-    /// Maximum size of a stored tool output in bytes.
-    pub max_tool_output_bytes: Sourced<u64>,
-    /// Reasoning effort of the model.
-    pub effort: Option<Sourced<Effort>>,
-    /// Thinking budget in tokens.
-    pub max_thinking_tokens: Option<Sourced<u32>>,
-    /// Maximum length of a response in tokens.
-    pub max_output_tokens: Option<Sourced<NonZero<u64>>>,
+    /// Tools and their calls.
+    pub tools: ToolConfig,
+    /// What a request to the model asks for.
+    pub requests: RequestConfig,
     /// The exchange with model servers.
     pub exchange: ExchangeConfig,
-    /// The sampling temperature.
-    pub temperature: Option<Sourced<f64>>,
-    /// Nucleus sampling: the cumulative probability of the tokens to sample from.
-    pub top_p: Option<Sourced<f64>>,
-    /// Stop sequences.
-    pub stop: Option<Sourced<Vec<String>>>,
     /// Access to the web.
     pub web: WebConfig,
     /// The terminal conversation.

@@ -103,7 +103,7 @@ pub fn output_styles(config: &Config) -> (Vec<OutputStyle>, Vec<String>) {
 
 /// Returns the output style in force; `None` if it is the default or is not known.
 pub fn output_style(config: &Config) -> Option<OutputStyle> {
-    let wanted = &config.output_style.as_ref()?.value;
+    let wanted = &config.requests.output_style.as_ref()?.value;
     let (styles, _) = output_styles(config);
     let named = |style: &OutputStyle| style.name.eq_ignore_ascii_case(wanted);
     styles.into_iter().rfind(named)

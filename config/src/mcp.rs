@@ -261,7 +261,7 @@ impl Config {
             .environment
             .get("ENABLE_TOOL_SEARCH")
             .unwrap_or_default();
-        let set = self.tool_search.as_ref().map(|mode| mode.value);
+        let set = self.tools.tool_search.as_ref().map(|mode| mode.value);
         match variable.trim().to_ascii_lowercase().as_str() {
             "" => set.unwrap_or_default(),
             "false" | "0" | "no" | "off" => ToolSearchMode::Off,

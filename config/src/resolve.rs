@@ -11,9 +11,7 @@ use ah_provider::retry::Policy;
 
 use crate::concurrency::Concurrency;
 use crate::config::{Config, journal_below};
-use crate::conversation::ConversationConfig;
 use crate::error::Error;
-use crate::exchange::ExchangeConfig;
 use crate::first::First;
 use crate::layers::{self, Folders, Given, Layer, LoadedLayers, Sources};
 use crate::origin::{Origin, Sourced};
@@ -24,6 +22,10 @@ use crate::project::{counting, permission_mode, tighten, trust};
 use crate::rules::{directories, forbids_bypass, hooks, may_bypass, refuse_bypass, rules};
 use crate::sandboxing::Sandboxing;
 use crate::settings::Settings;
+use crate::settings::conversation::ConversationConfig;
+use crate::settings::exchange::ExchangeConfig;
+use crate::settings::requests::{RequestConfig, RequestSettings};
+use crate::settings::tools::{ToolConfig, ToolSettings};
 use crate::trust::Trust;
 use crate::web::WebConfig;
 use crate::{dot_env, login, mcp, places, stand_in};
@@ -45,8 +47,6 @@ const MANAGED: [&str; 2] = [
 ];
 /// The other agent's variable for the thinking budget.
 const MAX_THINKING_TOKENS: &str = "MAX_THINKING_TOKENS";
-/// Default maximum size of a stored tool output in bytes.
-const MAX_TOOL_OUTPUT: u64 = 64 * 1024 * 1024;
 
 impl Config {
     /// Resolves the configuration for `overrides` in `environment`.
@@ -138,26 +138,12 @@ impl Config {
             compaction_model: first.value(|settings| settings.compaction_model.clone()),
             servers: stand_in::with_key_command(servers, &first, &environment),
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
-            profile: first.chosen(overrides.run.tools.profile, |settings| settings.profile),
-            output_style: first.value(|settings| settings.output_style.clone()),
-            auto_compact_window: first.value(|settings| settings.auto_compact_window),
-            undo_megabytes: undo_megabytes(&first),
-            max_conversation_messages: first.value(|settings| settings.max_conversation_messages),
-            code_mode: first.value(|settings| settings.code_mode),
-            tool_search: first.value(|settings| settings.tool_search),
-            tool_concurrency: tool_concurrency(overrides.tool_concurrency, &first),
-            max_tool_result_chars: first.value(|settings| settings.max_tool_result_chars),
-            max_tool_output_bytes: max_tool_output_bytes(&first),
-            effort: first.chosen(overrides.effort, |settings| settings.effort),
-            max_thinking_tokens: max_thinking_tokens(&overrides, &process, &first)?,
-            max_output_tokens: first.value(|settings| settings.max_output_tokens),
-            exchange: ExchangeConfig::of(&first),
-            temperature: first.value(|settings| settings.temperature),
-            top_p: first.value(|settings| settings.top_p),
+            tools: tools(&overrides, &first),
+            requests: requests(&overrides, &process, &first)?,
+            exchange: ExchangeConfig::of(&first, |settings| &settings.exchange),
             web: WebConfig::of(&layers, &first),
-            conversation: ConversationConfig::of(&first),
+            conversation: ConversationConfig::of(&first, |settings| &settings.conversation),
             work: first.value(|settings| settings.work.clone()),
-            stop: first.value(|settings| settings.stop.clone()),
             may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
             allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
@@ -324,7 +310,7 @@ fn max_thinking_tokens(
     process: &Environment,
     first: &First<'_>,
 ) -> Result<Option<Sourced<u32>>, Error> {
-    let set = |settings: &Settings| Some(settings.max_thinking_tokens?.to_string());
+    let set = |settings: &Settings| Some(settings.requests.max_thinking_tokens?.to_string());
     let text = first.variable_or(process, &[MAX_THINKING_TOKENS], set);
     let tokens = text.map(|text| {
         let value = text.value.trim().parse().map_err(|_| {
@@ -350,21 +336,28 @@ fn fallback_models(typed: &[String], first: &First<'_>) -> Option<Sourced<Vec<St
     first.chosen(typed, |settings| settings.fallback_models.clone())
 }
 
-fn max_tool_output_bytes(first: &First<'_>) -> Sourced<u64> {
-    first
-        .value(|settings| settings.max_tool_output_bytes)
-        .unwrap_or_else(|| Sourced::built_in(MAX_TOOL_OUTPUT))
+/// Returns the settings of tools, with what was typed.
+fn tools(overrides: &Overrides, first: &First<'_>) -> ToolConfig {
+    let mut tools = ToolConfig::of(first, |settings| &settings.tools);
+    let profile = overrides.run.tools.profile;
+    tools.profile = first.chosen(profile, |settings| settings.tools.profile);
+    let typed = overrides.tool_concurrency;
+    if let Some(chosen) = first.chosen(typed, |settings| settings.tools.tool_concurrency) {
+        tools.tool_concurrency = chosen;
+    }
+    tools
 }
 
-fn undo_megabytes(first: &First<'_>) -> Sourced<u64> {
-    const USUAL: u64 = 1024;
-    let set = first.value(|settings| settings.undo_megabytes);
-    set.unwrap_or_else(|| Sourced::built_in(USUAL))
-}
-
-fn tool_concurrency(typed: Option<Concurrency>, first: &First<'_>) -> Sourced<Concurrency> {
-    { first.chosen(typed, |settings| settings.tool_concurrency) }
-        .unwrap_or_else(|| Sourced::built_in(Concurrency::default()))
+/// Returns the settings of requests, with what was typed and the variables of the process.
+fn requests(
+    overrides: &Overrides,
+    process: &Environment,
+    first: &First<'_>,
+) -> Result<RequestConfig, Error> {
+    let mut requests = RequestConfig::of(first, |settings| &settings.requests);
+    requests.effort = first.chosen(overrides.effort, |settings| settings.requests.effort);
+    requests.max_thinking_tokens = max_thinking_tokens(overrides, process, first)?;
+    Ok(requests)
 }
 
 /// Returns whether the run is a plain loop.
@@ -430,9 +423,15 @@ fn plain() -> Layer {
         origin: Origin::BuiltIn,
         is_of_project: false,
         settings: Settings {
-            max_conversation_messages: Some(50),
-            max_tool_result_chars: Some(40_000),
-            tool_concurrency: Some(Concurrency::Parallel),
+            requests: RequestSettings {
+                max_conversation_messages: Some(50),
+                ..RequestSettings::default()
+            },
+            tools: ToolSettings {
+                max_tool_result_chars: Some(40_000),
+                tool_concurrency: Some(Concurrency::Parallel),
+                ..ToolSettings::default()
+            },
             ..Settings::default()
         },
     }

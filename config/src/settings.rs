@@ -1,29 +1,31 @@
 //! One settings file: JSON with known keys; errors name line and column.
 
 pub mod conversation;
+pub mod exchange;
 mod file;
+mod group;
+pub mod requests;
 mod sandbox;
+pub mod tools;
 pub mod web;
 pub mod work;
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::path::PathBuf;
 
 use ah_agent::hooks::{HookEvent, HookFault, HookGroup, HookSetting};
-use ah_agent::tool_search::ToolSearchMode;
-use ah_conversation::{Effort, PermissionMode, Rule, json};
+use ah_conversation::{PermissionMode, Rule, json};
 use ah_mcp::ServerEntry;
-use ah_provider::caching::CacheTtl;
 use ah_provider::named_server::NamedServer;
 use serde_json::value::RawValue;
 
-use crate::concurrency::Concurrency;
 use crate::error::Error;
-use crate::profile::Profile;
-use conversation::{EditorMode, Notify, StatusLine};
+use conversation::ConversationSettings;
+use exchange::ExchangeSettings;
 use file::File;
+use requests::RequestSettings;
 pub use sandbox::SandboxSettings;
+use tools::ToolSettings;
 use web::WebSettings;
 use work::WorkSettings;
 
@@ -36,50 +38,12 @@ pub struct Settings {
     pub fallback_models: Option<Vec<String>>,
     /// The model for summaries.
     pub compaction_model: Option<String>,
-    /// The set of tools, and the limits that go with it.
-    pub profile: Option<Profile>,
-    /// Name of the output style.
-    pub output_style: Option<String>,
-    /// Context window that a conversation is kept in, in tokens.
-    pub auto_compact_window: Option<u64>,
-    /// What undo keeps for a project, in MiB.
-    pub undo_megabytes: Option<u64>,
-    /// Maximum number of messages sent to the model.
-    pub max_conversation_messages: Option<usize>,
-    /// Whether the model may call several tools from one script.
-    pub code_mode: Option<bool>,
-    /// When tools of MCP servers are searched.
-    pub tool_search: Option<ToolSearchMode>,
-    /// Concurrency of tool calls.
-    pub tool_concurrency: Option<Concurrency>,
-    /// Maximum number of characters of one tool result for the model; 0 for the tool's own limit.
-    pub max_tool_result_chars: Option<usize>,
-    /// Maximum size of a stored tool output in bytes.
-    pub max_tool_output_bytes: Option<u64>,
-    /// Reasoning effort of the model.
-    pub effort: Option<Effort>,
-    /// Thinking budget in tokens.
-    pub max_thinking_tokens: Option<u32>,
-    /// Maximum length of a response in tokens.
-    pub max_output_tokens: Option<NonZero<u64>>,
-    /// Lifetime of what requests leave in the prompt cache.
-    pub cache_ttl: Option<CacheTtl>,
-    /// Whether summaries are left to servers that write them.
-    pub server_compaction: Option<bool>,
-    /// Whether models answer faster that do so at a higher price.
-    pub fast_mode: Option<bool>,
-    /// How often a pause is bridged by a request that keeps the conversation in the prompt cache.
-    pub keep_warm: Option<u32>,
-    /// Time in seconds until the first event of an answer.
-    pub first_event_timeout: Option<NonZero<u64>>,
-    /// Time in seconds until each further event.
-    pub next_event_timeout: Option<NonZero<u64>>,
-    /// The sampling temperature.
-    pub temperature: Option<f64>,
-    /// Nucleus sampling: the cumulative probability of the tokens to sample from.
-    pub top_p: Option<f64>,
-    /// Stop sequences.
-    pub stop: Option<Vec<String>>,
+    /// Tools and their calls.
+    pub tools: ToolSettings,
+    /// What a request to the model asks for.
+    pub requests: RequestSettings,
+    /// The exchange with model servers.
+    pub exchange: ExchangeSettings,
     /// Servers by name.
     pub providers: BTreeMap<String, NamedServer>,
     /// Command that prints the key of the Messages API, the other agent's setting.
@@ -102,12 +66,18 @@ pub struct Settings {
     pub web: WebSettings,
     /// Settings of `ah work`.
     pub work: Option<WorkSettings>,
-    /// Key bindings of the editor.
-    pub editor_mode: Option<EditorMode>,
-    /// The status line.
-    pub status_line: Option<StatusLine>,
-    /// Notifications for an absent user.
-    pub notify: Option<Notify>,
+    /// The terminal conversation.
+    pub conversation: ConversationSettings,
+}
+
+impl Settings {
+    /// Reads the value of `key` if it is a setting of one of the groups; returns whether it is.
+    fn read(&mut self, file: &File<'_>, key: &str, value: &RawValue) -> Result<bool, Error> {
+        Ok(self.tools.read(file, key, value)?
+            || self.requests.read(file, key, value)?
+            || self.exchange.read(file, key, value)?
+            || self.conversation.read(file, key, value)?)
+    }
 }
 
 /// Permission settings.
@@ -160,31 +130,6 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "model" => settings.model = Some(file.value(value)?),
             "fallbackModel" => settings.fallback_models = Some(file.names(value)?),
             "compactionModel" => settings.compaction_model = Some(file.value(value)?),
-            "profile" => settings.profile = Some(file.value(value)?),
-            "outputStyle" => settings.output_style = Some(file.value(value)?),
-            "autoCompactWindow" => settings.auto_compact_window = Some(file.value(value)?),
-            "undoMegabytes" => settings.undo_megabytes = Some(file.value(value)?),
-            "maxConversationMessages" => {
-                settings.max_conversation_messages = Some(file.value(value)?);
-            }
-            "codeMode" => settings.code_mode = Some(file.value(value)?),
-            "toolSearch" => settings.tool_search = Some(file.value(value)?),
-            "toolConcurrency" => settings.tool_concurrency = Some(file.value(value)?),
-            "maxToolResultChars" => settings.max_tool_result_chars = Some(file.value(value)?),
-            "maxToolOutputBytes" => settings.max_tool_output_bytes = Some(file.value(value)?),
-            // The second is the other agent's key.
-            "effort" | "effortLevel" => settings.effort = Some(file.value(value)?),
-            "maxThinkingTokens" => settings.max_thinking_tokens = Some(file.value(value)?),
-            "maxOutputTokens" => settings.max_output_tokens = Some(file.value(value)?),
-            "cacheTtl" => settings.cache_ttl = Some(file.value(value)?),
-            "serverCompaction" => settings.server_compaction = Some(file.value(value)?),
-            "fastMode" => settings.fast_mode = Some(file.value(value)?),
-            "keepWarm" => settings.keep_warm = Some(file.value(value)?),
-            "firstEventTimeout" => settings.first_event_timeout = Some(file.value(value)?),
-            "nextEventTimeout" => settings.next_event_timeout = Some(file.value(value)?),
-            "temperature" => settings.temperature = Some(file.value(value)?),
-            "topP" => settings.top_p = Some(file.value(value)?),
-            "stop" => settings.stop = Some(file.value(value)?),
             "providers" => {
                 for (name, value) in file.object(value)? {
                     settings.providers.insert(name, file.value(value)?);
@@ -196,9 +141,6 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
             "web" => settings.web = file.value(value)?,
             "sandbox" => settings.sandbox = file.sandbox(value)?,
             "work" => settings.work = Some(file.value(value)?),
-            "editorMode" => settings.editor_mode = Some(file.value(value)?),
-            "statusLine" => settings.status_line = Some(file.value(value)?),
-            "notify" => settings.notify = Some(file.value(value)?),
             "trustedFolders" => settings.trusted_folders = file.value(value)?,
             "hooks" => settings.hooks = file.hooks(value)?,
             "disableAllHooks" => settings.disable_all_hooks = Some(file.value(value)?),
@@ -207,6 +149,7 @@ pub fn read(source: &str, text: &str, is_foreign: bool) -> Result<(Settings, Vec
                     settings.env.insert(name, file.value(value)?);
                 }
             }
+            _ if settings.read(&file, &key, value)? => {}
             _ if is_foreign && FOREIGN.contains(&key.as_str()) => {}
             _ => file.warn_unknown(&key, value),
         }
@@ -319,9 +262,17 @@ mod tests {
     use ah_provider::named_server::Api;
     use ah_provider::openai::Quirks;
 
-    use super::conversation::{Channel, Kind};
+    use std::num::NonZero;
+
+    use ah_agent::tool_search::ToolSearchMode;
+    use ah_conversation::Effort;
+    use ah_provider::caching::CacheTtl;
+
+    use super::conversation::{Channel, EditorMode, Kind, Notify, StatusLine};
     use super::work::{Phase, PhaseSettings};
     use super::*;
+    use crate::concurrency::Concurrency;
+    use crate::profile::Profile;
     use crate::tier::SandboxTier;
 
     #[test]
@@ -410,28 +361,34 @@ mod tests {
             model: Some("haiku".to_owned()),
             fallback_models: Some(vec!["opus".to_owned()]),
             compaction_model: Some("sonnet".to_owned()),
-            profile: Some(Profile::Small),
-            output_style: Some("Concise".to_owned()),
-            auto_compact_window: Some(100_000),
-            undo_megabytes: Some(50),
-            max_conversation_messages: Some(40),
-            code_mode: Some(true),
-            tool_search: Some(ToolSearchMode::On),
-            tool_concurrency: Some(Concurrency::Serial),
-            max_tool_result_chars: Some(2000),
-            max_tool_output_bytes: Some(1000),
-            effort: Some(Effort::ExtraHigh),
-            max_thinking_tokens: Some(4_000),
-            max_output_tokens: NonZero::new(9_000),
-            cache_ttl: Some(CacheTtl::Hour),
-            server_compaction: Some(true),
-            fast_mode: Some(true),
-            keep_warm: Some(3),
-            first_event_timeout: NonZero::new(900),
-            next_event_timeout: NonZero::new(60),
-            temperature: Some(0.5),
-            top_p: Some(0.9),
-            stop: Some(vec!["END".to_owned()]),
+            tools: ToolSettings {
+                profile: Some(Profile::Small),
+                undo_megabytes: Some(50),
+                code_mode: Some(true),
+                tool_search: Some(ToolSearchMode::On),
+                tool_concurrency: Some(Concurrency::Serial),
+                max_tool_result_chars: Some(2000),
+                max_tool_output_bytes: Some(1000),
+            },
+            requests: RequestSettings {
+                output_style: Some("Concise".to_owned()),
+                auto_compact_window: Some(100_000),
+                max_conversation_messages: Some(40),
+                effort: Some(Effort::ExtraHigh),
+                max_thinking_tokens: Some(4_000),
+                max_output_tokens: NonZero::new(9_000),
+                temperature: Some(0.5),
+                top_p: Some(0.9),
+                stop: Some(vec!["END".to_owned()]),
+            },
+            exchange: ExchangeSettings {
+                cache_ttl: Some(CacheTtl::Hour),
+                server_compaction: Some(true),
+                fast_mode: Some(true),
+                keep_warm: Some(3),
+                first_event_timeout: NonZero::new(900),
+                next_event_timeout: NonZero::new(60),
+            },
             permissions: PermissionSettings {
                 allow: vec!["Bash(git log:*)".parse().unwrap()],
                 ask: vec!["WebFetch".parse().unwrap()],
@@ -491,18 +448,20 @@ mod tests {
                 )]),
                 ..WorkSettings::default()
             }),
-            editor_mode: Some(EditorMode::Vi),
-            status_line: Some(StatusLine {
-                kind: Kind::Command,
-                command: "line".to_owned(),
-                padding: 1,
-                refresh_interval: Some(5),
-            }),
-            notify: Some(Notify {
-                channel: Channel::Osc9,
-                command: Some("tell".to_owned()),
-                after: Some(3),
-            }),
+            conversation: ConversationSettings {
+                editor_mode: Some(EditorMode::Vi),
+                status_line: Some(StatusLine {
+                    kind: Kind::Command,
+                    command: "line".to_owned(),
+                    padding: 1,
+                    refresh_interval: Some(5),
+                }),
+                notify: Some(Notify {
+                    channel: Channel::Osc9,
+                    command: Some("tell".to_owned()),
+                    after: Some(3),
+                }),
+            },
         };
         assert_eq!(settings, expected);
         assert_eq!(read("s.json", " \n", false).unwrap().0, Settings::default());
@@ -573,10 +532,35 @@ mod tests {
         }
     }
 
+    /// The published schema; of the groups it has what they declare. With `AH_WRITE_DOCS=1` that is written.
+    fn schema() -> serde_json::Value {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.schema.json");
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut schema: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let groups = [
+            ToolSettings::schemas(),
+            RequestSettings::schemas(),
+            ExchangeSettings::schemas(),
+            ConversationSettings::schemas(),
+        ];
+        for (key, declared) in groups.concat() {
+            schema["properties"][key] = declared;
+        }
+        let declared = format!("{schema:#}\n");
+        if std::env::var("AH_WRITE_DOCS").as_deref() == Ok("1") {
+            std::fs::write(path, declared).unwrap();
+        } else {
+            assert!(
+                text == declared,
+                "set AH_WRITE_DOCS=1 to bring {path} up to date"
+            );
+        }
+        schema
+    }
+
     #[test]
     fn the_schema_names_the_same_keys() {
-        let schema: serde_json::Value =
-            serde_json::from_str(include_str!("../../docs/settings.schema.json")).unwrap();
+        let schema = schema();
         let properties = schema["properties"].as_object().unwrap();
         // Every key of the schema with a value of a wrong type is an error; every unknown key is a warning.
         for (key, value) in properties.iter().filter(|(key, _)| *key != "$schema") {

@@ -14,6 +14,8 @@ use crate::first::First;
 use crate::layers::Layer;
 use crate::origin::{Origin, Sourced};
 use crate::settings::Settings;
+use crate::settings::exchange::ExchangeSettings;
+use crate::settings::requests::RequestSettings;
 
 const HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
 const MAX_OUTPUT: &str = "CLAUDE_CODE_MAX_OUTPUT_TOKENS";
@@ -155,28 +157,40 @@ fn of(environment: &Environment) -> Result<Vec<Layer>, Error> {
         (
             MAX_OUTPUT,
             Settings {
-                max_output_tokens: number(MAX_OUTPUT)?,
+                requests: RequestSettings {
+                    max_output_tokens: number(MAX_OUTPUT)?,
+                    ..RequestSettings::default()
+                },
                 ..Settings::default()
             },
         ),
         (
             TIMEOUT,
             Settings {
-                first_event_timeout: number(TIMEOUT)?.map(seconds),
+                exchange: ExchangeSettings {
+                    first_event_timeout: number(TIMEOUT)?.map(seconds),
+                    ..ExchangeSettings::default()
+                },
                 ..Settings::default()
             },
         ),
         (
             EFFORT,
             Settings {
-                effort,
+                requests: RequestSettings {
+                    effort,
+                    ..RequestSettings::default()
+                },
                 ..Settings::default()
             },
         ),
         (
             NO_THINKING,
             Settings {
-                max_thinking_tokens: is_on(NO_THINKING, environment).then_some(0),
+                requests: RequestSettings {
+                    max_thinking_tokens: is_on(NO_THINKING, environment).then_some(0),
+                    ..RequestSettings::default()
+                },
                 ..Settings::default()
             },
         ),
@@ -218,9 +232,15 @@ mod tests {
             assert_eq!(servers.contains_key(SERVER), is_foreign);
             assert_eq!(layers.len(), if is_foreign { 3 } else { 0 });
             if is_foreign {
-                assert_eq!(layers[0].settings.max_output_tokens, NonZero::new(5000));
-                assert_eq!(layers[1].settings.first_event_timeout, NonZero::new(1));
-                assert_eq!(layers[2].settings.effort, Some(Effort::Low));
+                assert_eq!(
+                    layers[0].settings.requests.max_output_tokens,
+                    NonZero::new(5000)
+                );
+                assert_eq!(
+                    layers[1].settings.exchange.first_event_timeout,
+                    NonZero::new(1)
+                );
+                assert_eq!(layers[2].settings.requests.effort, Some(Effort::Low));
                 let headers = &servers[SERVER].value.headers;
                 assert_eq!((&*headers["X-A"], &*headers["X-D"]), ("b:c", "e"));
             }

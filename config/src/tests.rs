@@ -234,9 +234,9 @@ fn the_interface_decides_what_happens_unasked() {
     let config = world.resolve("project", &plain, Interface::Native).unwrap();
     assert_eq!(config.retry.retries, 5);
     assert_eq!(config.retry.first_delay.as_secs(), 10);
-    assert_eq!(config.max_conversation_messages.unwrap().value, 50);
-    assert_eq!(config.max_tool_result_chars.unwrap().value, 40_000);
-    assert_eq!(config.tool_concurrency.value, Concurrency::Parallel);
+    assert_eq!(config.requests.max_conversation_messages.unwrap().value, 50);
+    assert_eq!(config.tools.max_tool_result_chars.unwrap().value, 40_000);
+    assert_eq!(config.tools.tool_concurrency.value, Concurrency::Parallel);
     let asked = overrides(|overrides| overrides.permission_mode = Some(PermissionMode::Plan));
     let config = world.resolve("project", &asked, Interface::Native).unwrap();
     assert!(!config.leaves_mode_open());

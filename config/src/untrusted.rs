@@ -20,29 +20,10 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         model,
         fallback_models,
         compaction_model,
-        // Files of an untrusted project are no styles, so it only chooses among the user's.
-        output_style: _,
-        auto_compact_window: _,
-        undo_megabytes,
-        max_conversation_messages: _,
-        profile: _,
-        code_mode: _,
-        tool_search: _,
-        tool_concurrency: _,
-        max_tool_result_chars: _,
-        max_tool_output_bytes: _,
-        effort: _,
-        max_thinking_tokens: _,
-        max_output_tokens: _,
-        cache_ttl: _,
-        server_compaction: _,
-        fast_mode,
-        keep_warm,
-        first_event_timeout: _,
-        next_event_timeout: _,
-        temperature: _,
-        top_p: _,
-        stop: _,
+        tools,
+        requests,
+        exchange,
+        conversation,
         providers,
         api_key_helper,
         mcp_servers,
@@ -64,17 +45,13 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
         trusted_folders,
         web,
         work,
-        editor_mode: _,
-        status_line,
-        notify,
     } = settings;
     let mut taken = take_files([model, compaction_model], fallback_models);
+    taken.extend(tools.restrict());
+    taken.extend(requests.restrict());
+    taken.extend(exchange.restrict());
+    taken.extend(conversation.restrict());
     let mut take = |key, is_there: bool| taken.extend(is_there.then_some(key));
-    take("undoMegabytes", undo_megabytes.take().is_some());
-    // It doubles the price.
-    take("fastMode", fast_mode.take().is_some());
-    // It spends money while nobody is there.
-    take("keepWarm", keep_warm.take().is_some());
     take("providers", !std::mem::take(providers).is_empty());
     take("apiKeyHelper", api_key_helper.take().is_some());
     take("mcpServers", !std::mem::take(mcp_servers).is_empty());
@@ -86,8 +63,6 @@ pub fn restrict(settings: &mut Settings) -> Vec<&'static str> {
     take("disableAllHooks", disable_all_hooks.take().is_some());
     take("web", std::mem::take(web) != WebSettings::default());
     take("work", work.take().is_some());
-    take("statusLine", status_line.take().is_some());
-    take("notify", notify.take().is_some());
     take("env", !std::mem::take(env).is_empty());
     let folders = std::mem::take(trusted_folders);
     take("trustedFolders", !folders.is_empty());

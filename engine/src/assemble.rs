@@ -361,16 +361,18 @@ fn settings(
         },
         timeout_ms: wanted.timeout.map(milliseconds),
         permissions: safety::permissions(inputs.sandbox, inputs.has_person, config),
-        concurrency: match config.tool_concurrency.value {
+        concurrency: match config.tools.tool_concurrency.value {
             Concurrency::Auto => ToolConcurrency::Auto,
             Concurrency::Serial => ToolConcurrency::Serial,
             Concurrency::Parallel => ToolConcurrency::Parallel,
         },
         max_messages: config
+            .requests
             .max_conversation_messages
             .as_ref()
             .map(|count| count.value),
         max_result_chars: config
+            .tools
             .max_tool_result_chars
             .as_ref()
             .map(|count| count.value)
@@ -396,6 +398,7 @@ fn settings(
 /// Returns when the conversation is summarised: as typed, or the part of the window in the settings that triggers a summary.
 fn compact_at(config: &Config) -> Option<CompactAt> {
     let window = config
+        .requests
         .auto_compact_window
         .as_ref()
         .map(|window| window.value);

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_config::exchange::ExchangeConfig;
+use ah_config::settings::exchange::ExchangeConfig;
 use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_conversation::{
     Clock as _, ErrorClass, Model, Models, Provider, ProviderError, Sampling, Thinking,
@@ -323,6 +323,7 @@ impl Inputs {
             http: &self.http,
             betas,
             max_output: config
+                .requests
                 .max_output_tokens
                 .as_ref()
                 .map(|count| count.value.get()),
@@ -407,16 +408,25 @@ impl Models for Catalogued {
 
 pub(super) fn thinking(config: &Config) -> Thinking {
     Thinking {
-        budget: config.max_thinking_tokens.as_ref().map(|count| count.value),
-        effort: config.effort.as_ref().map(|effort| effort.value),
+        budget: config
+            .requests
+            .max_thinking_tokens
+            .as_ref()
+            .map(|count| count.value),
+        effort: config.requests.effort.as_ref().map(|effort| effort.value),
     }
 }
 
 pub(super) fn sampling(config: &Config) -> Sampling {
     Sampling {
-        temperature: config.temperature.as_ref().map(|share| share.value),
-        top_p: config.top_p.as_ref().map(|share| share.value),
+        temperature: config
+            .requests
+            .temperature
+            .as_ref()
+            .map(|share| share.value),
+        top_p: config.requests.top_p.as_ref().map(|share| share.value),
         stop: config
+            .requests
             .stop
             .as_ref()
             .map_or_else(Vec::new, |words| words.value.clone()),

@@ -238,7 +238,7 @@ fn chosen(
     config: &Config,
 ) -> Result<(Paths, Option<Transcript>), Error> {
     let fresh = || {
-        if let Err(error) = sessions.shrink_undo(config.undo_megabytes.value << 20) {
+        if let Err(error) = sessions.shrink_undo(config.tools.undo_megabytes.value << 20) {
             tracing::warn!("cannot drop what undo keeps beyond `undoMegabytes`: {error}");
         }
         sessions.fresh()

@@ -376,7 +376,7 @@ impl Engine for SessionOpener {
             // Programs look for the name that they have set, also where no style has it.
             style: extensions::output_style(config)
                 .map(|style| style.name)
-                .or_else(|| Some(config.output_style.as_ref()?.value.clone()))
+                .or_else(|| Some(config.requests.output_style.as_ref()?.value.clone()))
                 .unwrap_or_else(|| DEFAULT.to_owned()),
             styles: std::iter::once(DEFAULT.to_owned())
                 .chain(styles.into_iter().map(|style| style.name))

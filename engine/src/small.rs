@@ -17,11 +17,11 @@ const THINKING_SHARE: u64 = 8;
 
 /// Returns the configuration with the profile that suits its model, if none was chosen.
 pub fn suited(config: &Config) -> Cow<'_, Config> {
-    if config.profile.is_some() || asks_for_tools(config) || !is_small(config) {
+    if config.tools.profile.is_some() || asks_for_tools(config) || !is_small(config) {
         return Cow::Borrowed(config);
     }
     let mut suited = config.clone();
-    suited.profile = Some(Sourced {
+    suited.tools.profile = Some(Sourced {
         value: Profile::Small,
         origin: Origin::BuiltIn,
     });
@@ -49,7 +49,7 @@ pub fn runs_here(config: &Config) -> bool {
 
 /// Whether the profile is on.
 pub(crate) fn is_on(config: &Config) -> bool {
-    { config.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)
+    { config.tools.profile.as_ref() }.is_some_and(|profile| profile.value == Profile::Small)
 }
 
 /// Returns when the conversation is summarised, if no setting says it.

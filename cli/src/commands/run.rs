@@ -70,7 +70,7 @@ fn conversation(prompt: &TypedPrompt, options: &Options, config: &Config) -> Opt
     if !says_nothing || !is_text || config.interface != Interface::Native {
         return None;
     }
-    if { config.profile.as_ref() }.is_some_and(|chosen| chosen.value == Profile::PlainRepl) {
+    if { config.tools.profile.as_ref() }.is_some_and(|chosen| chosen.value == Profile::PlainRepl) {
         return Some(Display::Plain(PlainStyle::Loop));
     }
     let is_dumb = matches!(config.environment.get("TERM"), None | Some("dumb"));

@@ -173,7 +173,7 @@ pub fn collect(config: &Config, older_than_days: Option<u32>, form: Json) -> Res
     let before = days_ago(older_than_days);
     let all = sessions(config);
     let collected = all.collect(before)?;
-    let dropped = all.shrink_undo(config.undo_megabytes.value << 20)?;
+    let dropped = all.shrink_undo(config.tools.undo_megabytes.value << 20)?;
     let kept = all.kept_for_undo()?;
     if form.json {
         return print_json(&json!({

@@ -1,6 +1,64 @@
 //! Settings of the terminal conversation.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Settings;
+use super::file::File;
+use super::group::{Setter, group, in_force, put_in_force};
+use crate::entry::{SettingEntry, entry};
+use crate::error::Error;
+use crate::first::First;
+use crate::origin::Sourced;
+
+group! {
+    /// The terminal conversation.
+    ConversationSettings => ConversationConfig {
+        /// The keys that edit a line of the conversation; `normal` is emacs, `vim` is vi.
+        editor_mode: EditorMode = "editorMode", Anyone, {"enum": ["emacs", "vi", "normal", "vim"], "default": "emacs"};
+        /// The line below the conversation, if it is not the built-in one. A project can set it only where it is trusted.
+        status_line: StatusLine = "statusLine", User, {
+            "type": "object",
+            "required": ["type", "command"],
+            "properties": {
+                "type": {"const": "command"},
+                "command": {
+                    "type": "string",
+                    "description": "A command line. It reads the state of the session as JSON, and prints the lines."
+                },
+                "padding": {"type": "integer", "minimum": 0, "description": "Number of blanks before each line.", "default": 0},
+                "refreshInterval": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Interval in seconds to run the command again without an event."
+                }
+            }
+        };
+        /// Notifications that the agent has finished or needs an answer, while you are away. A project can set it only where it
+        /// is trusted.
+        notify: Notify = "notify", User, {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "channel": {
+                    "enum": ["auto", "bell", "osc9", "osc777", "none"],
+                    "description": "The terminal's way to notify; auto: the one that it is known to have, else the bell.",
+                    "default": "auto"
+                },
+                "command": {
+                    "type": "string",
+                    "description": "A further command line, which reads the notification as JSON."
+                },
+                "after": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Seconds without a key after which you count as away, if the terminal does not report focus.",
+                    "default": 10
+                }
+            }
+        };
+    }
+}
 
 /// Key bindings of the editor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

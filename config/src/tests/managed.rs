@@ -44,8 +44,11 @@ fn nothing_overrides_what_an_administrator_has_set() {
     let config = config.unwrap();
     assert_eq!(config.model.value, "haiku");
     assert_eq!(config.model.origin, Origin::Managed(None));
-    assert_eq!(config.effort.as_ref().unwrap().value, Effort::Low);
-    assert_eq!(config.max_thinking_tokens.as_ref().unwrap().value, 7);
+    assert_eq!(config.requests.effort.as_ref().unwrap().value, Effort::Low);
+    assert_eq!(
+        config.requests.max_thinking_tokens.as_ref().unwrap().value,
+        7
+    );
     assert_eq!(config.permission_mode.value, PermissionMode::Plan);
     assert!(!config.may_bypass);
     assert_eq!(config.environment.get("COLOUR"), Some("grey"));

@@ -52,7 +52,7 @@ fn variables_for_the_model_count_in_the_order_of_the_layers() {
         let config = world
             .resolve("project", &trusting, Interface::Native)
             .unwrap();
-        let (model, thinking) = (&config.model, &config.max_thinking_tokens);
+        let (model, thinking) = (&config.model, &config.requests.max_thinking_tokens);
         let home = format!("{}/", world.path("").display()).replace("//", "/");
         let origin = model.origin.to_string().replace(&home, "~/");
         let mut shown = format!("{:?} ({origin})", model.value);

@@ -188,11 +188,12 @@ fn of_definition(agent: &Agent, config: &mut Config) -> Result<(), Error> {
     }
     if let Some(value) = agent.effort
         && config
+            .requests
             .effort
             .as_ref()
             .is_none_or(|effort| effort.origin != Origin::CommandLine)
     {
-        config.effort = Some(Sourced::typed(value));
+        config.requests.effort = Some(Sourced::typed(value));
     }
     config
         .hooks

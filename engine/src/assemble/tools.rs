@@ -41,7 +41,7 @@ pub async fn layered(sources: Sources<'_>, config: &Config) -> (Layered, Vec<Str
     let protected = config.protected_folders();
     let mut workspace = Workspace::new(environment.cwd(), environment.home(), &protected);
     let mut shell = Shell::new(environment);
-    shell.output_cap = config.max_tool_output_bytes.value;
+    shell.output_cap = config.tools.max_tool_output_bytes.value;
     if let Some(confined) = sources.confined {
         workspace = workspace.confined(Arc::new(confined.sandbox.confinement().clone()));
         shell.environment.clone_from(&confined.variables);
@@ -118,7 +118,11 @@ fn built_in(sources: Sources<'_>, loader: &ToolLoader, config: &Config) -> Layer
     let of_skills = SkillTool::new(sources.skills.clone(), interface);
     let of_skills = of_skills.filter(|_| profile != Profile::Small);
     all.extend(of_skills.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
-    let scripts = config.code_mode.as_ref().is_some_and(|mode| mode.value);
+    let scripts = config
+        .tools
+        .code_mode
+        .as_ref()
+        .is_some_and(|mode| mode.value);
     all.extend(scripts.then(|| ah_tools::script(interface)).flatten());
     if let Some(subagents) = sources.subagents {
         let of_team = subagents.team_tools(interface);
@@ -150,7 +154,7 @@ fn is_named(tool: &str, config: &Config) -> bool {
 /// Returns the set of built-in tools and the interface that names them.
 fn tool_set(config: &Config) -> (Profile, Interface) {
     let interface = config.interface;
-    let chosen = config.profile.as_ref().map(|profile| profile.value);
+    let chosen = config.tools.profile.as_ref().map(|profile| profile.value);
     let profile = match (chosen, interface) {
         (Some(Chosen::Default), _) => Profile::Default,
         (Some(Chosen::Minimal), _) => Profile::Minimal,

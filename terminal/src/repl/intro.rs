@@ -42,7 +42,11 @@ pub fn status(session: &Session, id: &str, sandbox: &SandboxStatus, config: &Con
     let servers = session.tools().servers().map(|servers| servers.status());
     let servers = servers.unwrap_or_default().len();
     let mode = session.settings().permissions.mode.as_str();
-    let effort = config.effort.as_ref().map(|effort| effort.value.as_str());
+    let effort = config
+        .requests
+        .effort
+        .as_ref()
+        .map(|effort| effort.value.as_str());
     let rows = [
         ("version", format!("ah {}", env!("CARGO_PKG_VERSION"))),
         ("folder", place(config)),

@@ -72,7 +72,7 @@ impl SessionWorker {
     /// Changes the reasoning effort for later requests, or says what it is.
     pub(super) async fn effort(&mut self, wanted: &str) -> Result<(), Error> {
         let Some(effort) = Effort::ALL.into_iter().find(|it| it.as_str() == wanted) else {
-            let now = self.factory.config.effort.as_ref();
+            let now = self.factory.config.requests.effort.as_ref();
             let now = now.map_or("the model's default", |effort| effort.value.as_str());
             let names = Effort::ALL.map(Effort::as_str).join(", ");
             crate::note(&format!(
@@ -80,7 +80,7 @@ impl SessionWorker {
             ));
             return Ok(());
         };
-        self.factory.config.effort = Some(Sourced {
+        self.factory.config.requests.effort = Some(Sourced {
             value: effort,
             origin: Origin::CommandLine,
         });
