@@ -23,6 +23,14 @@ impl First<'_> {
         })
     }
 
+    /// Returns a group of the settings of each layer, with its origin.
+    pub(crate) fn groups<G>(&self, of: impl Fn(&Settings) -> &G) -> Vec<(&G, &Origin)> {
+        let layers = self.layers.iter();
+        layers
+            .map(|layer| (of(&layer.settings), &layer.origin))
+            .collect()
+    }
+
     /// Returns what an administrator has set, or else what was typed, or else the value of the first layer that has one.
     pub(crate) fn chosen<T>(
         &self,

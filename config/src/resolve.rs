@@ -140,9 +140,9 @@ impl Config {
             mcp_servers: mcp::find(&overrides, &layers, project, &mut warnings)?,
             tools: tools(&overrides, &first),
             requests: requests(&overrides, &process, &first)?,
-            exchange: ExchangeConfig::of(&first, |settings| &settings.exchange),
+            exchange: ExchangeConfig::of(&first.groups(|settings| &settings.exchange)),
             web: WebConfig::of(&layers, &first),
-            conversation: ConversationConfig::of(&first, |settings| &settings.conversation),
+            conversation: ConversationConfig::of(&first.groups(|settings| &settings.conversation)),
             work: first.value(|settings| settings.work.clone()),
             may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
@@ -338,7 +338,7 @@ fn fallback_models(typed: &[String], first: &First<'_>) -> Option<Sourced<Vec<St
 
 /// Returns the settings of tools, with what was typed.
 fn tools(overrides: &Overrides, first: &First<'_>) -> ToolConfig {
-    let mut tools = ToolConfig::of(first, |settings| &settings.tools);
+    let mut tools = ToolConfig::of(&first.groups(|settings| &settings.tools));
     let profile = overrides.run.tools.profile;
     tools.profile = first.chosen(profile, |settings| settings.tools.profile);
     let typed = overrides.tool_concurrency;
@@ -354,7 +354,7 @@ fn requests(
     process: &Environment,
     first: &First<'_>,
 ) -> Result<RequestConfig, Error> {
-    let mut requests = RequestConfig::of(first, |settings| &settings.requests);
+    let mut requests = RequestConfig::of(&first.groups(|settings| &settings.requests));
     requests.effort = first.chosen(overrides.effort, |settings| settings.requests.effort);
     requests.max_thinking_tokens = max_thinking_tokens(overrides, process, first)?;
     Ok(requests)

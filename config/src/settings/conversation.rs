@@ -3,13 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::Settings;
 use super::file::File;
-use super::group::{Setter, group, in_force, put_in_force};
+use super::group::{Setter, first, group, in_force, put_in_force};
 use crate::entry::{SettingEntry, entry};
 use crate::error::Error;
-use crate::first::First;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 
 group! {
     /// The terminal conversation.

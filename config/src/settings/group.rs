@@ -4,6 +4,8 @@
 //!
 //! A setting is in force as the first layer has it. Where an option counts as well, `resolve` puts it in afterwards.
 
+use crate::origin::{Origin, Sourced};
+
 /// Who may set a value where the project is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setter {
@@ -11,6 +13,18 @@ pub enum Setter {
     Anyone,
     /// Only the user, or a project that is trusted.
     User,
+}
+
+/// Returns the value of the first of `layers` that has one.
+pub(super) fn first<F, T>(
+    layers: &[(&F, &Origin)],
+    of: impl Fn(&F) -> Option<T>,
+) -> Option<Sourced<T>> {
+    layers.iter().find_map(|(file, origin)| {
+        let value = of(file)?;
+        let origin = (*origin).clone();
+        Some(Sourced { value, origin })
+    })
 }
 
 /// The type of a setting in force: an option, unless there is a default.
@@ -89,11 +103,11 @@ macro_rules! group {
         }
 
         impl $config {
-            /// Returns what the first layer has of each.
-            pub(crate) fn of(first: &First<'_>, group: fn(&Settings) -> &$file) -> Self {
+            /// Returns, of each, what the first of `layers` has.
+            pub(crate) fn of(layers: &[(&$file, &Origin)]) -> Self {
                 Self {
                     $( $field: put_in_force!(
-                        first.value(|settings| Clone::clone(&group(settings).$field))
+                        first(layers, |file| Clone::clone(&file.$field))
                         $(, $default)?
                     ), )+
                 }

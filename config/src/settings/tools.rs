@@ -3,14 +3,12 @@
 use ah_agent::tool_search::ToolSearchMode;
 use serde_json::value::RawValue;
 
-use super::Settings;
 use super::file::File;
-use super::group::{Setter, group, in_force, put_in_force};
+use super::group::{Setter, first, group, in_force, put_in_force};
 use crate::concurrency::Concurrency;
 use crate::entry::{SettingEntry, entry};
 use crate::error::Error;
-use crate::first::First;
-use crate::origin::Sourced;
+use crate::origin::{Origin, Sourced};
 use crate::profile::Profile;
 
 /// Default maximum size of a stored tool output in bytes.
