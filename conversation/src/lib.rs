@@ -18,6 +18,7 @@ mod estimate;
 mod event;
 mod excerpt;
 pub mod front_matter;
+mod head;
 mod host;
 mod id;
 mod interaction;
@@ -70,6 +71,7 @@ pub use environment::Environment;
 pub use estimate::{estimate_block, estimate_message, estimate_prefix, estimate_text};
 pub use event::{Event, EventKind, LoopAction};
 pub use excerpt::{Excerpt, LeftOut, LineCount, WholeOutput, lines_between};
+pub use head::Head;
 pub use host::{
     Editor, Host, HostPermission, Nobody, PermissionAnswer, PermissionRequest, Rulebook,
 };

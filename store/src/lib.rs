@@ -54,5 +54,5 @@ pub use {
     sqlite::runs::LocalFleet,
     sqlite::session::SessionStore,
     sqlite::sessions::{Collected, Sessions},
-    sqlite::tree::{ApiCall, Diff, Head, Tree},
+    sqlite::tree::{ApiCall, Diff, Tree},
 };

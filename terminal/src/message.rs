@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use ah_conversation::{Input, Interface, Message, Origin, Role, ToolUse};
-use ah_store::Head;
+use ah_conversation::{Head, Input, Interface, Message, Origin, Role, ToolUse};
 use ah_tools::Profile;
 use serde_json::{Value, json};
 

@@ -7,8 +7,8 @@ mod edit;
 use std::io::{IsTerminal, Write, stdout};
 
 use ah_agent::without_agent_id;
-use ah_conversation::{ContentBlock, Message, MessageId, is_note, lines_between};
-use ah_store::{Head, Tree};
+use ah_conversation::{ContentBlock, Head, Message, MessageId, is_note, lines_between};
+use ah_store::Tree;
 use serde_json::{Value, json};
 
 use super::place::tree;

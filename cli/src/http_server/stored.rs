@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use ah_conversation::{
-    Cost, Message, MessageId, Origin, Role, StoreError, ToolUseId, json, neutralise,
+    Cost, Head, Message, MessageId, Origin, Role, StoreError, ToolUseId, json, neutralise,
 };
 use ah_mcp_server::ClientRuns;
 use ah_serve::{Entry, Node, Nodes, Transcript, Used};
-use ah_store::{Head, Tree};
+use ah_store::Tree;
 
 /// Most of an output that a client gets, in bytes.
 const OUTPUT: usize = 4 * 1024 * 1024;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ah_conversation::{
-    CacheMiss, Cost, Event, EventKind, Message, MessageId, OutputPage, PrefixBreak, SessionId,
-    StoreError, Time, ToolUse, ToolUseId, Usage, is_note,
+    CacheMiss, Cost, Event, EventKind, Head, Message, MessageId, OutputPage, PrefixBreak,
+    SessionId, StoreError, Time, ToolUse, ToolUseId, Usage, is_note,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -28,19 +28,6 @@ pub struct Tree {
     pub(super) connection: Connection,
     pub(super) outputs: PathBuf,
     path: PathBuf,
-}
-
-/// Summary of a message for lists.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Head {
-    /// The message, without content.
-    pub message: Message,
-    /// Start of its text, with line breaks.
-    pub preview: String,
-    /// Tool calls of the message.
-    pub tool_uses: Vec<ToolUse>,
-    /// Id of the subagent whose conversation it belongs to; `None` for the main conversation.
-    pub agent_id: Option<String>,
 }
 
 /// Difference between two branches.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ah_conversation::Message;
-use ah_store::{Diff, Head, Paths, SessionStore, Tree};
+use ah_conversation::{Head, Message};
+use ah_store::{Diff, Paths, SessionStore, Tree};
 
 use crate::fixture::{Speaker, World, append, open_quietly, result};
 

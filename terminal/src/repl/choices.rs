@@ -1,10 +1,10 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
 use ah_config::places::short;
-use ah_conversation::{Role, Time};
+use ah_conversation::{Head, Role, Time};
 use ah_engine::session_folders::{STRANGE, directory, everywhere};
 use ah_git::repository;
-use ah_store::{Head, SessionHead};
+use ah_store::SessionHead;
 
 use super::picker::{Entry, Picker, Subject};
 use crate::print::count;

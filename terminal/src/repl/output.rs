@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use ah_agent::without_agent_id;
-use ah_conversation::{MessageId, StoreError, ToolUseId};
-use ah_store::{Head, Tree};
+use ah_conversation::{Head, MessageId, StoreError, ToolUseId};
+use ah_store::Tree;
 
 use super::activity::RunningTool;
 use super::picker::{Entry, Picker, Subject};

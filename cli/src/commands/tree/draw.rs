@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use ah_conversation::MessageId;
-use ah_store::Head;
+use ah_conversation::{Head, MessageId};
 
 use ah_terminal::message::letter;
 
