@@ -39,6 +39,7 @@ mod output;
 mod permission;
 mod prefix;
 mod provider;
+mod question;
 mod reach;
 mod repair;
 mod repetition;
@@ -103,6 +104,7 @@ pub use provider::{
     FallbackNotice, Findings, Hit, Provider, ProviderError, Request, RetryNotice, Sampling,
     Searching, SkipDelay, StreamEvent, WebSearch,
 };
+pub use question::Question;
 pub use reach::Reach;
 pub use repair::{close_open_calls, extend_sendable, interrupted, sendable};
 pub use repetition::{Repetition, chant, repetition, signature};

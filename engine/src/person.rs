@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ah_conversation::{
     Choice, ChoiceOption, Destination, Elicitation, ElicitationAnswer, Host, HostPermission, Input,
     Interaction, Nobody, PermissionAnswer, PermissionMode, PermissionRequest, PermissionUpdate,
-    ToolUse, neutralise,
+    Question, ToolUse, neutralise,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -16,16 +16,6 @@ const ALLOW: &str = "Allow";
 const DENY: &str = "Deny";
 /// Longest input of a call in a question, in characters.
 const SHOWN_INPUT: usize = 2_000;
-
-/// A question.
-pub struct Question {
-    /// What it is about; empty if the choices say it.
-    pub about: String,
-    /// What can be chosen.
-    pub choices: Vec<Choice>,
-    /// Whether it is about a permission: only a person may answer, and only with one of the options.
-    pub is_permission: bool,
-}
 
 /// Asks somebody.
 #[async_trait]

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ah_conversation::Question;
 use rmcp::RoleServer;
 use rmcp::model::{
     ElicitResult, InputRequest, ProgressNotificationParam, ProgressToken, ProtocolVersion,
@@ -10,7 +11,6 @@ use rmcp::service::{Peer, RequestContext};
 use rmcp::task_manager::TaskContext;
 
 use crate::question;
-use crate::runner::Question;
 
 /// Ways to ask the user of a client.
 pub(crate) enum Way {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ah_conversation::Question;
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::task_manager::TaskContext;
 use serde_json::json;
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caller::{Caller, Way};
 use crate::question::{filled_in, listed};
-use crate::runner::{Ended, Question, RunEvent, Running};
+use crate::runner::{Ended, RunEvent, Running};
 
 /// A run that waits for an answer.
 pub(crate) struct Waiting {
@@ -99,7 +100,7 @@ impl Run {
                     self.questions += 1;
                     let is_kept = match caller.way {
                         Way::Rounds => true,
-                        Way::No => !question.needs_person,
+                        Way::No => !question.is_permission,
                         Way::Request(_) | Way::Task(_) => false,
                     };
                     if is_kept {

@@ -13,6 +13,6 @@ mod server;
 mod sessions;
 mod tools;
 
-pub use runner::{At, Ended, Listed, Opened, Question, Refusal, RunEvent, Runner, Running, Wanted};
+pub use runner::{At, Ended, Listed, Opened, Refusal, RunEvent, Runner, Running, Wanted};
 pub use runs::{Call, ClientRequest, ClientRuns, serve_client};
 pub use server::{AgentServer, serve};

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::{Choice, neutralise};
+use ah_conversation::{Choice, Question, neutralise};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value, json};
-
-use crate::runner::Question;
 
 /// Field of a form in which the user may write another answer than those offered, to the choice with this number.
 fn other(number: usize) -> String {
@@ -41,7 +39,7 @@ pub(crate) fn form(question: &Question) -> Option<ElicitRequestParams> {
             }
         };
         fields.insert(field(number), schema);
-        if question.needs_person {
+        if question.is_permission {
             required.push(field(number));
         } else {
             let schema = json!({"type": "string", "title": "Another answer", "description": "In your own words"});
@@ -79,7 +77,7 @@ pub(crate) fn filled_in(
         let own = content[other(number)]
             .as_str()
             .map(str::trim)
-            .filter(|_| !question.needs_person);
+            .filter(|_| !question.is_permission);
         let chosen = match &content[field(number)] {
             Value::String(label) => known(choice, label).then(|| label.clone()),
             Value::Array(labels) => {
@@ -149,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn question(needs_person: bool, is_multiple: bool) -> Question {
+    fn question(is_permission: bool, is_multiple: bool) -> Question {
         let option = |label: &str| ChoiceOption {
             label: label.to_owned(),
             description: String::new(),
@@ -162,7 +160,7 @@ mod tests {
                 options: vec![option("red"), option("blue")],
                 is_multiple,
             }],
-            needs_person,
+            is_permission,
         }
     }
 

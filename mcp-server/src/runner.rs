@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ah_conversation::Choice;
+use ah_conversation::Question;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -80,17 +80,6 @@ pub enum RunEvent {
     Asked(Question, oneshot::Sender<Option<BTreeMap<String, String>>>),
     /// The end.
     Ended(Ended),
-}
-
-/// A question of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// What it is about; empty if the choices say it.
-    pub about: String,
-    /// What is to be chosen. The question is the name of each.
-    pub choices: Vec<Choice>,
-    /// Whether only a person may answer.
-    pub needs_person: bool,
 }
 
 /// End of a run.

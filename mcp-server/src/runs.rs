@@ -12,10 +12,10 @@ use ah_config::overrides::HostOptions;
 use ah_config::{Config, Error, ErrorKind, Overrides};
 use ah_conversation::{
     ContentBlock, Environment, ExitReason, Interface, MailKind, Message as StoredMessage,
-    PermissionRequest, neutralise,
+    PermissionRequest, Question, neutralise,
 };
 use ah_engine::assemble::HostExtensions;
-use ah_engine::person::{self, Ask, Elsewhere, cut};
+use ah_engine::person::{Ask, Elsewhere, cut};
 use ah_engine::plan::{ResumePoint, SessionChoice, SessionPlan};
 use ah_engine::serve::{ServeRequest, serve_program};
 use ah_engine::session_folders::{sessions, title};
@@ -32,9 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::runner::{
-    At, Ended, Listed, Opened, Question, Refusal, RunEvent, Runner, Running, Wanted,
-};
+use crate::runner::{At, Ended, Listed, Opened, Refusal, RunEvent, Runner, Running, Wanted};
 use crate::server::serve;
 
 /// Longest step, in characters.
@@ -494,14 +492,9 @@ struct AskClient {
 
 #[async_trait]
 impl Ask for AskClient {
-    async fn ask(&self, question: person::Question) -> Option<BTreeMap<String, String>> {
+    async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>> {
         self.begun.cancelled().await;
         let (answer, answered) = oneshot::channel();
-        let question = Question {
-            about: question.about,
-            choices: question.choices,
-            needs_person: question.is_permission,
-        };
         self.events.send(RunEvent::Asked(question, answer)).ok()?;
         answered.await.ok().flatten()
     }

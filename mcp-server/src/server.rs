@@ -244,7 +244,7 @@ impl AgentServer {
     fn answered(&self, arguments: &JsonObject) -> Result<Result<Run, String>, ErrorData> {
         let session = tools::text(arguments, "session")?;
         let mut kept = self.lock();
-        let Some(waiting) = kept.get(&session).filter(|it| !it.question.needs_person) else {
+        let Some(waiting) = kept.get(&session).filter(|it| !it.question.is_permission) else {
             return Ok(Err(format!(
                 "no run of the session `{session}` waits for an answer"
             )));

@@ -1,7 +1,7 @@
 //! Questions of runs.
 
-use ah_conversation::{SessionId, StoreError, json};
-use ah_store::fleet::{Question, Questions, Waiting};
+use ah_conversation::{Question, SessionId, StoreError, json};
+use ah_store::fleet::{Questions, Waiting, digest};
 use async_trait::async_trait;
 use tokio_postgres::types::Type;
 
@@ -25,7 +25,7 @@ impl Questions for Postgres {
     ) -> Result<(), StoreError> {
         // What a text of PostgreSQL cannot have is escaped in JSON.
         let body = question.body();
-        let digest = Question::digest(&body);
+        let digest = digest(&body);
         let parameters: Parameters<'_> = &[
             (&session.as_str(), Type::TEXT),
             (&digest, Type::TEXT),

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
-use ah_conversation::{Clock as _, SessionId, StoreError};
+use ah_conversation::{Clock as _, Question, SessionId, StoreError};
 use ah_store::SystemClock;
-use ah_store::fleet::{Fleet, Question};
+use ah_store::fleet::Fleet;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::pace::Meter;
-use ah_engine::person::{self, Ask};
+use ah_engine::person::Ask;
 
 /// The watcher of a run that nobody else watches: what happens is in the store.
 pub(super) struct Unwatched {
@@ -52,12 +52,7 @@ pub(super) struct AskFleet {
 
 #[async_trait]
 impl Ask for AskFleet {
-    async fn ask(&self, question: person::Question) -> Option<BTreeMap<String, String>> {
-        let question = Question {
-            about: question.about,
-            choices: question.choices,
-            is_permission: question.is_permission,
-        };
+    async fn ask(&self, question: Question) -> Option<BTreeMap<String, String>> {
         let answers = match self.answers(&question).await {
             Ok(answers) => answers?,
             Err(error) => {

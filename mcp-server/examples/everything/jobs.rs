@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ah_conversation::{Choice, ChoiceOption};
-use ah_mcp_server::{Ended, Question, RunEvent, Running, Wanted};
+use ah_conversation::{Choice, ChoiceOption, Question};
+use ah_mcp_server::{Ended, RunEvent, Running, Wanted};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
@@ -123,7 +123,7 @@ fn confirmation() -> Question {
             options: vec![option("yes"), option("no")],
             is_multiple: false,
         }],
-        needs_person: false,
+        is_permission: false,
     }
 }
 

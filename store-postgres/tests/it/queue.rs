@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{Clock as _, MailKind, SessionId, Store as _, Time};
+use ah_conversation::{Clock as _, MailKind, Question, SessionId, Store as _, Time};
 use ah_store::fleet::{
-    ALL, Admission, End, Fleet, Limit, NewRun, Question, RunState, Schedules as _, Start, Timing,
-    Wish, backoff,
+    ALL, Admission, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing, Wish,
+    backoff,
 };
 use ah_store::{LocalFleet, Sessions, SystemClock};
 use tokio_postgres::NoTls;

@@ -1,11 +1,11 @@
 //! Questions of the runs of a folder.
 
-use ah_conversation::{SessionId, StoreError, json};
+use ah_conversation::{Question, SessionId, StoreError, json};
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension as _, params};
 
 use super::LocalFleet;
-use crate::fleet::{Question, Questions, Waiting};
+use crate::fleet::{Questions, Waiting, digest};
 
 #[async_trait]
 impl Questions for LocalFleet {
@@ -16,7 +16,7 @@ impl Questions for LocalFleet {
         asker: &str,
     ) -> Result<(), StoreError> {
         let body = question.body();
-        let digest = Question::digest(&body);
+        let digest = digest(&body);
         self.with("cannot write", |connection| {
             connection.execute(
                 "DELETE FROM questions WHERE session = ? AND digest = ? AND is_taken",
