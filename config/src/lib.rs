@@ -38,6 +38,7 @@ mod plugins;
 pub mod profile;
 mod project;
 mod resolve;
+mod resolver;
 pub mod rulebook;
 mod rules;
 pub mod sandboxing;
@@ -62,6 +63,7 @@ pub use origin::{Origin, Sourced};
 pub use overrides::Overrides;
 pub use plugin::Plugin;
 pub use plugins::PluginParts;
+pub use resolver::Resolver;
 pub use rules::parse_rules;
 pub use tier::SandboxTier;
 

@@ -18,8 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ah_config::overlay::Overlay;
-use ah_config::{Config, Error, Overrides};
+use ah_config::{Config, Error, Resolver};
 use ah_conversation::{Clock as _, PermissionRequest, StoreError};
 use ah_store::fleet::{End, Fleet, Run, RunId, Start, Timing, Wish};
 use ah_store::{LocalFleet, SystemClock};
@@ -49,12 +48,8 @@ pub struct WorkerRequest<'a> {
     pub until_idle: bool,
     /// Whether it runs [`COMMANDS`], which have the permissions of this process.
     pub runs_commands: bool,
-    /// The choices of the command line, for every run.
-    pub overrides: Overrides,
-    /// The configuration of the folder that the worker was started in.
-    pub config: &'a Config,
-    /// The files in the executable.
-    pub overlay: Overlay,
+    /// Resolves the configuration of every run.
+    pub resolver: Resolver,
     /// Hands all runs on when cancelled, and ends the worker.
     pub stop: &'a CancellationToken,
     /// Where it answers whether it is well, and what it has done: `/healthz`, `/readyz`, `/metrics`.
@@ -214,13 +209,8 @@ fn probe(listener: TcpListener, metrics: &Arc<Metrics>, request: &WorkerRequest<
 
 impl WorkerRequest<'_> {
     fn attempts(&self) -> run::Starts {
-        let variables = self.config.environment.all();
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         run::Starts {
-            overrides: self.overrides.clone(),
-            variables: variables.collect(),
-            unpacked: self.config.unpacked.clone(),
-            overlay: self.overlay.clone(),
+            resolver: self.resolver.clone(),
             described: self.described,
             runs_commands: self.runs_commands,
         }

@@ -10,9 +10,8 @@ pub(super) mod store;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ah_config::overlay::Overlay;
-use ah_config::{Config, Error};
-use ah_conversation::MailKind;
+use ah_config::{Config, Error, Resolver};
+use ah_conversation::{Interface, MailKind};
 use ah_fleet::worker::{self, WorkerRequest};
 use ah_store::fleet::Wish;
 use ah_terminal::print::question::described;
@@ -59,9 +58,7 @@ async fn perform(config: &Config, options: &Options, command: FleetCommands) -> 
                 concurrency: concurrency.into(),
                 until_idle,
                 runs_commands: commands,
-                overrides,
-                config,
-                overlay: Overlay::of_process().unwrap_or_default(),
+                resolver: Resolver::new(overrides, Interface::Native, config),
                 stop: &CancellationToken::new(),
                 probes: match metrics {
                     Some(address) => Some(bound(address).await?),

@@ -1,13 +1,12 @@
 //! One attempt at a run, on its own thread and runtime.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::{Audience, RunOutcome, Stop};
-use ah_config::overlay::Overlay;
-use ah_config::{Config, Error, Overrides, extensions};
-use ah_conversation::{Environment, ExitReason, Interface, PermissionRequest};
+use ah_config::{Config, Error, Resolver, extensions};
+use ah_conversation::{Environment, ExitReason, PermissionRequest};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
 use tokio::runtime::Builder;
@@ -32,10 +31,7 @@ const BETWEEN_LAYERS: Duration = Duration::from_secs(10);
 
 /// What every run starts with.
 pub(super) struct Starts {
-    pub overrides: Overrides,
-    pub variables: Vec<(String, String)>,
-    pub unpacked: Option<PathBuf>,
-    pub overlay: Overlay,
+    pub resolver: Resolver,
     pub described: fn(&PermissionRequest) -> String,
     pub runs_commands: bool,
 }
@@ -119,8 +115,7 @@ impl Attempt {
         let Some(files) = Files::of(store).await? else {
             return Ok(None);
         };
-        let variables = self.starts.variables.iter().cloned();
-        let environment = Environment::new(variables, self.run.folder.clone());
+        let environment = self.starts.resolver.environment(&self.run.folder);
         let place = carried::place(&environment, &self.run.session)?;
         Ok(Some(
             Workspace::open(&environment, files, &place, store).await?,
@@ -145,8 +140,8 @@ impl Attempt {
         files: Option<&Workspace>,
     ) -> Result<Option<RunOutcome>, Error> {
         let config = match files {
-            Some(files) => self.config(files.folder().await)?,
-            None => self.config(self.run.folder.clone())?,
+            Some(files) => self.config(&files.folder().await)?,
+            None => self.config(&self.run.folder)?,
         };
         let mut warnings = Vec::new();
         let probe = SandboxProbe::begin(&config, &mut warnings)?;
@@ -192,7 +187,7 @@ impl Attempt {
             let reason = "this worker runs no commands; `ah worker --commands` does";
             return Ok(End::Failed(reason.to_owned()));
         }
-        let environment = self.environment(self.run.folder.clone())?;
+        let environment = self.environment(&self.run.folder)?;
         let ended = tokio::select! {
             ended = command::perform(&self.run, &environment, store) => ended?,
             () = self.stopped() => CommandEnd::Cancelled,
@@ -232,25 +227,16 @@ impl Attempt {
     }
 
     /// Returns the environment of the run in a folder.
-    fn environment(&self, folder: PathBuf) -> Result<Environment, Error> {
-        if !folder.is_dir() {
-            let missing = format!("this machine has no folder `{}`", folder.display());
-            return Err(Error::failure(missing));
-        }
-        let variables = self.starts.variables.iter().cloned();
-        Ok(Environment::new(variables, folder))
+    fn environment(&self, folder: &Path) -> Result<Environment, Error> {
+        there(folder)?;
+        Ok(self.starts.resolver.environment(folder))
     }
 
     /// Returns the configuration of a folder, as it is now.
-    fn config(&self, folder: PathBuf) -> Result<Config, Error> {
-        let environment = self.environment(folder)?;
-        let mut overrides = self.starts.overrides.clone();
-        overrides.model = self.run.model.clone().or(overrides.model);
-        let overlay = &self.starts.overlay;
-        let config = Config::resolve(overrides, Interface::Native, environment, overlay)?;
-        Ok(Config {
-            unpacked: self.starts.unpacked.clone(),
-            ..config
+    fn config(&self, folder: &Path) -> Result<Config, Error> {
+        there(folder)?;
+        self.starts.resolver.resolve(folder, |overrides| {
+            overrides.model = self.run.model.clone().or(overrides.model.take());
         })
     }
 
@@ -314,4 +300,13 @@ impl Attempt {
             sleep(BETWEEN_LAYERS).await;
         }
     }
+}
+
+/// Checks that a folder is there.
+fn there(folder: &Path) -> Result<(), Error> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let missing = format!("this machine has no folder `{}`", folder.display());
+    Err(Error::failure(missing))
 }

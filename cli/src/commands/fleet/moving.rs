@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use ah_config::overlay::Overlay;
-use ah_config::{Config, Error};
-use ah_conversation::{Environment, Interface};
+use ah_config::{Config, Error, Resolver};
+use ah_conversation::Interface;
 use ah_fleet::moving::{Destination, Source, away, home, is_coming};
 
 use super::super::output::print;
@@ -71,14 +70,5 @@ fn in_folder(config: &Config, options: &Options, folder: &Path) -> Result<Config
     let made = std::fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
     let folder = made
         .map_err(|error| Error::failure(format!("cannot make `{}`: {error}", folder.display())))?;
-    let variables = config.environment.all();
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let environment = Environment::new(variables.collect::<Vec<_>>(), folder);
-    let overlay = Overlay::of_process().unwrap_or_default();
-    Config::resolve(
-        options.overrides()?,
-        Interface::Native,
-        environment,
-        &overlay,
-    )
+    Resolver::new(options.overrides()?, Interface::Native, config).resolve(&folder, |_| {})
 }
