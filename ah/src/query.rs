@@ -330,10 +330,9 @@ impl Task {
             config: &config,
             stop: &self.stop,
             extensions: HostExtensions {
-                store: None,
                 provider: self.options.provider.clone(),
                 tools: self.options.own_tools.clone(),
-                around: None,
+                ..HostExtensions::default()
             },
             warn: Arc::new(|text| tracing::warn!("{text}")),
         };

@@ -6,7 +6,6 @@
 
 pub mod args;
 pub mod commands;
-mod http_server;
 pub mod input;
 mod log;
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use ah_agent::hooks::{Hook, HookEvent, HookedElicitations, Hooks};
 use ah_agent::prompt::{PromptPart, PromptSource, SystemPrompt};
 use ah_agent::skills::{Skill, Skills};
-use ah_agent::{AnswerForm, Audience, Ports, SessionSettings, ToolConcurrency, Toolbox};
+use ah_agent::{AnswerForm, Audience, Ports, SessionSettings, ToolConcurrency, Toolbox, Watcher};
 use ah_config::rulebook::SettingsFiles;
 use ah_config::{Concurrency, Config, Error};
 use ah_conversation::{
@@ -76,7 +76,12 @@ pub struct HostExtensions {
     pub tools: Vec<Arc<dyn Tool>>,
     /// What it puts around each model that the session asks, those of subagents included.
     pub around: Option<Around>,
+    /// Who watches its session besides the host.
+    pub watch: Option<Watch>,
 }
+
+/// Returns a watcher of a session.
+pub type Watch = Arc<dyn Fn(&SessionView) -> Arc<dyn Watcher> + Send + Sync>;
 
 /// Properties of a session that those who see it need.
 #[derive(Debug, Clone)]
@@ -157,7 +162,13 @@ pub async fn session(
         ..settings(&*provider, &tools, &inputs, config, warnings)?
     };
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
-    let audience = make_audience(view(&*provider, &tools, store, config));
+    let view = view(&*provider, &tools, store, config);
+    let watcher = inputs.extensions.watch.as_ref().map(|watch| watch(&view));
+    let audience = make_audience(view);
+    let audience = match watcher {
+        Some(watcher) => audience.with_first(watcher),
+        None => audience,
+    };
     let summarizer = summarizer(&provider, config, warnings)?;
     safety::ask_about_hosts(inputs.sandbox, &audience, config);
     if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {

@@ -14,6 +14,8 @@ pub mod command_files;
 mod config_tool;
 pub mod confinement;
 #[cfg(feature = "sqlite")]
+pub mod desk;
+#[cfg(feature = "sqlite")]
 pub mod expand;
 #[cfg(feature = "sqlite")]
 pub mod identity;

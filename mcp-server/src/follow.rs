@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::Question;
+use ah_desk::{Ended, RunEvent, Running};
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::task_manager::TaskContext;
 use serde_json::json;
@@ -12,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::caller::{Caller, Way};
 use crate::question::{filled_in, listed};
-use crate::runner::{Ended, RunEvent, Running};
 
 /// A run that waits for an answer.
 pub(crate) struct Waiting {
@@ -95,7 +95,7 @@ impl Run {
                 Some(RunEvent::Began(session)) => self.begun(session),
                 Some(RunEvent::Step(step)) => caller.tell(&step, task).await,
                 // Callers have no place for it.
-                Some(RunEvent::Streamed(_)) => {}
+                Some(RunEvent::Answering | RunEvent::Piece(_)) => {}
                 Some(RunEvent::Asked(question, answer)) => {
                     self.questions += 1;
                     let is_kept = match caller.way {
@@ -122,16 +122,19 @@ impl Run {
                 Some(RunEvent::Ended(ended)) => {
                     return Outcome::Ended(result(&self.session, &ended));
                 }
-                None => {
-                    let ended = Ended {
-                        text: "the run broke off".to_owned(),
-                        is_error: true,
-                        ..Ended::default()
-                    };
-                    return Outcome::Ended(result(&self.session, &ended));
-                }
+                Some(RunEvent::Refused(refusal)) => return self.failed(refusal.text),
+                None => return self.failed("the run broke off".to_owned()),
             }
         }
+    }
+
+    fn failed(&self, text: String) -> Outcome {
+        let ended = Ended {
+            text,
+            is_error: true,
+            ..Ended::default()
+        };
+        Outcome::Ended(result(&self.session, &ended))
     }
 
     fn begun(&mut self, session: String) {

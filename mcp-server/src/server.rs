@@ -5,7 +5,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::encoding::Decoder;
-use ah_conversation::json;
+use ah_conversation::{Environment, Message, json};
+use ah_desk::Sessions;
 use futures_util::stream;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
@@ -30,7 +31,6 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::{Caller, Way};
 use crate::follow::{Outcome, Run, Stops, Waiting, waiting};
 use crate::question;
-use crate::runner::Runner;
 use crate::{sessions, tools};
 
 /// Largest message of a client, in bytes.
@@ -48,7 +48,7 @@ const POLL_INTERVAL: u64 = 1_000;
 ///
 /// If the connection fails before it is set up; the text says why.
 pub async fn serve(
-    runner: Arc<dyn Runner>,
+    served: Served,
     (read, write): (
         impl AsyncRead + Send + Unpin + 'static,
         impl AsyncWrite + Send + Unpin + 'static,
@@ -59,7 +59,7 @@ pub async fn serve(
     let told = tokio::spawn(tell(lines, write));
     let transport =
         AsyncRwTransport::new_server(whole(read), said).with_max_line_length(LARGEST_MESSAGE);
-    let server = AgentServer::new(runner);
+    let server = AgentServer::new(served);
     let tasks = server.tasks.clone();
     let served = rmcp::service::serve_server_with_ct(server, transport, stop.clone()).await;
     let served = match served {
@@ -134,10 +134,21 @@ fn whole(read: impl AsyncRead + Send + Unpin + 'static) -> impl AsyncRead + Send
     StreamReader::new(Box::pin(lines))
 }
 
+/// What clients are served.
+#[derive(Clone)]
+pub struct Served {
+    /// The sessions.
+    pub sessions: Arc<dyn Sessions>,
+    /// The environment, whose secrets are in no conversation that a client reads.
+    pub environment: Environment,
+    /// Writes a conversation, given its name, as Markdown.
+    pub written: fn(&str, &[Message]) -> String,
+}
+
 /// The engine as a server. Clones share their runs.
 #[derive(Clone)]
 pub struct AgentServer {
-    runner: Arc<dyn Runner>,
+    served: Served,
     tasks: TaskManager,
     /// Runs that wait for an answer, by session.
     waiting: Arc<Mutex<BTreeMap<String, Waiting>>>,
@@ -145,10 +156,10 @@ pub struct AgentServer {
 }
 
 impl AgentServer {
-    /// Creates the server of a runner.
-    pub fn new(runner: Arc<dyn Runner>) -> Self {
+    /// Creates the server of these sessions.
+    pub fn new(served: Served) -> Self {
         Self {
-            runner,
+            served,
             tasks: TaskManager::new(),
             waiting: Arc::default(),
             stops: Arc::default(),
@@ -224,8 +235,9 @@ impl AgentServer {
     }
 
     fn begin(&self, arguments: &JsonObject) -> Result<Run, ErrorData> {
-        let wanted = tools::wanted(arguments)?;
-        Ok(Run::new(self.runner.begin(wanted), self.stops.clone()))
+        let (start, prompt) = tools::wanted(arguments)?;
+        let running = self.served.sessions.begin(start, prompt);
+        Ok(Run::new(running, self.stops.clone()))
     }
 
     /// Continues the run whose question an earlier round has asked.
@@ -319,12 +331,12 @@ impl ServerHandler for AgentServer {
             (tools::STEER, _) => {
                 let session = tools::text(&arguments, "session")?;
                 let message = tools::text(&arguments, "message")?;
-                let steered = self.runner.steer(&session, &message);
-                return Ok(match steered {
+                let sent = self.served.sessions.send(&session, &message);
+                return Ok(match sent {
                     Ok(()) => {
                         said("queued: it is told before the next step, or with the next run").into()
                     }
-                    Err(reason) => failed(reason).into(),
+                    Err(refusal) => failed(refusal.text).into(),
                 });
             }
             (tools::STOP, _) => {
@@ -348,7 +360,7 @@ impl ServerHandler for AgentServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = page.and_then(|page| page.cursor);
-        sessions::list(&*self.runner, cursor.as_deref())
+        sessions::list(&self.served, cursor.as_deref())
     }
 
     async fn list_resource_templates(
@@ -364,7 +376,7 @@ impl ServerHandler for AgentServer {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(sessions::read(&*self.runner, &request.uri)?.into())
+        Ok(sessions::read(&self.served, &request.uri)?.into())
     }
 
     async fn get_task(

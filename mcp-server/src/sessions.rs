@@ -1,12 +1,14 @@
 //! Sessions as resources.
 
+use ah_conversation::{StoreError, neutralise};
+use ah_desk::Refusal;
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
 
-use crate::runner::Runner;
+use crate::server::Served;
 
 /// Beginning of the URI of a session; its id follows.
 const BEGIN: &str = "ah://sessions/";
@@ -22,25 +24,24 @@ const MARKDOWN: &str = "text/markdown";
 ///
 /// If they cannot be listed, or there is no such page.
 pub(crate) fn list(
-    runner: &dyn Runner,
+    served: &Served,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let all = runner
-        .sessions()
-        .map_err(|error| ErrorData::internal_error(error, None))?;
+    let mut all = served.sessions.list().map_err(failed)?;
+    all.retain(|summary| summary.messages > 0);
     let begin = match cursor {
         None => 0,
-        Some(last) => match all.iter().position(|listed| listed.id == last) {
+        Some(last) => match all.iter().position(|it| it.id.as_str() == last) {
             Some(at) => at + 1,
             None => return Err(ErrorData::invalid_params("there is no such page", None)),
         },
     };
     let end = (begin + PAGE).min(all.len());
-    let next = (end < all.len()).then(|| all[end - 1].id.clone());
-    let resources = all[begin..end].iter().map(|listed| {
-        Resource::new(format!("{BEGIN}{}", listed.id), listed.id.clone())
-            .with_title(listed.title.clone())
-            .with_description(format!("Last message: {}", listed.updated))
+    let next = (end < all.len()).then(|| all[end - 1].id.to_string());
+    let resources = all[begin..end].iter().map(|summary| {
+        Resource::new(format!("{BEGIN}{}", summary.id), summary.id.to_string())
+            .with_title(neutralise(&summary.title))
+            .with_description(format!("Last message: {}", summary.updated_text()))
             .with_mime_type(MARKDOWN)
     });
     let mut result = ListResourcesResult::with_all_items(resources.collect());
@@ -62,7 +63,7 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
 /// # Errors
 ///
 /// If there is none, or it cannot be read.
-pub(crate) fn read(runner: &dyn Runner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(crate) fn read(served: &Served, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let none = || {
         let about = serde_json::json!({"uri": uri});
         ErrorData::resource_not_found("there is no such session", Some(about))
@@ -71,10 +72,14 @@ pub(crate) fn read(runner: &dyn Runner, uri: &str) -> Result<ReadResourceResult,
         .strip_prefix(BEGIN)
         .filter(|id| !id.is_empty())
         .ok_or_else(none)?;
-    let read = runner
-        .read(id)
-        .map_err(|error| ErrorData::internal_error(error, None))?;
-    let markdown = read.ok_or_else(none)?.markdown;
+    let transcript = served.sessions.transcript(id).map_err(failed)?;
+    let transcript = transcript.ok_or_else(none)?;
+    let unread = |error: StoreError| failed(error.into());
+    let name = transcript.name().map_err(unread)?;
+    let name = name.unwrap_or_else(|| format!("Session {id}"));
+    let messages = transcript.branch().map_err(unread)?;
+    let markdown = (served.written)(&name, &messages);
+    let markdown = served.environment.redact(&markdown).into_owned();
     let begin = markdown.ceil_char_boundary(markdown.len().saturating_sub(MOST_BYTES));
     let text = match begin {
         0 => markdown,
@@ -85,4 +90,8 @@ pub(crate) fn read(runner: &dyn Runner, uri: &str) -> Result<ReadResourceResult,
     };
     let contents = ResourceContents::text(text, uri).with_mime_type(MARKDOWN);
     Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn failed(refusal: Refusal) -> ErrorData {
+    ErrorData::internal_error(refusal.text, None)
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use ah_desk::{Start, Which};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
-
-use crate::runner::Wanted;
 
 pub(crate) const RUN: &str = "run";
 pub(crate) const ANSWER: &str = "answer";
@@ -133,22 +132,25 @@ fn object(value: Value) -> Arc<JsonObject> {
     })
 }
 
-/// Returns the run that `arguments` want.
+/// Returns the session and the prompt that `arguments` want.
 ///
 /// # Errors
 ///
 /// If an argument is missing or of another type.
-pub(crate) fn wanted(arguments: &JsonObject) -> Result<Wanted, ErrorData> {
+pub(crate) fn wanted(arguments: &JsonObject) -> Result<(Start, String), ErrorData> {
     let optional = |name: &str| match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(_) => text(arguments, name).map(Some),
     };
-    Ok(Wanted {
-        prompt: text(arguments, "prompt")?,
-        session: optional("session")?,
+    let prompt = text(arguments, "prompt")?;
+    let start = Start {
+        which: match optional("session")? {
+            Some(session) => Which::Resume(session, None),
+            None => Which::New,
+        },
         model: optional("model")?,
-        ..Wanted::default()
-    })
+    };
+    Ok((start, prompt))
 }
 
 /// Returns the argument `name`, a text that is not blank.

@@ -1,5 +1,6 @@
 //! Responses: JSON, and errors as JSON with the reason in words.
 
+use ah_desk::{Refusal, RefusalKind};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Response, StatusCode};
@@ -7,7 +8,6 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use crate::live::Refused;
-use crate::port::Refusal;
 
 /// A response.
 pub(crate) type Answer = Response<Body>;
@@ -93,11 +93,12 @@ impl Failure {
                 "a run is in progress: steer it, or wait for its end",
             ),
             Refused::Idle => Self::new(StatusCode::CONFLICT, idle),
-            Refused::Run(Refusal::Busy(reason)) => Self(StatusCode::CONFLICT, reason),
-            Refused::Run(Refusal::Missing(reason)) => Self(StatusCode::NOT_FOUND, reason),
-            Refused::Unfit(reason) | Refused::Run(Refusal::Failed(reason)) => {
-                Self::impossible(reason)
-            }
+            Refused::Unfit(reason) => Self::impossible(reason),
+            Refused::Run(Refusal { text, kind }) => match kind {
+                RefusalKind::Busy => Self(StatusCode::CONFLICT, text),
+                RefusalKind::Missing => Self(StatusCode::NOT_FOUND, text),
+                RefusalKind::Failed => Self::impossible(text),
+            },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The answer in progress, which is in no transcript yet. It is one value that grows, and a watcher is told what has been added
 //! since it looked last: so one that comes late is told all of it, and one that is slow delays nobody. Pure.
 
-use crate::port::{BlockKind, Piece};
+use ah_desk::{BlockKind, Piece};
 
 /// The answer in progress.
 #[derive(Debug, Default)]

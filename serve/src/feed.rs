@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::port::{Entry, Nodes, Transcript};
+use ah_conversation::{MessageId, StoreError, ToolUseId};
+use ah_desk::Transcript;
+
 use crate::short::short;
+use crate::shown::{Entry, Node, OutputStart, Shown};
 
 /// Time in which what was read at a step is what another watcher gets. Other processes write without a step.
 const RECENT: Duration = Duration::from_millis(100);
@@ -19,6 +22,7 @@ pub(crate) struct Feed {
 
 struct Branch {
     transcript: Box<dyn Transcript>,
+    shown: Shown,
     entries: Vec<Arc<Entry>>,
     /// Place of each entry.
     places: HashMap<String, usize>,
@@ -40,11 +44,23 @@ pub(crate) struct Unseen {
     pub is_whole: bool,
 }
 
+/// A part of a session's tree.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Nodes {
+    /// The session's name, if it has one.
+    pub name: Option<String>,
+    /// Id of the current message.
+    pub current: Option<String>,
+    /// Messages in the order of storing.
+    pub nodes: Vec<Node>,
+}
+
 impl Feed {
-    pub(crate) fn new(transcript: Box<dyn Transcript>) -> Self {
+    pub(crate) fn new(transcript: Box<dyn Transcript>, shown: Shown) -> Self {
         Self {
             branch: Mutex::new(Branch {
                 transcript,
+                shown,
                 entries: Vec::new(),
                 places: HashMap::new(),
                 step: None,
@@ -92,7 +108,7 @@ impl Feed {
 
     /// Returns the last messages up to the one with this id, at most `most`, of any branch; `None` if there is none.
     pub(crate) fn up_to(&self, last: &str, most: usize) -> Result<Option<Unseen>, String> {
-        let mut branch = self.branch();
+        let branch = self.branch();
         let (mut next, mut entries) = (Some(last.to_owned()), Vec::new());
         while let Some(id) = next.take_if(|_| entries.len() < most) {
             let known = branch.places.get(&id).copied();
@@ -118,22 +134,40 @@ impl Feed {
 
     /// Returns a message in full, of any branch; `None` if there is none.
     pub(crate) fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
-        self.branch().transcript.message(id)
+        self.branch().whole(id)
     }
 
-    /// Returns nodes of the tree.
+    /// Returns at most `most` nodes of the tree in the order of storing, without the first `from`.
     pub(crate) fn tree(&self, from: usize, most: usize) -> Result<Nodes, String> {
-        self.branch().transcript.tree(from, most)
+        let branch = self.branch();
+        let (transcript, shown) = (&branch.transcript, &branch.shown);
+        let name = transcript.name().map_err(unread)?;
+        let current = transcript.current().map_err(unread)?;
+        let heads = transcript.heads().map_err(unread)?;
+        let nodes = heads.iter().skip(from).take(most);
+        Ok(Nodes {
+            name: name.map(|name| shown.name(&name)),
+            current: current.map(|id| id.to_string()),
+            nodes: nodes.map(|head| shown.node(head)).collect(),
+        })
     }
 
-    /// Returns the whole output of a call.
+    /// Returns the output of a call, if there is one; what is longer than a few MiB is cut.
     pub(crate) fn output(&self, call: &str) -> Result<Option<String>, String> {
-        self.branch().transcript.output(call)
+        let branch = self.branch();
+        let (call, mut start) = (ToolUseId::from(call.to_owned()), OutputStart::default());
+        let is_there = branch.transcript.copy_output(&call, &mut start);
+        let is_there = is_there.map_err(unread)?;
+        Ok(is_there.then(|| branch.shown.output(start)))
     }
 
     fn branch(&self) -> MutexGuard<'_, Branch> {
         self.branch.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unread(error: StoreError) -> String {
+    error.to_string()
 }
 
 fn gone(id: &str) -> String {
@@ -162,9 +196,16 @@ impl Branch {
         }
     }
 
+    /// Reads a message.
+    fn whole(&self, id: &str) -> Result<Option<Entry>, String> {
+        let id = MessageId::from(id.to_owned());
+        let message = self.transcript.message(&id).map_err(unread)?;
+        Ok(message.map(|message| self.shown.entry(&message)))
+    }
+
     /// Reads a message as lists have it.
-    fn read(&mut self, id: &str) -> Result<Option<Arc<Entry>>, String> {
-        let entry = self.transcript.message(id)?;
+    fn read(&self, id: &str) -> Result<Option<Arc<Entry>>, String> {
+        let entry = self.whole(id)?;
         Ok(entry.map(|entry| {
             Arc::new(Entry {
                 json: short(entry.json),
@@ -175,7 +216,8 @@ impl Branch {
 
     /// Reads what is new, back to a message that is known.
     fn refresh(&mut self) -> Result<(), String> {
-        let mut next = self.transcript.current()?;
+        let current = self.transcript.current().map_err(unread)?;
+        let mut next = current.map(|id| id.to_string());
         let mut new = Vec::new();
         let mut kept = 0;
         while let Some(id) = next {
@@ -200,7 +242,10 @@ impl Branch {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use ah_conversation::{Environment, Head, Message, Origin, Role, Time};
 
     use super::*;
 
@@ -218,6 +263,12 @@ mod tests {
     }
 
     impl Fake {
+        fn feed(&self) -> Feed {
+            let environment = Environment::new([], "/".into());
+            let shown = Shown::without_secrets_of(environment);
+            Feed::new(Box::new(self.clone()), shown)
+        }
+
         fn goes(&self, ids: &[&str]) {
             let mut messages = self.messages.lock().unwrap();
             let mut parent: Option<String> = None;
@@ -234,35 +285,44 @@ mod tests {
     }
 
     impl Transcript for Fake {
-        fn current(&mut self) -> Result<Option<String>, String> {
-            Ok(self.messages.lock().unwrap().current.clone())
+        fn name(&self) -> Result<Option<String>, StoreError> {
+            Ok(None)
         }
 
-        fn message(&mut self, id: &str) -> Result<Option<Entry>, String> {
+        fn current(&self) -> Result<Option<MessageId>, StoreError> {
+            let current = self.messages.lock().unwrap().current.clone();
+            Ok(current.map(MessageId::from))
+        }
+
+        fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError> {
             self.reads.fetch_add(1, Ordering::Relaxed);
-            let parent = self.messages.lock().unwrap().parents.get(id).cloned();
-            Ok(parent.map(|parent| Entry {
-                id: id.to_owned(),
-                parent,
+            let messages = self.messages.lock().unwrap();
+            let parent = messages.parents.get(id.as_str()).cloned();
+            Ok(parent.map(|parent| Message {
+                id: id.clone(),
+                parent: parent.map(MessageId::from),
                 seq: 0,
-                is_answer: false,
-                json: String::new(),
+                role: Role::User,
+                origin: Origin::Prompt,
+                created_at: Time(0),
+                content: Vec::new(),
+                response: None,
             }))
         }
 
-        fn tree(&mut self, _from: usize, _most: usize) -> Result<Nodes, String> {
-            Ok(Nodes::default())
+        fn heads(&self) -> Result<Vec<Head>, StoreError> {
+            Ok(Vec::new())
         }
 
-        fn output(&mut self, _call: &str) -> Result<Option<String>, String> {
-            Ok(None)
+        fn copy_output(&self, _: &ToolUseId, _: &mut dyn Write) -> Result<bool, StoreError> {
+            Ok(false)
         }
     }
 
     #[test]
     fn a_branch_is_followed_and_read_once() {
         let fake = Fake::default();
-        let feed = Feed::new(Box::new(fake.clone()));
+        let feed = fake.feed();
         let after = |seen: Option<&str>| {
             let unseen = feed.after(seen, 3, None).unwrap();
             let ids: Vec<_> = unseen
@@ -290,7 +350,7 @@ mod tests {
     #[test]
     fn any_branch_is_read_from_its_end() {
         let fake = Fake::default();
-        let feed = Feed::new(Box::new(fake.clone()));
+        let feed = fake.feed();
         fake.goes(&["a", "b", "c"]);
         fake.goes(&["a", "b", "x", "y"]);
         feed.after(None, 9, None).unwrap();
@@ -308,7 +368,7 @@ mod tests {
     #[test]
     fn a_step_is_read_once_for_all() {
         let fake = Fake::default();
-        let feed = Feed::new(Box::new(fake.clone()));
+        let feed = fake.feed();
         let many = |step| feed.after(None, 9, step).unwrap().entries.len();
         fake.goes(&["a"]);
         assert_eq!(many(Some(1)), 1);

@@ -5,8 +5,8 @@
 //! kept for slow clients, no run waits for one, and none misses anything.
 //!
 //! The server is at a loopback address, unless another one was asked for with TLS. Every request needs the token, and must name this server in `Host` and, if a page sends it, in `Origin`: a page in the
-//! user's browser, also one whose name was bound to this machine's address, is told nothing. The crate knows no engine:
-//! [`Sessions`] is the port to one.
+//! user's browser, also one whose name was bound to this machine's address, is told nothing. The crate knows no engine: what it
+//! serves is behind the port [`Sessions`](ah_desk::Sessions).
 
 mod answer;
 mod body;
@@ -18,22 +18,21 @@ mod feed;
 mod guard;
 mod live;
 mod page;
-mod port;
+mod pieces;
 mod probes;
 mod rate;
 mod routes;
 mod server;
 mod short;
+mod shown;
 mod socket;
 mod tls;
 
 pub use guard::Token;
-pub use port::{
-    At, BlockKind, Driven, Ended, Entry, HostStreams, Need, Node, Nodes, Offer, Pick, Piece,
-    Question, Refusal, RunEvent, Running, Sessions, Transcript, Used, Wanted,
-};
+pub use live::{Call, Served};
 pub use probes::{Probes, probe};
 pub use server::{Door, FirstRun, Life, serve};
+pub use socket::{Drive, Driven, HostStreams};
 pub use tls::Certificate;
 
 /// The description of the interface, as OpenAPI.

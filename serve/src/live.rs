@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use ah_conversation::{Environment, Question, neutralise};
+use ah_desk::{Ended, Piece, Refusal, RunEvent, Running, Sessions, Start, Which};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::draft::{Draft, Told};
 use crate::feed::Feed;
-use crate::port::{Ended, Need, Piece, Question, Refusal, RunEvent, Running, Sessions, Wanted};
+use crate::pieces::Pieces;
+use crate::shown::{Asked, Shown};
+use crate::socket::Drive;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -18,7 +23,7 @@ pub(crate) struct State {
     /// Whether a run is in progress here.
     pub running: bool,
     /// Questions that wait for an answer.
-    pub questions: Vec<Question>,
+    pub questions: Vec<Asked>,
     /// End of the last run here.
     pub ended: Option<Ended>,
 }
@@ -55,17 +60,31 @@ impl Refused {
         match self {
             Self::Busy => "a run of this session is in progress".to_owned(),
             Self::Idle => "there is nothing to do it with".to_owned(),
-            Self::Unfit(reason)
-            | Self::Run(
-                Refusal::Busy(reason) | Refusal::Missing(reason) | Refusal::Failed(reason),
-            ) => reason,
+            Self::Unfit(reason) => reason,
+            Self::Run(refusal) => refusal.text,
         }
     }
 }
 
+/// What clients are served.
+pub struct Served {
+    /// The sessions.
+    pub sessions: Arc<dyn Sessions>,
+    /// The environment, whose secrets no client is shown.
+    pub environment: Environment,
+    /// Has hosts drive sessions.
+    pub drive: Drive,
+    /// Called when a run needs somebody while nobody watches it.
+    pub call: Option<Call>,
+}
+
+/// Callback: the id of the session, whether the run waits for an answer (else it has ended), and what it is about.
+pub type Call = Arc<dyn Fn(&str, bool, &str) + Send + Sync>;
+
 /// All sessions.
 pub(crate) struct Lives {
-    sessions: Arc<dyn Sessions>,
+    served: Served,
+    shown: Shown,
     all: Mutex<HashMap<String, Arc<Live>>>,
     feeds: Mutex<HashMap<String, Weak<Feed>>>,
     questions: AtomicU64,
@@ -93,6 +112,16 @@ impl Live {
     /// Whether a run is in progress or somebody watches.
     fn is_used(&self) -> bool {
         self.is_watched() || self.state.borrow().running
+    }
+
+    /// Adds to the answer in progress.
+    fn grow(&self, pieces: Vec<Piece>) {
+        if !pieces.is_empty() {
+            let mut draft = lock(&self.draft);
+            pieces.into_iter().for_each(|piece| draft.add(piece));
+            drop(draft);
+            self.step();
+        }
     }
 
     /// Tells the watchers that there may be something new.
@@ -172,17 +201,25 @@ impl Live {
 }
 
 impl Lives {
-    pub(crate) fn new(sessions: Arc<dyn Sessions>) -> Self {
+    pub(crate) fn new(served: Served) -> Self {
         Self {
-            sessions,
+            shown: Shown::without_secrets_of(served.environment.clone()),
+            served,
             all: Mutex::default(),
             feeds: Mutex::default(),
             questions: AtomicU64::new(1),
         }
     }
 
-    pub(crate) fn sessions(&self) -> &Arc<dyn Sessions> {
-        &self.sessions
+    pub(crate) fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// Returns the sessions as JSON objects with an `id` and the number of their `messages`, the last written first.
+    pub(crate) fn list(&self) -> Result<Vec<Value>, String> {
+        let listed = self.served.sessions.list();
+        let listed = listed.map_err(|refusal| refusal.text)?;
+        Ok(listed.iter().map(|one| self.shown.summary(one)).collect())
     }
 
     /// Returns a session.
@@ -198,17 +235,18 @@ impl Lives {
             return Ok(Some(feed));
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let Some(transcript) = self.sessions.transcript(session)? else {
+        let transcript = self.served.sessions.transcript(session);
+        let Some(transcript) = transcript.map_err(|refusal| refusal.text)? else {
             return Ok(None);
         };
-        let feed = Arc::new(Feed::new(transcript));
+        let feed = Arc::new(Feed::new(transcript, self.shown.clone()));
         feeds.insert(session.to_owned(), Arc::downgrade(&feed));
         let (live, followed) = (self.of(session), Arc::downgrade(&feed));
         let changed = move || {
             live.step();
             followed.strong_count() > 0
         };
-        self.sessions.follow(session, Box::new(changed));
+        self.served.sessions.follow(session, Box::new(changed));
         Ok(Some(feed))
     }
 
@@ -241,14 +279,20 @@ impl Lives {
     }
 
     /// Begins a run; returns the id of its session once that is open.
-    pub(crate) async fn begin(self: &Arc<Self>, wanted: Wanted) -> Result<String, Refused> {
-        // A copy is a session of its own.
-        let continued = wanted.session.clone().filter(|_| !wanted.is_fork);
-        let taken = continued.as_deref().map(|session| self.of(session));
+    pub(crate) async fn begin(
+        self: &Arc<Self>,
+        start: Start,
+        prompt: String,
+    ) -> Result<String, Refused> {
+        let taken = match &start.which {
+            Which::Resume(session, _) => Some(self.of(session)),
+            // A copy is a session of its own.
+            Which::New | Which::Fork(..) => None,
+        };
         if taken.as_ref().is_some_and(|live| !live.take()) {
             return Err(Refused::Busy);
         }
-        let running = self.sessions.begin(wanted);
+        let running = self.served.sessions.begin(start, prompt);
         if let Some(live) = &taken {
             *lock(&live.stop) = Some(running.stop.clone());
         }
@@ -257,7 +301,7 @@ impl Lives {
         // Whoever asked for it may be gone; the run goes on.
         tokio::spawn(async move { lives.follow(running, taken, begun).await });
         told.await
-            .unwrap_or_else(|_| Err(Refusal::Failed("the run broke off".to_owned())))
+            .unwrap_or_else(|_| Err(Refusal::failed("the run broke off")))
             .map_err(Refused::Run)
     }
 
@@ -270,7 +314,15 @@ impl Lives {
     ) {
         let (mut live, mut begun) = (taken, Some(begun));
         let (mut session, mut ended, mut refusal) = (None, None, None);
+        let mut pieces = Pieces::new(self.shown.clone());
         while let Some(event) = running.events.recv().await {
+            let news = match &event {
+                RunEvent::Piece(piece) => pieces.after(piece.clone()),
+                _ => pieces.rest().into_iter().collect(),
+            };
+            if let Some(live) = &live {
+                live.grow(news);
+            }
             match event {
                 RunEvent::Began(opened) => {
                     let own = live.get_or_insert_with(|| self.of(&opened));
@@ -282,7 +334,7 @@ impl Lives {
                     }
                     session = Some(opened);
                 }
-                RunEvent::Step => {
+                RunEvent::Step(_) => {
                     if let Some(live) = &live {
                         lock(&live.draft).end();
                         live.step();
@@ -294,26 +346,18 @@ impl Lives {
                         live.step();
                     }
                 }
-                RunEvent::Piece(piece) => {
-                    if let Some(live) = &live {
-                        lock(&live.draft).add(piece);
-                        live.step();
-                    }
-                }
+                // Shown above.
+                RunEvent::Piece(_) => {}
                 RunEvent::Asked(question, answer) => {
                     if let (Some(live), Some(session)) = (&live, &session) {
-                        let id = self.questions.fetch_add(1, Ordering::Relaxed);
-                        lock(&live.answers).insert(id, answer);
-                        let question = Question { id, ..question };
-                        if !live.is_watched() {
-                            self.sessions.call_for(session, Need::Answer(&question));
-                        }
-                        live.state
-                            .send_modify(|state| state.questions.push(question));
+                        self.ask(question, answer, (live, session));
                     }
                 }
                 RunEvent::Ended(end) => {
-                    ended = Some(end);
+                    ended = Some(Ended {
+                        text: self.shown.redacted(&end.text),
+                        ..end
+                    });
                     break;
                 }
                 RunEvent::Refused(why) => {
@@ -326,7 +370,7 @@ impl Lives {
             if let Some(live) = live {
                 live.give_back();
             }
-            let refusal = refusal.or_else(|| ended.map(|end| Refusal::Failed(end.text)));
+            let refusal = refusal.or_else(|| ended.map(|end| Refusal::failed(end.text)));
             if let (Some(begun), Some(refusal)) = (begun, refusal) {
                 // Whoever asked may be gone.
                 let _ = begun.send(Err(refusal));
@@ -336,16 +380,57 @@ impl Lives {
         if let (Some(live), Some(ended)) = (&live, &ended)
             && !live.is_watched()
         {
-            self.sessions.call_for(&session, Need::End(ended));
+            self.call(&session, false, how(ended));
         }
         if let Some(live) = live {
             live.end(ended);
         }
     }
+
+    /// Asks the clients of a session.
+    fn ask(&self, question: Question, answer: Answer, (live, session): (&Live, &str)) {
+        let id = self.questions.fetch_add(1, Ordering::Relaxed);
+        lock(&live.answers).insert(id, answer);
+        let question = self.shown.question(id, question);
+        if !live.is_watched() {
+            self.call(session, true, &summary(&question));
+        }
+        live.state
+            .send_modify(|state| state.questions.push(question));
+    }
+
+    /// Calls somebody, whom a run needs.
+    fn call(&self, session: &str, waits: bool, about: &str) {
+        if let Some(call) = &self.served.call {
+            call(session, waits, about);
+        }
+    }
+}
+
+/// Returns a question in a few words.
+fn summary(question: &Asked) -> String {
+    // Which tool, and the first of its arguments.
+    let about: Vec<_> = question.about.lines().take(2).map(str::trim).collect();
+    let about = match &about[..] {
+        [] => {
+            let pick = question.picks.first();
+            pick.map_or_else(String::new, |pick| pick.question.clone())
+        }
+        about => about.join(" "),
+    };
+    neutralise(&about).into_owned()
+}
+
+fn how(ended: &Ended) -> &'static str {
+    match (ended.is_stopped, ended.is_error) {
+        (true, _) => "interrupted",
+        (false, true) => "failed",
+        (false, false) => "finished",
+    }
 }
 
 /// Returns why answers do not fit a question: they name none of its picks, or something else.
-fn unfit(question: &Question, answers: &BTreeMap<String, String>) -> Option<String> {
+fn unfit(question: &Asked, answers: &BTreeMap<String, String>) -> Option<String> {
     let is_pick = |name: &str| question.picks.iter().any(|pick| pick.question == name);
     let picks = || {
         let picks = question.picks.iter();

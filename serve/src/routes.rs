@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ah_conversation::json;
+use ah_desk::{At, Start, Which};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -27,8 +28,7 @@ use crate::browse;
 use crate::events::{Watcher, last};
 use crate::feed::Feed;
 use crate::live::{Lives, Refused};
-use crate::port::{At, Driven, Wanted};
-use crate::socket::{LONGEST, drive};
+use crate::socket::{Driven, LONGEST, drive};
 
 /// Streams of events at once.
 const STREAMS: usize = 512;
@@ -141,14 +141,14 @@ async fn sdk(
     let permit = stream_permit(&shared)?;
     let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
     Ok(upgrade.on_upgrade(async move |socket| {
-        drive(socket, driven, &**shared.lives.sessions(), &shared.stop).await;
+        drive(socket, driven, &shared.lives.served().drive, &shared.stop).await;
         drop(permit);
     }))
 }
 
 async fn list(State(shared): State<Shared>) -> Done {
-    let sessions = shared.lives.sessions().clone();
-    let mut listed = blocking(move || sessions.list()).await?;
+    let lives = shared.lives.clone();
+    let mut listed = blocking(move || lives.list()).await?;
     for session in &mut listed {
         let state = session["id"].as_str().and_then(|id| shared.lives.state(id));
         let state = state.unwrap_or_default();
@@ -162,12 +162,7 @@ async fn list(State(shared): State<Shared>) -> Done {
 
 async fn create(State(shared): State<Shared>, Whole(body): Whole) -> Done {
     let Prompt { prompt, model } = read(&body)?;
-    let wanted = Wanted {
-        prompt,
-        model,
-        ..Wanted::default()
-    };
-    begin(&shared, wanted).await
+    begin(&shared, Which::New, model, prompt).await
 }
 
 async fn show(State(shared): State<Shared>, Path(session): Path<String>) -> Done {
@@ -221,14 +216,8 @@ async fn prompt(
 ) -> Done {
     let NextPrompt { prompt, at, model } = read(&body)?;
     feed(&shared, &session).await?;
-    let wanted = Wanted {
-        prompt,
-        session: Some(session),
-        model,
-        at: at.map(At::Message),
-        is_fork: false,
-    };
-    begin(&shared, wanted).await
+    let which = Which::Resume(session, at.map(At::Message));
+    begin(&shared, which, model, prompt).await
 }
 
 async fn fork(
@@ -238,14 +227,7 @@ async fn fork(
 ) -> Done {
     let ForkPrompt { prompt, at, model } = read(&body)?;
     feed(&shared, &session).await?;
-    let wanted = Wanted {
-        prompt,
-        session: Some(session),
-        model,
-        at,
-        is_fork: true,
-    };
-    begin(&shared, wanted).await
+    begin(&shared, Which::Fork(session, at), model, prompt).await
 }
 
 async fn steer(
@@ -258,8 +240,12 @@ async fn steer(
     if message.trim().is_empty() {
         return Err(Failure::impossible("the message is empty"));
     }
-    let sessions = shared.lives.sessions().clone();
-    blocking(move || sessions.steer(&session, &message)).await?;
+    let lives = shared.lives.clone();
+    let send = move || {
+        let sent = lives.served().sessions.send(&session, &message);
+        sent.map_err(|refusal| refusal.text)
+    };
+    blocking(send).await?;
     Ok(told(StatusCode::ACCEPTED, &json!({})))
 }
 
@@ -287,11 +273,11 @@ async fn answer(
     Ok(told(StatusCode::OK, &json!({})))
 }
 
-async fn begin(shared: &Shared, wanted: Wanted) -> Done {
-    if wanted.prompt.trim().is_empty() {
+async fn begin(shared: &Shared, which: Which, model: Option<String>, prompt: String) -> Done {
+    if prompt.trim().is_empty() {
         return Err(Failure::impossible("the prompt is empty"));
     }
-    let begun = shared.lives.begin(wanted).await;
+    let begun = shared.lives.begin(Start { which, model }, prompt).await;
     let session = begun.map_err(|error| Failure::refused(error, ""))?;
     Ok(told(StatusCode::CREATED, &json!({ "session": session })))
 }

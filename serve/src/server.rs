@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ah_desk::Start;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
@@ -15,9 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::doorstep::{Doorstep, Visitor};
 use crate::guard::{Guard, Scheme, Token};
-use crate::live::{Lives, Refused};
+use crate::live::{Lives, Refused, Served};
 use crate::page::{Page, guarded};
-use crate::port::{Sessions, Wanted};
 use crate::rate::Rate;
 use crate::routes::routes;
 use crate::tls::{Certificate, TlsListener};
@@ -54,8 +54,10 @@ pub enum Life {
 /// A run that begins with its server.
 #[derive(Debug)]
 pub struct FirstRun {
-    /// The run.
-    pub wanted: Wanted,
+    /// Its session.
+    pub start: Start,
+    /// Its prompt.
+    pub prompt: String,
     /// Receives the id of its session, or why it did not begin.
     pub begun: oneshot::Sender<Result<String, String>>,
 }
@@ -67,7 +69,7 @@ pub struct FirstRun {
 /// If the address may not be served without TLS, or not at all.
 pub async fn serve(
     door: Door,
-    sessions: Arc<dyn Sessions>,
+    served: Served,
     life: Life,
     stop: CancellationToken,
 ) -> io::Result<()> {
@@ -81,7 +83,7 @@ pub async fn serve(
         None => Scheme::Http,
     };
     let page = Page::at(&door.token.key());
-    let lives = Arc::new(Lives::new(sessions));
+    let lives = Arc::new(Lives::new(served));
     let routes = routes(lives.clone(), stop.clone()).merge(page.routes());
     let guard = Arc::new(Guard::new(door.token, scheme, address, &door.names));
     let rate = Arc::new(Mutex::new(Rate::new(Instant::now())));
@@ -151,8 +153,13 @@ async fn leave(stop: CancellationToken, closed: CancellationToken) {
 
 /// Begins the first run, and cancels `stop` once nobody needs the server any more.
 async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: CancellationToken) {
-    if let Some(FirstRun { wanted, begun }) = first {
-        let session = lives.begin(wanted).await;
+    if let Some(first) = first {
+        let FirstRun {
+            start,
+            prompt,
+            begun,
+        } = first;
+        let session = lives.begin(start, prompt).await;
         let is_lost = session.is_err();
         // Whoever asked for it may be gone; the run goes on.
         let _ = begun.send(session.map_err(Refused::reason));

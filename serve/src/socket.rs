@@ -2,16 +2,17 @@
 //! the run waits for one that reads slowly, as for one at a pipe; one that reads nothing for a minute counts as gone.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use bytes::{Buf as _, Bytes};
 use futures_util::{SinkExt as _, StreamExt as _};
+use serde::Deserialize;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
-
-use crate::port::{Driven, HostStreams, Sessions};
 
 /// Longest message, in bytes: a prompt with pictures.
 pub(crate) const LONGEST: usize = 64 * 1024 * 1024;
@@ -24,11 +25,37 @@ const PING: Duration = Duration::from_secs(30);
 /// Longest reason of a closing frame, in bytes (RFC 6455, 5.5).
 const REASON: usize = 123;
 
+/// Has a session driven by a host, on a thread of its own. Returns what receives the end: why it failed, if it did.
+pub type Drive =
+    Arc<dyn Fn(Driven, HostStreams) -> oneshot::Receiver<Result<(), String>> + Send + Sync>;
+
+/// A session as a host wants to drive it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Driven {
+    /// Id of the session to continue; `None` for a new one.
+    pub resume: Option<String>,
+    /// Whether it goes on in a copy of that session.
+    pub fork_session: bool,
+    /// The model; `None` for that of the session or of the settings.
+    pub model: Option<String>,
+    /// Whether the host wants answers piece by piece.
+    pub include_partial_messages: bool,
+}
+
+/// What a host and a session say to each other by the protocol of the Agent SDKs: a JSON message a line.
+pub struct HostStreams {
+    /// Lines of the host, until it is gone.
+    pub input: Box<dyn Read + Send>,
+    /// Lines for the host, each written at once.
+    pub output: Box<dyn Write + Send>,
+}
+
 /// Lets the host drive a session until one of both is gone, or `stop` is cancelled.
 pub(crate) async fn drive(
     socket: WebSocket,
     driven: Driven,
-    sessions: &dyn Sessions,
+    begin: &Drive,
     stop: &CancellationToken,
 ) {
     let (heard, lines) = channel(WAITING);
@@ -37,7 +64,7 @@ pub(crate) async fn drive(
         input: Box::new(Lines(lines, Bytes::new())),
         output: Box::new(Answers(said)),
     };
-    let mut end = sessions.drive(driven, streams);
+    let mut end = begin(driven, streams);
     let (mut sink, mut stream) = socket.split();
     // Dropped when the host says no more, which ends the input of the session.
     let mut heard = Some(heard);

@@ -61,7 +61,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ah-render", &["ah-conversation", "ah-diff"]),
     ("ah-protocol", &["ah-agent", "ah-conversation", "ah-git"]),
     ("ah-acp", &["ah-agent", "ah-conversation"]),
-    ("ah-serve", &["ah-conversation"]),
+    ("ah-desk", &["ah-conversation"]),
+    ("ah-serve", &["ah-conversation", "ah-desk"]),
     (
         "ah-config",
         &[
@@ -112,16 +113,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
             "ah-store-postgres",
         ],
     ),
-    (
-        "ah-mcp-server",
-        &[
-            ENGINE,
-            "ah-config",
-            "ah-conversation",
-            "ah-protocol",
-            "ah-store",
-        ],
-    ),
+    ("ah-mcp-server", &["ah-conversation", "ah-desk"]),
     ("ah-plugins", &["ah-config", "ah-conversation", "ah-git"]),
     (
         "ah-porting",

@@ -7,11 +7,12 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use crate::http_server::{At, FirstRun, Life, Wanted};
 use ah_config::trust::Reason;
 use ah_config::{Config, Error};
+use ah_desk::{At, Start, Which};
 use ah_engine::place::stored;
 use ah_engine::plan::SessionChoice;
+use ah_serve::{FirstRun, Life};
 use tokio::sync::oneshot;
 
 use super::output::print;
@@ -84,12 +85,16 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
     std::io::stdin()
         .read_to_string(&mut text)
         .map_err(|error| Error::failure(format!("cannot read the prompt: {error}")))?;
-    let wanted = wanted(text, prompt, options, config)?;
+    let start = start_of(prompt, options, config)?;
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let server = Server::begin(config, options, config.interface, &Place::default()).await?;
         let (begun, told) = oneshot::channel();
-        let life = Life::WhileInUse(Some(FirstRun { wanted, begun }));
+        let life = Life::WhileInUse(Some(FirstRun {
+            start,
+            prompt: text,
+            begun,
+        }));
         let served = server.serve(life);
         let (served, told) = tokio::join!(served, tell(told));
         told.and(served)
@@ -123,13 +128,8 @@ async fn tell(begun: oneshot::Receiver<Result<String, String>>) -> Result<u8, Er
     Ok(0)
 }
 
-/// Returns the run that the options choose.
-fn wanted(
-    text: String,
-    prompt: &TypedPrompt,
-    options: &Options,
-    config: &Config,
-) -> Result<Wanted, Error> {
+/// Returns the session that the options choose.
+fn start_of(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<Start, Error> {
     let plan = plan(options, config.interface)?;
     if plan.ephemeral || plan.uuid.is_some() || plan.at.is_some() {
         let text =
@@ -144,11 +144,13 @@ fn wanted(
         let text = format!("there is no session with the name `{name}`");
         return Err(Error::failure(text).hint("begin it without -d, or give the name afterwards"));
     }
-    Ok(Wanted {
-        prompt: text,
-        session: paths.and_then(|paths| Some(paths.id()?.to_string())),
-        at: prompt.fork_at.map(At::Number),
-        is_fork: plan.fork,
+    let at = prompt.fork_at.map(At::Number);
+    Ok(Start {
+        which: match paths.and_then(|paths| paths.id()) {
+            None => Which::New,
+            Some(id) if plan.fork => Which::Fork(id.to_string(), at),
+            Some(id) => Which::Resume(id.to_string(), at),
+        },
         model: None,
     })
 }

@@ -3,22 +3,26 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use crate::http_server::{Certificate, Door, HttpRuns, Life, Token, new_token};
-use ah_config::overlay::Overlay;
 use ah_config::server_file::ServerFile;
 use ah_config::{Config, Error};
 use ah_conversation::Interface;
-use ah_mcp_server::{Call, ClientRequest};
-use ah_terminal::document;
+use ah_desk::{Start, Which};
+use ah_engine::desk::{Desk, DeskRequest};
+use ah_protocol::stream_json::{Source, Streams};
+use ah_serve::{Call, Certificate, Door, Drive, Life, Served, Token, serve};
 use ah_terminal::print::question::described;
 use ah_terminal::repl::{NotificationKind, notify};
 use ah_terminal::signals::{Signals, leave};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::output::print;
 use super::runtime::runtime;
 use crate::args::options::Options;
 use crate::args::serve::Place;
+
+/// Bytes of a token.
+const TOKEN: usize = 32;
 
 /// Serves until it is interrupted; returns the exit code.
 ///
@@ -46,27 +50,54 @@ pub fn run(config: &Config, options: &Options, place: &Place) -> Result<u8, Erro
     code
 }
 
-/// Returns what the runs of clients start with: those of `-p`, for which nobody is called.
+/// Returns the sessions of the folder for a door. The runs are those of `-p`.
 ///
 /// # Errors
 ///
-/// If the options contradict each other.
-pub fn client_request<'a>(
-    config: &'a Config,
+/// If the options contradict each other, or the settings are not valid for runs.
+pub fn desk(
+    config: &Config,
     options: &Options,
-    signals: &'a Signals,
-) -> Result<ClientRequest<'a>, Error> {
-    Ok(ClientRequest {
+    interface: Interface,
+    stop: &CancellationToken,
+) -> Result<Arc<Desk>, Error> {
+    let desk = Desk::new(DeskRequest {
         overrides: options.overrides()?,
-        interface: Interface::AgentSdk,
+        interface,
         config,
-        overlay: Overlay::of_process().unwrap_or_default(),
-        stop: signals.token(),
+        stop,
         warn: Arc::new(ah_terminal::warn),
-        written: document::markdown,
         described,
-        call: None,
+    })?;
+    Ok(Arc::new(desk))
+}
+
+/// Returns what has hosts drive sessions of the desk.
+fn drive(desk: &Arc<Desk>) -> Drive {
+    let desk = desk.clone();
+    Arc::new(move |driven, streams| {
+        let start = Start {
+            which: match driven.resume {
+                None => Which::New,
+                Some(id) if driven.fork_session => Which::Fork(id, None),
+                Some(id) => Which::Resume(id, None),
+            },
+            model: driven.model,
+        };
+        let streams = Streams {
+            source: Source::Lines(streams.input),
+            output: streams.output,
+        };
+        desk.drive(start, driven.include_partial_messages, streams)
     })
+}
+
+/// Returns a new token as text.
+fn new_token() -> Result<String, Error> {
+    let mut bytes = [0; TOKEN];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::failure(format!("there are no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Returns what calls the person when a run needs somebody and nobody watches: the notification command of the settings.
@@ -93,7 +124,10 @@ fn call(config: &Config) -> Call {
 pub struct Server {
     /// Those that end it.
     _signals: Signals,
-    runs: HttpRuns,
+    desk: Arc<Desk>,
+    /// Ends it. One that ends by itself stops nothing else.
+    stop: CancellationToken,
+    call: Call,
     door: Door,
     url: String,
     token: String,
@@ -115,11 +149,8 @@ impl Server {
     ) -> Result<Self, Error> {
         let signals = Signals::listen(leave)
             .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
-        let runs = HttpRuns::new(ClientRequest {
-            interface,
-            call: Some(call(config)),
-            ..client_request(config, options, &signals)?
-        })?;
+        let stop = signals.token().child_token();
+        let desk = desk(config, options, interface, &stop)?;
         let certificate = match (&place.cert, &place.key) {
             (Some(cert), Some(key)) => Some(Certificate::read(cert, key).map_err(Error::failure)?),
             _ => None,
@@ -146,7 +177,9 @@ impl Server {
         let file = config.announce(&url, &token)?;
         Ok(Self {
             _signals: signals,
-            runs,
+            desk,
+            stop,
+            call: call(config),
             door: Door {
                 listener,
                 token: Token::new(&token),
@@ -165,7 +198,16 @@ impl Server {
     ///
     /// If the address cannot be served.
     pub async fn serve(self, life: Life) -> Result<u8, Error> {
-        self.runs.serve(self.door, life).await?;
+        let served = Served {
+            sessions: self.desk.clone(),
+            environment: self.desk.config().environment.clone(),
+            drive: drive(&self.desk),
+            call: Some(self.call),
+        };
+        let served = serve(self.door, served, life, self.stop).await;
+        // The runs end with all messages stored.
+        self.desk.end().await;
+        served.map_err(|error| Error::failure(format!("cannot serve: {error}")))?;
         Ok(0)
     }
 }

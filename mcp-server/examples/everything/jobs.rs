@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ah_conversation::{Choice, ChoiceOption, Question};
-use ah_mcp_server::{Ended, RunEvent, Running, Wanted};
+use ah_desk::{Ended, RunEvent, Running};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
@@ -57,10 +57,10 @@ pub fn as_run(
 }
 
 /// Begins a run, whose prompt is one of the calls above, or words to be repeated.
-pub fn begin(wanted: Wanted) -> Running {
+pub fn begin(prompt: String) -> Running {
     let (events, receiver) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    tokio::spawn(work(wanted.prompt, events, stop.clone()));
+    tokio::spawn(work(prompt, events, stop.clone()));
     Running {
         events: receiver,
         stop,

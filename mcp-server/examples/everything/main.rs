@@ -7,10 +7,15 @@ mod contents;
 mod jobs;
 mod rounds;
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_mcp_server::{AgentServer, Listed, Opened, Runner, Running, Wanted};
+use ah_conversation::{
+    Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
+};
+use ah_desk::{Refusal, Running, SessionSummary, Sessions, Start, Transcript};
+use ah_mcp_server::{AgentServer, Served};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::{
@@ -37,30 +42,66 @@ use contents::{
 /// Pause between the notifications of a tool that sends some.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A runner whose runs repeat their prompt, or are jobs of the suite.
+/// One session, whose runs repeat their prompt, or are jobs of the suite.
 struct Echo;
 
-impl Runner for Echo {
-    fn begin(&self, wanted: Wanted) -> Running {
-        jobs::begin(wanted)
-    }
-
-    fn steer(&self, _: &str, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn sessions(&self) -> Result<Vec<Listed>, String> {
-        Ok(vec![Listed {
-            id: "01".to_owned(),
+impl Sessions for Echo {
+    fn list(&self) -> Result<Vec<SessionSummary>, Refusal> {
+        Ok(vec![SessionSummary {
+            id: SessionId::from("01"),
             title: "A session".to_owned(),
-            updated: "2026-01-01T00:00:00Z".to_owned(),
+            messages: 1,
+            tokens: 0,
+            updated: Time(1_767_225_600_000),
         }])
     }
 
-    fn read(&self, session: &str) -> Result<Option<Opened>, String> {
-        Ok((session == "01").then(|| Opened {
-            markdown: "# A session".to_owned(),
-        }))
+    fn transcript(&self, id: &str) -> Result<Option<Box<dyn Transcript>>, Refusal> {
+        Ok((id == "01").then(|| Box::new(Empty) as _))
+    }
+
+    fn follow(&self, _: &str, _: Box<dyn Fn() -> bool + Send>) {}
+
+    fn begin(&self, _: Start, prompt: String) -> Running {
+        jobs::begin(prompt)
+    }
+
+    fn send(&self, _: &str, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// A transcript without messages.
+struct Empty;
+
+impl Transcript for Empty {
+    fn name(&self) -> Result<Option<String>, StoreError> {
+        Ok(Some("A session".to_owned()))
+    }
+
+    fn current(&self) -> Result<Option<MessageId>, StoreError> {
+        Ok(None)
+    }
+
+    fn message(&self, _: &MessageId) -> Result<Option<Message>, StoreError> {
+        Ok(None)
+    }
+
+    fn heads(&self) -> Result<Vec<Head>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn copy_output(&self, _: &ToolUseId, _: &mut dyn Write) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+}
+
+/// Returns what the suite is served.
+fn served() -> Served {
+    Served {
+        sessions: Arc::new(Echo),
+        environment: Environment::new([], "/".into()),
+        written: |name, _| format!("# {name}"),
     }
 }
 
@@ -375,7 +416,7 @@ impl ServerHandler for Everything {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    let server = Everything(AgentServer::new(Arc::new(Echo)), TaskManager::new());
+    let server = Everything(AgentServer::new(served()), TaskManager::new());
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::new(LocalSessionManager::default()),

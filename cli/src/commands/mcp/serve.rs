@@ -3,14 +3,14 @@
 use std::io::IsTerminal as _;
 
 use ah_config::{Config, Error};
-use ah_conversation::ExitReason;
-use ah_mcp_server::serve_client;
-use ah_terminal::exit;
+use ah_conversation::{ExitReason, Interface};
+use ah_mcp_server::{Served, serve};
 use ah_terminal::signals::{Signals, leave};
+use ah_terminal::{document, exit};
 
 use crate::args::options::Options;
 use crate::commands::runtime::runtime;
-use crate::commands::serve::client_request;
+use crate::commands::serve::desk;
 
 /// Serves the client that started this program; returns the exit code.
 ///
@@ -34,8 +34,17 @@ pub fn run(config: &Config, options: &Options) -> Result<u8, Error> {
 async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
         .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
-    let request = client_request(config, options, &signals)?;
-    serve_client((tokio::io::stdin(), tokio::io::stdout()), request).await?;
+    let desk = desk(config, options, Interface::AgentSdk, signals.token())?;
+    let client = Served {
+        sessions: desk.clone(),
+        environment: desk.config().environment.clone(),
+        written: document::markdown,
+    };
+    let streams = (tokio::io::stdin(), tokio::io::stdout());
+    let served = serve(client, streams, signals.token()).await;
+    // Runs whose client is gone end, with all messages stored.
+    desk.end().await;
+    served.map_err(|text| Error::failure(format!("the connection failed: {text}")))?;
     Ok(match signals.interrupt() {
         None => 0,
         interrupt => exit::code(config.interface, &ExitReason::Interrupted, interrupt),
