@@ -2,6 +2,9 @@
 
 use std::process::{Command, Stdio};
 
+use ah_testkit::script::says;
+
+use crate::binary::World;
 use crate::random::{Random, rounds};
 use crate::talk::Talk;
 
@@ -94,5 +97,28 @@ fn a_disk_that_is_full_at_any_write_ends_the_run_and_not_the_session() {
         let second = talk.ah("go on").run().expect(0);
         talk.note(&second);
         talk.assert_sound();
+    }
+}
+
+/// A reader that can write nothing, not even the index of a log, reads a session at rest.
+#[test]
+fn a_session_is_read_on_a_full_disk() {
+    let world = World::new();
+    world.scenario("s", [says("Done.")]);
+    world.ah(["-m", "script:s.json", "go"]).run().expect(0);
+    for arguments in [
+        &["scan"][..],
+        &["show"],
+        &["tree"],
+        &["export"],
+        &["sessions"],
+    ] {
+        let usual = world.ah(arguments.iter().copied()).run().expect(0);
+        let full = world
+            .ah(arguments.iter().copied())
+            .with_file_limit(0)
+            .run()
+            .expect(0);
+        assert_eq!(full.stdout, usual.stdout, "{arguments:?}");
     }
 }

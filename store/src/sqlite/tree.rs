@@ -14,10 +14,11 @@ use super::details::Details;
 use super::outputs::{self, FullOutput};
 use super::schema::CONVERSATION;
 use super::{
-    Failure, blocks, calls, connect_to_read, context, events, files, messages, transcript,
+    Failure, blocks, calls, connect_immutable, connect_to_read, context, events, files, messages,
+    transcript,
 };
 use crate::id::uuid_of;
-use crate::paths::Paths;
+use crate::paths::{Paths, with_ending};
 
 /// Maximum number of characters of a message's text in a list.
 const PREVIEW: usize = 400;
@@ -87,11 +88,19 @@ impl Tree {
     /// Opens an existing session for reading; nothing is changed.
     pub fn open(paths: &Paths) -> Result<Self, StoreError> {
         let path = paths.database();
-        let open = || {
+        let open = |connect: fn(&Path) -> Result<Connection, Failure>| {
             std::fs::metadata(path)?;
-            Self::prepared(connect_to_read(path)?, paths)
+            Self::prepared(connect(path)?, paths)
         };
-        open().map_err(|failure: Failure| failure.at("cannot open", path))
+        // An ordinary reader needs room for the index of the log. Where there is no log, the database is all there is.
+        let has_log =
+            || std::fs::metadata(with_ending(path, "-wal")).is_ok_and(|log| log.len() > 0);
+        open(connect_to_read)
+            .or_else(|failure: Failure| match failure.may_be_full_disk() {
+                true if !has_log() => open(|path| connect_immutable(&std::path::absolute(path)?)),
+                _ => Err(failure),
+            })
+            .map_err(|failure| failure.at("cannot open", path))
     }
 
     /// Returns the tree on a connection for reading, also if the session is of an earlier version.
