@@ -1,10 +1,11 @@
 //! Parser of a settings file that reports the position of each error.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fmt;
 
 use ah_conversation::json;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -19,11 +20,19 @@ pub struct File<'a> {
 }
 
 impl<'a> File<'a> {
-    /// Returns the entries of an object, in order.
-    pub fn object(&self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, Error> {
-        let entries: BTreeMap<String, &'a RawValue> = self.value_of(value)?;
-        let mut entries: Vec<_> = entries.into_iter().collect();
-        entries.sort_by_key(|(_, value)| self.offset(value));
+    /// Returns the entries of an object, in order, and warns of keys that stand there twice.
+    pub fn object(&mut self, value: &'a RawValue) -> Result<Vec<(String, &'a RawValue)>, Error> {
+        let Entries(entries) = self.value_of(value)?;
+        let mut keys = BTreeSet::new();
+        for (key, value) in &entries {
+            if !keys.insert(key) {
+                let (line, _) = self.place(self.offset(value));
+                self.warnings.push(format!(
+                    "{}:{line}: `{key}` is there twice: rules and hooks of both count, of all else the last value",
+                    self.source
+                ));
+            }
+        }
         Ok(entries)
     }
 
@@ -96,5 +105,32 @@ impl<'a> File<'a> {
     pub fn error_in(&self, message: &str, line: usize, column: usize) -> Error {
         Error::failure(format!("{}:{line}:{column}: {message}", self.source))
             .hint("correct the file, or choose the settings files to read with `--setting-sources`")
+    }
+}
+
+/// The entries of an object, in order; a key may be there twice.
+struct Entries<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Entries<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Found;
+
+        impl<'de> Visitor<'de> for Found {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        deserializer.deserialize_map(Found)
     }
 }
