@@ -98,6 +98,13 @@ fn edit(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
     let all = replace_all.unwrap_or(false);
     let edited = replace::replace(&content, old, new, all)
         .map_err(|mismatch| explain(&mismatch, target.typed, &content, old, new))?;
+    if is_of_another_encoding(&content) && !new.is_ascii() {
+        return Err(format!(
+            "`{}` is not UTF-8, as new_string is with characters beyond ASCII: one file would have two encodings. Use ASCII, or a \
+             command that knows the file's encoding",
+            target.typed
+        ));
+    }
     target.replace(&edited.content)?;
     let details = json!({
         "filePath": target.name(),
@@ -114,6 +121,15 @@ fn edit(target: &Target<'_>, arguments: &Arguments) -> Result<Output, String> {
         "replaceAll": all,
     });
     Ok(Output::text(report(old, new, edited.replacements)).with_details(details))
+}
+
+/// Returns whether the characters beyond ASCII are not those of UTF-8, as in Latin-1 or GBK.
+fn is_of_another_encoding(content: &[u8]) -> bool {
+    let mut chunks = content.utf8_chunks().peekable();
+    chunks
+        .peek()
+        .is_some_and(|first| first.valid().len() < content.len())
+        && chunks.all(|chunk| chunk.valid().is_ascii())
 }
 
 fn explain(mismatch: &Mismatch, typed: &str, content: &[u8], old: &str, new: &str) -> String {

@@ -196,6 +196,27 @@ fn a_miss_names_the_likely_mistake() {
 }
 
 #[test]
+fn a_file_of_another_encoding_gets_no_second_one() {
+    for (content, new, is_edited) in [
+        (&b"caf\xe9 here"[..], "there", true),
+        (b"caf\xe9 here", "\u{e9}", false),
+        ("caf\u{e9} here".as_bytes(), "\u{e9}", true),
+        // A text in UTF-8 with a byte that is none of it.
+        (b"caf\xc3\xa9 \xff here", "\u{e9}", true),
+        (b"here", "\u{e9}", true),
+    ] {
+        let folder = Folder::with(&[("f", "")]);
+        folder.put("f", content);
+        let input = json!({"path": "f", "old_string": "here", "new_string": new});
+        let told = edit(&folder, input);
+        let after = fs::read(folder.path("f")).unwrap();
+        let end = if is_edited { new } else { "here" };
+        assert!(after.ends_with(end.as_bytes()), "{content:?}: {told}");
+        assert_eq!(told.contains("is not UTF-8"), !is_edited, "{told}");
+    }
+}
+
+#[test]
 fn failed_edits_give_their_reason() {
     let folder = Folder::with(&[("file", "a"), ("folder/safe.rs", "a")]);
     let workspace = Workspace::new(&folder.path(""), None, &["folder".into()]);
