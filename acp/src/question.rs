@@ -26,8 +26,7 @@ const NO: &str = "no";
 const NEVER: &str = "never";
 
 /// What the model reads when the user says no.
-const REFUSED: &str =
-    "The user does not want this call to happen. Ask what they want instead, or go on without it.";
+const REFUSED: &str = "The user does not want this call to happen. Ask what they want instead, or continue without it.";
 /// What the model reads when the editor gave no answer.
 const UNANSWERED: &str = "Nobody answered, so the call did not happen.";
 

@@ -14,11 +14,11 @@ use ah_conversation::{
 /// What a summary has to hold.
 const INSTRUCTIONS: &str = include_str!("compaction.md");
 /// What precedes the instructions if they are appended to the conversation.
-const APPENDED: &str = "[COMPACTION] This conversation becomes too long. Stop the work here and summarise what stands above, so that you can \
-    go on from your summary without the messages it stands for.";
+const APPENDED: &str = "[COMPACTION] This conversation is getting too long. Stop here and summarise what is above, so that you can \
+    continue from your summary without those messages.";
 /// What precedes the instructions in the system prompt of a request with the conversation as text.
-const FLATTENED: &str = "You summarise a conversation between a user and an agent that works with tools, so that the agent can go on from \
-    your summary without the messages it stands for.";
+const FLATTENED: &str = "You summarise a conversation between a user and an agent that works with tools, so that the agent can continue from \
+    your summary without those messages.";
 /// Marks summaries, for the model and for readers of the database.
 pub(crate) const MARKER: &str = "[COMPACTION SUMMARY]";
 /// Text of the summary message if no summary could be made.

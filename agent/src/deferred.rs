@@ -13,7 +13,7 @@ use crate::{Session, Stop};
 /// Key of the note.
 const NOTE: &str = "deferred_calls";
 const STILL_DEFERRED: &str =
-    "A hook has deferred this call again, and the conversation goes on: it did not run.";
+    "A hook has deferred this call again, and the conversation continued: it did not run.";
 
 impl Session {
     /// Returns whether calls of the last answer wait for the hook that has deferred them.

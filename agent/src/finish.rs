@@ -20,7 +20,7 @@ pub(crate) fn reminder(run: &[Arc<Message>], settings: &SessionSettings) -> Opti
 
 /// Asks for an answer again.
 pub(crate) const UNANSWERED: &str =
-    "Your last answer was empty. Say what you have found or done, or go on with the task.";
+    "Your last answer was empty. Say what you have found or done, or continue with the task.";
 
 /// How a run ended whose last answer says nothing and calls no tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

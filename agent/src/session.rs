@@ -403,7 +403,7 @@ impl Session {
         self.emit_loop(repetition, LoopAction::Warn);
         let text = format!(
             "[LOOP DETECTED] The last {} turns asked for exactly the same: {}. You may be stuck. Change your approach, \
-             or say what you need to go on.",
+             or say what you need to continue.",
             repetition.count,
             repetition.signature.chars().take(400).collect::<String>(),
         );
@@ -412,7 +412,7 @@ impl Session {
     }
 
     async fn ask_to_continue(&mut self) -> Result<(), StoreError> {
-        let text = "Your last answer was cut off by the output limit. Go on exactly where it stopped, in smaller steps.";
+        let text = "Your last answer was cut off by the output limit. Continue exactly where it stopped, in smaller steps.";
         self.append(Origin::Continuation, vec![ContentBlock::text(text)])
             .await
     }

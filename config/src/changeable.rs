@@ -50,7 +50,7 @@ impl Changeable {
         match is_one_line && is_known {
             true => Ok(text),
             false => Err(Error::failure(format!(
-                "{value} is no value of `{}`",
+                "{value} is not a value of `{}`",
                 self.name()
             ))),
         }

@@ -58,7 +58,7 @@ impl Config {
                 };
                 Error::failure(message).hint(
                     if path.parent().is_some_and(|it| it.ends_with(LISTS)) {
-                        "`ah models --refresh` writes it anew; or delete it"
+                        "`ah models --refresh` writes it again; or delete it"
                     } else {
                         "`ah models --json` shows what an entry holds"
                     },

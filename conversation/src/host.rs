@@ -128,7 +128,7 @@ impl PermissionAnswer {
         let name = &request.call.name;
         let message = if request.inquiry.interaction.is_some() {
             format!(
-                "Nobody can be asked here, so {name} has no answer. Go on as you think best, and say what you assumed."
+                "Nobody can be asked here, so {name} has no answer. Continue as you think best, and say what you assumed."
             )
         } else {
             let reason = request.inquiry.why();

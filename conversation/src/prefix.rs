@@ -68,7 +68,7 @@ impl PrefixBreak {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Summary => "the conversation was compacted",
-            Self::Model => "another model answers",
+            Self::Model => "the model changed",
             Self::Options => "the options for the system prompt changed",
             Self::Interface => "the session was continued through the other interface",
             Self::Tools => "there are new tools, which this model accepts only at the beginning",

@@ -27,7 +27,7 @@ pub fn close_open_calls(transcript: &Transcript) -> Vec<ToolResult> {
         }) => ToolResult::error(
             call,
             format!(
-                "{MAY_HAVE_RUN} What the subagent {id} has done is kept: go on with it by `resume`."
+                "{MAY_HAVE_RUN} What the subagent {id} has done is kept: continue it with `resume`."
             ),
         ),
         Some(CallState::Started { agent_id: None, .. }) => ToolResult::error(call, MAY_HAVE_RUN),

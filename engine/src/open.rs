@@ -198,5 +198,5 @@ pub fn busy(holder: &Holder) -> Error {
         None => "this session is open in another ah".to_owned(),
     };
     Error::new(ErrorKind::SessionBusy, holder)
-        .hint("start a new one with `ah -n`, go on in a copy with `ah -c --fork-session`, or queue a message with `ah --followup MESSAGE`")
+        .hint("start a new one with `ah -n`, continue in a copy with `ah -c --fork-session`, or queue a message with `ah --followup MESSAGE`")
 }

@@ -143,13 +143,15 @@ pub fn cut(text: &str, most: usize) -> String {
 
 /// The answer of a person who says no.
 fn denied() -> PermissionAnswer {
-    refused("The user does not want this call to happen. Go on without it, or say what you need.")
+    refused(
+        "The user does not want this call to happen. Continue without it, or say what you need.",
+    )
 }
 
 /// The answer of a person who says nothing.
 fn unanswered(call: &ToolUse) -> PermissionAnswer {
     refused(&format!(
-        "Nobody has answered, so {} did not run. Go on as you think best, and say what you assumed.",
+        "Nobody has answered, so {} did not run. Continue as you think best, and say what you assumed.",
         call.name
     ))
 }

@@ -129,6 +129,6 @@ fn text(content: &Value) -> String {
     let kind = content["mimeType"].as_str().unwrap_or("unknown type");
     match content["text"].as_str() {
         Some(text) => text.to_owned(),
-        None => format!("[{kind}, which is no text]"),
+        None => format!("[{kind}, which is not text]"),
     }
 }

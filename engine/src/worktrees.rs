@@ -287,9 +287,9 @@ impl Worktrees {
         for name in names {
             let tree = match self.half_made(&name, &git_folder) {
                 Some(_) => Err(Error::failure(
-                    "incomplete: its making was interrupted, or goes on",
+                    "incomplete: making it was interrupted, or is still under way",
                 )
-                .hint(format!("`ah -w {name}` makes it anew"))),
+                .hint(format!("`ah -w {name}` makes it again"))),
                 None => self.look(&name).await,
             };
             trees.push((name, tree));

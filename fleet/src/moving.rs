@@ -273,7 +273,7 @@ impl Held {
                         drop(lease.store);
                         lease.fleet.close(&session, &lease.me).await?;
                         Err(
-                            Error::failure("the session was written to meanwhile, and stays")
+                            Error::failure("the session was written to in the meantime, and stays")
                                 .hint("run the same command again"),
                         )
                     }
@@ -376,7 +376,7 @@ fn waiting(folder: &Path, wanted: &str) -> Option<Paths> {
 fn refuse_second(folder: &Path, session: &SessionId) -> Result<(), Error> {
     match in_folder(folder, session).database().exists() {
         true => Err(Error::failure(format!("session {session} is here, too"))
-            .hint("remove one of both: `ah sessions rm` removes the one that is here")),
+            .hint("remove one of them: `ah sessions rm` removes the one that is here")),
         false => Ok(()),
     }
 }

@@ -81,7 +81,7 @@ pub async fn fleet(
             "this build of ah has no PostgreSQL",
         )
         .hint("build it with the feature `postgres`: `cargo install --path cli --features postgres`")),
-        Some(other) => Err(Error::usage(format!("`{other}` is no store"))
+        Some(other) => Err(Error::usage(format!("`{other}` is not a store"))
             .hint("use `postgres://ROLE@HOST/DATABASE`, or omit `--store` for the sessions of this folder")),
     }
 }

@@ -244,7 +244,7 @@ impl AgentServer {
     fn next_round(&self, state: &str, responses: Option<InputResponses>) -> Result<Run, ErrorData> {
         let waiting = self.lock().remove(state);
         let waiting = waiting.ok_or_else(|| {
-            ErrorData::invalid_params("no run waits with this request state", None)
+            ErrorData::invalid_params("no run is waiting with this request state", None)
         })?;
         let response = responses.and_then(|mut all| all.remove(QUESTION));
         let filled = response.and_then(|it| serde_json::from_value::<ElicitResult>(it).ok());
@@ -258,7 +258,7 @@ impl AgentServer {
         let mut kept = self.lock();
         let Some(waiting) = kept.get(&session).filter(|it| !it.question.is_permission) else {
             return Ok(Err(format!(
-                "no run of the session `{session}` waits for an answer"
+                "no run of the session `{session}` is waiting for an answer"
             )));
         };
         let given = arguments.get("answers").unwrap_or(&Value::Null);

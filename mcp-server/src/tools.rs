@@ -71,7 +71,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         tool(
             ANSWER,
             "Answer the agent",
-            "Answers the questions of a run that waits; returns its next result.",
+            "Answers the questions of a waiting run; returns its next result.",
             answer,
         )
         .with_raw_output_schema(object(result_schema())),

@@ -60,7 +60,7 @@ pub struct SignInSettings {
     pub client_metadata_url: Option<String>,
     /// Port of the loopback address that the browser returns to; any free one by default.
     pub callback_port: Option<u16>,
-    /// Scopes to ask for, in the place of those that the server names.
+    /// Scopes to ask for, in place of those that the server names.
     pub scopes: Vec<String>,
 }
 

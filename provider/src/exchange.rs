@@ -514,7 +514,7 @@ fn too_long() -> ProviderError {
 
 fn stalled(limit: Duration) -> ProviderError {
     let limit = failure::span(limit);
-    let hint = "`firstEventTimeout` and `nextEventTimeout` in the settings are how many seconds a server may be silent";
+    let hint = "`firstEventTimeout` and `nextEventTimeout` in the settings limit how many seconds a server may be silent";
     ProviderError {
         hint: Some(hint.to_owned()),
         ..ProviderError::new(

@@ -30,7 +30,7 @@ impl OpenFile {
         };
         let found = file.metadata()?;
         if (found.dev(), found.ino()) != old.identity {
-            return Err(io::Error::other("it was replaced meanwhile"));
+            return Err(io::Error::other("it was replaced in the meantime"));
         }
         let content = match is_readable && found.len() <= MOST_KEPT {
             true => {

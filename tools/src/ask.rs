@@ -102,7 +102,7 @@ fn report(arguments: &Arguments, input: &Input) -> Output {
         .collect();
     if answers.iter().all(|(_, answer)| answer.is_none()) {
         return Output::error(
-            "The user has not answered. Go on as you think best, and say what you assumed.",
+            "The user has not answered. Continue as you think best, and say what you assumed.",
         );
     }
     let mut text = "The user has answered:\n".to_owned();

@@ -183,7 +183,7 @@ fn expect(seen: Option<Status>, found: Option<Status>) -> io::Result<()> {
 }
 
 fn changed() -> io::Error {
-    io::Error::other("something else is there meanwhile")
+    io::Error::other("something else is there now")
 }
 
 /// Returns the name of the draft of a file.

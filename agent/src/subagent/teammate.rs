@@ -68,7 +68,7 @@ impl TeamLead for Subagents {
             return Ok(());
         }
         let arguments = Arguments {
-            description: "goes on".to_owned(),
+            description: "continues".to_owned(),
             name: Some(member.name),
             subagent_type: Some(member.agent_type),
             resume: Some(member.agent_id),

@@ -17,7 +17,7 @@ use crate::{RunOutcome, Session, Stop};
 
 /// Between a subagent's report and its id, which the model needs to go on with it.
 const ID: &str = "agentId: ";
-const HOW_TO: &str = " (`resume` with this id goes on with its conversation)";
+const HOW_TO: &str = " (`resume` with this id continues its conversation)";
 
 /// Returns the report of a subagent without the id, which is meant for the model.
 pub fn without_agent_id(report: &str) -> &str {
@@ -86,7 +86,7 @@ impl SubagentRun {
         let (who, when) = match &self.seat {
             Some(seat) => (
                 format!("The teammate `{}`", seat.name()),
-                "at the end of each turn, after which it waits until somebody writes to it",
+                "at the end of each turn, after which it is idle until somebody writes to it",
             ),
             None => (format!("The subagent `{name}`"), "when it has ended"),
         };

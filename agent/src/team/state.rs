@@ -259,7 +259,7 @@ impl TeamState {
         if task.status == TeamTaskStatus::InProgress && before != task.status {
             let waits_for = self.open_blockers(&task);
             if !waits_for.is_empty() {
-                return Err(format!("task {id} waits for {}", numbers(&waits_for)));
+                return Err(format!("task {id} is blocked by {}", numbers(&waits_for)));
             }
             if task.owner.is_none() {
                 task.owner = Some(by.to_owned());
@@ -397,12 +397,12 @@ mod tests {
                 "team-lead 1 for a, b 1 begin",
                 "task 1 is a's: take another one, or write to a",
             ),
-            ("a 2 after 1, a 2 begin", "task 2 waits for #1"),
+            ("a 2 after 1, a 2 begin", "task 2 is blocked by #1"),
             (
                 "a 2 after 1, b 1 begin, b 1 done, a 2 begin",
                 "#1 completed b | #2 in_progress a after 1 | #3 pending",
             ),
-            ("a 1 before 2 3, a 3 begin", "task 3 waits for #1"),
+            ("a 1 before 2 3, a 3 begin", "task 3 is blocked by #1"),
             (
                 "a 1 before 2, a 1 delete, a 2 begin",
                 "#2 in_progress a | #3 pending",
@@ -417,7 +417,7 @@ mod tests {
                 "tasks 1 and 3 would wait for each other",
             ),
             ("a 1 around 2", "tasks 1 and 2 would wait for each other"),
-            ("a 2 after 1 1, a 2 begin", "task 2 waits for #1"),
+            ("a 2 after 1 1, a 2 begin", "task 2 is blocked by #1"),
             ("a 1 after 1", "tasks 1 and 1 would wait for each other"),
         ] {
             let mut state = state(3);

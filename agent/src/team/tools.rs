@@ -333,7 +333,7 @@ fn line(state: &TeamState, id: u32, task: &TeamTask) -> String {
     }
     let waits_for = state.open_blockers(task);
     if !waits_for.is_empty() {
-        line.push_str(&format!(" [waits for {}]", numbers(&waits_for)));
+        line.push_str(&format!(" [blocked by {}]", numbers(&waits_for)));
     }
     line
 }
@@ -361,7 +361,7 @@ fn spec(kind: TeamToolKind, name: &str) -> ToolSpec {
     let (description, properties, required): (_, _, &[&str]) = match kind {
         TeamToolKind::Send => (
             "Writes to a teammate, to `team-lead`, or to `*` for all others (costly: each reads it). It is read before its next \
-             step; one that waits goes on with it. To end a teammate, write it {\"type\": \"shutdown_request\"}; who agrees \
+             step; an idle one continues with it. To end a teammate, write it {\"type\": \"shutdown_request\"}; who agrees \
              answers {\"type\": \"shutdown_response\", \"approve\": true}.",
             json!({"to": text, "message": {"description": "Text, or such an object"}, "summary": text}),
             &["to", "message"],
@@ -378,8 +378,8 @@ fn spec(kind: TeamToolKind, name: &str) -> ToolSpec {
         ),
         TeamToolKind::List => ("Shows the team's list of tasks.", json!({}), &[]),
         TeamToolKind::Update => (
-            "Changes a task of the team's list. Whoever sets `in_progress` takes it, if nobody else has it and no task that it \
-             waits for is open. `owner` gives it to somebody, who has to be written to.",
+            "Changes a task of the team's list. Setting `in_progress` takes it, if nobody else has it and every task that blocks \
+             it is done. `owner` gives it to somebody, who has to be told.",
             json!({
                 "taskId": text,
                 "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "deleted"]},

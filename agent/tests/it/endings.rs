@@ -249,7 +249,7 @@ async fn an_empty_answer_is_asked_for_once_more() {
             let reason = (outcome.reason, outcome.answer.as_str());
             assert_eq!(reason, (ExitReason::EndTurn, "Found."));
             let last = world.request(world.requests().len() - 1);
-            assert!(last.ends_with("or go on with the task."), "{last}");
+            assert!(last.ends_with("or continue with the task."), "{last}");
         }
     }
 }

@@ -189,7 +189,7 @@ async fn user_input_is_returned_in_the_calls_input() {
     let mut alone = World::new([uses("ask", json!({})), says("Done.")])
         .with(asking(Interaction::Choices(Vec::new())));
     alone.run("go").await;
-    insta::assert_snapshot!(alone.last_results()[0], @"Nobody can be asked here, so ask has no answer. Go on as you think best, and say what you assumed.");
+    insta::assert_snapshot!(alone.last_results()[0], @"Nobody can be asked here, so ask has no answer. Continue as you think best, and say what you assumed.");
 }
 
 /// An approved plan ends mode `plan`, already for later calls of the same answer; a refused one does not.

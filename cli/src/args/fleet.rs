@@ -51,7 +51,7 @@ pub enum FleetCommands {
         #[expect(missing_docs, reason = "its one field says it")]
         store: Store,
     },
-    /// Answer a question of a queued session, or show those that wait
+    /// Answer a question of a queued session, or show the open ones
     Answer {
         /// The session: the beginning of its id
         #[arg(value_name = "SESSION")]
@@ -97,7 +97,7 @@ pub enum FleetAction {
     },
     /// Delete contents that no session uses any more; optionally old sessions
     Gc {
-        /// Delete sessions at rest in which nothing has happened for this many days
+        /// Delete idle sessions in which nothing has happened for this many days
         #[arg(long, value_name = "DAYS", value_parser = whole::<u32>)]
         older_than: Option<u32>,
     },
@@ -121,7 +121,7 @@ pub enum FleetAction {
     },
     /// List what `ah enqueue --cron` has scheduled
     Schedules,
-    /// End a schedule; sessions that it has begun go on
+    /// End a schedule; sessions that it has begun continue
     Unschedule {
         /// Its number
         number: i64,
@@ -152,7 +152,7 @@ pub struct Enqueuing {
     /// A command in the place of a task: `-- work -i 7`, or `-- bench tasks`; for workers with `--commands`
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["task", "session", "model", "answer_within"])]
     pub command: Vec<String>,
-    /// Go on with this session: the beginning of its id [default: a new one]
+    /// Continue this session: the beginning of its id [default: a new one]
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
     /// The folder to work in, on the worker's machine [default: this one]

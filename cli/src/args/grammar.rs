@@ -111,7 +111,7 @@ pub const FOREIGN_SUBCOMMANDS: &[(&str, usize, &str)] = &[
     ),
     ("purge", 2, "`ah sessions rm` deletes a session"),
     ("remote-control", usize::MAX, "sessions are local"),
-    ("respawn", 2, "`ah -r ID` goes on with a session"),
+    ("respawn", 2, "`ah -r ID` continues a session"),
     ("rm", 2, "`ah sessions rm` deletes a session"),
     (
         "setup-token",

@@ -444,7 +444,7 @@ pub enum McpAction {
     Login {
         /// Its name
         name: String,
-        /// Scope to ask for, in the place of those that the server names
+        /// Scope to ask for, in place of those that the server names
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
         /// Print the address, and start no browser

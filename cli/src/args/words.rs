@@ -69,7 +69,7 @@ impl Sorted {
                     let is_known = Effort::ALL.iter().any(|effort| effort.as_str() == level);
                     if !is_known {
                         warning = Some(format!(
-                            "`{level}` is no level of effort, so the usual one is taken"
+                            "`{level}` is not a level of effort, so the default is used"
                         ));
                     }
                     is_known

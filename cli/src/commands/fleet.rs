@@ -170,7 +170,7 @@ async fn work(request: WorkerRequest<'_>) -> Result<u8, Error> {
 async fn wish(config: &Config, queued: &Queued, wish: Wish) -> Result<u8, Error> {
     let (fleet, id) = found(config, queued).await?;
     match fleet.wish(&id, wish).await? {
-        0 => Err(Error::failure(format!("session {id} is at rest"))),
+        0 => Err(Error::failure(format!("session {id} is idle"))),
         _ => Ok(0),
     }
 }

@@ -6,7 +6,7 @@
 //! each tier of the sandbox.
 //!
 //! What a tier is known not to hold is a mark in the tables. The documentation has a table made of them;
-//! `AH_WRITE_DOCS=1 cargo test -p ah-cli --test it documents_say` makes it anew.
+//! `AH_WRITE_DOCS=1 cargo test -p ah-cli --test it documents_say` makes it again.
 
 mod page;
 mod place;

@@ -34,7 +34,7 @@ fn settings_are_read_and_a_few_are_changed_for_later_sessions() {
         r#"model = \"sonnet\""#,
         r#"effort = \"high\", from the next session on"#,
         "`permissions` is the user's to set",
-        "is no value of `effort`",
+        "is not a value of `effort`",
     ] {
         assert!(last.contains(said), "{said}: {last}");
     }

@@ -798,7 +798,7 @@ fn the_page_is_made_of_the_table() {
     }
     assert!(
         fs::read_to_string(&path).unwrap() == page(),
-        "docs/expectations.md is not what the table says; `AH_WRITE_DOCS=1` makes it anew"
+        "docs/expectations.md is not what the table says; `AH_WRITE_DOCS=1` makes it again"
     );
 }
 

@@ -291,7 +291,7 @@ fn a_question_without_an_answer_is_refused_in_time() {
         assert!(watched.contains("Nobody has answered"), "{watched}");
         assert!(!fleet.world.file("made").exists());
         let none = fleet.ah(&["answer", &session]).run().expect(0);
-        assert_eq!(none.stdout, "no question waits\n");
+        assert_eq!(none.stdout, "no open questions\n");
     }
 }
 
@@ -460,7 +460,7 @@ fn a_store_of_another_kind_is_refused() {
     let world = World::new();
     let ended = world.as_typed(["fleet", "--store", "mysql://host"]).run();
     let ended = ended.expect(2);
-    assert!(ended.stderr.contains("is no store"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is not a store"), "{}", ended.stderr);
     if !cfg!(feature = "postgres") {
         let url = "postgres://role:secret@host/db";
         let ended = world.as_typed(["fleet", "--store", url]).run().expect(2);

@@ -235,7 +235,7 @@ fn in_a_busy_session_a_persons_prompt_waits_and_a_program_is_told_75() {
     insta::assert_snapshot!(shown(&world, &program), @"
 stderr:
 error: this session is open in another ah (process <pid>)
-hint: start a new one with `ah -n`, go on in a copy with `ah -c --fork-session`, or queue a message with `ah --followup MESSAGE`
+hint: start a new one with `ah -n`, continue in a copy with `ah -c --fork-session`, or queue a message with `ah --followup MESSAGE`
 exit code 75
 ");
     let person = asking(&world, &server, &["me", "too"]).run();

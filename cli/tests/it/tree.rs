@@ -166,7 +166,7 @@ stdout:
 2 calls  script/first    8.0k    6.0k        0     100   75%  unknown
 2 calls  script/second   8.0k    6.0k        0     100   75%  unknown
 4 calls  total          16.0k   12.0k        0     200   75%  unknown
-call 3 missed the prompt cache: another model answers
+call 3 missed the prompt cache: the model changed
 exit code 0
 ");
     insta::assert_snapshot!(run(&world, "export"), @r#"

@@ -28,7 +28,7 @@ impl<'a> File<'a> {
             if !keys.insert(key) {
                 let (line, _) = self.place(self.offset(value));
                 self.warnings.push(format!(
-                    "{}:{line}: `{key}` is there twice: rules and hooks of both count, of all else the last value",
+                    "{}:{line}: `{key}` appears twice: rules and hooks of both apply, otherwise the last value",
                     self.source
                 ));
             }

@@ -304,7 +304,7 @@ fn a_key_that_is_there_twice_loses_no_rule() {
     let denied = settings.permissions.deny.iter().map(Rule::to_string);
     assert_eq!(denied.collect::<Vec<_>>(), ["Edit", "Write", "Bash"]);
     assert_eq!(settings.model.as_deref(), Some("b"));
-    let both = "is there twice: rules and hooks of both count, of all else the last value";
+    let both = "appears twice: rules and hooks of both apply, otherwise the last value";
     assert_eq!(
         warnings,
         [

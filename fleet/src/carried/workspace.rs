@@ -65,7 +65,7 @@ impl Workspace {
             let place = place.make(&files, store, folder, &top).await?;
             if is_behind(last, store).await? {
                 let text = "The files in this folder are as they were some steps ago: the machine that you worked on is gone, \
-                            and what it had changed since then is lost. Look at the files before you go on.";
+                            and what it had changed since then is lost. Look at the files before you continue.";
                 store.send(MailKind::Steer, text.to_owned()).await?;
             }
             place

@@ -121,7 +121,7 @@ fn sources(paths: &Paths) -> io::Result<Vec<(String, PathBuf)>> {
 /// Reads a session from a file into a folder, and checks all of it.
 pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
     let refused = |reason: &str| {
-        Error::failure(format!("`{}` is no session: {reason}", file.display()))
+        Error::failure(format!("`{}` is not a session: {reason}", file.display()))
             .hint("it is a file that `ah move SESSION --to FILE` has written")
     };
     let unreadable = |error: io::Error| refused(&error.to_string());

@@ -68,7 +68,7 @@ pub(super) async fn perform(
         .is_some_and(|word| COMMANDS.contains(&word.as_str()))
     {
         return Err(Error::usage(format!(
-            "`{}` is no command for a worker",
+            "`{}` is not a command for a worker",
             run.command.join(" ")
         )));
     }

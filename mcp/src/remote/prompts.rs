@@ -121,7 +121,7 @@ pub(crate) async fn get(
     let parts = answer.messages.into_iter().map(|message| {
         let text = text(message.content);
         match message.role {
-            Role::Assistant => format!("[an answer to go on from]\n{text}"),
+            Role::Assistant => format!("[an answer to continue from]\n{text}"),
             _ => text,
         }
     });
@@ -142,7 +142,7 @@ fn text(content: ContentBlock) -> String {
             ResourceContents::TextResourceContents { uri, text, .. } => {
                 format!("[resource {uri}]\n{text}")
             }
-            _ => "[a resource that is no text]".to_owned(),
+            _ => "[a resource that is not text]".to_owned(),
         },
         ContentBlock::ResourceLink(link) => format!("[resource {}: {}]", link.name, link.uri),
         _ => "[content of an unknown kind]".to_owned(),

@@ -204,7 +204,7 @@ async fn answer(
         }
         read => {
             let reason = match (read, status.is_success()) {
-                (Err(error), true) => format!("it is no message of the protocol ({error}): "),
+                (Err(error), true) => format!("it is not a message of the protocol ({error}): "),
                 _ => format!("HTTP {status}: "),
             };
             let shown = &body[..body.len().min(limits.max_error_response_size)];

@@ -126,7 +126,7 @@ impl<'de> Deserialize<'de> for CallForm {
                 "gpt-oss" => Self::GptOss,
                 _ => {
                     return Err(D::Error::custom(format!(
-                        "`{word}` is no form of calls: auto, hermes, qwen, llama, mistral, deepseek or gpt-oss"
+                        "`{word}` is not a form of calls: auto, hermes, qwen, llama, mistral, deepseek or gpt-oss"
                     )));
                 }
             },

@@ -273,7 +273,7 @@ fn become_command(
     if plan.tier.has_namespaces()
         && let Some(path) = out_of_place(layout)
     {
-        let reason = format!("`{}` was changed meanwhile", path.display());
+        let reason = format!("`{}` was changed in the meantime", path.display());
         return Some(LauncherMessage::Stale(reason));
     }
     let entered = { report.write_all(b"o").describe("pipe") }

@@ -57,7 +57,7 @@ impl Logged {
         entry.blobs.extend(contents);
         let cut_off = Failure::Refused {
             reason: "an earlier change was cut off".to_owned(),
-            hint: Some("open the session anew".to_owned()),
+            hint: Some("open the session again".to_owned()),
         };
         // Whoever drops this future leaves it so.
         *lost = Some(cut_off.at("cannot write", path));

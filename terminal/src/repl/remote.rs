@@ -377,7 +377,7 @@ impl<'a> RemoteWorker<'a> {
             }
             RemoteEvent::Void => {
                 if !std::mem::take(&mut self.run.answer).is_empty() {
-                    frontend.notice("the answer begins anew");
+                    frontend.notice("the answer starts again");
                 }
             }
             RemoteEvent::State(state) => self.state(state, frontend),
@@ -434,7 +434,7 @@ impl<'a> RemoteWorker<'a> {
             self.run.is_told_to_wait = true;
             let session = &self.opened.session;
             crate::note(&format!(
-                "the run waits for an answer: give it with `ah attach {session}` at a terminal"
+                "the run is waiting for an answer: give it with `ah attach {session}` at a terminal"
             ));
         }
         let asked = state.questions.iter().filter(|_| !self.is_watching_only);

@@ -198,7 +198,7 @@ fn push_remarks(lines: &mut Lines, window: Window, is_lossy: bool) {
         lines.text.push_str("[the file is empty]");
     }
     if lines.more && !is_whole {
-        let _ = write!(lines.text, "\n[the file goes on: read from offset {next}]");
+        let _ = write!(lines.text, "\n[more of the file: read from offset {next}]");
     }
     if is_lossy {
         lines

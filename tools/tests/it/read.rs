@@ -191,7 +191,7 @@ fn a_file_of_a_million_lines_is_read_in_parts() {
     let whole = read(&folder, json!({"path": "f"}));
     let last = whole.lines().last().unwrap();
     assert!(
-        last.starts_with("[the file goes on: read from offset "),
+        last.starts_with("[more of the file: read from offset "),
         "{last}"
     );
 

@@ -121,7 +121,7 @@ impl Work {
         let next = phase::next(&journal.history(), journal.rework);
         let is_before_act = !matches!(next, WorkStep::Finish(_) | WorkStep::Perform(Phase::Act));
         if issue.is_closed && is_before_act && !is_named {
-            let warning = format!("#{number} was closed meanwhile: its work is dropped");
+            let warning = format!("#{number} was closed in the meantime: its work is dropped");
             (self.on_event)(&WorkEvent::Warning(warning));
             let _ = self.let_go(artifacts, &mut journal, true).await;
             artifacts.remove(STATE)?;

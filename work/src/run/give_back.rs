@@ -72,12 +72,12 @@ fn text(phase: &str, fault: &WorkError, was_waiting: bool) -> String {
     let hint = fault.hint().map(|hint| format!(" ({hint})"));
     let hint = hint.unwrap_or_default();
     let waits = if was_waiting {
-        "The issue waits again"
+        "The issue is open for work again"
     } else {
         "Nothing is lost"
     };
     format!(
         "**ah work: given back**\n\n- Phase: {phase}\n- Reason: {fault}{hint}\n\n\
-         This is no fault of the issue. {waits}, and the work will go on at this phase.\n"
+         The issue is not the cause. {waits}, and work will continue at this phase.\n"
     )
 }

@@ -27,7 +27,7 @@ async fn a_deferred_call_is_taken_up_again() {
         (
             Some("and now?"),
             "defer",
-            "A hook has deferred this call again, and the conversation goes on: it did not run.",
+            "A hook has deferred this call again, and the conversation continued: it did not run.",
         ),
     ] {
         let payloads = RecordedPayloads::default();

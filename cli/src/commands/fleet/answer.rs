@@ -10,7 +10,7 @@ use super::super::output::print;
 pub async fn list(config: &Config, fleet: &dyn Fleet, id: &SessionId) -> Result<u8, Error> {
     let waiting = fleet.questions(id).await?;
     if waiting.is_empty() {
-        return print("no question waits\n");
+        return print("no open questions\n");
     }
     print(
         &waiting
@@ -30,7 +30,7 @@ pub async fn answer(
     let waiting = fleet.questions(id).await?;
     let gone = || {
         Error::failure(format!("session {id} has no open question {number}"))
-            .hint(format!("`ah answer {id}` shows those that wait"))
+            .hint(format!("`ah answer {id}` shows the open questions"))
     };
     let asked = waiting.iter().find(|it| it.number == number);
     let asked = asked.ok_or_else(gone)?;

@@ -89,8 +89,10 @@ fn prompt(wanted: &Enqueuing) -> Result<String, Error> {
         .any(|name| words.first().is_some_and(|word| word == name))
     {
         let commands = COMMANDS.map(|name| format!("`ah {name}`")).join(" and ");
-        return Err(Error::usage("what follows `--` is no command for a worker")
-            .hint(format!("those are {commands}; a task goes without `--`")));
+        return Err(
+            Error::usage("what follows `--` is not a command for a worker")
+                .hint(format!("those are {commands}; a task goes without `--`")),
+        );
     }
     let shown = words
         .iter()

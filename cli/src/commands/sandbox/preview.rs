@@ -41,7 +41,7 @@ impl Preview {
                 "`--preview` needs to see file changes, which this system does not allow",
             )
             .hint(
-                "it takes Linux 5.5 or later, and no other sandbox around this one that forbids it",
+                "it needs Linux 5.5 or later, and no other sandbox around this one that forbids it",
             ));
         }
         let folder = OwnFolder::make("preview")

@@ -56,7 +56,7 @@ pub fn check(confined: &[Section], ruled: &[Section]) {
     assert!(
         text == made,
         "docs/sandbox.md is not what the tables say; `AH_WRITE_DOCS=1 cargo test -p ah-cli --test it documents_say` \
-         makes it anew"
+         makes it again"
     );
 }
 

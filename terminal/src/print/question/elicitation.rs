@@ -185,7 +185,7 @@ fn value(sheet: &Sheet, field: &Value, form: &mut impl Form) -> io::Result<Optio
         };
         match typed {
             Some(value) => return Ok(Some(value)),
-            None => complaint = Some(format!("`{line}` is no answer to this")),
+            None => complaint = Some(format!("`{line}` is not an answer to this question")),
         }
     }
 }

@@ -121,7 +121,7 @@ fn text(sheet: &Sheet, size: Option<Size>) -> String {
 /// Returns the refusal of a tool call, with the reason if one was given.
 pub fn refused(reason: &str) -> PermissionAnswer {
     let message = match reason {
-        "" => "The user does not want this call to happen. Ask what they want instead, or go on without it."
+        "" => "The user does not want this call to happen. Ask what they want instead, or continue without it."
             .to_owned(),
         reason => format!("The user does not want this call to happen: {reason}"),
     };

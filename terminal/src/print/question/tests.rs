@@ -138,7 +138,7 @@ fn a_host_is_asked_about_until_there_is_an_answer() {
     }
 }
 
-const REFUSED: &str = "deny The user does not want this call to happen. Ask what they want instead, or go on without it.";
+const REFUSED: &str = "deny The user does not want this call to happen. Ask what they want instead, or continue without it.";
 
 #[test]
 fn an_answer_allows_once_for_the_session_or_for_good() {
