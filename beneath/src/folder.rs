@@ -208,10 +208,7 @@ impl Folder {
     /// If it cannot be listed.
     pub fn list(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // A place cannot be listed itself.
-        let opened = openat(&self.0, ".", flags, Mode::empty())?;
-        for entry in Dir::new(opened)? {
+        for entry in Dir::new(self.to_list()?)? {
             let name = entry?.file_name().to_owned().into_bytes();
             if name != b"." && name != b".." {
                 names.push(OsString::from_vec(name));
@@ -324,6 +321,64 @@ impl Folder {
         )?)
     }
 
+    /// Removes what has this name, and all that is in it, however deep. Other processes may change it meanwhile: nothing
+    /// outside of it goes.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses. What is left of it stays.
+    pub fn remove_all(&self, name: &OsStr) -> io::Result<()> {
+        match self.status(name)? {
+            None => return Ok(()),
+            Some(found) if !found.is_folder() => return self.remove_file(name),
+            Some(_) => {}
+        }
+        let top = self.folder(Path::new(name))?;
+        let mut count = 0_u64;
+        loop {
+            let names = top.list()?;
+            if names.is_empty() {
+                return self.remove_folder(name);
+            }
+            for name in names {
+                if top.status(&name)?.is_some_and(|found| found.is_folder()) {
+                    top.raise_folders(&name, &mut count)?;
+                } else {
+                    top.remove_file(&name)?;
+                }
+            }
+        }
+    }
+
+    /// Removes a folder with its files. The folders in it come into this one, each under the next number that is free, so
+    /// that their depth takes neither memory nor open files.
+    fn raise_folders(&self, name: &OsStr, count: &mut u64) -> io::Result<()> {
+        let folder = self.folder(Path::new(name))?;
+        for below in folder.list()? {
+            if !folder
+                .status(&below)?
+                .is_some_and(|found| found.is_folder())
+            {
+                folder.remove_file(&below)?;
+                continue;
+            }
+            if folder.remove_folder(&below).is_ok() {
+                continue;
+            }
+            let free = loop {
+                *count += 1;
+                let free = OsString::from(format!(".removed-{count}"));
+                if self.status(&free)?.is_none() {
+                    break free;
+                }
+            };
+            // To get another folder above it, its owner must be able to write it.
+            let _ = folder.set_mode(&below, 0o700);
+            rustix::fs::renameat(&folder.0, &below, &self.0, &free)?;
+        }
+        self.remove_folder(name)
+    }
+
     /// Sets the permission bits of what has this name.
     ///
     /// # Errors
@@ -368,6 +423,21 @@ impl Folder {
             Some(group),
             flags,
         )?)
+    }
+
+    /// Makes the names in it durable.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(self.to_list()?)?)
+    }
+
+    /// Opens it once more: a place can neither be listed nor synced itself.
+    fn to_list(&self) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(&self.0, ".", flags, Mode::empty())
     }
 
     /// Returns a path of this name through the open folder, for calls that know only paths; they must not follow links. It is

@@ -155,15 +155,23 @@ fn a_path_longer_than_one_call_takes_leads_to_its_end_and_tells_where_it_ends() 
     assert_eq!(root.descend(&path.join("no/such")).unwrap().1, 2);
     let behind = root.folder(&path.join("link/x"));
     assert!(has_link(&behind.unwrap_err()));
-    // The one who removes a test's folder goes down by paths.
-    for depth in (0..names.len()).rev() {
-        let above = root
-            .folder(path.ancestors().nth(names.len() - depth).unwrap())
-            .unwrap();
-        let _ = above
-            .folder(Path::new("deep"))
-            .unwrap()
-            .remove_file(OsStr::new("link"));
-        above.remove_folder(OsStr::new("deep")).unwrap();
+    root.remove_all(OsStr::new("deep")).unwrap();
+    assert_eq!(root.list().unwrap(), ["a"]);
+}
+
+#[test]
+fn a_tree_goes_with_all_that_is_in_it_and_no_link_leads_out() {
+    let (_folder, path, root) = laid();
+    for name in ["a/b/.removed-1/x", "a/empty", "a/c/d"] {
+        fs::create_dir_all(path.join("root").join(name)).unwrap();
     }
+    fs::write(path.join("root/a/c/d/file"), "").unwrap();
+    symlink(path.join("outside"), path.join("root/a/c/link")).unwrap();
+    symlink(path.join("outside"), path.join("root/link")).unwrap();
+    for name in ["a", "link", "missing"] {
+        root.remove_all(OsStr::new(name)).unwrap();
+    }
+    assert_eq!(root.list().unwrap(), Vec::<PathBuf>::new());
+    let outside = path.join("outside/b/file");
+    assert_eq!(fs::read_to_string(outside).unwrap(), "outside");
 }
