@@ -4,7 +4,11 @@
 //! Names are from the documentation of the programs; `steering/sources.txt` says from where and when. Instructions for agents in plain
 //! text, such as `AGENTS.md`, are not in the list: they are part of a project's work.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Kind of program that a file steers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,17 +193,46 @@ const STEERING: &[(Steered, &[&str])] = &[
 /// Returns what a file of this path steers, if anything: its name or that of a folder above it is in the list, at any
 /// depth. The case is ignored, as some file systems do.
 pub fn steered_by(path: &Path) -> Option<Steered> {
-    let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
-    let is_there = |name: &str| {
-        let names: Vec<_> = name.split('/').collect();
-        parts.windows(names.len()).any(|parts| {
-            let mut pairs = parts.iter().zip(&names);
-            pairs.all(|(part, name)| part.eq_ignore_ascii_case(name))
-        })
+    let parts: Vec<_> = path.iter().map(lower).collect();
+    let parts = &parts;
+    let begun = |at: usize| {
+        let names = BY_FIRST_PART.get(&*parts[at]).into_iter().flatten();
+        let found = names.filter(move |(name, _)| begins_with(&parts[at..], name));
+        found.map(|(_, kind)| *kind)
     };
-    let mut kinds = STEERING.iter();
-    let found = kinds.find(|(_, names)| names.iter().any(|name| is_there(name)));
-    found.map(|(kind, _)| *kind)
+    let found = (0..parts.len()).flat_map(begun).min();
+    found.map(|kind| STEERING[kind].0)
+}
+
+/// The names of the list by their first parts, each with the place of its kind. A path is long, and so is the list.
+static BY_FIRST_PART: LazyLock<HashMap<String, Vec<(&str, usize)>>> = LazyLock::new(|| {
+    let mut names: HashMap<_, Vec<_>> = HashMap::new();
+    for (kind, (_, of_kind)) in STEERING.iter().enumerate() {
+        for name in *of_kind {
+            let first = name.split('/').next().unwrap_or_default();
+            let known = names.entry(first.to_ascii_lowercase()).or_default();
+            known.push((*name, kind));
+        }
+    }
+    names
+});
+
+fn begins_with(parts: &[Cow<'_, str>], name: &str) -> bool {
+    let mut parts = parts.iter();
+    let mut names = name.split('/');
+    names.all(|name| {
+        parts
+            .next()
+            .is_some_and(|part| part.eq_ignore_ascii_case(name))
+    })
+}
+
+fn lower(part: &OsStr) -> Cow<'_, str> {
+    let part = part.to_string_lossy();
+    match part.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => part.to_ascii_lowercase().into(),
+        false => part,
+    }
 }
 
 /// Whether a file below this folder steers something by the name of the folder: `.github`, which may hold `workflows`.
