@@ -4,10 +4,12 @@ use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_conversation::{SessionId, ToolUseId};
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use crate::id;
@@ -16,7 +18,7 @@ use crate::id;
 const SESSIONS_FOLDER: &str = ".ah";
 /// Sessions are only accessible to their owner.
 const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
+pub(crate) const FILE_MODE: u32 = 0o600;
 /// Ignores the files of sessions; the rest of the folder, such as `tools/` and `skills/`, belongs to the project.
 const IGNORED: &str =
     "/.gitignore\n/*.db\n/*.db-*\n/*.db.*\n/*.lock\n/*.out/\n/*.queue*\n/leaving/\n/coming/\n";
@@ -139,13 +141,21 @@ fn write_gitignore(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates the file `path`, or empties it. A new one is accessible to its owner only.
+/// Opens the folder of a session's outputs, which is created if it is missing. A symbolic link, which may have come with the
+/// session, is refused.
+pub(crate) fn outputs_folder(path: &Path) -> io::Result<Folder> {
+    create_folder(path)?;
+    Folder::at(path)
+}
+
+/// Creates the file `path`, or empties it. A new one is accessible to its owner only. A symbolic link is refused.
 pub fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(FILE_MODE)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)
 }
 
@@ -159,7 +169,8 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens the file `path` for reading and writing; creates it, accessible to its owner only, if it is missing.
+/// Opens the file `path` for reading and writing; creates it, accessible to its owner only, if it is missing. A symbolic
+/// link, which may have come with a session, is refused.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -167,6 +178,7 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .mode(FILE_MODE)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)
 }
 
@@ -188,11 +200,6 @@ pub(crate) fn not_a_file(path: &Path) -> Option<&'static str> {
         kind if kind.is_socket() => Some("a socket"),
         _ => Some("a device"),
     }
-}
-
-/// Makes a file that another crate has written accessible to its owner only.
-pub(crate) fn restrict(path: &Path) -> io::Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(FILE_MODE))
 }
 
 /// Syncs the directory entries of `folder` to disk.

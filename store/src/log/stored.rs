@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::entry::{Blob, Change, Entry, Image};
-use crate::paths::{Paths, create_folder, hex};
+use crate::paths::{FILE_MODE, Paths, hex, outputs_folder};
 
 /// Largest content within an entry, in bytes.
 const INLINE: usize = 16 * 1024;
@@ -460,9 +460,11 @@ impl Reader<'_> {
             } => {
                 let content = self.bytes(file)?;
                 let sha256 = hex(&Sha256::digest(&content));
-                create_folder(self.folder)?;
+                let outputs = outputs_folder(self.folder)?;
+                let _ = outputs.remove_file(sha256.as_ref());
+                let mut file = outputs.create_file(sha256.as_ref(), FILE_MODE)?;
+                file.write_all(&content)?;
                 let path = self.folder.join(&sha256);
-                fs::write(&path, content)?;
                 Content::Spool(Spool {
                     path,
                     len,

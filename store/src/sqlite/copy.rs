@@ -1,17 +1,21 @@
 //! Copies sessions, for forks that leave the original unchanged.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 
+use ah_beneath::Folder;
 use ah_conversation::StoreError;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
+use rustix::fs::OFlags;
 
 use super::sessions::Sessions;
 use super::{ALL_PAGES, Failure, connect, connect_to_read, context};
 use crate::id;
-use crate::paths::{Paths, create_folder, new_file, sync_folder};
+use crate::paths::{
+    FILE_MODE, Paths, create_folder, new_file, outputs_folder, remove_if_exists, sync_folder,
+};
 
 impl Sessions {
     /// Copies the current state of a session, even while a process has it open. The copy has an id of its own, and
@@ -22,7 +26,7 @@ impl Sessions {
             Ok(()) => Ok(copy),
             Err(failure) => {
                 // A partial copy would look like a session.
-                let _ = fs::remove_file(copy.database());
+                let _ = remove_if_exists(copy.database());
                 Err(failure.at("cannot copy", original.database()))
             }
         }
@@ -53,23 +57,39 @@ fn forget_names(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Copies a file with its time, by which big files of undo are known.
-fn copy_output(from: &Path, to: &Path) -> io::Result<()> {
-    fs::copy(from, to)?;
-    let modified = fs::metadata(from)?.modified()?;
-    fs::File::open(to)?.set_modified(modified)
-}
-
 /// Links the output files, or copies them if links are not possible. Outputs never change, so they can be shared.
 pub(super) fn copy_outputs(from: &Path, to: &Path) -> io::Result<()> {
-    if !from.exists() {
+    let Some((from, names)) = outputs_in(from)? else {
         return Ok(());
+    };
+    let to = outputs_folder(to)?;
+    for name in names {
+        let linked = from.place(&name).and_then(|file| to.add_name(&file, &name));
+        linked.or_else(|_| copy_output(&from, &to, &name))?;
     }
-    create_folder(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        fs::hard_link(entry.path(), &target).or_else(|_| copy_output(&entry.path(), &target))?;
-    }
-    sync_folder(to)
+    to.sync()
+}
+
+/// Returns a session's folder of outputs, and the names of the files in it; `None` if there is none. What a symbolic link
+/// leads to is not of the session.
+pub(super) fn outputs_in(path: &Path) -> io::Result<Option<(Folder, Vec<OsString>)>> {
+    let folder = match Folder::at(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let is_file = |name: &OsString| {
+        let found = folder.status(name);
+        found.is_ok_and(|found| found.is_some_and(|found| found.is_file()))
+    };
+    let mut names: Vec<_> = folder.list()?.into_iter().filter(is_file).collect();
+    names.sort();
+    Ok(Some((folder, names)))
+}
+
+/// Copies a file with its time, by which big files of undo are known.
+fn copy_output(from: &Folder, to: &Folder, name: &OsStr) -> io::Result<()> {
+    let mut original = from.open_file(name, OFlags::RDONLY)?;
+    let mut copy = to.create_file(name, FILE_MODE)?;
+    io::copy(&mut original, &mut copy)?;
+    copy.set_modified(original.metadata()?.modified()?)
 }

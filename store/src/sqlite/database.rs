@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::Path;
 
+use ah_beneath::Folder;
 use ah_conversation::{
     Branch, CallFinish, FileStep, Mail, MailKind, Message, MessageId, Record, ToolUseId, Transcript,
 };
@@ -24,7 +26,7 @@ use crate::id::{self, uuid_of};
 use crate::log::Image;
 use crate::notice::Notice;
 use crate::open_error::OpenError;
-use crate::paths::{Paths, create_folder, is_file_name, new_file, sync_folder};
+use crate::paths::{FILE_MODE, Paths, file_name, new_file, outputs_folder, sync_folder};
 use crate::seal::Seal;
 
 /// States of a session: with a run in progress, without one, and closed.
@@ -70,6 +72,7 @@ impl Database {
     pub(super) fn open(paths: &Paths, lock: Lock, is_new_folder: bool) -> Result<Self, Failure> {
         let path = paths.database();
         require_files(path)?;
+        refuse_link(&paths.outputs())?;
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
         if !path.exists() {
@@ -363,9 +366,10 @@ impl Database {
     /// Replaces a conversation in memory by that of an image.
     pub(super) fn replace(&mut self, image: &Image) -> Result<(), Failure> {
         let folder = self.tree.outputs.clone();
-        create_folder(&folder)?;
-        for (name, content) in image.outputs.iter().filter(|(name, _)| is_file_name(name)) {
-            fs::write(folder.join(name), content)?;
+        let outputs = outputs_folder(&folder)?;
+        for (name, content) in &image.outputs {
+            let mut file = outputs.create_file(name.as_ref(), FILE_MODE)?;
+            file.write_all(content)?;
         }
         let path = folder.join("moved.db");
         fs::write(&path, &image.database)?;
@@ -437,11 +441,25 @@ impl Database {
             let files = prune::spooled(transaction, ids)?;
             Ok((prune::delete(transaction, ids)?, files))
         })?;
-        for file in files {
-            // A file that remains is removed by the next garbage collection.
-            let _ = fs::remove_file(self.tree.outputs.join(file));
+        if let Ok(outputs) = Folder::at(&self.tree.outputs) {
+            for file in files {
+                // A file that remains is removed by the next garbage collection.
+                let _ = outputs.remove_file(file.as_ref());
+            }
         }
         Ok(count)
+    }
+}
+
+/// Fails if the folder of outputs is a symbolic link: it may have come with the session, and what is written there would go
+/// elsewhere.
+fn refuse_link(outputs: &Path) -> Result<(), Failure> {
+    match outputs.is_symlink() {
+        false => Ok(()),
+        true => Err(Failure::Refused {
+            reason: format!("`{}` is a symbolic link", file_name(outputs)),
+            hint: Some("remove it".to_owned()),
+        }),
     }
 }
 

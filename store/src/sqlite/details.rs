@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Failure;
+use crate::paths::is_file_name;
 
 /// Names used by the store, as they are in a text.
 const RESERVED: [&str; 6] = [
@@ -100,6 +101,8 @@ impl Details {
         // Of the message, on its first block, as earlier versions wrote it.
         let _ = (take("origin"), take("kept_from"));
         let spool = take("spool").map(serde_json::from_value).transpose()?;
+        // This program stores nothing else: any other could name a place elsewhere.
+        let spool = spool.filter(|spool: &SpoolNote| is_file_name(&spool.file));
         let is_blocks = take("blocks") == Some(Value::Bool(true));
         let lines = take("all_lines").and_then(|lines| lines.as_u64());
         let own = match take("details") {

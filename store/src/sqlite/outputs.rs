@@ -2,7 +2,6 @@
 //!
 //! Outputs are stored byte for byte. The text that the model saw is stored only if it differs.
 
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::Failure;
 use super::details::{Details, SpoolNote};
-use crate::paths::{create_folder, file_name, hex, new_file, output_name, restrict, sync_folder};
+use crate::paths::{FILE_MODE, file_name, hex, output_name, outputs_folder};
 
 /// Maximum size of an output in the database, in bytes; larger ones go to files.
 const LARGEST_IN_DATABASE: usize = 256 * 1024;
@@ -102,9 +101,8 @@ impl FullOutput {
             Self::Text(text) => Box::new(Cursor::new(text)),
             Self::Bytes(bytes) => Box::new(Cursor::new(bytes)),
             Self::Spooled(note) => {
-                let name = Path::new(&note.file).file_name().unwrap_or_default();
                 let outputs = Folder::at(folder)?;
-                let open = || outputs.open_file(name, OFlags::RDONLY);
+                let open = || outputs.open_file(note.file.as_ref(), OFlags::RDONLY);
                 let head = BufReader::new(open()?);
                 if note.left_out == 0 {
                     return Ok(Box::new(head));
@@ -171,9 +169,19 @@ impl ResultColumns {
 
 /// Returns an unused path for the output of `call`.
 pub(super) fn free_path(folder: &Path, call: &ToolUseId) -> PathBuf {
+    let name = match Folder::at(folder) {
+        Ok(outputs) => free_name(&outputs, call),
+        Err(_) => output_name(call, 0),
+    };
+    folder.join(name)
+}
+
+/// Returns an unused name for the output of `call`.
+fn free_name(outputs: &Folder, call: &ToolUseId) -> String {
+    let is_free = |name: &String| !matches!(outputs.status(name.as_ref()), Ok(Some(_)));
     (0..)
-        .map(|attempt| folder.join(output_name(call, attempt)))
-        .find(|path| !path.exists())
+        .map(|attempt| output_name(call, attempt))
+        .find(is_free)
         .expect("there are infinitely many names")
 }
 
@@ -213,14 +221,14 @@ pub(super) fn page(
 }
 
 fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
-    create_outputs(folder)?;
-    let path = free_path(folder, call);
-    let mut file = new_file(&path)?;
+    let outputs = outputs_folder(folder)?;
+    let name = free_name(&outputs, call);
+    let mut file = outputs.create_file(name.as_ref(), FILE_MODE)?;
     file.write_all(bytes)?;
     file.sync_all()?;
-    sync_folder(folder)?;
+    outputs.sync()?;
     Ok(SpoolNote {
-        file: file_name(&path),
+        file: name,
         len: bytes.len() as u64,
         left_out: 0,
         left_out_at: 0,
@@ -230,21 +238,24 @@ fn spool(bytes: &[u8], call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote>
 
 /// Returns a reference to a file that a tool has written and synced; a file outside of `folder` is moved there.
 fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote> {
-    create_outputs(folder)?;
-    let path = if spool.path.parent() == Some(folder) {
-        spool.path.clone()
+    let outputs = outputs_folder(folder)?;
+    let name = if spool.path.parent() == Some(folder) {
+        file_name(&spool.path)
     } else {
-        let path = free_path(folder, call);
-        let mut copy = new_file(&path)?;
-        io::copy(&mut File::open(&spool.path)?, &mut copy)?;
+        let name = free_name(&outputs, call);
+        let mut copy = outputs.create_file(name.as_ref(), FILE_MODE)?;
+        let place = spool.path.parent().zip(spool.path.file_name());
+        let (around, own) = place.ok_or(io::ErrorKind::InvalidInput)?;
+        let around = Folder::at(around)?;
+        io::copy(&mut around.open_file(own, OFlags::RDONLY)?, &mut copy)?;
         copy.sync_all()?;
-        fs::remove_file(&spool.path)?;
-        path
+        around.remove_file(own)?;
+        name
     };
-    restrict(&path)?;
-    sync_folder(folder)?;
+    outputs.set_mode(name.as_ref(), FILE_MODE)?;
+    outputs.sync()?;
     Ok(SpoolNote {
-        file: file_name(&path),
+        file: name,
         len: spool.len,
         left_out: spool.left_out,
         left_out_at: spool
@@ -252,12 +263,6 @@ fn adopt(spool: &Spool, call: &ToolUseId, folder: &Path) -> io::Result<SpoolNote
             .saturating_sub(spool.left_out + spool.tail.len() as u64),
         sha256: spool.sha256.clone(),
     })
-}
-
-/// Creates the folder of the outputs if it is missing. A symbolic link may have come with the session, and is refused.
-fn create_outputs(folder: &Path) -> io::Result<()> {
-    create_folder(folder)?;
-    Folder::at(folder).map(drop)
 }
 
 /// Encodes images and text as JSON in the format of the Messages API.

@@ -410,7 +410,8 @@ impl Sessions {
         }
         for (stem, files) in by_session {
             let paths = Paths::in_folder(&self.folder, &SessionId::from(stem));
-            let LockAttempt::Held(_lock) = Lock::try_take(&paths.lock())? else {
+            // One whose lock is a link stays as it is.
+            let Ok(LockAttempt::Held(_lock)) = Lock::try_take(&paths.lock()) else {
                 continue;
             };
             let unused = if paths.database().exists() {

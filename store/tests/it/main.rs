@@ -6,6 +6,7 @@ mod contract;
 mod crash;
 mod files;
 mod fixture;
+mod links;
 mod memory_log;
 mod prefixes;
 mod roundtrip;

@@ -304,7 +304,7 @@ async fn removing_a_session_removes_all_its_files() {
 }
 
 /// Stores an output that is too large for the database, of a call with the id `big`.
-async fn spool(session: &SessionStore) {
+pub async fn spool(session: &SessionStore) {
     let mut speaker = Speaker::default();
     append(session, &speaker.prompt("go")).await;
     let asking = speaker.calls(&["big"]);

@@ -1,17 +1,19 @@
 //! A session that leaves its place for another: as files, or into a log. And the contents that go with it, each of which
 //! a note names by its hash.
 
-use std::fs;
-use std::io::Write as _;
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 
+use ah_beneath::Folder;
 use ah_conversation::{Cost, MailKind, MessageId, Record, Store as _, StoreError};
+use rustix::fs::OFlags;
 
 use super::SessionStore;
 use crate::log::{Change, Image, blob};
-use crate::paths::{Paths, create_folder, file_name, new_file, sync_folder};
+use crate::paths::{FILE_MODE, Paths, create_folder, outputs_folder};
 use crate::sqlite::Failure;
-use crate::sqlite::copy::copy_outputs;
+use crate::sqlite::copy::{copy_outputs, outputs_in};
 use crate::sqlite::queue::Mailbox;
 use crate::{Queue, Tree};
 
@@ -30,18 +32,18 @@ impl SessionStore {
         }
         let outputs = self.outputs.clone();
         self.perform("cannot write", move |_| {
-            create_folder(&outputs)?;
-            let path = outputs.join(format!("{}{}", Paths::LAYER, blob.hash));
-            if path.exists() {
+            let outputs = outputs_folder(&outputs)?;
+            let name = layer(&blob.hash);
+            if outputs.status(name.as_ref())?.is_some() {
                 return Ok(());
             }
-            let draft = path.with_extension("new");
-            let _ = fs::remove_file(&draft);
-            let mut file = new_file(&draft)?;
+            let draft = format!("{name}.new");
+            let _ = outputs.remove_file(draft.as_ref());
+            let mut file = outputs.create_file(draft.as_ref(), FILE_MODE)?;
             file.write_all(&blob.content)?;
             file.sync_all()?;
-            fs::rename(&draft, &path)?;
-            Ok(sync_folder(&outputs)?)
+            outputs.rename(draft.as_ref(), name.as_ref())?;
+            Ok(outputs.sync()?)
         })
         .await?;
         self.apply(&change).await.map(drop)
@@ -56,9 +58,9 @@ impl SessionStore {
         let content = match &self.logged {
             Some(logged) => logged.log().blob(hash).await?,
             None => {
-                let path = self.outputs.join(format!("{}{hash}", Paths::LAYER));
-                let content = fs::read(&path);
-                content.map_err(|error| Failure::from(error).at("cannot read", &path))?
+                let outputs = Folder::at(&self.outputs);
+                let content = outputs.and_then(|outputs| read(&outputs, layer(hash).as_ref()));
+                content.map_err(|error| Failure::from(error).at("cannot read", &self.outputs))?
             }
         };
         let blob = blob(content);
@@ -93,10 +95,12 @@ impl SessionStore {
         if self.logged.is_some() {
             for hash in hashes {
                 let content = self.kept(hash).await?;
-                let path = paths.outputs().join(format!("{}{hash}", Paths::LAYER));
-                let written = create_folder(&paths.outputs())
-                    .and_then(|_| new_file(&path)?.write_all(&content));
-                written.map_err(|error| Failure::from(error).at("cannot write", &path))?;
+                let written = outputs_folder(&paths.outputs()).and_then(|outputs| {
+                    let mut file = outputs.create_file(layer(hash).as_ref(), FILE_MODE)?;
+                    file.write_all(&content)
+                });
+                let failed = |error| Failure::from(error).at("cannot write", &paths.outputs());
+                written.map_err(failed)?;
             }
         }
         let mut sent = Vec::new();
@@ -157,6 +161,18 @@ impl SessionStore {
     }
 }
 
+/// Returns the name of a content among the outputs.
+fn layer(hash: &str) -> String {
+    format!("{}{hash}", Paths::LAYER)
+}
+
+fn read(folder: &Folder, name: &OsStr) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let mut file = folder.open_file(name, OFlags::RDONLY)?;
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
 impl Image {
     fn read(paths: &Paths) -> Result<Self, StoreError> {
         let tree = Tree::open(paths)?;
@@ -170,14 +186,12 @@ impl Image {
         drop(tree);
         let read = || {
             let mut outputs = Vec::new();
-            if paths.outputs().exists() {
-                for entry in fs::read_dir(paths.outputs())? {
-                    let path = entry?.path();
-                    outputs.push((file_name(&path), fs::read(&path)?));
+            if let Some((folder, names)) = outputs_in(&paths.outputs())? {
+                for name in names {
+                    outputs.push((name.to_string_lossy().into_owned(), read(&folder, &name)?));
                 }
             }
-            outputs.sort();
-            let database = fs::read(paths.database())?;
+            let database = std::fs::read(paths.database())?;
             Ok(Self {
                 database,
                 outputs,
