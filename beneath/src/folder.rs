@@ -84,6 +84,16 @@ impl Folder {
         Ok(Self(open_folder(CWD, path.as_os_str())?))
     }
 
+    /// Opens the folder that a path leads to which is not from data, also if it is a symbolic link itself.
+    ///
+    /// # Errors
+    ///
+    /// If there is no folder.
+    pub fn follow(path: &Path) -> io::Result<Self> {
+        let flags = PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(openat(CWD, path, flags, Mode::empty())?))
+    }
+
     /// Opens the root of the file system.
     ///
     /// # Errors
@@ -217,6 +227,22 @@ impl Folder {
         Ok(names)
     }
 
+    /// Returns the names of the regular files in it, in order.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be listed.
+    pub fn files(&self) -> io::Result<Vec<OsString>> {
+        let is_file = |name: &OsString| {
+            let found = self.status(name);
+            found.is_ok_and(|found| found.is_some_and(|found| found.is_file()))
+        };
+        let mut names = self.list()?;
+        names.retain(is_file);
+        names.sort();
+        Ok(names)
+    }
+
     /// Returns where the symbolic link of this name leads.
     ///
     /// # Errors
@@ -287,12 +313,17 @@ impl Folder {
     ///
     /// If the system refuses.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::renameat(
-            &self.0,
-            check(from)?,
-            &self.0,
-            check(to)?,
-        )?)
+        self.move_to(from, self, to)
+    }
+
+    /// Moves what has the name `from` into another folder, in the place of what has the name `to` there.
+    ///
+    /// # Errors
+    ///
+    /// If the other folder is on another file system, or the system refuses.
+    pub fn move_to(&self, from: &OsStr, folder: &Self, to: &OsStr) -> io::Result<()> {
+        let (from, to) = (check(from)?, check(to)?);
+        Ok(rustix::fs::renameat(&self.0, from, &folder.0, to)?)
     }
 
     /// Removes a file or a symbolic link.
@@ -374,7 +405,7 @@ impl Folder {
             };
             // To get another folder above it, its owner must be able to write it.
             let _ = folder.set_mode(&below, 0o700);
-            rustix::fs::renameat(&folder.0, &below, &self.0, &free)?;
+            folder.move_to(&below, self, &free)?;
         }
         self.remove_folder(name)
     }

@@ -5,15 +5,17 @@
 mod parcel;
 mod session_files;
 
-use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use ah_beneath::Folder;
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId};
 use ah_store::fleet::{Fleet, Timing};
 use ah_store::{LocalFleet, OpenError, Paths, SessionStore, SystemClock};
+use rustix::fs::OFlags;
 use tokio::time::sleep;
 
 use self::session_files::{copy, in_folder, remove, rename, unwritable};
@@ -97,7 +99,7 @@ pub fn is_coming(config: &Config, wanted: &str) -> bool {
 /// If it is in use, the folder has other files, or one of the places cannot be read or written.
 pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     let folder = config.session_folder().path;
-    let coming = folder.join(COMING);
+    let coming = on_the_way(&folder, COMING)?;
     let held = match from {
         Source::Here(wanted) => match waiting(&coming, &wanted) {
             Some(paths) => Held::Files(paths),
@@ -115,11 +117,11 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
     }
     let opened = SessionStore::open(&there).map_err(busy)?;
     let files = Files::of(&opened).await?;
-    let begun = coming.join(format!("{session}.into"));
+    let begun = format!("{session}.into");
     let cwd = config.environment.cwd();
     let home = match &files {
         Some(files) => {
-            let into = fs::read_to_string(&begun).unwrap_or_default();
+            let into = read(&coming, &begun).unwrap_or_default();
             let was_new = [true, false];
             let was_new = was_new
                 .into_iter()
@@ -146,8 +148,8 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         Held::File { .. } => Some(held),
     };
     if let (Some(files), Some(home)) = (&files, home) {
-        let written = fs::write(&begun, begin(cwd, home.is_new()));
-        written.map_err(|error| unwritable(&begun, &error))?;
+        let written = write(&coming, &begun, &begin(cwd, home.is_new()));
+        written.map_err(|error| unwritable(&coming.join(&begun), &error))?;
         let scratch = scratch()?;
         home.receive(&config.environment, files, &opened, scratch.path())
             .await?;
@@ -159,10 +161,12 @@ pub async fn home(config: &Config, from: Source) -> Result<Moved, Error> {
         let _ = known.add(&session, &folder);
     }
     rename(&there, &in_folder(&folder, &session))?;
-    let _ = fs::remove_file(begun);
-    let _ = fs::remove_dir(coming);
-    if let Ok(made) = place(&config.environment, &session) {
-        let _ = fs::remove_dir_all(made);
+    let _ = Folder::at(&coming).and_then(|coming| coming.remove_file(begun.as_ref()));
+    let _ = Folder::follow(&folder).and_then(|folder| folder.remove_folder(COMING.as_ref()));
+    if let Ok(made) = place(&config.environment, &session)
+        && let (Some(above), Some(name)) = (made.parent(), made.file_name())
+    {
+        let _ = Folder::follow(above).and_then(|above| above.remove_all(name));
     }
     if let Some(file) = file {
         file.give_up().await?;
@@ -246,7 +250,7 @@ impl Held {
     /// Adds to the error of a folder with other files that the file with the session is one of them, if it is.
     fn explained(&self, error: Error, folder: &Path) -> Error {
         let is_within = |file: &PathBuf| {
-            let places = [file.as_path(), folder].map(fs::canonicalize);
+            let places = [file.as_path(), folder].map(std::fs::canonicalize);
             matches!(places, [Ok(file), Ok(folder)] if file.starts_with(&folder))
         };
         match self {
@@ -263,7 +267,7 @@ impl Held {
         match self {
             Self::Files(paths) => remove(&paths),
             Self::File { file, .. } => {
-                fs::remove_file(&file).map_err(|error| unwritable(&file, &error))
+                std::fs::remove_file(&file).map_err(|error| unwritable(&file, &error))
             }
             Self::Lease(lease) => {
                 let session = lease.store.id().clone();
@@ -286,7 +290,7 @@ impl Held {
 /// Puts a session among those that are leaving, with the files of the folder unless it has its own.
 async fn leave(config: &Config, wanted: &str) -> Result<(Paths, Vec<String>), Error> {
     let folder = config.session_folder().path;
-    let leaving = folder.join(LEAVING);
+    let leaving = on_the_way(&folder, LEAVING)?;
     if let Some(paths) = waiting(&leaving, wanted) {
         return Ok((paths, Vec::new()));
     }
@@ -353,19 +357,45 @@ async fn store(fleet: &Arc<dyn Fleet>, session: &SessionId, paths: &Paths) -> Re
     Ok(done?)
 }
 
+/// Reads a file among the sessions that are coming. They may be those of a project that came from anybody.
+fn read(coming: &Path, name: &str) -> io::Result<String> {
+    let file = Folder::at(coming)?.open_file(name.as_ref(), OFlags::RDONLY)?;
+    io::read_to_string(file)
+}
+
+/// Writes a file among the sessions that are coming.
+fn write(coming: &Path, name: &str, text: &str) -> io::Result<()> {
+    let coming = Folder::at(coming)?;
+    let _ = coming.remove_file(name.as_ref());
+    let mut file = coming.create_file(name.as_ref(), 0o600)?;
+    file.write_all(text.as_bytes())
+}
+
 /// Returns what is written down before files are made in a folder.
 fn begin(folder: &Path, is_new: bool) -> String {
     let kind = if is_new { "new" } else { "filled" };
     format!("{kind} {}", folder.display())
 }
 
+/// Returns the folder of the sessions that are on their way. A symbolic link may have come with the project.
+fn on_the_way(folder: &Path, name: &str) -> Result<PathBuf, Error> {
+    let path = folder.join(name);
+    match path.is_symlink() {
+        false => Ok(path),
+        true => Err(unwritable(
+            &path,
+            &io::Error::other("it is a symbolic link"),
+        )),
+    }
+}
+
 /// Returns a session that was on its way when the move was cut off.
 fn waiting(folder: &Path, wanted: &str) -> Option<Paths> {
     let wanted = format!("{}.db", wanted.to_ascii_uppercase());
     let stem = wanted.trim_end_matches(".db");
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let mut found = entries.filter_map(|entry| {
-        let paths = Paths::of(entry.path());
+    let names = Folder::at(folder).and_then(|folder| folder.files()).ok()?;
+    let mut found = names.into_iter().filter_map(|name| {
+        let paths = Paths::of(folder.join(name));
         let id = paths.id()?;
         (paths.database().extension()? == "db" && id.as_str().starts_with(stem)).then_some(paths)
     });
@@ -398,5 +428,31 @@ fn busy(error: OpenError) -> Error {
     match error {
         OpenError::Busy(_) => in_progress(),
         OpenError::Store(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// They came with a project.
+    #[test]
+    fn links_among_the_sessions_on_their_way_lead_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sessions, victim) = (folder.path().join(".ah"), folder.path().join("victim"));
+        let coming = sessions.join(COMING);
+        fs::create_dir_all(&coming).unwrap();
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, coming.join("x.into")).unwrap();
+        assert!(read(&coming, "x.into").is_err());
+        write(&coming, "x.into", "new").unwrap();
+        assert_eq!(read(&coming, "x.into").unwrap(), "new");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        symlink(folder.path(), sessions.join(LEAVING)).unwrap();
+        assert!(on_the_way(&sessions, LEAVING).is_err());
+        assert!(on_the_way(&sessions, COMING).is_ok());
     }
 }

@@ -1,10 +1,9 @@
 //! The files of a folder of the user, as they leave it, and what stays behind.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_config::Error;
 use ah_conversation::Environment;
 use ah_git::{Git, Owner, without_passwords};
@@ -80,14 +79,16 @@ pub async fn capture(environment: &Environment, folder: &Path) -> Result<Capture
         all.map_err(|error| failed(&error))?;
     }
     let new = list(&shadow, &["--others", "--modified", "--exclude-standard"]).await?;
-    check_size(&users.top, &new)?;
+    let top = Folder::follow(&users.top).map_err(|error| {
+        Error::failure(format!("cannot use `{}`: {error}", users.top.display()))
+    })?;
+    check_size(&top, &new)?;
     let ignored = ["--others", "--ignored", "--exclude-standard", "--directory"];
     let ignored = list(&shadow, &ignored).await?;
     let others = ignored.iter().filter(|name| !is_of_sessions(name));
     let others: Vec<_> = others.cloned().collect();
     left.extend(sentence("ignored", &others));
-    let mut special = Vec::new();
-    find_special(&users.top, &ignored, &mut special);
+    let special = find_special(&top, &ignored);
     left.extend(sentence("neither files nor folders", &special));
     let taken = shadow.take(users.head.as_deref()).await;
     let taken = taken.map_err(|error| failed(&error))?;
@@ -144,8 +145,11 @@ async fn list(shadow: &Shadow, options: &[&str]) -> Result<Vec<String>, Error> {
     Ok(names.map(str::to_owned).collect())
 }
 
-fn check_size(top: &Path, names: &[String]) -> Result<(), Error> {
-    let size = |name: &String| fs::symlink_metadata(top.join(name)).map_or(0, |it| it.len());
+fn check_size(top: &Folder, names: &[String]) -> Result<(), Error> {
+    let size = |name: &String| match top.look(name.as_ref()) {
+        Ok(Some(found)) => found.length,
+        Ok(None) | Err(_) => 0,
+    };
     let mut sizes: Vec<_> = names.iter().map(|name| (size(name), name)).collect();
     let sum: u64 = sizes.iter().map(|(size, _)| size).sum();
     // What compresses well may be larger.
@@ -188,30 +192,29 @@ fn is_of_sessions(name: &str) -> bool {
 }
 
 /// Finds sockets, pipes and devices, which git does not mention. Ignored folders are not looked into.
-fn find_special(top: &Path, ignored: &[String], found: &mut Vec<String>) {
-    let mut folders = vec![PathBuf::new()];
+fn find_special(top: &Folder, ignored: &[String]) -> Vec<String> {
+    let (mut folders, mut special) = (vec![PathBuf::new()], Vec::new());
     while let Some(below) = folders.pop() {
-        let entries = fs::read_dir(top.join(&below));
-        for entry in entries.into_iter().flatten().flatten() {
-            let path = below.join(entry.file_name());
-            let Ok(kind) = entry.file_type() else {
+        let Ok(folder) = top.folder(&below) else {
+            continue;
+        };
+        for name in folder.list().unwrap_or_default() {
+            let Ok(Some(found)) = folder.status(&name) else {
                 continue;
             };
-            let name = path.to_string_lossy().into_owned();
-            if kind.is_dir() {
-                let is_ignored = ignored.iter().any(|it| *it == format!("{name}/"));
-                if entry.file_name() != ".git" && !is_ignored {
+            let path = below.join(&name);
+            let shown = path.to_string_lossy().into_owned();
+            if found.is_folder() {
+                let is_ignored = ignored.iter().any(|it| *it == format!("{shown}/"));
+                if name != ".git" && !is_ignored {
                     folders.push(path);
                 }
-            } else if kind.is_socket()
-                || kind.is_fifo()
-                || kind.is_char_device()
-                || kind.is_block_device()
-            {
-                found.push(name);
+            } else if !found.is_file() && !found.is_link() {
+                special.push(shown);
             }
         }
     }
+    special
 }
 
 impl UsersFolder {
@@ -221,7 +224,7 @@ impl UsersFolder {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let program = ah_git::program(environment)?;
-        let folder = fs::canonicalize(folder).map_err(|error| {
+        let folder = std::fs::canonicalize(folder).map_err(|error| {
             Error::failure(format!("cannot use `{}`: {error}", folder.display()))
         })?;
         let git = Git::new(program.clone(), &folder, Owner::User, &variables);
@@ -272,9 +275,9 @@ impl UsersFolder {
         let borrowed = shadow.borrow(&place("objects").await?);
         borrowed.map_err(|error| failed(&error))?;
         let (excluded, shallow) = (place("info/exclude").await?, place("shallow").await?);
-        let copied = fs::read(excluded).map_or(Ok(()), |patterns| shadow.exclude(&patterns));
+        let copied = std::fs::read(excluded).map_or(Ok(()), |patterns| shadow.exclude(&patterns));
         let copied = copied.and_then(|()| match shallow.is_file() {
-            true => fs::copy(shallow, path.join("shallow")).map(drop),
+            true => std::fs::copy(shallow, path.join("shallow")).map(drop),
             false => Ok(()),
         });
         copied.map_err(|error| {
@@ -338,7 +341,7 @@ impl UsersFolder {
         }
         let is_path = url.starts_with("./") || url.starts_with("../");
         match is_path
-            .then(|| fs::canonicalize(self.top.join(url)).ok())
+            .then(|| std::fs::canonicalize(self.top.join(url)).ok())
             .flatten()
         {
             Some(path) => path.to_string_lossy().into_owned(),

@@ -191,7 +191,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     let carried = async || Files::of(&store).await.unwrap().unwrap();
     let workspace = Workspace::open(&environment, carried().await, &second, &store);
     let workspace = workspace.await.unwrap();
-    let made = workspace.folder().await;
+    let made = workspace.folder().await.unwrap();
     assert_eq!(state(&made), left, "on the second machine");
     make(&made, there);
     let changed = state(&made);
@@ -200,7 +200,7 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
 
     let third = root.path().join("third");
     let workspace = Workspace::open(&environment, carried().await, &third, &store);
-    let made = workspace.await.unwrap().folder().await;
+    let made = workspace.await.unwrap().folder().await.unwrap();
     assert_eq!(state(&made), changed, "on the third machine");
 
     let files = carried().await;
@@ -211,6 +211,38 @@ async fn go_round(is_repository: bool, before: &[Change], there: &[Change]) {
     let received = home.receive(&environment, &files, &store, &scratch);
     received.await.unwrap();
     assert_eq!(state(&users), changed, "at home");
+}
+
+/// The agent has the whole repository, the session a folder of it.
+#[tokio::test]
+async fn a_link_in_the_place_of_the_sessions_folder_is_no_folder_to_work_in() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = |name: &str| {
+        let path = root.path().join(name);
+        fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let variables = std::env::vars().filter(|(name, _)| name == "PATH");
+    let within = folder("users/sub");
+    let environment = Environment::new(variables, within.clone());
+    git(&folder("users"), &["init", "--quiet", "-b", "main"]);
+    fs::write(within.join("file"), "x").unwrap();
+    let store = SessionStore::in_memory(&folder("outputs")).unwrap();
+    let captured = capture(&environment, &within).await.unwrap();
+    captured.keep(&store).await.unwrap();
+    let files = Files::of(&store).await.unwrap().unwrap();
+    let place = folder("place");
+    let workspace = Workspace::open(&environment, files, &place, &store);
+    let workspace = workspace.await.unwrap();
+    let made = workspace.folder().await.unwrap();
+    assert_eq!(made, place.join("files/sub"));
+    fs::rename(&made, place.join("files/away")).unwrap();
+    symlink(folder("elsewhere"), &made).unwrap();
+    let error = workspace.folder().await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("`sub` in its path is a symbolic link"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! The folder that a worker makes of a session's files, and the folder that they come home to.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_config::Error;
 use ah_conversation::{Environment, MailKind, SessionId};
 use ah_git::{Git, Owner, fetch_variables};
@@ -13,6 +15,8 @@ use super::files::{Files, Layer, failed, is_branch, last_message, strange};
 use super::folder::UsersFolder;
 use super::shadow::{PATH, Shadow, fetch};
 
+/// Name of the folder with the files.
+const FILES: &str = "files";
 /// Most layers before one takes the place of all.
 const MOST_LAYERS: usize = 64;
 
@@ -47,7 +51,7 @@ impl Workspace {
         folder: &Path,
         store: &SessionStore,
     ) -> Result<Self, Error> {
-        let top = folder.join("files");
+        let top = folder.join(FILES);
         let program = ah_git::program(environment)?;
         let place = Place {
             shadow: Shadow::open(&program, &folder.join("git"), folder)
@@ -77,12 +81,20 @@ impl Workspace {
     }
 
     /// Returns the folder to work in.
-    pub async fn folder(&self) -> PathBuf {
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made. An agent may have put a link in its place, and the next one would work where that leads.
+    pub async fn folder(&self) -> Result<PathBuf, Error> {
         let within = self.files.lock().await.within.clone();
-        let folder = self.place.top.join(within);
+        let folder = self.place.top.join(&within);
         // Git knows no empty folders.
-        let _ = fs::create_dir_all(&folder);
-        folder
+        let made =
+            Folder::follow(&self.place.top).and_then(|top| top.make_folders(within.as_ref()));
+        match made {
+            Ok(_) => Ok(folder),
+            Err(error) => Err(unwritable(&folder, &error)),
+        }
     }
 
     /// Stores a layer if the files have changed, and up to which message they are these.
@@ -150,18 +162,19 @@ impl Place {
             .await
             .map_err(|error| failed(&error))?;
         self.gather(files, store).await?;
-        let draft = folder.join("files.new");
-        for old in [&draft, top] {
-            if old.exists() {
-                fs::remove_dir_all(old).map_err(|error| unwritable(old, &error))?;
-            }
-        }
-        fs::create_dir_all(&draft).map_err(|error| unwritable(&draft, &error))?;
-        let drafted = self.at(&draft);
-        drafted.shadow.forget_files();
-        drafted.fill(files).await?;
-        fs::rename(&draft, top).map_err(|error| unwritable(top, &error))?;
-        let made = drafted.at(top);
+        let around = Folder::follow(folder).map_err(|error| unwritable(folder, &error))?;
+        let (name, drafted) = (OsStr::new(FILES), OsStr::new("files.new"));
+        let cleared = around
+            .remove_all(drafted)
+            .and_then(|()| around.remove_all(name))
+            .and_then(|()| around.create_folder(drafted, 0o777));
+        cleared.map_err(|error| unwritable(folder, &error))?;
+        let draft = self.at(&folder.join(drafted));
+        draft.shadow.forget_files();
+        draft.fill(files).await?;
+        let renamed = around.rename(drafted, name);
+        renamed.map_err(|error| unwritable(top, &error))?;
+        let made = draft.at(top);
         let here = made.shadow.set_here(Some(&last(files)?.state)).await;
         here.map_err(|error| failed(&error))?;
         Ok(made)
@@ -235,7 +248,8 @@ impl Place {
     /// could show what is elsewhere on this machine counts as none.
     async fn head(&self) -> Result<(Option<String>, Option<String>), Error> {
         let own = self.top.join(".git");
-        if !is_alone(&own) {
+        let repository = Folder::follow(&self.top).and_then(|top| top.folder(".git".as_ref()));
+        if !repository.and_then(|it| is_alone(&it)).unwrap_or(false) {
             return Ok((None, None));
         }
         let git = self.own_git();
@@ -262,27 +276,24 @@ impl Place {
 }
 
 /// Returns whether a repository is a folder that refers to no other place: no links, and no borrowed objects.
-fn is_alone(path: &Path) -> bool {
-    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let elsewhere = ["commondir", "objects/info/alternates"];
-    is_folder && !elsewhere.iter().any(|name| path.join(name).exists()) && has_no_links(path)
-}
-
-fn has_no_links(folder: &Path) -> bool {
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(folder) else {
-            return false;
-        };
-        for entry in entries.flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                Ok(kind) if kind.is_file() => {}
-                Ok(_) | Err(_) => return false,
+fn is_alone(repository: &Folder) -> io::Result<bool> {
+    for elsewhere in ["commondir", "objects/info/alternates"] {
+        if repository.look(elsewhere.as_ref())?.is_some() {
+            return Ok(false);
+        }
+    }
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        let folder = repository.folder(&below)?;
+        for name in folder.list()? {
+            match folder.status(&name)? {
+                Some(found) if found.is_folder() => folders.push(below.join(name)),
+                Some(found) if !found.is_file() => return Ok(false),
+                _ => {}
             }
         }
     }
-    true
+    Ok(true)
 }
 
 /// The folder of the user that a session's files come to.
@@ -305,12 +316,11 @@ impl Home {
         folder: &Path,
         begun: Option<bool>,
     ) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        let made = std::fs::create_dir_all(folder).and_then(|()| Folder::follow(folder)?.list());
+        let names = made.map_err(|error| unwritable(folder, &error))?;
         let users = UsersFolder::find(environment, folder).await?;
-        let entries = fs::read_dir(folder).map_err(|error| unwritable(folder, &error))?;
         // Sessions do not count.
-        let mut names = entries.flatten().map(|entry| entry.file_name());
-        let is_new = names.all(|name| name == ah_config::places::SESSIONS);
+        let is_new = names.iter().all(|name| name == ah_config::places::SESSIONS);
         let home = Self {
             users,
             folder: folder.to_owned(),
@@ -440,7 +450,7 @@ async fn is_behind(layer: &Layer, store: &SessionStore) -> Result<bool, Error> {
     Ok(last_message(store).await? != layer.after)
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+fn unwritable(path: &Path, error: &io::Error) -> Error {
     Error::failure(format!("cannot write to `{}`: {error}", path.display()))
 }
 

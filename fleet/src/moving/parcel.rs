@@ -1,18 +1,21 @@
 //! A session in one file: a tar archive whose first entry lists all others with their sizes and hashes. It may come from
 //! anybody, so nothing is used that is not as listed, and nothing is written but files of these names.
 
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_config::Error;
 use ah_conversation::json;
 use ah_store::{Paths, create_file, create_folder, is_file_name};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::session_files::{files_in, in_folder, source, sync, unwritable};
+use super::session_files::{in_folder, unwritable};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -51,24 +54,22 @@ pub(super) fn pack(paths: &Paths, file: &Path) -> Result<(), Error> {
             session,
             files: Vec::new(),
         };
-        let sources = sources(paths)?;
-        for (name, path) in &sources {
-            let (size, sha256) = copied(source(path)?, io::sink())?;
-            let name = name.clone();
+        for name in names(paths)? {
+            let (size, sha256) = copied(opened(paths, &name)?, io::sink())?;
             list.files.push(Listed { name, size, sha256 });
         }
         let mut archive = Builder::new(create_file(&draft)?);
         let text = serde_json::to_vec(&list)?;
         append(&mut archive, LIST, text.len() as u64, &*text)?;
-        for ((name, path), listed) in sources.iter().zip(&list.files) {
-            append(&mut archive, name, listed.size, source(path)?)?;
+        for Listed { name, size, .. } in &list.files {
+            append(&mut archive, name, *size, opened(paths, name)?)?;
         }
         let mut written = archive.into_inner()?;
         written.flush()?;
         written.sync_all()?;
-        fs::rename(&draft, file)?;
+        std::fs::rename(&draft, file)?;
         // The session is given up once the file is there to stay.
-        file.parent().map_or(Ok(()), sync)
+        Folder::follow(&folder_of(file))?.sync()
     };
     write().map_err(|error| unwritable(file, &error))
 }
@@ -103,19 +104,27 @@ fn slashed(name: &str) -> String {
     }
 }
 
-/// Returns the files of a session, with their names in the list.
-fn sources(paths: &Paths) -> io::Result<Vec<(String, PathBuf)>> {
-    let mut sources = vec![(".db".to_owned(), paths.database().to_owned())];
-    if paths.queue().exists() {
-        sources.push((".queue.db".to_owned(), paths.queue()));
+/// Returns the names in the list of the files of a session.
+fn names(paths: &Paths) -> io::Result<Vec<String>> {
+    let folder = Folder::follow(paths.folder())?;
+    let is_there = |path: &Path| folder.look(Path::new(path.file_name().unwrap_or_default()));
+    let mut names = vec![".db".to_owned()];
+    if is_there(&paths.queue())?.is_some() {
+        names.push(".queue.db".to_owned());
     }
-    if fs::symlink_metadata(paths.outputs()).is_ok() {
-        for name in files_in(&paths.outputs())? {
-            let path = paths.outputs().join(&name);
-            sources.push((format!(".out/{}", name.to_string_lossy()), path));
-        }
+    if is_there(&paths.outputs())?.is_some() {
+        let outputs = Folder::at(&paths.outputs())?.files()?;
+        let outputs = outputs.iter().map(|name| name.to_string_lossy());
+        names.extend(outputs.map(|name| format!(".out/{name}")));
     }
-    Ok(sources)
+    Ok(names)
+}
+
+/// Opens a listed file. A symbolic link, which may have come with the session, could lead to any other file of the user.
+fn opened(paths: &Paths, name: &str) -> io::Result<File> {
+    let (below, name) = target(paths, name).ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = Folder::follow(paths.folder())?.folder(&below)?;
+    folder.open_file(&name, OFlags::RDONLY)
 }
 
 /// Reads a session from a file into a folder, and checks all of it.
@@ -154,18 +163,19 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
     if sum > MOST {
         return Err(refused("it is too large"));
     }
+    let top = create_folder(folder).and_then(|_| Folder::follow(folder));
+    let top = top.map_err(|error| unwritable(folder, &error))?;
     for listed in &list.files {
         let entry = entries.next().ok_or_else(|| refused("it is cut off"))?;
         let entry = entry.map_err(unreadable)?;
         let is_listed = entry.header().entry_type() == EntryType::Regular
             && &*entry.path_bytes() == format!("session{}", slashed(&listed.name)).as_bytes()
             && entry.size() == listed.size;
-        let path = target(&paths, &listed.name).filter(|_| is_listed);
-        let path = path.ok_or_else(|| refused("it is not as its list says"))?;
-        if let Some(folder) = path.parent() {
-            create_folder(folder).map_err(unreadable)?;
-        }
-        let written = create_file(&path).map_err(|error| unwritable(&path, &error))?;
+        let place = target(&paths, &listed.name).filter(|_| is_listed);
+        let (below, name) = place.ok_or_else(|| refused("it is not as its list says"))?;
+        let created = top.make_folders(&below);
+        let created = created.and_then(|folder| folder.create_file(&name, 0o600));
+        let written = created.map_err(|error| unwritable(&folder.join(below), &error))?;
         let (_, sha256) = copied(entry, written).map_err(unreadable)?;
         if sha256 != listed.sha256 {
             return Err(refused("it is damaged"));
@@ -177,16 +187,27 @@ pub(super) fn unpack(file: &Path, folder: &Path) -> Result<Paths, Error> {
     }
 }
 
-/// Returns the place of a listed file; `None` if it has none.
-fn target(paths: &Paths, name: &str) -> Option<PathBuf> {
+/// Returns the folder of a listed file below that of the session, and its name there; `None` if it has no place.
+fn target(paths: &Paths, name: &str) -> Option<(PathBuf, OsString)> {
     if let Some(name) = name.strip_prefix(".out/") {
-        return is_file_name(name).then(|| paths.outputs().join(name));
+        let outputs = paths.outputs();
+        return is_file_name(name)
+            .then(|| (outputs.file_name().into_iter().collect(), name.into()));
     }
-    match name {
-        ".db" => Some(paths.database().to_owned()),
-        ".queue.db" => Some(paths.queue()),
-        _ => None,
-    }
+    let path = match name {
+        ".db" => paths.database().to_owned(),
+        ".queue.db" => paths.queue(),
+        _ => return None,
+    };
+    Some((PathBuf::new(), path.file_name()?.to_owned()))
+}
+
+/// Returns the folder around the file of a session that the user has named.
+fn folder_of(file: &Path) -> PathBuf {
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Copies everything; returns its size and its SHA-256.
@@ -208,6 +229,8 @@ fn copied(mut from: impl io::Read, mut to: impl io::Write) -> io::Result<(u64, S
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const SESSION: &str = "01M8AJ8T6CECJBXGYQQG6TVZC3";

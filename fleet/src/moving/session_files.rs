@@ -1,15 +1,13 @@
 //! The files of a session, as they go from folder to folder.
 
-use std::ffi::OsString;
-use std::fs;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ah_beneath::Folder;
 use ah_config::Error;
 use ah_conversation::SessionId;
-use ah_store::{Paths, create_file, create_folder};
+use ah_store::{Paths, create_folder};
 use rustix::fs::OFlags;
 
 /// Returns the paths of a session in a folder.
@@ -17,22 +15,25 @@ pub(super) fn in_folder(folder: &Path, session: &SessionId) -> Paths {
     Paths::of(folder.join(format!("{session}.db")))
 }
 
-/// Returns the files of a session, each with its place for another one.
-fn pairs(from: &Paths, to: &Paths) -> impl Iterator<Item = (PathBuf, PathBuf)> {
-    let files = |paths: &Paths| [paths.outputs(), paths.queue(), paths.database().to_owned()];
-    files(from).into_iter().zip(files(to))
+/// Returns the names of the files of a session, which are the same in each folder; the database last.
+fn names(paths: &Paths) -> impl Iterator<Item = OsString> {
+    let files = [paths.outputs(), paths.queue(), paths.database().to_owned()];
+    let names = files.map(|path| path.file_name().map(OsStr::to_owned));
+    names.into_iter().flatten()
 }
 
 /// Moves the files of a session within a file system, the database last. Repeated, it finishes.
 pub(super) fn rename(from: &Paths, to: &Paths) -> Result<(), Error> {
     let done = create_folder(to.folder()).and_then(|_| {
-        for (from, to) in pairs(from, to) {
-            if from.exists() {
-                fs::rename(from, to)?;
+        let (here, there) = (Folder::follow(from.folder())?, Folder::follow(to.folder())?);
+        for name in names(from) {
+            if here.status(&name)?.is_some() {
+                here.move_to(&name, &there, &name)?;
             }
         }
-        sync(to.folder())?;
-        let _ = fs::remove_file(from.lock());
+        there.sync()?;
+        let lock = from.lock();
+        let _ = here.remove_file(lock.file_name().unwrap_or_default());
         Ok(())
     });
     done.map_err(|error| unwritable(to.folder(), &error))
@@ -41,69 +42,49 @@ pub(super) fn rename(from: &Paths, to: &Paths) -> Result<(), Error> {
 /// Copies the files of a session durably, the database last.
 pub(super) fn copy(from: &Paths, to: &Paths) -> Result<(), Error> {
     let done = create_folder(to.folder()).and_then(|_| {
-        for (from, to) in pairs(from, to) {
-            match fs::symlink_metadata(&from) {
-                Err(_) => {}
-                Ok(found) if found.is_file() => copy_file(&from, &to)?,
-                Ok(_) => {
-                    create_folder(&to)?;
-                    for name in files_in(&from)? {
-                        copy_file(&from.join(&name), &to.join(&name))?;
+        let (here, there) = (Folder::follow(from.folder())?, Folder::follow(to.folder())?);
+        for name in names(from) {
+            match here.status(&name)? {
+                None => {}
+                Some(found) if found.is_file() => copy_file(&here, &there, &name)?,
+                Some(_) => {
+                    let outputs = here.folder(Path::new(&name))?;
+                    let copies = there.make_folders(Path::new(&name))?;
+                    for name in outputs.files()? {
+                        copy_file(&outputs, &copies, &name)?;
                     }
-                    sync(&to)?;
+                    copies.sync()?;
                 }
             }
         }
-        sync(to.folder())
+        there.sync()
     });
     done.map_err(|error| unwritable(to.folder(), &error))
 }
 
-fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let mut file = create_file(to)?;
-    io::copy(&mut source(from)?, &mut file)?;
-    file.sync_all()
-}
-
-/// Opens a file of a session. A symbolic link, which may have come with it, could lead to any other file of the user.
-pub(super) fn source(path: &Path) -> io::Result<fs::File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = fs::OpenOptions::new();
-    options.read(true).custom_flags(flags.bits().cast_signed());
-    options.open(path)
-}
-
-/// Returns the names of the files in a session's folder of outputs, which is no symbolic link.
-pub(super) fn files_in(outputs: &Path) -> io::Result<Vec<OsString>> {
-    let folder = Folder::at(outputs)?;
-    let is_file = |name: &OsString| {
-        let found = folder.status(name);
-        found.is_ok_and(|found| found.is_some_and(|found| found.is_file()))
-    };
-    let mut names: Vec<_> = folder.list()?.into_iter().filter(is_file).collect();
-    names.sort();
-    Ok(names)
-}
-
-/// Makes a file, or the names in a folder, durable.
-pub(super) fn sync(path: &Path) -> io::Result<()> {
-    fs::File::open(path)?.sync_all()
+fn copy_file(from: &Folder, to: &Folder, name: &OsStr) -> io::Result<()> {
+    // From a move that was cut off.
+    let _ = to.remove_file(name);
+    let mut copy = to.create_file(name, 0o600)?;
+    io::copy(&mut from.open_file(name, OFlags::RDONLY)?, &mut copy)?;
+    copy.sync_all()
 }
 
 /// Removes the files of a session that is elsewhere now, the database first.
 pub(super) fn remove(paths: &Paths) -> Result<(), Error> {
-    let removed = |path: &Path| match path.is_dir() {
-        true => fs::remove_dir_all(path),
-        false if path.exists() => fs::remove_file(path),
-        false => Ok(()),
+    let folder = match Folder::follow(paths.folder()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(|error| unwritable(paths.folder(), &error))?,
     };
     let database = paths.database().to_owned();
-    let all = [database, paths.queue(), paths.outputs(), paths.lock()];
-    for path in all {
-        removed(&path).map_err(|error| unwritable(&path, &error))?;
+    for path in [database, paths.queue(), paths.outputs(), paths.lock()] {
+        let removed = folder.remove_all(path.file_name().unwrap_or_default());
+        removed.map_err(|error| unwritable(&path, &error))?;
     }
     // The folder of those that are on their way, if it was the last one.
-    let _ = fs::remove_dir(paths.folder());
+    if let (Some(above), Some(name)) = (paths.folder().parent(), paths.folder().file_name()) {
+        let _ = Folder::follow(above).and_then(|above| above.remove_folder(name));
+    }
     Ok(())
 }
 
@@ -114,6 +95,7 @@ pub(super) fn unwritable(path: &Path, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

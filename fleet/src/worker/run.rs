@@ -140,7 +140,7 @@ impl Attempt {
         files: Option<&Workspace>,
     ) -> Result<Option<RunOutcome>, Error> {
         let config = match files {
-            Some(files) => self.config(&files.folder().await)?,
+            Some(files) => self.config(&files.folder().await?)?,
             None => self.config(&self.run.folder)?,
         };
         let mut warnings = Vec::new();

@@ -77,12 +77,7 @@ pub(super) fn outputs_in(path: &Path) -> io::Result<Option<(Folder, Vec<OsString
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    let is_file = |name: &OsString| {
-        let found = folder.status(name);
-        found.is_ok_and(|found| found.is_some_and(|found| found.is_file()))
-    };
-    let mut names: Vec<_> = folder.list()?.into_iter().filter(is_file).collect();
-    names.sort();
+    let names = folder.files()?;
     Ok(Some((folder, names)))
 }
 
