@@ -2,14 +2,17 @@
 //! `.ah/worktrees/NAME` of the repository, on the branch `worktree-NAME`; their sessions are beside them, so that they stay
 //! when a worktree is removed.
 
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
 use ah_config::places::{self, SESSIONS, WORKTREES};
 use ah_config::{Config, Error, ErrorKind};
 use ah_git::own_files::{create_ignored_folder, open_lock};
 use ah_git::{Git, GitError, NOT_BELOW, Owner};
+use rustix::fs::OFlags;
 
 /// Beginning of the names of branches.
 const BRANCH: &str = "worktree-";
@@ -216,14 +219,17 @@ impl Worktrees {
     /// Removes a worktree that is not complete, in which nobody can have worked; returns whether it was one. `_making` is the
     /// lock of [`Self::lock_making`].
     async fn discard_half_made(&self, name: &str, _making: &File) -> Result<bool, Error> {
-        let Some(half) = self.half_made(name, &self.git_folder().await?) else {
+        let git_folder = self.git_folder().await?;
+        let Some(half) = self.half_made(name, &git_folder) else {
             return Ok(false);
         };
-        for folder in [self.path(name), half] {
-            if folder.exists() {
-                fs::remove_dir_all(folder).map_err(|error| self.io_failed(&error))?;
-            }
-        }
+        let git_trees = Folder::follow(&git_folder.join("worktrees"));
+        let git_trees = git_trees.map_err(|error| self.io_failed(&error))?;
+        let removed = Folder::follow(&self.top)
+            .and_then(|top| top.folder(&Path::new(SESSIONS).join(WORKTREES)))
+            .and_then(|trees| trees.remove_all(name.as_ref()))
+            .and_then(|()| git_trees.remove_all(&half));
+        removed.map_err(|error| self.io_failed(&error))?;
         Ok(true)
     }
 
@@ -241,19 +247,23 @@ impl Worktrees {
 
     /// Returns git's own folder of a worktree that is not complete, in that of the repository. Git locks one while it makes it,
     /// so one whose git was killed stays locked.
-    fn half_made(&self, name: &str, git_folder: &Path) -> Option<PathBuf> {
-        let link = fs::canonicalize(self.folder())
+    fn half_made(&self, name: &str, git_folder: &Path) -> Option<OsString> {
+        let link = std::fs::canonicalize(self.folder())
             .unwrap_or_default()
             .join(name)
             .join(".git");
-        let is_half = |own: &PathBuf| {
-            let text = |name| fs::read_to_string(own.join(name)).unwrap_or_default();
-            Path::new(text("gitdir").trim_end()) == link
-                && text("locked").trim_end() == "initializing"
+        let all = Folder::follow(&git_folder.join("worktrees")).ok()?;
+        let text = |own: &OsString, name: &str| {
+            let own = all.folder(Path::new(own)).ok()?;
+            let file = own.open_file(name.as_ref(), OFlags::RDONLY).ok()?;
+            io::read_to_string(file).ok()
         };
-        let all = fs::read_dir(git_folder.join("worktrees"));
-        let mut all = all.into_iter().flatten().flatten().map(|it| it.path());
-        all.find(is_half)
+        let is_half = |own: &OsString| {
+            let (gitdir, locked) = (text(own, "gitdir"), text(own, "locked"));
+            gitdir.is_some_and(|gitdir| Path::new(gitdir.trim_end()) == link)
+                && locked.is_some_and(|locked| locked.trim_end() == "initializing")
+        };
+        all.list().ok()?.into_iter().find(is_half)
     }
 
     /// Returns the first number that names neither a worktree nor a branch of one.
@@ -276,7 +286,10 @@ impl Worktrees {
     ///
     /// If git cannot read the repository.
     pub async fn list(&self) -> Result<Vec<(String, Result<Worktree, Error>)>, Error> {
-        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.folder())
+            .into_iter()
+            .flatten()
+            .flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<_> = names
             .filter(|name| is_name(name) && self.path(name).join(".git").exists())

@@ -2,10 +2,13 @@
 //! each agent gets copies in the repository it works in.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use ah_beneath::Folder;
+use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
 use crate::journal::Hashes;
@@ -166,23 +169,25 @@ impl Artifacts {
     ///
     /// If the files cannot be written.
     pub fn lay_out(&self, repo: &Path, phase: Phase, is_resumed: bool) -> io::Result<()> {
-        let below = repo.join(FOLDER);
-        real_folder(repo, &below)?;
+        let below = real_folder(&Folder::follow(repo)?, FOLDER.as_ref())?;
+        let make = |name: &OsStr| {
+            below.remove_all(name)?;
+            below.create_folder(name, 0o777)?;
+            below.folder(Path::new(name))
+        };
         for earlier in phase.earlier() {
-            let folder = below.join(earlier.as_str());
-            remove(&folder)?;
-            fs::create_dir(&folder)?;
+            let folder = make(earlier.as_str().as_ref())?;
             let own = format!("{earlier}/");
-            for name in READABLE.iter().filter(|name| name.starts_with(&own)) {
-                if let Some(text) = self.read(name) {
-                    fs::write(below.join(name), text)?;
+            for name in READABLE {
+                if let (Some(file), Some(text)) = (name.strip_prefix(&own), self.read(name)) {
+                    let mut file = folder.create_file(file.as_ref(), 0o666)?;
+                    file.write_all(text.as_bytes())?;
                 }
             }
         }
-        let own = below.join(phase.as_str());
-        if !(is_resumed && is_real_folder(&own)) {
-            remove(&own)?;
-            fs::create_dir(&own)?;
+        let own = OsStr::new(phase.as_str());
+        if !(is_resumed && is_folder(&below, own)?) {
+            make(own)?;
         }
         Ok(())
     }
@@ -218,27 +223,31 @@ pub fn hash(bytes: &[u8]) -> String {
 /// Reads a file written by an agent. Only regular files in real directories are accepted: through a link or a named
 /// pipe, an agent could make us read files that it cannot.
 fn left(repo: &Path, name: &str) -> Option<String> {
-    let path = repo.join(FOLDER).join(name);
-    is_real_file(repo, &path).then_some(())?;
-    let metadata = fs::symlink_metadata(&path).ok()?;
-    let is_short = metadata.len() <= LONGEST;
-    let bytes = is_short.then(|| fs::read(&path).ok()).flatten()?;
+    let path = Path::new(FOLDER).join(name);
+    let (folder, name) = Folder::follow(repo).ok()?.entry(&path).ok()?;
+    let file = folder.open_file(name, OFlags::RDONLY).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    (!text.trim().is_empty()).then_some(text)
+    (bytes.len() as u64 <= LONGEST && !text.trim().is_empty()).then_some(text)
 }
 
-/// Replaces links and files on the way from `repo` to `below` by directories.
-pub(crate) fn real_folder(repo: &Path, below: &Path) -> io::Result<()> {
-    let relative = below.strip_prefix(repo).unwrap_or(below);
-    let mut part = repo.to_owned();
-    for component in relative {
-        part.push(component);
-        if !is_real_folder(&part) {
-            remove(&part)?;
-            fs::create_dir(&part)?;
+/// Opens the folder at a path below `repo`; replaces links and files on the way by directories.
+pub(crate) fn real_folder(repo: &Folder, below: &Path) -> io::Result<Folder> {
+    let mut folder = repo.folder(Path::new(""))?;
+    for name in ah_beneath::names(below)? {
+        if !is_folder(&folder, name)? {
+            folder.remove_all(name)?;
+            folder.create_folder(name, 0o777)?;
         }
+        folder = folder.folder(Path::new(name))?;
     }
-    Ok(())
+    Ok(folder)
+}
+
+fn is_folder(folder: &Folder, name: &OsStr) -> io::Result<bool> {
+    let found = folder.status(name)?;
+    Ok(found.is_some_and(|found| found.is_folder()))
 }
 
 /// Removes a file, a link or a directory, if it exists.

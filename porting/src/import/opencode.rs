@@ -1,15 +1,21 @@
 //! Sessions of opencode: in its storage folder a file for the session, one for each message and one for each part of a
 //! message; or a file of `opencode export`, which has all of it.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use ah_conversation::{ContentBlock, Origin, StopReason, Time, Usage, json};
+use ah_beneath::Folder;
+use ah_conversation::{ContentBlock, Origin, StopReason, Time, Usage, encoding, json};
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 use super::codex::image;
 use super::session::{Imported, Program, uuid_for};
 use ah_engine::transcript_reader::{Conversation, call, response, text};
+
+/// Longest file of a message or a part.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Reads a session from its file in the storage folder, or from an exported file.
 ///
@@ -51,40 +57,67 @@ fn stored(path: &Path, id: &str, conversation: &mut Conversation) -> Option<Vec<
     let storage = path
         .ancestors()
         .find(|folder| folder.join("message").is_dir())?;
+    let storage = Storage {
+        path: storage,
+        open: Folder::follow(storage).ok()?,
+    };
     let mut messages = Vec::new();
-    for (_, info) in objects(&storage.join("message").join(id), conversation) {
+    for info in storage.objects("message", id, conversation) {
         let name = info["id"].as_str().unwrap_or_default();
-        // It names a folder.
-        let is_plain = !name.is_empty() && !name.contains(['/', '.']);
-        let parts = if is_plain {
-            objects(&storage.join("part").join(name), conversation)
-        } else {
-            Vec::new()
-        };
-        let parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
+        let parts = storage.objects("part", name, conversation);
         messages.push(json!({"info": info, "parts": parts}));
     }
     Some(messages)
 }
 
-/// Returns the JSON files in a folder by name, which is their order.
-fn objects(folder: &Path, conversation: &mut Conversation) -> Vec<(PathBuf, Value)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-    paths.retain(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "json")
-    });
-    paths.sort();
-    let mut objects = Vec::new();
-    for path in paths {
-        let text = ah_config::found_file::text(&path).map_err(|error| error.to_string());
-        match text.and_then(|text| json::from_str(&text).map_err(|error| error.to_string())) {
-            Ok(object) => objects.push((path, object)),
-            Err(why) => conversation.leave(&path.display().to_string(), &why),
+/// A storage folder, whose files name the folders of others. Anybody may have made it.
+struct Storage<'a> {
+    path: &'a Path,
+    open: Folder,
+}
+
+impl Storage<'_> {
+    /// Returns the JSON files in the folder `id` of a kind by name, which is their order.
+    fn objects(&self, kind: &str, id: &str, conversation: &mut Conversation) -> Vec<Value> {
+        let open = self.open.folder(kind.as_ref());
+        let open = open.and_then(|of_kind| of_kind.folder(&child(id)?));
+        let Ok(folder) = open else {
+            return Vec::new();
+        };
+        let names = folder.files().unwrap_or_default();
+        let is_json = |name: &OsString| Path::new(name).extension().is_some_and(|it| it == "json");
+        let mut objects = Vec::new();
+        for name in names.into_iter().filter(is_json) {
+            match object(&folder, &name) {
+                Ok(object) => objects.push(object),
+                Err(why) => {
+                    let path = self.path.join(kind).join(id).join(name);
+                    conversation.leave(&path.display().to_string(), &why);
+                }
+            }
         }
+        objects
     }
-    objects
+}
+
+/// Returns an id as the path of a folder within another one.
+fn child(id: &str) -> io::Result<PathBuf> {
+    match ah_beneath::names(Path::new(id))?[..] {
+        [name] => Ok(name.into()),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+fn object(folder: &Folder, name: &OsStr) -> Result<Value, String> {
+    let file = folder.open_file(name, OFlags::RDONLY);
+    let mut bytes = Vec::new();
+    file.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("it has more than {} MiB", MAX_BYTES >> 20));
+    }
+    let text = encoding::text(&bytes).map_err(|error| error.to_string())?;
+    json::from_str(&text).map_err(|error| error.to_string())
 }
 
 fn take(conversation: &mut Conversation, message: &Value) {

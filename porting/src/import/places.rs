@@ -119,7 +119,10 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let kind = entry.file_type();
+        let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
+        // What a link leads to is not of the sessions.
+        let is_file = kind.is_ok_and(|kind| kind.is_file());
         if is_folder && depth > 1 && name != "subagents" {
             walk(&path, depth - 1, files);
         }
@@ -128,7 +131,7 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         let is_compressed = name.starts_with("rollout-") && name.ends_with(".jsonl.zst");
         let is_of_opencode = name.starts_with("ses_") && name.ends_with(".json");
         let is_of_gemini = name.starts_with("session-") && name.ends_with(".json");
-        if !is_folder && (is_session || is_compressed || is_of_opencode || is_of_gemini) {
+        if is_file && (is_session || is_compressed || is_of_opencode || is_of_gemini) {
             files.push(path);
         }
     }

@@ -2,12 +2,12 @@
 //! it was made from. It is laid into the agents' repository instead of running the commands, and anew before a review,
 //! so that an agent cannot change what the tests of its change run with.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::symlink;
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
+use ah_beneath::Folder;
+use rustix::fs::OFlags;
 use serde_json::json;
 
 use crate::artifact::{FOLDER, hash, real_folder, remove};
@@ -18,6 +18,8 @@ use ah_git::{Git, GitError};
 const NAMES: &str = "names";
 /// Folder with the entries.
 const FILES: &str = "files";
+/// Deepest folder of what is copied.
+const MAX_DEPTH: usize = 250;
 
 /// A layer, which may not exist yet.
 #[derive(Debug, Clone)]
@@ -77,25 +79,31 @@ impl Layer {
     pub(crate) fn store(&self, top: &Path, names: &[String]) -> io::Result<()> {
         let all = self.folder.parent().unwrap_or(&self.folder);
         remove(all)?;
-        let files = self.folder.join(FILES);
-        fs::create_dir_all(&files)?;
+        std::fs::create_dir_all(self.folder.join(FILES))?;
+        let (top, own) = (Folder::follow(top)?, Folder::at(&self.folder)?);
+        let files = own.folder(FILES.as_ref())?;
         for name in names {
-            let (from, to) = (top.join(name), files.join(name));
-            fs::create_dir_all(to.parent().unwrap_or(&files))?;
-            copy(&from, &to)?;
+            let path = Path::new(name);
+            let (from, name) = top.entry(path)?;
+            let to = files.make_folders(path.parent().unwrap_or(Path::new("")))?;
+            copy_entry((&from, name), (&to, name), 0)?;
         }
-        fs::write(self.folder.join(NAMES), names.join("\n"))
+        let mut list = own.create_file(NAMES.as_ref(), 0o666)?;
+        list.write_all(names.join("\n").as_bytes())
     }
 
     /// Replaces its entries in the work tree `top` by what is kept.
     pub(crate) fn lay(&self, top: &Path) -> io::Result<()> {
-        let names = fs::read_to_string(self.folder.join(NAMES))?;
-        for name in names.lines() {
-            let to = top.join(name);
+        let (top, own) = (Folder::follow(top)?, Folder::at(&self.folder)?);
+        let list = own.open_file(NAMES.as_ref(), OFlags::RDONLY)?;
+        let kept = own.folder(FILES.as_ref())?;
+        for name in io::read_to_string(list)?.lines() {
+            let path = Path::new(name);
+            let (from, name) = kept.entry(path)?;
             // An agent may have put a link in its way.
-            real_folder(top, to.parent().unwrap_or(top))?;
-            remove(&to)?;
-            copy(&self.folder.join(FILES).join(name), &to)?;
+            let to = real_folder(&top, path.parent().unwrap_or(Path::new("")))?;
+            to.remove_all(name)?;
+            copy_entry((&from, name), (&to, name), 0)?;
         }
         Ok(())
     }
@@ -120,38 +128,59 @@ fn is_plain(path: &Path) -> bool {
     !path.as_os_str().is_empty() && path.components().all(is_name)
 }
 
-/// Copies files, folders and links with their modes and times; nothing else is copied.
+/// Copies files, folders and links with their modes and times; nothing else is copied, and no link is followed.
 ///
 /// # Errors
 ///
-/// If something cannot be read or written, or is there already.
+/// If something cannot be read or written, or is there already, or folders are nested too deep.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let metadata = fs::symlink_metadata(from)?;
-    if metadata.is_symlink() {
-        return symlink(fs::read_link(from)?, to);
+    let place = |path: &Path| {
+        let parts = path.parent().zip(path.file_name().map(OsStr::to_owned));
+        let (around, name) = parts.ok_or_else(|| io::Error::other("it has no name"))?;
+        Ok::<_, io::Error>((Folder::follow(around)?, name))
+    };
+    let ((from, name), (to, new)) = (place(from)?, place(to)?);
+    copy_entry((&from, &name), (&to, &new), 0)
+}
+
+fn copy_entry(
+    (from, name): (&Folder, &OsStr),
+    (to, new): (&Folder, &OsStr),
+    depth: usize,
+) -> io::Result<()> {
+    if depth > MAX_DEPTH {
+        let why = format!("folders are nested more than {MAX_DEPTH} deep");
+        return Err(io::Error::other(why));
     }
-    if metadata.is_file() {
-        fs::copy(from, to)?;
-        // A tool that compares times would do its work again. A file without write permission cannot be opened.
-        let file = File::open(to)?;
-        let _ = file.set_modified(metadata.modified()?);
+    let found = from.status(name)?.ok_or(io::ErrorKind::NotFound)?;
+    let mode = found.mode & 0o777;
+    if found.is_link() {
+        return to.create_link(&from.read_link(name)?, new);
+    }
+    if found.is_file() {
+        let mut original = from.open_file(name, OFlags::RDONLY)?;
+        let mut copy = to.create_file(new, 0o600)?;
+        io::copy(&mut original, &mut copy)?;
+        // A tool that compares times would do its work again.
+        let _ = copy.set_modified(original.metadata()?.modified()?);
+        return to.set_mode(new, mode);
+    }
+    if !found.is_folder() {
         return Ok(());
     }
-    if !metadata.is_dir() {
-        return Ok(());
+    to.create_folder(new, 0o700)?;
+    let (from, inner) = (from.folder(name.as_ref())?, to.folder(new.as_ref())?);
+    for name in from.list()? {
+        copy_entry((&from, &name), (&inner, &name), depth + 1)?;
     }
-    fs::create_dir(to)?;
-    let entries: io::Result<Vec<OsString>> = fs::read_dir(from)?
-        .map(|entry| Ok(entry?.file_name()))
-        .collect();
-    for name in entries? {
-        copy(&from.join(&name), &to.join(&name))?;
-    }
-    fs::set_permissions(to, metadata.permissions())
+    to.set_mode(new, mode)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
