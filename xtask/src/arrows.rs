@@ -114,11 +114,15 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ah-mcp-server", &["ah-conversation", "ah-desk"]),
-    ("ah-plugins", &["ah-config", "ah-conversation", "ah-git"]),
+    (
+        "ah-plugins",
+        &["ah-beneath", "ah-config", "ah-conversation", "ah-git"],
+    ),
     (
         "ah-porting",
         &[
             ENGINE,
+            "ah-beneath",
             "ah-config",
             "ah-conversation",
             "ah-protocol",
@@ -128,6 +132,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
     (
         "ah-work",
         &[
+            "ah-beneath",
             "ah-config",
             "ah-conversation",
             "ah-git",

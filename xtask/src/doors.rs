@@ -8,55 +8,198 @@ use anyhow::{Context, Result};
 
 use crate::source::{Token, behind_block, tokens};
 
-/// The modules, each with where its names come from.
-const MODULES: [(&str, &str); 4] = [
-    ("agent/src/checkpoint/edit.rs", "file steps of a session"),
-    ("agent/src/checkpoint/rewind.rs", "file steps of a session"),
-    ("agent/src/checkpoint/state.rs", "file steps of a session"),
-    ("store/src/sqlite/files.rs", "rows of a session"),
+/// A module that touches such files.
+struct Module {
+    path: &'static str,
+    /// Where the names come from.
+    names: &'static str,
+    /// The functions and types of the module for files that it uses nevertheless, each with the reason.
+    may: &'static [(&'static str, &'static str)],
+}
+
+const STEPS: &str = "file steps of a session";
+const ROWS: &str = "rows of a session";
+const CARRIED: &str = "files that a session carries";
+const MOVED: &str = "sessions of others";
+const KEPT: &str = "it only looks, before a command runs; what is written goes into open folders";
+
+/// The modules.
+const MODULES: &[Module] = &[
+    module("agent/src/checkpoint/edit.rs", STEPS, &[]),
+    module("agent/src/checkpoint/rewind.rs", STEPS, &[]),
+    module("agent/src/checkpoint/state.rs", STEPS, &[]),
+    module("store/src/sqlite/files.rs", ROWS, &[]),
+    module("store/src/sqlite/outputs.rs", ROWS, &[]),
+    module("store/src/sqlite/copy.rs", ROWS, &[]),
+    module(
+        "store/src/sqlite/session/moved.rs",
+        ROWS,
+        &[(
+            "read",
+            "the database itself, which the user may have put behind a link",
+        )],
+    ),
+    module(
+        "store/src/log/stored.rs",
+        "entries of a log",
+        &[("read", "an output that this process has just written")],
+    ),
+    module("fleet/src/moving/session_files.rs", MOVED, &[]),
+    module(
+        "fleet/src/moving/parcel.rs",
+        MOVED,
+        &[
+            ("File", "the file of the session, which the user names"),
+            ("rename", "the draft of that file"),
+        ],
+    ),
+    module(
+        "fleet/src/moving.rs",
+        MOVED,
+        &[
+            ("canonicalize", "compares paths that the user names"),
+            (
+                "remove_file",
+                "the file of the session, which the user names",
+            ),
+        ],
+    ),
+    module(
+        "fleet/src/carried/workspace.rs",
+        CARRIED,
+        &[(
+            "create_dir_all",
+            "the folder to come home to, which the user names",
+        )],
+    ),
+    module(
+        "fleet/src/carried/folder.rs",
+        CARRIED,
+        &[
+            (
+                "canonicalize",
+                "the user's folder, and the path of its remote",
+            ),
+            (
+                "copy",
+                "a file of the user's repository, where git says it is",
+            ),
+            (
+                "read",
+                "patterns of the user's repository, where git says they are",
+            ),
+        ],
+    ),
+    module(
+        "plugins/src/copy.rs",
+        "files of a marketplace",
+        &[
+            (
+                "canonicalize",
+                "says where a link leads; what is read is opened without following any",
+            ),
+            ("create_dir_all", "the folder of a copy"),
+        ],
+    ),
+    module(
+        "porting/src/import/opencode.rs",
+        "sessions of another program",
+        &[],
+    ),
+    module(
+        "work/src/setup/layer.rs",
+        "files that agents and setups have made",
+        &[("create_dir_all", "the folder of the layer")],
+    ),
+    module(
+        "engine/src/worktrees.rs",
+        "names of worktrees",
+        &[
+            ("File", "locks, which are opened without following a link"),
+            ("canonicalize", "compares a path with what git has written"),
+            ("read_dir", "lists the worktrees"),
+        ],
+    ),
+    // The sandbox uses no other crate of ours, and has a door of its own: `listing::open`.
+    module(
+        "sandbox/src/linux/quarantine.rs",
+        "files that a command has left",
+        &[],
+    ),
+    module(
+        "sandbox/src/linux/kept.rs",
+        "files that a command has changed",
+        &[
+            ("File", "from an open file"),
+            ("OpenOptions", KEPT),
+            ("read_dir", KEPT),
+            ("read_link", KEPT),
+            ("symlink_metadata", KEPT),
+        ],
+    ),
 ];
+
+const fn module(
+    path: &'static str,
+    names: &'static str,
+    may: &'static [(&'static str, &'static str)],
+) -> Module {
+    Module { path, names, may }
+}
 
 /// Crates with a module `fs` that takes paths.
 const LIBRARIES: [&str; 2] = ["std", "tokio"];
 
-/// Returns every place in these modules that takes a path by itself, one line each.
+/// Returns every place in these modules that takes a path by itself, one line each, and the exceptions that nothing uses.
 pub fn faults(root: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    for (path, names) in MODULES {
-        let text =
-            fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"))?;
-        faults.extend(faults_of(path, names, &text));
+    for module in MODULES {
+        let path = root.join(module.path);
+        let text = fs::read_to_string(path).with_context(|| format!("reading {}", module.path))?;
+        faults.extend(faults_of(module, &text));
     }
     Ok(faults)
 }
 
-fn faults_of(path: &str, names: &str, text: &str) -> Vec<String> {
+fn faults_of(module: &Module, text: &str) -> Vec<String> {
+    let Module { path, names, may } = module;
     let tokens = tokens(text);
-    let places = (0..tokens.len()).filter(|at| names_files(&tokens, *at));
-    places
-        .map(|at| {
-            let line = tokens[at].line;
+    let used: Vec<_> = (0..tokens.len())
+        .filter_map(|at| used(&tokens, at))
+        .collect();
+    let mut faults: Vec<_> = { used.iter() }
+        .filter(|(_, name)| !may.iter().any(|(function, _)| function == name))
+        .map(|(token, name)| {
             format!(
-                "{path}: line {line}: `{}::fs` follows links out of a folder, and names here come from the {names}; use `ah_beneath`",
-                tokens[at].text
+                "{path}: line {}: `{}::fs` (`{name}`) follows links out of a folder, and names here come from the {names}; use \
+                 `ah_beneath`, or list the function with the reason",
+                token.line, token.text
             )
         })
-        .collect()
+        .collect();
+    let is_used = |function: &str| used.iter().any(|(_, name)| *name == function);
+    let unused = may.iter().filter(|(function, _)| !is_used(function));
+    faults.extend(unused.map(|(function, _)| {
+        format!("{path}: it no longer uses `{function}`; remove that from the list in xtask/src/doors.rs")
+    }));
+    faults
 }
 
-/// Returns whether the tokens at `at` name a module `fs`, alone or in a list.
-fn names_files(tokens: &[Token<'_>], at: usize) -> bool {
+/// Returns the token at `at` with what is used there of a module `fs`: a function, a type, or a list of them.
+fn used<'a>(tokens: &'a [Token<'a>], at: usize) -> Option<(&'a Token<'a>, &'a str)> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     if !LIBRARIES.contains(&text(at)) || text(at + 1) != "::" {
-        return false;
+        return None;
     }
     match text(at + 2) {
-        "fs" => true,
+        "fs" if text(at + 3) == "::" => Some((&tokens[at], text(at + 4))),
+        "fs" => Some((&tokens[at], "fs")),
         "{" => {
             let list = &tokens[at + 2..behind_block(tokens, at + 2)];
-            list.iter().any(|token| token.text == "fs")
+            let has_it = list.iter().any(|token| token.text == "fs");
+            has_it.then_some((&tokens[at], "fs"))
         }
-        _ => false,
+        _ => None,
     }
 }
 
@@ -65,19 +208,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_module_for_files_is_refused_and_others_are_not() {
+    fn the_module_for_files_is_refused_but_for_what_has_a_reason() {
+        let module = module("x.rs", "rows", &[("read", "it is ours")]);
         for (text, expected) in [
-            ("use std::fs;", 1),
-            ("use std::fs::{self, File};", 1),
-            ("use std::{fs, io};", 1),
-            ("use std::{io, path::Path, fs::File};", 1),
-            ("fn f() { std::fs::remove_file(path); }", 1),
-            ("async fn f() { tokio::fs::read(path).await; }", 1),
-            ("use std::io; use rustix::fs::OFlags;", 0),
-            ("// std::fs\nfn f() { \"std::fs\"; }", 0),
-            ("#[cfg(test)]\nmod tests { use std::fs; }", 0),
+            ("std::fs::read(path);", 0),
+            ("use std::fs;", 2),
+            ("use std::fs::{self, File};", 2),
+            ("use std::{fs, io};", 2),
+            ("use std::{io, path::Path, fs::File};", 2),
+            (
+                "fn f() { std::fs::read(path); std::fs::remove_file(path); }",
+                1,
+            ),
+            (
+                "async fn f() { std::fs::read(path); tokio::fs::write(path).await; }",
+                1,
+            ),
+            (
+                "use std::io; use rustix::fs::OFlags; std::fs::read(path);",
+                0,
+            ),
+            ("// std::fs\nfn f() { \"std::fs\"; }", 1),
+            ("#[cfg(test)]\nmod tests { use std::fs; }", 1),
         ] {
-            assert_eq!(faults_of("x.rs", "rows", text).len(), expected, "{text}");
+            let found = faults_of(&module, text);
+            assert_eq!(found.len(), expected, "{text}: {found:?}");
         }
     }
 }

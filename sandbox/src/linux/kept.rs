@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -147,14 +146,14 @@ pub(super) fn names(folder: &Path) -> BTreeSet<OsString> {
 impl Entry {
     /// Reads what is at `path`; `None` if nothing is there, or there is no room for it.
     fn read(path: &Path, room: &mut Room) -> Option<Self> {
-        let metadata = fs::symlink_metadata(path).ok()?;
+        let metadata = std::fs::symlink_metadata(path).ok()?;
         room.files = room.files.checked_sub(1)?;
         let attributes = Attributes(metadata.mode() & 0o7777, metadata.uid(), metadata.gid());
         if metadata.is_symlink() {
-            return fs::read_link(path).ok().map(Self::Link);
+            return std::fs::read_link(path).ok().map(Self::Link);
         }
         if metadata.is_dir() {
-            let Ok(found) = fs::read_dir(path) else {
+            let Ok(found) = std::fs::read_dir(path) else {
                 return Some(Self::Other);
             };
             let entries = found.flatten().map(|entry| {
@@ -174,7 +173,7 @@ impl Entry {
         room.bytes = room.bytes.checked_sub(metadata.len())?;
         // A pipe that has just taken its place would block.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let opened = fs::OpenOptions::new()
+        let opened = std::fs::OpenOptions::new()
             .read(true)
             .custom_flags(flags)
             .open(path);
@@ -204,7 +203,7 @@ impl Entry {
                 content,
             } => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-                let mut file = fs::File::from(openat(folder, name, flags, Mode::RUSR)?);
+                let mut file = std::fs::File::from(openat(folder, name, flags, Mode::RUSR)?);
                 let bytes = match content {
                     Content::Text(text) => text.as_bytes(),
                     Content::Bytes(bytes) => bytes,
@@ -249,6 +248,7 @@ impl Attributes {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -218,7 +217,7 @@ impl Entry {
             Content::Bytes(bytes) => StoredContent::Bytes(self.bytes(bytes)),
             Content::Blocks(blocks) => StoredContent::Blocks(blocks.clone()),
             Content::Spool(spool) => StoredContent::Spool {
-                file: self.bytes(&fs::read(&spool.path)?),
+                file: self.bytes(&std::fs::read(&spool.path)?),
                 len: spool.len,
                 lines: spool.lines,
                 left_out: spool.left_out,
