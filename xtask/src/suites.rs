@@ -1,4 +1,5 @@
-//! All of CI: the checks, then every suite of tests, then the names of those that this machine could not run.
+//! All of CI: every suite of tests, then the checks, which compile everything once more, then the names of the suites that this
+//! machine could not run.
 //!
 //! `cargo test --workspace` alone is hermetic. The other suites need something that not every machine has.
 
@@ -59,6 +60,8 @@ pub struct Wanted {
     all: bool,
     /// Whether what passed before runs again.
     again: bool,
+    /// Whether the time of each suite is printed.
+    times: bool,
 }
 
 /// Reads the options of `cargo xtask test`.
@@ -66,26 +69,27 @@ pub fn wanted(options: &[&str]) -> Result<Wanted> {
     let mut wanted = Wanted {
         all: in_ci(),
         again: false,
+        times: in_ci(),
     };
     for option in options {
         match *option {
             "--all" => wanted.all = true,
             "--again" => wanted.again = true,
+            "--times" => wanted.times = true,
             _ => bail!("unknown option `{option}` of test"),
         }
     }
     Ok(wanted)
 }
 
-/// Runs the checks and the suites. The last line names the suites that were left out; in CI that is an error.
+/// Runs the suites, and in CI or with `--all` the checks. The last line names the suites that were left out; in CI that is an error.
 pub fn test(wanted: Wanted) -> Result<()> {
     let passed = Passed::new(wanted.again);
     let everything = passed.state(&own::everything())?;
     let alone = |name, test: fn() -> Result<()>| {
         passed.unless(name, &everything, || test().map(|()| Vec::new()))
     };
-    alone("checks", check)?;
-    let own = own::build()?;
+    let own = passed.timed("building the tests", own::build)?;
     own::test(&own, &passed, &everything)?;
     alone("features", features::test)?;
 
@@ -116,27 +120,9 @@ pub fn test(wanted: Wanted) -> Result<()> {
         None => absent.push("browser (no Chromium in PATH)".to_owned()),
         Some(installed) => suites.run("browser", installed, browser::test)?,
     }
-    suites.download("litellm", 750, litellm::install, |python| {
-        litellm::test(python)
-    })?;
-    suites.download("inspect", 450, inspect::install, |python| {
-        inspect::test(python)
-    })?;
-    suites.download("conformance", 250, conformance::install, |folder| {
-        conformance::test(folder)
-    })?;
-    suites.download("programs", 200, programs::install, programs::test)?;
-    // What a small model says depends on the processor: it does not decide about a change.
-    if in_ci() {
-        absent.push("local (a model on this machine; use `--all`)".to_owned());
-    } else {
-        suites.download("local", 130, local::install, |python| local::test(python))?;
-    }
-    suites.download("openapi", 90, openapi::install, |fuzzer| {
-        openapi::test(fuzzer)
-    })?;
-    // Both build programs of their own.
-    suites.state = everything;
+    absent.extend(suites.downloads()?);
+    // These build for themselves.
+    suites.state = everything.clone();
     if wanted.all && postgres::missing().is_none() {
         suites.run("postgres", Ok(()), |()| postgres::test())?;
     }
@@ -144,6 +130,12 @@ pub fn test(wanted: Wanted) -> Result<()> {
         suites.run("library", Ok(()), |()| library::test(&library::build()?))?;
     } else {
         suites.leave_out("library", "a build of its own; use `--all`");
+    }
+    if wanted.all {
+        alone("checks", check)?;
+    }
+    if wanted.times {
+        eprint!("{}", passed.times());
     }
     if in_ci() && !suites.left_out.is_empty() {
         bail!(
@@ -196,6 +188,31 @@ impl Suites<'_> {
             }
             Ok(installed) => self.run_parts(name, || test(&installed).map(|()| Vec::new())),
         }
+    }
+
+    /// Runs the suites with large downloads; returns those that no CI runs.
+    fn downloads(&mut self) -> Result<Vec<String>> {
+        let mut absent = Vec::new();
+        self.download("litellm", 750, litellm::install, |python| {
+            litellm::test(python)
+        })?;
+        self.download("inspect", 450, inspect::install, |python| {
+            inspect::test(python)
+        })?;
+        self.download("conformance", 250, conformance::install, |folder| {
+            conformance::test(folder)
+        })?;
+        self.download("programs", 200, programs::install, programs::test)?;
+        // What a small model says depends on the processor: it does not decide about a change.
+        if in_ci() {
+            absent.push("local (a model on this machine; use `--all`)".to_owned());
+        } else {
+            self.download("local", 130, local::install, |python| local::test(python))?;
+        }
+        self.download("openapi", 90, openapi::install, |fuzzer| {
+            openapi::test(fuzzer)
+        })?;
+        Ok(absent)
     }
 
     /// Runs a suite, whose download has so many megabytes, if such are wanted.

@@ -10,12 +10,13 @@ use super::passed::{Inputs, Passed, State};
 use crate::workspace::{cargo, output, root, run};
 
 /// Files that tests of a crate read, beside those of its own folder. A test below finds what is missing.
-const READ: [(&str, &[&str]); 4] = [
+const READ: [(&str, &[&str]); 5] = [
     // Manifests, because a test asks cargo for the tree of dependencies.
     (
         "cli",
         &["docs", "contrib", "interop", "Cargo.lock", "*Cargo.toml"],
     ),
+    ("config", &["docs"]),
     ("provider", &["docs"]),
     ("terminal", &["serve/src/page"]),
     ("xtask", &["."]),

@@ -4,6 +4,7 @@
 //! `target/passed` has a file for each suite with the state in which it last passed. In doubt a suite runs: states have
 //! more in them than most suites look at, and in CI nothing is read or written.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
@@ -71,6 +72,8 @@ pub struct Passed {
     again: bool,
     /// What this machine has, for all states.
     machine: String,
+    /// How long what has run took, in its order.
+    times: RefCell<Vec<(String, Duration)>>,
 }
 
 impl Passed {
@@ -85,7 +88,26 @@ impl Passed {
             folder,
             again,
             machine,
+            times: RefCell::default(),
         }
+    }
+
+    /// Runs `work`, and notes how long it takes.
+    pub fn timed<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
+        let begin = Instant::now();
+        let done = work();
+        let entry = (name.to_owned(), begin.elapsed());
+        self.times.borrow_mut().push(entry);
+        done
+    }
+
+    /// Returns how long everything took that has run, one line each, the longest first.
+    pub fn times(&self) -> String {
+        let mut times = self.times.borrow().clone();
+        times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let line =
+            |(name, time): &(String, Duration)| format!("{:>7.1} s  {name}\n", time.as_secs_f64());
+        times.iter().map(line).collect()
     }
 
     /// Returns the state of a suite.
@@ -126,14 +148,14 @@ impl Passed {
         test: impl FnOnce() -> Result<Vec<String>>,
     ) -> Result<Vec<String>> {
         let Some(folder) = &self.folder else {
-            return test();
+            return self.timed(name, test);
         };
         let record = folder.join(name);
         if !self.again && fs::read_to_string(&record).is_ok_and(|passed| passed == state.0) {
             eprintln!("==> {name}: passed before, and is unchanged");
             return Ok(Vec::new());
         }
-        let left_out = test()?;
+        let left_out = self.timed(name, test)?;
         if left_out.is_empty() {
             fs::create_dir_all(folder)?;
             fs::write(&record, &state.0)
