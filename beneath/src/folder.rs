@@ -493,6 +493,7 @@ impl Folder {
 }
 
 fn open_folder(at: impl std::os::fd::AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    crate::between_calls();
     let flags = PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, name, flags, Mode::empty())
 }
@@ -511,6 +512,7 @@ fn in_one_call(names: &[&OsStr]) -> usize {
 
 /// Opens a folder through several others, none of which is a symbolic link; `None` if that fails, or where no call can do it.
 fn open_at_once(folder: &OwnedFd, names: &[&OsStr]) -> Option<OwnedFd> {
+    crate::between_calls();
     #[cfg(target_os = "linux")]
     {
         let path: PathBuf = names.iter().collect();

@@ -12,5 +12,11 @@ pub use self::folder::{Folder, LinkInPath, has_link};
 pub use self::names::names;
 pub use self::status::Status;
 
+/// Where another process may act: before each call of the system. Tests do it here.
+fn between_calls() {
+    #[cfg(test)]
+    tests::interfered::interfere();
+}
+
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,7 @@ pub fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
 
 /// Checks that a name is that of a file within a folder.
 pub(crate) fn check(name: &OsStr) -> io::Result<&OsStr> {
+    crate::between_calls();
     match names(Path::new(name))?[..] {
         [only] if only == name => Ok(only),
         _ => {

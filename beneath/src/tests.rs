@@ -1,3 +1,5 @@
+pub(crate) mod interfered;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
