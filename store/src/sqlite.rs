@@ -33,7 +33,8 @@ pub(crate) mod sessions;
 mod transcript;
 pub(crate) mod tree;
 
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -200,12 +201,45 @@ fn free_bytes(path: &Path) -> Option<u64> {
     Some(volume.f_bavail.saturating_mul(volume.f_frsize))
 }
 
-/// Fails if something other than a file lies in the place of a database or its log, since opening it could wait forever.
+/// Fails if something other than a file lies in the place of a database or its logs, since opening it could wait forever, or if
+/// its journal would have SQLite delete another file.
 fn require_files(path: &Path) -> Result<(), Failure> {
-    for path in [path.to_owned(), with_ending(path, "-wal")] {
-        require_file(&path)?;
+    // SQLite looks beside the file that a link leads to.
+    let real = fs::canonicalize(path);
+    let path = real.as_deref().unwrap_or(path);
+    let journal = with_ending(path, "-journal");
+    for path in [path, &with_ending(path, "-wal"), &journal] {
+        require_file(path)?;
     }
-    Ok(())
+    match names_a_super_journal(&journal)? {
+        false => Ok(()),
+        true => Err(Failure::Refused {
+            reason: format!(
+                "its journal `{}` names another file, which would be deleted",
+                file_name(&journal)
+            ),
+            hint: Some("remove the journal, or ask who sent it".to_owned()),
+        }),
+    }
+}
+
+/// Returns whether a rollback journal ends with the name of a super-journal, that of a transaction in several databases. This
+/// program makes none. SQLite deletes the file of that name after it has rolled back the journal, whatever it is, and in a
+/// database with a write-ahead log, too.
+fn names_a_super_journal(journal: &Path) -> io::Result<bool> {
+    const LENGTH: i64 = 8;
+    const MAGIC: [u8; LENGTH as usize] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let mut journal = match File::open(journal) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened?,
+    };
+    if journal.seek(io::SeekFrom::End(-LENGTH)).is_err() {
+        // It is shorter.
+        return Ok(false);
+    }
+    let mut end = [0; LENGTH as usize];
+    journal.read_exact(&mut end)?;
+    Ok(end == MAGIC)
 }
 
 /// Fails if something other than a file lies at `path`.
@@ -285,17 +319,22 @@ fn configured(connection: Connection) -> Result<Connection, Failure> {
     Ok(connection)
 }
 
-/// Checks that the tables of a database are plain ones. This program makes no others, and a query of a view or a trigger of
-/// somebody else could run forever, or change what is stored.
+/// Checks that the tables of a database are plain ones. This program makes no others, and a query of a view, a trigger or a
+/// computed column of somebody else could run forever, or change what is stored.
 fn check_schema(connection: &Connection) -> Result<(), Failure> {
-    let foreign: Option<(String, String)> = connection
-        .query_row(
-            "SELECT iif(type = 'table', 'virtual table', type), name FROM main.sqlite_schema
-             WHERE type IN ('view', 'trigger') OR type = 'table' AND coalesce(rootpage, 0) = 0 LIMIT 1",
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .optional()?;
+    let first = |sql| -> Result<Option<(String, String)>, Failure> {
+        let found = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+        Ok(found.optional()?)
+    };
+    let not_plain =
+        "SELECT iif(type = 'table', 'virtual table', type), name FROM main.sqlite_schema
+         WHERE type IN ('view', 'trigger') OR type = 'table' AND coalesce(rootpage, 0) = 0 LIMIT 1";
+    let computed = "SELECT 'computed column', own.name FROM main.sqlite_schema, pragma_table_xinfo(sqlite_schema.name) own
+         WHERE sqlite_schema.type = 'table' AND own.hidden > 0 LIMIT 1";
+    let foreign = match first(not_plain)? {
+        None => first(computed)?,
+        found => found,
+    };
     match foreign {
         None => Ok(()),
         Some((kind, name)) => Err(Failure::Refused {

@@ -14,4 +14,5 @@ mod salvage;
 mod sessions;
 mod sharing;
 mod stores;
+mod strangers;
 mod tree;

@@ -30,58 +30,6 @@ async fn only_one_process_opens_a_session_and_others_learn_its_pid() {
     open_quietly(&paths).await;
 }
 
-/// A database that came from somebody else is not queried if its schema does something by itself.
-#[test]
-fn a_database_with_views_or_triggers_is_refused_by_all_who_open_it() {
-    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
-    for (kind, made) in [
-        (None, "CREATE TABLE more (x)".to_owned()),
-        (None, "CREATE INDEX more ON messages (model)".to_owned()),
-        (Some("view"), format!("CREATE VIEW more AS {endless}")),
-        (
-            Some("view"),
-            format!("ALTER TABLE messages RENAME TO real; CREATE VIEW messages AS {endless}"),
-        ),
-        (
-            Some("trigger"),
-            "CREATE TRIGGER more AFTER INSERT ON messages BEGIN DELETE FROM messages; END"
-                .to_owned(),
-        ),
-        (
-            Some("virtual table"),
-            "CREATE VIRTUAL TABLE more USING fts5(x)".to_owned(),
-        ),
-    ] {
-        let world = World::new();
-        let paths = world.fresh();
-        drop(SessionStore::open(&paths).unwrap());
-        rusqlite::Connection::open(paths.database())
-            .and_then(|database| database.execute_batch(&made))
-            .unwrap();
-        let opened = SessionStore::open(&paths)
-            .map(drop)
-            .map_err(|error| error.to_string());
-        let read = Tree::open(&paths).and_then(|tree| tree.heads().map(drop));
-        let problem = world.sessions().list().unwrap().pop().unwrap().problem;
-        let Some(kind) = kind else {
-            assert!(
-                opened.is_ok() && read.is_ok() && problem.is_none(),
-                "{made}"
-            );
-            continue;
-        };
-        let told = format!("it has the {kind} ");
-        let name = paths.database().file_name().unwrap().to_str().unwrap();
-        for error in [opened.unwrap_err(), read.unwrap_err().to_string()] {
-            assert!(
-                error.contains(&told) && error.contains(name),
-                "{made}: {error}"
-            );
-        }
-        assert!(problem.is_some(), "{made}");
-    }
-}
-
 /// A session at rest is anybody's. Whoever takes it back learns whether it was changed, and writes behind that.
 #[tokio::test]
 async fn a_session_at_rest_is_handed_over_and_taken_back() {

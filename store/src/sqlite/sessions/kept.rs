@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use ah_conversation::StoreError;
-use rusqlite::Connection;
 
 use super::{Sessions, entries, size};
 use crate::big;
@@ -12,7 +11,7 @@ use crate::paths::{Paths, file_name};
 use crate::sqlite::files::{self, Contents};
 use crate::sqlite::lock::{Lock, LockAttempt};
 use crate::sqlite::tree::Tree;
-use crate::sqlite::{Failure, configured, resting};
+use crate::sqlite::{Failure, connect, resting};
 
 impl Sessions {
     /// Returns how many bytes of files' contents all sessions keep for undo, as far as they can be read.
@@ -60,7 +59,7 @@ fn shrink(paths: &Paths, most: u64) -> Result<Option<u64>, Failure> {
         return Ok(None);
     };
     let outputs = paths.outputs();
-    let connection = configured(Connection::open(paths.database())?)?;
+    let connection = connect(paths.database())?;
     files::drop_oldest(&connection, &outputs, &Contents::All, most)?;
     connection.execute_batch("VACUUM")?;
     files::kept(&connection, &outputs).map(Some)

@@ -1,0 +1,126 @@
+//! Files that somebody else has made: opening them does nothing but read them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use ah_store::{Paths, Queue, SessionStore, Tree};
+
+use crate::fixture::World;
+
+/// A database that came from somebody else is not queried if its schema does something by itself.
+#[test]
+fn a_database_with_views_or_triggers_is_refused_by_all_who_open_it() {
+    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
+    for (kind, made) in [
+        (None, "CREATE TABLE more (x)".to_owned()),
+        (None, "CREATE INDEX more ON messages (model)".to_owned()),
+        (Some("view"), format!("CREATE VIEW more AS {endless}")),
+        (
+            Some("view"),
+            format!("ALTER TABLE messages RENAME TO real; CREATE VIEW messages AS {endless}"),
+        ),
+        (
+            Some("trigger"),
+            "CREATE TRIGGER more AFTER INSERT ON messages BEGIN DELETE FROM messages; END"
+                .to_owned(),
+        ),
+        (
+            Some("computed column"),
+            "ALTER TABLE messages ADD COLUMN more AS (hex(zeroblob(400000000)))".to_owned(),
+        ),
+        (
+            Some("virtual table"),
+            "CREATE VIRTUAL TABLE more USING fts5(x)".to_owned(),
+        ),
+    ] {
+        let world = World::new();
+        let paths = world.fresh();
+        drop(SessionStore::open(&paths).unwrap());
+        rusqlite::Connection::open(paths.database())
+            .and_then(|database| database.execute_batch(&made))
+            .unwrap();
+        let opened = SessionStore::open(&paths)
+            .map(drop)
+            .map_err(|error| error.to_string());
+        let read = Tree::open(&paths).and_then(|tree| tree.heads().map(drop));
+        let problem = world.sessions().list().unwrap().pop().unwrap().problem;
+        let Some(kind) = kind else {
+            assert!(
+                opened.is_ok() && read.is_ok() && problem.is_none(),
+                "{made}"
+            );
+            continue;
+        };
+        let told = format!("it has the {kind} ");
+        let name = paths.database().file_name().unwrap().to_str().unwrap();
+        for error in [opened.unwrap_err(), read.unwrap_err().to_string()] {
+            assert!(
+                error.contains(&told) && error.contains(name),
+                "{made}: {error}"
+            );
+        }
+        assert!(problem.is_some(), "{made}");
+    }
+}
+
+/// Puts a rollback journal beside a database that names `other` as the journal of several databases.
+fn put_journal(database: &Path, other: &Path) {
+    let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let name = other.as_os_str().as_encoded_bytes();
+    let pages = u32::try_from(fs::metadata(database).unwrap().len() / 4096).unwrap();
+    let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
+    let mut journal = magic.to_vec();
+    for number in [0, 1, pages, 512, 4096] {
+        journal.extend(number.to_be_bytes());
+    }
+    journal.resize(512, 0);
+    journal.extend((0x4000_0000_u32 / 4096 + 1).to_be_bytes());
+    journal.extend(name);
+    journal.extend(u32::try_from(name.len()).unwrap().to_be_bytes());
+    journal.extend(sum.to_be_bytes());
+    journal.extend(magic);
+    let mut path = database.as_os_str().to_owned();
+    path.push("-journal");
+    fs::write(path, journal).unwrap();
+}
+
+/// SQLite takes a journal for the last transaction of several databases, and deletes the file that it names.
+#[test]
+fn a_journal_beside_a_database_deletes_no_other_file() {
+    let world = World::new();
+    let paths = world.fresh();
+    drop(SessionStore::open(&paths).unwrap());
+    drop(Queue::open(&paths).unwrap());
+    let victim = world.root().canonicalize().unwrap().join("victim");
+    let lay = |database: &Path| {
+        fs::write(&victim, "the user's").unwrap();
+        put_journal(database, &victim);
+    };
+    lay(paths.database());
+    let elsewhere = Paths::of(world.folder().join("linked.db"));
+    symlink(paths.database(), elsewhere.database()).unwrap();
+    for paths in [&paths, &elsewhere] {
+        let opened = SessionStore::open(paths).map(drop);
+        let told = opened.unwrap_err().to_string();
+        assert!(told.contains("names another file"), "{told}");
+        assert!(Tree::open(paths).is_err());
+        assert!(world.sessions().copy(paths).is_err());
+    }
+    for session in world.sessions().list().unwrap() {
+        assert!(session.problem.is_some());
+    }
+    world.sessions().shrink_undo(0).unwrap();
+    assert!(victim.exists());
+    lay(&paths.queue());
+    assert!(Queue::open(&paths).is_err());
+    assert!(victim.exists());
+    // A control: SQLite itself does it, and what else a journal says is done.
+    lay(paths.database());
+    let plain = rusqlite::Connection::open(paths.database()).unwrap();
+    let count = "SELECT count(*) FROM messages";
+    let count: i64 = plain.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!((count, victim.exists()), (0, false));
+    drop(plain);
+    assert!(SessionStore::open(&paths).is_ok());
+}
