@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod fleet;
 mod grammar;
+mod help;
 mod interface;
 pub mod json;
 pub mod options;
@@ -99,6 +100,9 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     if interface == Interface::Native {
         sorted.turn_help_to_option(is_named);
     }
+    if sorted.subcommand.is_none() && sorted.options.iter().any(|option| option == "-h") {
+        return Ok(printed(help::SHORT.to_owned(), interface));
+    }
     let warning = match interface {
         Interface::AgentSdk => sorted.drop_foreign_nothing(),
         Interface::Native => None,
@@ -106,14 +110,7 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     let matches = match matches(main, &sorted) {
         Ok(matches) => matches,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return Ok(Invocation {
-                action: Action::Print(error.render().to_string()),
-                interface,
-                session: SessionPlan::default(),
-                options: Options::default(),
-                without_meaning: Vec::new(),
-                warning: None,
-            });
+            return Ok(printed(error.render().to_string(), interface));
         }
         Err(error) => return Err(explain(&error, sorted.subcommand.as_ref())),
     };
@@ -165,6 +162,18 @@ pub fn parse(arguments: Vec<OsString>, names: &KnownNames<'_>) -> Result<Invocat
     })
 }
 
+/// Returns the invocation that prints a text.
+fn printed(text: String, interface: Interface) -> Invocation {
+    Invocation {
+        action: Action::Print(text),
+        interface,
+        session: SessionPlan::default(),
+        options: Options::default(),
+        without_meaning: Vec::new(),
+        warning: None,
+    }
+}
+
 /// Returns whether a word is the name of a subcommand. The parser knows the second name, but does not list it.
 fn is_named(word: &str) -> bool {
     Subcommands::has_subcommand(word) || word == "plugins"
@@ -180,6 +189,11 @@ fn matches(main: Command, sorted: &Sorted) -> Result<ArgMatches, clap::Error> {
         return Ok(matches);
     }
     let whole = command().args(grammar::foreign());
+    let is_help = |word: &OsString| word == "--help" || word == "-h";
+    let whole = match sorted.subcommand.is_some() && line.iter().any(is_help) {
+        true => help::of_one(whole),
+        false => whole,
+    };
     whole.try_get_matches_from(line)
 }
 

@@ -498,6 +498,7 @@ fn versions_and_help_are_printed() {
         (&["--version"], "2.1.332 (ah 0.1.0)\n"),
         (&["--help"], "Runs an agent"),
         (&["-h"], "Runs an agent"),
+        (&["sessions", "-h"], "List the sessions"),
         (&["tree", "--help"], "Draw all branches"),
     ] {
         match parsed(words).action {
@@ -505,6 +506,50 @@ fn versions_and_help_are_printed() {
             other => panic!("{words:?}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn the_short_help_names_what_there_is() {
+    let shown = |words: &[&str]| match parsed(words).action {
+        Action::Print(text) => text,
+        other => panic!("{words:?}: {other:?}"),
+    };
+    let short = shown(&["-h"]);
+    assert!(short.lines().count() <= 40 && short.lines().all(|line| line.len() <= 80));
+    let (groups, _) = short.split_once("\nOptions:").unwrap();
+    let groups = groups
+        .lines()
+        .skip_while(|line| !line.starts_with("Start:"));
+    for line in groups.filter(|line| !line.is_empty()) {
+        let (_, names) = line.split_once(':').unwrap();
+        for name in names.split(',').map(str::trim) {
+            assert!(Subcommands::has_subcommand(name), "{name}");
+        }
+    }
+    for option in [
+        "--new",
+        "--continue",
+        "--resume",
+        "--model",
+        "--print",
+        "--detach",
+        "--worktree",
+    ] {
+        assert!(
+            command()
+                .get_arguments()
+                .any(|it| it.get_long() == Some(&option[2..])),
+            "{option}"
+        );
+    }
+    // A command's help has only its own options.
+    let login = shown(&["login", "--help"]);
+    assert!(
+        login.lines().count() <= 15 && !login.contains("--model"),
+        "{login}"
+    );
+    assert!(shown(&["mcp", "add", "--help"]).contains("--scope"));
+    assert!(!shown(&["mcp", "add", "--help"]).contains("--max-turns"));
 }
 
 #[test]
