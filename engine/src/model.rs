@@ -88,13 +88,20 @@ pub(super) fn connect(
         Ok((
             ah_provider::connect(name, options)?,
             ah_provider::left_out(name, thinking, &sampling, options)?,
-            ah_provider::unlisted(name, options),
+            ah_provider::unlisted(name, options)
+                .map(|server| (server, ah_provider::meant(name, options).map(str::to_owned))),
             ah_provider::end(name, options),
             ah_provider::may_report_cost(name, options),
         ))
     })?;
     let (provider, left_out, unlisted, end, may_report_cost) = asked;
-    if let Some(server) = unlisted {
+    if let Some((_, Some(meant))) = &unlisted {
+        // A server that is paid for would be asked in vain.
+        return Err(Error::usage(format!(
+            "unknown model `{name}`; did you mean `{meant}`?"
+        )));
+    }
+    if let Some((server, None)) = unlisted {
         warnings.push(format!(
             "`{name}` is in no server's list of models; sending it to {server} unchanged; `ah models --refresh` \
              updates the lists"

@@ -305,6 +305,16 @@ pub fn nearest<'a>(name: &str, catalog: &'a Catalog) -> Vec<&'a str> {
     ah_diff::nearest(&name.to_lowercase(), &known, 3, NEAR)
 }
 
+/// Returns the short name that `name` was probably meant to be. A name with a number or a server may be one that is newer than
+/// all lists.
+pub fn meant<'a>(name: &str, options: &Options<'a>) -> Option<&'a str> {
+    if name.contains(|c: char| c.is_ascii_digit() || c == '/' || c == ':') {
+        return None;
+    }
+    let is_short = |name: &&str| options.catalog.aliases().any(|(alias, _)| alias == *name);
+    nearest(name, options.catalog).into_iter().find(is_short)
+}
+
 fn unknown_model(name: &str, options: &Options<'_>) -> ProviderError {
     let named: String = options
         .servers
