@@ -55,6 +55,14 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
+    /// Returns it as the engine would have refused it.
+    pub(crate) fn refusal(self) -> Refusal {
+        match self {
+            Self::Run(refusal) => refusal,
+            other => Refusal::failed(other.reason()),
+        }
+    }
+
     /// Returns why, in words.
     pub(crate) fn reason(self) -> String {
         match self {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ah_desk::Start;
+use ah_desk::{Refusal, Start};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONNECTION;
@@ -59,7 +59,7 @@ pub struct FirstRun {
     /// Its prompt.
     pub prompt: String,
     /// Receives the id of its session, or why it did not begin.
-    pub begun: oneshot::Sender<Result<String, String>>,
+    pub begun: oneshot::Sender<Result<String, Refusal>>,
 }
 
 /// Serves clients at a door until `stop` is cancelled or its life is over.
@@ -162,7 +162,7 @@ async fn end_when_unused(first: Option<FirstRun>, lives: Arc<Lives>, stop: Cance
         let session = lives.begin(start, prompt).await;
         let is_lost = session.is_err();
         // Whoever asked for it may be gone; the run goes on.
-        let _ = begun.send(session.map_err(Refused::reason));
+        let _ = begun.send(session.map_err(Refused::refusal));
         if is_lost {
             return stop.cancel();
         }

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 
 use ah_config::trust::Reason;
 use ah_config::{Config, Error};
-use ah_desk::{At, Start, Which};
-use ah_engine::place::stored;
+use ah_conversation::MailKind;
+use ah_desk::{At, Refusal, RefusalKind, Start, Which};
+use ah_engine::place::{sessions, stored};
 use ah_engine::plan::SessionChoice;
 use ah_serve::{FirstRun, Life};
 use tokio::sync::oneshot;
@@ -26,6 +27,9 @@ use crate::args::session::plan;
 /// Argument by which the process of the run knows what it is.
 pub const OWN_PROCESS: &str = "--detached-process";
 
+/// What the process says behind the id of a session that another process has open, for which the prompt is queued.
+const QUEUED: &str = " queued";
+
 /// Starts the process of the run, and prints the id of its session; returns the exit code.
 ///
 /// # Errors
@@ -37,10 +41,17 @@ pub fn start(prompt: &str, config: &Config) -> Result<u8, Error> {
     let Some(session) = session else {
         return Ok(ah_terminal::exit::FAILURE);
     };
+    let (session, is_queued) = match session.strip_suffix(QUEUED) {
+        Some(session) => (session, true),
+        None => (session.as_str(), false),
+    };
     print(&format!("{session}\n"))?;
-    ah_terminal::note(&format!(
-        "Running in the background. View: ah attach {session}"
-    ));
+    ah_terminal::note(&match is_queued {
+        false => format!("Running in the background. View: ah attach {session}"),
+        true => {
+            "Queued: another ah has the session open, and answers after its current run".to_owned()
+        }
+    });
     Ok(0)
 }
 
@@ -86,6 +97,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
         .read_to_string(&mut text)
         .map_err(|error| Error::failure(format!("cannot read the prompt: {error}")))?;
     let start = start_of(prompt, options, config)?;
+    let waiting = (start.which.clone(), text.clone());
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let server = Server::begin(config, options, config.interface, &Place::default()).await?;
@@ -96,7 +108,7 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
             begun,
         }));
         let served = server.serve(life);
-        let (served, told) = tokio::join!(served, tell(told));
+        let (served, told) = tokio::join!(served, tell(told, waiting, config));
         told.and(served)
     });
     // Processes started by tools may still be ending.
@@ -106,10 +118,22 @@ pub fn run(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<u
 }
 
 /// Prints the session's id, and lets go of the terminal.
-async fn tell(begun: oneshot::Receiver<Result<String, String>>) -> Result<u8, Error> {
+async fn tell(
+    begun: oneshot::Receiver<Result<String, Refusal>>,
+    (which, prompt): (Which, String),
+    config: &Config,
+) -> Result<u8, Error> {
     let session = match begun.await {
         Ok(Ok(session)) => session,
-        Ok(Err(reason)) => return Err(Error::failure(reason)),
+        Ok(Err(refusal)) => match which {
+            // As a prompt without -d.
+            Which::Resume(session, _) if refusal.kind == RefusalKind::Busy => {
+                let found = sessions(config).find(&session)?;
+                super::place::queue(&found)?.send(MailKind::FollowUp, &prompt)?;
+                format!("{session}{QUEUED}")
+            }
+            _ => return Err(Error::failure(refusal.text)),
+        },
         // The server was stopped, or says itself why it failed.
         Err(_) => return Ok(0),
     };

@@ -195,6 +195,34 @@ fn a_run_is_interrupted_from_another_terminal() {
     end(&world);
 }
 
+/// As a prompt without `-d`, one for a session that is busy waits for its turn.
+#[test]
+fn a_prompt_for_a_busy_session_is_queued() {
+    let world = World::new();
+    let waits = uses(
+        "bash",
+        json!({"command": "while [ ! -e go ]; do sleep 0.05; done; echo gone"}),
+    );
+    let server = Server::new([waits, says("All is done."), says("More is done.")]);
+    let session = begun(&world, &server, &FREE);
+    let more = { world.asking_as_typed(&server, ["-r", &session, "-d"]) }
+        .argument("Do more.")
+        .run()
+        .expect(0);
+    assert_eq!(more.stdout.trim(), session);
+    assert!(
+        more.stderr.contains("Queued: another ah"),
+        "{}",
+        more.stderr
+    );
+    let attached = world.as_typed(["attach", &session]).start();
+    attached.wait_for_notice("> Do it.");
+    world.write("go", "");
+    let ended = attached.wait().expect(0);
+    assert!(ended.stdout.contains("More is done."), "{}", ended.stdout);
+    end(&world);
+}
+
 #[test]
 fn without_a_terminal_a_run_is_printed_until_its_end() {
     let world = World::new();
