@@ -25,7 +25,7 @@ pub mod installed;
 mod keeping;
 pub mod layers;
 mod layout;
-mod login;
+pub mod login;
 mod mcp;
 mod models;
 mod origin;

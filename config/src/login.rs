@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ah_conversation::Environment;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -30,6 +30,14 @@ const MESSAGES: [&str; 3] = [
 struct Login {
     /// By the name of the variable that stands for each.
     variables: BTreeMap<String, String>,
+}
+
+/// What logins have kept at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kept {
+    variables: BTreeMap<String, String>,
+    /// The model of later runs, if one is set.
+    model: Option<String>,
 }
 
 /// Adds what a login has kept to variables that are not set. Returns a warning if the file cannot be read.
@@ -116,15 +124,66 @@ impl Config {
         Ok(Some(path))
     }
 
+    /// Returns what logins have kept so far. What cannot be read counts as nothing: the login has said so.
+    pub fn kept(&self) -> Kept {
+        let Some(home) = &self.home else {
+            return Kept::default();
+        };
+        let login: Login = answers_file::read(&home.join(FILE)).unwrap_or_default();
+        let settings: Value = answers_file::read(&home.join("settings.json")).unwrap_or_default();
+        Kept {
+            variables: login.variables,
+            model: settings["model"].as_str().map(str::to_owned),
+        }
+    }
+
+    /// Takes over what has been kept since `before`, and forgets what has been removed; returns the model if another one was
+    /// chosen. Unlike at the start, it goes before variables of the environment: the user has just said it.
+    pub fn take_login(&mut self, before: &Kept) -> Option<String> {
+        let now = self.kept();
+        for name in before.variables.keys() {
+            if !now.variables.contains_key(name) {
+                self.environment.unset(name);
+            }
+        }
+        for (name, value) in &now.variables {
+            if before.variables.get(name) == Some(value) {
+                continue;
+            }
+            if MESSAGES.contains(&name.as_str()) {
+                MESSAGES
+                    .iter()
+                    .for_each(|other| self.environment.unset(other));
+            }
+            self.environment.set(name, value);
+        }
+        now.model
+            .filter(|model| before.model.as_ref() != Some(model))
+    }
+
     /// Makes `model` the model of later runs, in the user's settings; returns their path.
     ///
     /// # Errors
     ///
     /// If there is no folder of the user, or the file cannot be written.
     pub fn keep_model(&self, model: &str) -> Result<PathBuf, Error> {
+        self.keep_entry("model", json!(model))
+    }
+
+    /// Makes `command` print the status line of later conversations, likewise.
+    ///
+    /// # Errors
+    ///
+    /// If there is no folder of the user, or the file cannot be written.
+    pub fn keep_status_line(&self, command: &str) -> Result<PathBuf, Error> {
+        let line = json!({"type": "command", "command": command});
+        self.keep_entry("statusLine", line)
+    }
+
+    fn keep_entry(&self, name: &str, value: Value) -> Result<PathBuf, Error> {
         let path = self.user_folder()?.join("settings.json");
         let kept = rulebook::rewrite(&path, |settings| {
-            settings.insert("model".to_owned(), json!(model));
+            settings.insert(name.to_owned(), value);
             Ok(())
         });
         kept.map_err(|error| {

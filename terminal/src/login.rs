@@ -1,17 +1,17 @@
 //! The way to a model: asks which server to use and with what key, and keeps the answer.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _};
 
 use ah_config::{Config, Error};
 use ah_conversation::neutralise;
 use ah_provider::presets::{self, Kind, List, Preset};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
-use crate::print::Size;
-use crate::print::question::{Answer, Lines, Part, Said, Sheet, answer};
+use crate::chooser::Chooser;
 
-/// Number of models listed at once.
-const SHOWN: usize = 20;
+/// Vendors and gateways that the first list has; the others are one step away.
+const FIRST: [&str; 3] = ["openai", "gemini", "openrouter"];
+/// Where keys are, for whoever is about to give one away.
+const KEPT: &str = "Keys are stored in your ah folder (mode 0600) and never passed to commands.";
 
 /// What the user has chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,47 +46,52 @@ pub struct Asking<'a> {
     pub list: &'a ListModels<'a>,
     /// Tries the model that was chosen; returns what came of it, in a sentence. `None` if it is not tried.
     pub try_model: &'a dyn Fn(&Config, &str) -> Option<String>,
+    /// Whether an error says that a key is missing or wrong.
+    pub is_refusal: &'a dyn Fn(&Error) -> bool,
+}
+
+/// A way to a model.
+#[derive(Debug, Clone)]
+enum Way {
+    /// A server that needs an address, a key, or both.
+    Server(&'static Preset),
+    /// A token of Claude Code's.
+    Token,
+    /// A server that runs on this machine.
+    Local(LocalServer),
+    /// Any other server of the table.
+    Others,
+    Demo,
+    Exit,
 }
 
 /// Asks how models are to be reached, and keeps the answer. `wanted` is the server of the configured model, whose key is missing.
 ///
 /// # Errors
 ///
-/// If the terminal cannot be used, or the answer cannot be kept.
+/// If the terminal cannot be used.
 pub fn offer(
     config: &Config,
     wanted: Option<&'static Preset>,
     local: &[LocalServer],
     asking: &Asking<'_>,
 ) -> Result<Chosen, Error> {
-    let sheet = sheet(wanted, local);
-    let chosen = {
-        let mut form = Lines::of_process(Size {
-            width: 80,
-            height: usize::MAX,
-        });
-        answer(&sheet, &mut form).map_err(|error| failed(&error))?
-    };
-    let Some(Said::Chosen(chosen, _)) = chosen else {
+    let chooser = Chooser::of_process(&config.environment);
+    let (ways, rows): (Vec<Way>, Vec<String>) = ways(wanted, local).into_iter().unzip();
+    let chosen = chooser.choose("Choose a model provider", KEPT, &rows);
+    let Some(at) = chosen.map_err(|error| failed(&error))? else {
         return Ok(Chosen::Nothing);
     };
-    let at = chosen.first().copied().unwrap_or_default();
-    let word = sheet.answers[at].word.as_str();
-    let kept = match (word, wanted) {
-        ("demo", _) => return Ok(Chosen::Demo),
-        ("leave", _) => return Ok(Chosen::Nothing),
-        ("key", _) => keep_key(config, "ANTHROPIC_API_KEY", "API key"),
-        ("token", _) => keep_key(config, "CLAUDE_CODE_OAUTH_TOKEN", "Token"),
-        ("server", _) => to(config, Preset::named("litellm").expect("a row"), asking),
-        ("vendor", _) => to_vendor(config, asking),
-        (name, Some(wanted)) if name == wanted.name => {
-            let variable = wanted.keys.first().map_or("", String::as_str);
-            keep_key(config, variable, &format!("{} API key", wanted.title))
+    let kept = match &ways[at] {
+        Way::Demo => return Ok(Chosen::Demo),
+        Way::Exit => return Ok(Chosen::Nothing),
+        Way::Token => keep_token(config, chooser, asking),
+        Way::Server(preset) if Some(preset.name.as_str()) == wanted.map(|it| it.name.as_str()) => {
+            keep_key(config, preset, chooser, asking)
         }
-        (name, _) => match local.iter().find(|local| word_of(local) == name) {
-            Some(local) => use_local(config, local, asking),
-            None => Ok(Chosen::Nothing),
-        },
+        Way::Server(preset) => to(config, preset, asking),
+        Way::Local(local) => use_local(config, local, asking),
+        Way::Others => to_other(config, chooser, asking),
     };
     // A wrong answer is no wish to leave.
     match kept {
@@ -99,35 +104,29 @@ pub fn offer(
     }
 }
 
-fn word_of(local: &LocalServer) -> String {
-    local.preset.title.to_lowercase()
-}
-
-fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
-    let mut answers: Vec<Answer> = Vec::new();
-    let mut add = |word: &str, label: String| {
-        let key = (answers.len() + 1).to_string();
-        answers.push(Answer::of(&key, word, &label));
-    };
-    if let Some(wanted) = wanted {
-        add(
-            &wanted.name,
-            format!("paste an API key for {}, whose model is set", wanted.title),
-        );
-    }
-    add("key", "Anthropic API key".to_owned());
-    add(
-        "token",
-        "Claude OAuth token (from `claude setup-token`)".to_owned(),
-    );
-    add(
-        "server",
-        "an OpenAI-compatible server by its URL: LiteLLM, vLLM or another".to_owned(),
-    );
-    add(
-        "vendor",
-        "another vendor or gateway: OpenAI, Gemini, OpenRouter, Bedrock and more".to_owned(),
-    );
+/// Returns the ways to a model, each with its row.
+fn ways(wanted: Option<&'static Preset>, local: &[LocalServer]) -> Vec<(Way, String)> {
+    let row = |name: &str| Preset::named(name).expect("a row of the table");
+    let server = |preset: &'static Preset, label: &str| (Way::Server(preset), label.to_owned());
+    let mut ways: Vec<_> = wanted
+        .map(|wanted| {
+            (
+                Way::Server(wanted),
+                format!("{} API key, for the model that is set", wanted.title),
+            )
+        })
+        .into_iter()
+        .collect();
+    ways.push(server(row("anthropic"), "Anthropic API key"));
+    let token = "Claude OAuth token (from `claude setup-token`)";
+    ways.push((Way::Token, token.to_owned()));
+    let others = FIRST.into_iter().map(row);
+    let others = others.filter(|preset| wanted.is_none_or(|wanted| wanted.name != preset.name));
+    ways.extend(others.map(|preset| server(preset, &format!("{} API key", preset.title))));
+    let other = "Another vendor or gateway: Bedrock, Vertex AI, Azure, Mistral, xAI and more";
+    ways.push((Way::Others, other.to_owned()));
+    let compatible = "An OpenAI-compatible server by its URL: LiteLLM, vLLM or another";
+    ways.push(server(row("litellm"), compatible));
     for local in local {
         let has = match local.models {
             None => "it wants a key".to_owned(),
@@ -135,38 +134,26 @@ fn sheet(wanted: Option<&Preset>, local: &[LocalServer]) -> Sheet {
             Some(models) => format!("{models} models"),
         };
         let label = format!("{}, running on this machine ({has})", local.preset.title);
-        add(&word_of(local), label);
+        ways.push((Way::Local(local.clone()), label));
     }
-    add(
-        "demo",
-        "watch the demo first; it needs no key and sends nothing".to_owned(),
-    );
-    add("leave", "leave".to_owned());
-    Sheet {
-        head: "Choose a model provider".to_owned(),
-        body: Part::lines(
-            "Keys are stored in your ah folder (mode 0600) and never passed to commands.",
-        ),
-        answers,
-        prompt: "Number> ".to_owned(),
-        ..Sheet::default()
-    }
+    let demo = "Watch the demo first; it needs no key and sends nothing";
+    ways.push((Way::Demo, demo.to_owned()));
+    ways.push((Way::Exit, "Exit".to_owned()));
+    ways
 }
 
-/// Asks which vendor or gateway, and what it needs.
-fn to_vendor(config: &Config, asking: &Asking<'_>) -> Result<Chosen, Error> {
-    let remote = presets::servers().filter(|preset| preset.kind != Kind::Local);
-    let names: Vec<_> = remote.map(|preset| preset.name.as_str()).collect();
-    crate::note(&names.join(", "));
-    let Some(name) = line("Which one: ")? else {
-        return Ok(Chosen::Nothing);
+/// Asks which other vendor or gateway, and what it needs.
+fn to_other(config: &Config, chooser: Chooser, asking: &Asking<'_>) -> Result<Chosen, Error> {
+    let is_other = |preset: &&Preset| {
+        let known = ["anthropic", "litellm"].iter().chain(&FIRST);
+        preset.kind != Kind::Local && known.clone().all(|name| *name != preset.name)
     };
-    match named(&name) {
-        Ok(preset) => to(config, preset, asking),
-        Err(error) => {
-            crate::report(&error);
-            Ok(Chosen::Nothing)
-        }
+    let others: Vec<_> = presets::servers().filter(is_other).collect();
+    let rows: Vec<_> = others.iter().map(|preset| preset.title.clone()).collect();
+    let chosen = chooser.choose("Choose a vendor or gateway", KEPT, &rows);
+    match chosen.map_err(|error| failed(&error))? {
+        Some(at) => to(config, others[at], asking),
+        None => Ok(Chosen::Nothing),
     }
 }
 
@@ -195,10 +182,15 @@ pub fn named(name: &str) -> Result<&'static Preset, Error> {
 ///
 /// If the terminal cannot be used, or the answers cannot be kept.
 pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Result<Chosen, Error> {
+    let chooser = Chooser::of_process(&config.environment);
+    if preset.name == "anthropic" {
+        return keep_key(config, preset, chooser, asking);
+    }
     let is_set = |name: &str| config.environment.get(name).is_some();
+    let ask = |prompt: &str| chooser.line(prompt).map_err(|error| failed(&error));
     let mut variables: Vec<(&str, String)> = Vec::new();
     if preset.address.is_none() && !is_set(&preset.address_variable) {
-        let Some(address) = line("Address (https://...): ")? else {
+        let Some(address) = ask("Address (https://...)")? else {
             return Ok(Chosen::Nothing);
         };
         variables.push((&preset.address_variable, address));
@@ -207,7 +199,7 @@ pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Resu
         if is_set(&preset.address_variable) || names.iter().any(|name| is_set(name)) {
             continue;
         }
-        let Some(part) = line(&format!("{}: ", names[0]))? else {
+        let Some(part) = ask(names[0])? else {
             return Ok(Chosen::Nothing);
         };
         variables.push((names[0], part));
@@ -215,10 +207,10 @@ pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Resu
     let key = preset.keys.first().filter(|_| preset.kind != Kind::Local);
     if let Some(variable) = key.filter(|_| !preset.keys.iter().any(|name| is_set(name))) {
         let whose = match &preset.address {
-            Some(_) => format!("{} API key (hidden): ", preset.title),
-            None => "API key (optional, hidden): ".to_owned(),
+            Some(_) => format!("{} API key (hidden)", preset.title),
+            None => "API key (optional, hidden)".to_owned(),
         };
-        match secret(&whose)? {
+        match chooser.secret(&whose).map_err(|error| failed(&error))? {
             Some(key) => variables.push((variable, key)),
             None if preset.address.is_some() => return Ok(Chosen::Nothing),
             None => {}
@@ -230,11 +222,55 @@ pub fn to(config: &Config, preset: &'static Preset, asking: &Asking<'_>) -> Resu
     use_server(config, preset, &variables, asking)
 }
 
-fn keep_key(config: &Config, variable: &str, what: &str) -> Result<Chosen, Error> {
-    let Some(key) = secret(&format!("{what} (hidden): "))? else {
+/// Asks for the key of a server whose model stays as it is set.
+fn keep_key(
+    config: &Config,
+    preset: &Preset,
+    chooser: Chooser,
+    asking: &Asking<'_>,
+) -> Result<Chosen, Error> {
+    let variable = preset.keys.first().map_or("", String::as_str);
+    let prompt = format!("{} API key (hidden)", preset.title);
+    keep_tried(config, preset, variable, &prompt, chooser, asking)
+}
+
+fn keep_token(config: &Config, chooser: Chooser, asking: &Asking<'_>) -> Result<Chosen, Error> {
+    let preset = Preset::named("anthropic").expect("a row of the table");
+    let variable = "CLAUDE_CODE_OAUTH_TOKEN";
+    keep_tried(config, preset, variable, "Token (hidden)", chooser, asking)
+}
+
+/// Asks for a key, tries it with the list of the server's models, which costs nothing, and keeps it unless it was refused.
+fn keep_tried(
+    config: &Config,
+    preset: &Preset,
+    variable: &str,
+    prompt: &str,
+    chooser: Chooser,
+    asking: &Asking<'_>,
+) -> Result<Chosen, Error> {
+    let Some(key) = chooser.secret(prompt).map_err(|error| failed(&error))? else {
         return Ok(Chosen::Nothing);
     };
+    let title = &preset.title;
+    let said = if preset.list == Some(List::None) {
+        None
+    } else {
+        let mut reached = config.clone();
+        reached.environment.set(variable, &key);
+        Some(match (asking.list)(&reached, &preset.name) {
+            Ok(models) if models.len() == 1 => format!("{title} accepts the key (1 model)"),
+            Ok(models) => format!("{title} accepts the key ({} models)", models.len()),
+            Err(error) if (asking.is_refusal)(&error) => return Err(error),
+            // A gateway may have no list, and a network may be away.
+            Err(error) => format!(
+                "{title} could not be asked whether the key is valid: {}",
+                error.message
+            ),
+        })
+    };
     keep(config, &[(variable, &key)])?;
+    said.iter().for_each(|said| crate::note(said));
     Ok(Chosen::Kept)
 }
 
@@ -279,7 +315,9 @@ fn use_local(config: &Config, local: &LocalServer, asking: &Asking<'_>) -> Resul
         .collect();
     let key;
     if local.models.is_none() {
-        let Some(typed) = secret(&format!("{} API key (hidden): ", local.preset.title))? else {
+        let prompt = format!("{} API key (hidden)", local.preset.title);
+        let typed = Chooser::of_process(&config.environment).secret(&prompt);
+        let Some(typed) = typed.map_err(|error| failed(&error))? else {
             return Ok(Chosen::Nothing);
         };
         key = typed;
@@ -295,23 +333,25 @@ fn use_server(
     variables: &[(&str, &str)],
     asking: &Asking<'_>,
 ) -> Result<Chosen, Error> {
+    let chooser = Chooser::of_process(&config.environment);
     let mut reached = config.clone();
     for (name, value) in variables {
         reached.environment.set_default(name, value);
     }
     let server = &preset.name;
     let model = if preset.list == Some(List::None) {
-        line(&format!("Model (such as {}): ", preset.example))?
+        chooser.line(&format!("Model (such as {})", preset.example))
     } else {
-        match (asking.list)(&reached, server) {
-            Ok(models) => choose(&models)?,
-            Err(error) => {
-                crate::report(&error);
-                None
-            }
+        let models = (asking.list)(&reached, server)?;
+        match models.as_slice() {
+            [only] => Ok(Some(only.clone())),
+            [] => chooser.line(&format!("Model (such as {})", preset.example)),
+            _ => chooser
+                .choose(&format!("Choose a model of {}", preset.title), "", &models)
+                .map(|chosen| chosen.map(|at| models[at].clone())),
         }
     };
-    let Some(model) = model else {
+    let Some(model) = model.map_err(|error| failed(&error))? else {
         return Ok(Chosen::Nothing);
     };
     if !variables.is_empty() {
@@ -326,81 +366,6 @@ fn use_server(
         crate::note(&told);
     }
     Ok(Chosen::Kept)
-}
-
-/// Lets the user choose a model: by its number, its name, or words that fewer of them contain. The only one is chosen.
-fn choose(models: &[String]) -> Result<Option<String>, Error> {
-    if let [only] = models {
-        return Ok(Some(only.clone()));
-    }
-    let mut left: Vec<&String> = models.iter().collect();
-    loop {
-        for (at, model) in left.iter().take(SHOWN).enumerate() {
-            crate::note(&format!("  {:>2}  {}", at + 1, neutralise(model)));
-        }
-        if left.len() > SHOWN {
-            crate::note(&format!(
-                "  ... and {} more; type a part of the name",
-                left.len() - SHOWN
-            ));
-        }
-        let Some(said) = line("Model (number, name, or a part of it): ")? else {
-            return Ok(None);
-        };
-        if let Some(model) = models.iter().find(|model| **model == said) {
-            return Ok(Some(model.clone()));
-        }
-        if let Some(model) = said
-            .parse()
-            .ok()
-            .and_then(|at: usize| left.get(at.checked_sub(1)?))
-        {
-            return Ok(Some((*model).clone()));
-        }
-        let found: Vec<_> = models
-            .iter()
-            .filter(|model| model.contains(&said))
-            .collect();
-        match found.as_slice() {
-            [] => crate::note(&format!("no model's name contains `{}`", neutralise(&said))),
-            [one] => return Ok(Some((*one).clone())),
-            _ => left = found,
-        }
-    }
-}
-
-/// Returns a typed line; `None` for an empty one, or at the end of the input.
-fn line(prompt: &str) -> Result<Option<String>, Error> {
-    let mut output = crate::glyphs::err();
-    write!(output, "{prompt}")
-        .and_then(|()| output.flush())
-        .map_err(|error| failed(&error))?;
-    let mut line = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| failed(&error))?;
-    Ok(Some(line.trim().to_owned()).filter(|line| !line.is_empty()))
-}
-
-/// Returns a typed line that the terminal does not show.
-fn secret(prompt: &str) -> Result<Option<String>, Error> {
-    let input = io::stdin();
-    let before = match input.is_terminal() {
-        true => tcgetattr(&input).ok(),
-        false => None,
-    };
-    if let Some(before) = &before {
-        let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHO);
-        let _ = tcsetattr(&input, OptionalActions::Now, &silent);
-    }
-    let typed = line(prompt);
-    if let Some(before) = &before {
-        let _ = tcsetattr(&input, OptionalActions::Now, before);
-        crate::note("");
-    }
-    typed
 }
 
 fn failed(error: &io::Error) -> Error {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ah_config::{Config, Error};
 use ah_conversation::ErrorClass;
 use ah_engine::tried_call::{TriedCall, try_call};
-use ah_provider::presets::{self, Kind, Preset};
+use ah_provider::presets::{self, Kind, List, Preset};
 use ah_terminal::login::{self, Asking, Chosen, LocalServer};
 use futures_util::future::join_all;
 use jiff::Zoned;
@@ -32,10 +32,8 @@ pub fn run(config: &Config, server: Option<&str>, output: &OutputOptions) -> Res
         return Ok(0);
     }
     match preset {
-        Some(preset) if preset.name != "anthropic" => {
-            login::to(config, preset, &TRYING)?;
-        }
-        _ => loop {
+        Some(preset) => drop(login::to(config, preset, &TRYING)?),
+        None => loop {
             match ask(config, None, &TRYING)? {
                 Chosen::Demo => drop(super::demo::run(output)?),
                 Chosen::Back => {}
@@ -88,11 +86,16 @@ pub fn offer(config: &Config, output: &OutputOptions) -> Result<bool, Error> {
 const TRYING: Asking<'static> = Asking {
     list: &list,
     try_model: &try_model,
+    is_refusal: &is_key_wanted,
 };
-/// The way to a conversation, which begins at once.
+/// The way to a conversation, which begins at once: only what no list of models has told is tried.
 const AT_ONCE: Asking<'static> = Asking {
     list: &list,
-    try_model: &|_, _| None,
+    try_model: &|config, name| match is_unlisted(name) {
+        true => try_model(config, name),
+        false => None,
+    },
+    is_refusal: &is_key_wanted,
 };
 
 fn ask(
@@ -143,10 +146,19 @@ fn is_key_wanted(error: &Error) -> bool {
     ah_engine::model::class(error) == Some(ErrorClass::Authentication)
 }
 
-/// Tries whether a model of a server on this machine calls tools.
+/// Whether the server of a model has no list, so that a key is tried by nothing but a request to the model.
+fn is_unlisted(name: &str) -> bool {
+    let server = name
+        .split_once('/')
+        .and_then(|(server, _)| Preset::named(server));
+    server.is_some_and(|server| server.list == Some(List::None))
+}
+
+/// Tries whether a model calls tools: one of a server on this machine, whose template may have none, or of a server that has
+/// told nothing yet.
 fn try_model(config: &Config, name: &str) -> Option<String> {
     let (server, _) = name.split_once('/')?;
-    if Preset::named(server)?.kind != Kind::Local {
+    if Preset::named(server)?.kind != Kind::Local && !is_unlisted(name) {
         return None;
     }
     ah_terminal::note(&format!("asking {name} to call a tool ..."));

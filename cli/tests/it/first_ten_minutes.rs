@@ -139,9 +139,8 @@ fn from_an_empty_home_to_an_edit_undone() {
         seat.wait_until("the end of the demo", |bytes, _| {
             String::from_utf8_lossy(bytes).contains("The session is kept.")
         });
-        seat.wait_until("the choice once more", |bytes, _| {
-            let text = String::from_utf8_lossy(bytes);
-            text.matches("Choose a model provider").count() == 2
+        seat.wait_until("the choice once more", |_, screen| {
+            screen.contains("Up, Down and Enter choose")
         });
         seat.says("ollama");
         seat.sees("? lists commands and keys");
