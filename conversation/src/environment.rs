@@ -110,6 +110,11 @@ impl Environment {
         self.variables.insert(name.to_owned(), value.to_owned());
     }
 
+    /// Unsets a variable.
+    pub fn unset(&mut self, name: &str) {
+        self.variables.remove(name);
+    }
+
     /// Returns all variables, secrets included, for programs that the user configured to receive them.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         let variables = self.variables.iter();

@@ -78,6 +78,16 @@ pub fn err() -> Err {
     Wrapped::new(Fitted(anstream::stderr().lock()), columns(io::stderr()))
 }
 
+/// Returns standard error for people, for rows that are laid out already.
+pub fn raw_err() -> Fitted<io::Stderr> {
+    Fitted(io::stderr())
+}
+
+/// Returns whether standard error takes colours.
+pub fn err_has_colours() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+}
+
 /// Returns the width of the terminal that `stream` is, in columns; 0 if it is none.
 pub fn columns(stream: impl AsFd) -> usize {
     rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col.into())

@@ -4,6 +4,7 @@
 //! engine (`ah`). Questions, signals, exit codes and documents made of a session are here too. Only this crate and the
 //! command line above it write to the terminal.
 
+mod chooser;
 pub mod document;
 pub mod exit;
 pub mod glyphs;
@@ -14,6 +15,7 @@ pub mod print;
 pub mod repl;
 pub mod servers;
 pub mod signals;
+pub mod tree;
 pub mod trust;
 pub mod undo;
 mod warn;

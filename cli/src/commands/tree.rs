@@ -1,7 +1,6 @@
 //! The conversation tree: shown by `scan`, `show`, `tree`, `branches`, `diff`; changed by `checkout`, `branch rm`,
 //! `rmm`.
 
-mod draw;
 mod edit;
 
 use std::io::{IsTerminal, Write, stdout};
@@ -161,9 +160,13 @@ pub fn draw(config: &Config, plan: &SessionPlan, form: Json) -> Result<u8, Error
         }));
     }
     let keys = Keys::of(config)?;
-    print(&draw::draw(&heads, current.as_ref(), &|head| {
-        summary(head, &keys, 60)
-    }))
+    let rows = ah_terminal::tree::draw(&heads, current.as_ref(), &|head| summary(head, &keys, 60));
+    print(
+        &rows
+            .iter()
+            .map(|(_, row)| format!("{row}\n"))
+            .collect::<String>(),
+    )
 }
 
 /// Lists the last messages of all branches.

@@ -119,6 +119,82 @@ const CONVERSATION: &[Row] = &[
     ),
     Row(
         Must,
+        "the whole transcript to be scrolled, searched, folded and copied: outputs, thinking, subagents",
+        &[
+            "repl::viewer::everything_can_be_looked_at_and_the_scrollback_stays_as_it_was",
+            "repl::viewer::the_transcript_of_a_subagent_is_one_key_away",
+        ],
+        "",
+    ),
+    Row(
+        Must,
+        "neighbouring reads are one line, a subagent one line and its report, retries one line that counts",
+        &[
+            "screens::a_repair",
+            "repl::live::the_wait_before_a_retry_is_counted_down_and_can_be_skipped",
+        ],
+        "",
+    ),
+    Row(
+        Should,
+        "the terminal's title and progress say what it is about and whether it works",
+        &["repl::rules::the_title_says_what_it_is_about_and_whether_it_works"],
+        "",
+    ),
+    Row(
+        Should,
+        "permissions, hooks, working directories and the plan mode by commands, keys by `?`",
+        &["repl::rules::rules_are_seen_changed_and_removed_in_place"],
+        "",
+    ),
+    Row(
+        Should,
+        "models by price, those that can be used first; a near miss of a name is told",
+        &["repl::rules::the_list_of_models_has_prices_and_a_near_miss_is_told"],
+        "",
+    ),
+    Row(
+        Should,
+        "the present conversation goes to the background by a key",
+        &[],
+        "`ah -d` begins one there; what a command has running cannot be handed to another process",
+    ),
+    Row(
+        Should,
+        "a side question that does not enter the transcript",
+        &[],
+        "`/fork` asks it in a copy",
+    ),
+    Row(
+        Should,
+        "a command of one's own is shown by its name when its session is opened again",
+        &[],
+        "the transcript has what the model was told",
+    ),
+    Row(
+        Should,
+        "several questions at once with a counter and a way back",
+        &[],
+        "one after the other",
+    ),
+    Row(
+        Must,
+        "an earlier prompt is edited and said again (Esc Esc), and all branches are seen as a tree",
+        &["repl::earlier::a_prompt_is_edited_and_the_tree_shows_where_one_is"],
+        "",
+    ),
+    Row(
+        Must,
+        "a way in by arrow keys: vendors by name, a key that is tried at once, another one in place",
+        &[
+            "repl::login::without_a_key_a_key_is_pasted_and_the_conversation_begins",
+            "repl::login::a_wrong_answer_leads_back_to_the_menu",
+            "repl::login::another_key_is_given_in_place",
+        ],
+        "",
+    ),
+    Row(
+        Must,
         "edits as a coloured difference with the changed words marked",
         &["expectations::an_edit_is_a_difference_in_red_and_green"],
         "",
@@ -723,8 +799,8 @@ fn shift_tab_changes_the_mode() {
         "default",
     ];
     let mut seat = Seat::take(world.asking(&server, arguments));
-    seat.sees("ask first");
-    for mode in ["accept edits", "plan", "ask first"] {
+    seat.sees("ask before each action");
+    for mode in ["accept edits", "plan", "ask before each action"] {
         seat.types("\x1b[Z");
         seat.sees(mode);
     }

@@ -243,7 +243,7 @@ bash: touch made
   g           yes, always in ALL projects: same rule, saved to FILE
   n [reason]  no; the reason is sent to the model
 Allow?
-ask first · claude-sonnet-4-5-20250929
+ask before each action · claude-sonnet-4-5-20250929
 "#);
     seat.says("a");
     seat.sees("Made.");
@@ -263,7 +263,7 @@ ask first · claude-sonnet-4-5-20250929
 
     ────────────────────────────────────────────────────────────────────────────────
     >
-    ask first · claude-sonnet-4-5-20250929 · 0% of 200.0k
+    ask before each action · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -393,7 +393,7 @@ fn a_session_taken_up_and_its_lists() {
 
     ────────────────────────────────────────────────────────────────────────────────
     message: two
-    ❯    @3  model  Two.
+    ❯ > @3 A Two.
     bypass permissions · claude-sonnet-4-5-20250929 · 0% of 200.0k
     ");
     seat.types("\x1b");

@@ -1,5 +1,6 @@
 //! The interactive conversation: the real binary at a pseudo-terminal.
 
+mod earlier;
 mod files;
 mod first;
 mod found;
@@ -10,10 +11,12 @@ mod notes;
 mod past;
 mod pictures;
 mod questions;
+mod rules;
 mod sessions;
 mod settings;
 mod suspended;
 mod true_words;
+mod viewer;
 
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -54,13 +57,11 @@ fn a_long_output_is_shown_whole_on_request() {
     ];
     let model = world.scenario("s", turns);
     let mut seat = Seat::take(world.ah(["-m", &model]));
-    seat.types("\x0f");
-    seat.sees("no tool output yet");
     seat.says("count");
     seat.sees("... 8 more lines");
     seat.sees("Counted.");
     seat.sees_no_more("interrupts");
-    seat.types("\x0f");
+    seat.says("/show 1");
     seat.sees("bash seq 1 12\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n  8\n  9\n  10\n  11\n  12\n");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
@@ -149,16 +150,18 @@ fn words_typed_while_the_agent_works_reach_it_or_come_back() {
     seat.sees("queued for later: second");
     seat.types("third");
     seat.types("\x1b");
-    seat.sees_no_more("next:");
+    seat.sees_no_more("queued for");
     insta::assert_snapshot!(stable(&seat.screen()), @"
     > begin
 
     ⠋ working 0s · Esc interrupts
       bash until test -e go; do sleep 0.01; done; echo ready
-      queued for the next step: first thought
-      queued for later: second
     ────────────────────────────────────────────────────────────────────────────────
-    >
+    > first thought
+
+      second
+
+      third
     bypass permissions · claude-sonnet-4-5-20250929
     ");
     // And are sent again.
@@ -275,7 +278,7 @@ bash: touch asked
   n [reason]  no; the reason is sent to the model
 Allow? (Tab, then your answer)
 > no need to hurry
-ask first · claude-sonnet-4-5-20250929
+ask before each action · claude-sonnet-4-5-20250929
 "#);
     seat.types("\t");
     seat.says("s");
@@ -446,7 +449,7 @@ fn commands_tell_of_the_session_and_change_it() {
     seat.says("/tree");
     seat.sees("message:");
     seat.types("One");
-    seat.sees("❯    @1  model  One.");
+    seat.sees("A One.");
     seat.types("\r");
     seat.sees("2 messages\n\n> fix the parser\n\nOne.");
     seat.sees_no_more("Esc interrupts");

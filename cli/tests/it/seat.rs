@@ -215,24 +215,26 @@ impl Drop for Seat {
     }
 }
 
-/// Fails if the output erases the scrollback, clears the screen or queries the terminal, or if a synchronised update
-/// is not ended.
+/// Fails if the output erases the scrollback, clears the screen or queries the terminal, or if a synchronised update or the
+/// alternate screen is not ended.
 #[track_caller]
 fn assert_tame(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    for forbidden in ["\x1b[2J", "\x1b[3J", "\x1b[?1049h", "\x1b[6n", "\x1bc"] {
+    for forbidden in ["\x1b[2J", "\x1b[3J", "\x1b[6n", "\x1bc"] {
         assert!(!text.contains(forbidden), "{forbidden:?}");
     }
-    let mut is_open = false;
-    for (at, _) in text.match_indices("\x1b[?2026") {
-        let begins = text[at..].starts_with("\x1b[?2026h");
-        assert_ne!(
-            begins, is_open,
-            "a change within a change, or the end of none"
-        );
-        is_open = begins;
+    for (mode, what) in [
+        ("\x1b[?2026", "an update"),
+        ("\x1b[?1049", "another screen"),
+    ] {
+        let mut is_open = false;
+        for (at, _) in text.match_indices(mode) {
+            let begins = text[at + mode.len()..].starts_with('h');
+            assert_ne!(begins, is_open, "{what} within itself, or the end of none");
+            is_open = begins;
+        }
+        assert!(!is_open, "{what} that does not end");
     }
-    assert!(!is_open, "a change that does not end");
 }
 
 fn many(count: u16) -> NonZero<u16> {

@@ -21,6 +21,7 @@ use super::paste::Pastes;
 use super::picker::Picker;
 use super::question::Questions;
 use super::status::StatusLine;
+use super::viewer::Viewer;
 
 /// Time without a key after which the next one is meant for the question that is shown.
 const QUIET: Duration = Duration::from_millis(700);
@@ -55,6 +56,8 @@ pub struct App {
     pub pictures: Pictures,
     /// List to choose from, while one is open.
     pub picker: Option<Picker>,
+    /// The transcript on a screen of its own, while it is looked at.
+    pub viewer: Option<Viewer>,
     /// Open questions of the run.
     pub questions: Questions,
     /// Notifications to a user who is away.
@@ -73,6 +76,8 @@ pub struct App {
     pub held: VecDeque<Held>,
     /// The open session.
     pub session: Option<Opened>,
+    /// What the session is about: its name, or the first words.
+    pub title: Option<String>,
     /// Time at which the first session was opened.
     pub begun: Option<Instant>,
     /// Columns and lines of the terminal.
@@ -88,8 +93,10 @@ pub struct App {
     pub is_remote: bool,
     /// Whether another Ctrl-C ends the program.
     pub is_leaving: bool,
-    /// Whether the last key has shown an output.
-    pub has_shown_output: bool,
+    /// Whether what is typed was meant for a question that is closed.
+    pub is_answer_late: bool,
+    /// Whether another Esc offers earlier prompts.
+    pub is_going_back: bool,
     /// Whether Ctrl-X was pressed as the first of two keys.
     pub has_prefix: bool,
 }
@@ -116,6 +123,7 @@ impl App {
             queued: Vec::new(),
             held: VecDeque::new(),
             session: None,
+            title: None,
             begun: None,
             size,
             colours,
@@ -123,7 +131,9 @@ impl App {
             hint: None,
             is_remote: false,
             is_leaving: false,
-            has_shown_output: false,
+            viewer: None,
+            is_answer_late: false,
+            is_going_back: false,
             has_prefix: false,
         }
     }
@@ -183,6 +193,12 @@ impl App {
         let typed = self.editor.text().trim();
         let draft = self.pastes.unfold(typed);
         self.history.keep(draft.as_deref().unwrap_or(typed));
+    }
+
+    /// Whether a key was pressed a moment ago, so that the next one belongs to the same thought.
+    pub fn is_in_one_breath(&self, now: Instant) -> bool {
+        let since = { self.typed_at }.map(|typed| now.saturating_duration_since(typed));
+        since.is_some_and(|since| since < QUIET)
     }
 
     /// Puts text before what is typed for the conversation.

@@ -1,13 +1,14 @@
 //! Lists to choose from: sessions of the folder, messages of the session.
 
 use ah_config::places::short;
-use ah_conversation::{Head, Role, Time};
+use ah_conversation::{Head, Message, MessageId, Origin, Time};
 use ah_engine::session_folders::{STRANGE, directory, everywhere};
 use ah_git::repository;
 use ah_store::SessionHead;
 
 use super::picker::{Entry, Picker, Subject};
 use crate::print::count;
+use crate::tree;
 use ah_config::Config;
 use ah_config::Error;
 
@@ -77,28 +78,47 @@ fn age(milliseconds: u64) -> String {
     }
 }
 
-/// Returns the messages with text of all branches, the newest first.
-pub fn messages(heads: &[Head]) -> Picker {
-    let entries = heads
-        .iter()
-        .rev()
-        .filter(|head| !head.preview.trim().is_empty());
-    let entries = entries.map(|head| {
-        let who = match head.message.role {
-            Role::User => "you  ",
-            Role::Assistant => "model",
-        };
-        let seq = head.message.seq;
-        Entry {
-            label: format!(
-                "{:>5}  {who}  {}",
-                format!("@{seq}"),
-                preview(&head.preview)
-            ),
-            value: head.message.id.to_string(),
-        }
+/// Returns the messages of all branches as `ah tree` draws them, without those of subagents; the current one is marked.
+pub fn messages(heads: &[Head], current: Option<&MessageId>) -> Picker {
+    let heads: Vec<Head> = { heads.iter() }
+        .filter(|head| head.agent_id.is_none())
+        .cloned()
+        .collect();
+    let text = |head: &Head| match &head.message.origin {
+        Origin::Summary { .. } => "(summary of what was said before)".to_owned(),
+        _ => preview(&head.preview),
+    };
+    let rows = tree::draw(&heads, current, &text);
+    let is_current = |head: &Head| Some(&head.message.id) == current;
+    let rows = rows.into_iter();
+    let rows: Vec<_> = rows
+        .filter(|(head, _)| is_current(head) || !head.preview.trim().is_empty())
+        .collect();
+    let at = rows.iter().position(|(head, _)| is_current(head));
+    let entries = rows.into_iter().map(|(head, label)| Entry {
+        label,
+        value: head.message.id.to_string(),
     });
-    Picker::new(Subject::Message, entries.collect())
+    Picker::new(Subject::Message, entries.collect()).starting_at(at.unwrap_or(0))
+}
+
+/// Returns what the user has said on a branch, the newest first. `heads` are its messages.
+pub fn prompts(heads: &[Head]) -> Picker {
+    let said = heads.iter().rev().filter(|head| is_prompt(&head.message));
+    let entries = said.map(|head| Entry {
+        label: format!(
+            "{:>5}  {}",
+            format!("@{}", head.message.seq),
+            preview(&head.preview)
+        ),
+        value: head.message.id.to_string(),
+    });
+    Picker::new(Subject::Prompt, entries.collect())
+}
+
+/// Returns whether a message is what the user has said between two runs, so that it can be said in other words.
+pub fn is_prompt(message: &Message) -> bool {
+    matches!(message.origin, Origin::Prompt | Origin::FollowUp)
 }
 
 fn preview(text: &str) -> String {

@@ -16,7 +16,7 @@ use super::effect::{Effect, Task};
 use super::input::Input;
 use super::painter::{self, Painter};
 use super::terminal::{self, Terminal};
-use super::{external_editor, menu, status, suspend, update, view};
+use super::{external_editor, menu, own, status, suspend, title, update, view};
 use crate::glyphs::{self, Fitted};
 use crate::print::divert;
 use crate::print::wrap::at_words;
@@ -36,6 +36,10 @@ pub struct DriverSettings {
     editor: String,
     /// Whether the terminal wraps its lines again when it becomes narrower.
     reflows: bool,
+    /// Whether it is one of tmux.
+    is_in_tmux: bool,
+    /// What it understands beside lines.
+    abilities: title::Abilities,
 }
 
 impl DriverSettings {
@@ -49,6 +53,10 @@ impl DriverSettings {
             folder: environment.cwd().to_owned(),
             editor: editor.unwrap_or("vi").to_owned(),
             reflows: terminal::reflows(environment),
+            is_in_tmux: environment
+                .get("TMUX")
+                .is_some_and(|value| !value.is_empty()),
+            abilities: title::Abilities::of(environment),
         }
     }
 }
@@ -63,6 +71,8 @@ pub struct Driver {
     settings: DriverSettings,
     /// Input of the user's status line, if one is configured.
     status: Option<watch::Sender<Value>>,
+    /// The terminal's title and progress, as they were written last.
+    title: String,
     /// Lines to print above the live ones.
     finished: String,
     /// Whether there were keys since the last frame.
@@ -96,6 +106,7 @@ impl Driver {
             inputs,
             settings,
             status,
+            title: String::new(),
             finished: String::new(),
             is_typed: false,
             is_suspended: false,
@@ -114,9 +125,7 @@ impl Driver {
             if is_due && next <= now {
                 // Too long rows would be counted wrong, and the input that tells the size may still be queued.
                 self.app.size = Terminal::size();
-                let live = view::live(&self.app, now);
-                let finished = std::mem::take(&mut self.finished);
-                if self.painter.draw(&finished, &live).is_err() {
+                if self.draw(now).is_err() {
                     break;
                 }
                 (drawn, is_due, self.is_typed) = (Some(now), false, false);
@@ -148,8 +157,52 @@ impl Driver {
         }
         let _ = self.tasks.send(Task::Quit);
         let finished = std::mem::take(&mut self.finished);
-        let _ = self.painter.clear();
+        self.erase();
         let _ = self.painter.draw(&finished, &painter::Live::default());
+    }
+
+    /// Draws the conversation, or the transcript in its place. What is finished meanwhile is printed afterwards.
+    fn draw(&mut self, now: Instant) -> io::Result<()> {
+        let title = title::sequences(&self.app, self.settings.abilities);
+        if title != self.title {
+            if self.title.is_empty() {
+                self.painter.ring(title::SAVE)?;
+            }
+            self.painter.ring(&title)?;
+            self.title = title;
+        }
+        if let Some(viewer) = &mut self.app.viewer {
+            viewer.resize(self.app.size);
+            terminal::set_page(true);
+            return self.painter.show_page(&view::page(&self.app));
+        }
+        let live = view::live(&self.app, now);
+        let finished = std::mem::take(&mut self.finished);
+        self.painter.draw(&finished, &live)?;
+        terminal::set_page(false);
+        Ok(())
+    }
+
+    /// Erases what is drawn, so that another program can use the terminal. A failure shows at the next frame.
+    fn erase(&mut self) {
+        let _ = self.painter.clear();
+        terminal::set_page(false);
+        if !std::mem::take(&mut self.title).is_empty() {
+            let _ = self.painter.ring(title::RESTORE);
+        }
+    }
+
+    /// Lets a subcommand of the program use the terminal, and gives the session the task that follows.
+    fn lend(&mut self, arguments: &[&str], then: Task) {
+        let finished = std::mem::take(&mut self.finished);
+        let _ = self.painter.draw(&finished, &painter::Live::default());
+        let ran = self.terminal.lend(|| own::run_here(arguments));
+        match ran {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.app.hint = Some(error),
+            Err(error) => self.app.hint = Some(error.to_string()),
+        }
+        let _ = self.tasks.send(then);
     }
 
     /// Applies an input; returns `false` if the program ends.
@@ -161,7 +214,7 @@ impl Driver {
 
     /// Opens the user's editor with the typed text.
     fn open_editor(&mut self) {
-        let _ = self.painter.clear();
+        self.erase();
         let text = self.app.typed().text().to_owned();
         let written = self
             .terminal
@@ -179,7 +232,7 @@ impl Driver {
             self.app.hint = Some("no shell to go back to: Ctrl-D exits".to_owned());
             return;
         }
-        let _ = self.painter.clear();
+        self.erase();
         self.terminal.release();
         self.is_suspended = true;
         // Threads go on for a moment, so the terminal is taken again at the signal and not here.
@@ -233,10 +286,16 @@ impl Driver {
                 let _ = self.painter.scroll_away(self.app.size.1);
             }
             Effect::OpenEditor => self.open_editor(),
+            Effect::Lend(arguments, then) => self.lend(arguments, *then),
             Effect::ListFiles => self.list_files(),
             Effect::Status => self.refresh_status(),
             Effect::Ring(sequence) => {
                 let _ = self.painter.ring(&sequence);
+            }
+            Effect::Copy(text) => {
+                if !(self.settings.is_in_tmux && own::to_tmux(&text)) {
+                    let _ = self.painter.ring(&own::to_clipboard(&text));
+                }
             }
             Effect::Skip(delay) => delay.skip(),
             Effect::Suspend => self.suspend(),

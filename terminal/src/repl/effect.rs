@@ -24,10 +24,14 @@ pub enum Effect {
     OpenEditor,
     /// Lists the files of the project.
     ListFiles,
+    /// Runs a subcommand of the program that talks with the user itself, and then gives the session a task.
+    Lend(&'static [&'static str], Box<Task>),
     /// Refreshes the user's status line.
     Status,
     /// Writes a notification sequence to the terminal.
     Ring(String),
+    /// Puts a text into the clipboard.
+    Copy(String),
     /// Ends the delay before a retry.
     Skip(SkipDelay),
     /// Stops the program until the shell continues it.
@@ -46,6 +50,7 @@ impl Effect {
             Self::Task(task) => !matches!(
                 task,
                 Task::List(_)
+                    | Task::View
                     | Task::Send(..)
                     | Task::End(_)
                     | Task::Complete(..)
@@ -53,9 +58,11 @@ impl Effect {
             ),
             Self::ScrollAway
             | Self::OpenEditor
+            | Self::Lend(..)
             | Self::ListFiles
             | Self::Status
             | Self::Ring(_)
+            | Self::Copy(_)
             | Self::Skip(_)
             | Self::Suspend
             | Self::Continue
@@ -121,6 +128,12 @@ pub enum Task {
     Rewind(Direction),
     /// Prints the full output of tool calls.
     Output(Wanted),
+    /// Reads the transcript for the viewer.
+    View,
+    /// Asks for another key or server with this subcommand, or forgets them.
+    LogIn(&'static [&'static str]),
+    /// Takes over what that has kept since.
+    LoggedIn,
     /// Prints what a task beside the conversation has written, by its id, below a line that says which it is.
     Look(String, String),
     /// Stops a task beside the conversation, by its id.
@@ -129,6 +142,12 @@ pub enum Task {
     Own(Vec<String>),
     /// Changes the reasoning effort.
     Effort(String),
+    /// Changes a rule: the list, or `remove`, and the rule.
+    Rule(String, String),
+    /// Adds a working directory.
+    AddDirectory(String),
+    /// Keeps the command of the user's status line.
+    StatusLine(String),
     /// Names the session.
     Rename(String),
     /// Copies the last answer to the clipboard.
@@ -156,6 +175,7 @@ impl Task {
                 | Self::Notify(..)
                 | Self::Attach(_)
                 | Self::Output(_)
+                | Self::View
                 | Self::List(Subject::Model | Subject::All | Subject::Output)
                 | Self::Look(..)
                 | Self::End(_)
@@ -183,4 +203,6 @@ pub enum About {
     Status,
     /// Instruction files.
     Memory,
+    /// Hooks.
+    Hooks,
 }

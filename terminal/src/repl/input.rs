@@ -11,9 +11,11 @@ use crossterm::event::Event;
 
 use super::activity::RunningTool;
 use super::attach::Attached;
+use super::effect;
 use super::facts::{Facts, Totals};
 use super::picker::{Entry, Picker, Subject};
 use super::question::QuestionUpdate;
+use super::viewer::Section;
 
 /// An input of the terminal's state.
 pub enum Input {
@@ -81,10 +83,16 @@ pub enum Input {
     Mail,
     /// Outcome of loading a picture.
     Attached(Attached),
-    /// A sequence to write to the terminal that changes nothing on the screen, and a message about it.
-    Ring(String, String),
+    /// A text for the clipboard.
+    Copied(String),
     /// New text of the user's status line.
     Status(String),
+    /// A text that goes into the empty input.
+    Typed(String),
+    /// The transcript, to be looked at on a screen of its own.
+    View(Vec<Section>),
+    /// A subcommand of the program wants the terminal; the task follows it.
+    Lend(&'static [&'static str], Box<effect::Task>),
     /// A task is done.
     Done,
     /// Nothing has happened but that time has passed.
@@ -131,6 +139,8 @@ pub struct Opened {
     pub session: String,
     /// Its model.
     pub model: Model,
+    /// Its name, or the words it began with.
+    pub title: Option<String>,
     /// Its permission mode.
     pub mode: PermissionMode,
     /// Whether the mode that bypasses permissions may be chosen.

@@ -21,8 +21,6 @@ const CALL: usize = 100;
 /// Tool calls whose output is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The last ones.
-    Last,
     /// Those of the message with this number.
     Of(u32),
     /// The one with this id.
@@ -36,7 +34,6 @@ pub enum Wanted {
 /// If the session cannot be read.
 pub fn text(tree: &Tree, keys: &Keys, wanted: &Wanted) -> Result<String, StoreError> {
     let text = match wanted {
-        Wanted::Last => return last(tree, keys),
         Wanted::Of(number) => match tree.numbered(*number)? {
             Some(id) => of_message(tree, keys, &id, |_| true)?,
             None => return Ok(format!("  there is no message {number}\n\n")),
@@ -115,27 +112,7 @@ fn of_message(
     Ok(text)
 }
 
-/// Returns the outputs of the last tool calls, each below its call.
-///
-/// # Errors
-///
-/// If the session cannot be read.
-fn last(tree: &Tree, keys: &Keys) -> Result<String, StoreError> {
-    let mut next = tree.current()?;
-    while let Some(id) = next {
-        let Some(message) = tree.message(&id)? else {
-            break;
-        };
-        let text = of_message(tree, keys, &id, |_| true)?;
-        if !text.is_empty() {
-            return Ok(text);
-        }
-        next = message.parent;
-    }
-    Ok("  no tool output yet\n\n".to_owned())
-}
-
-/// Returns the end of what a running tool has written, below its call; `None` if it has written nothing.
+/// Returns the end of what a running tool has written; `None` if it has written nothing.
 pub fn so_far(tool: &RunningTool) -> Option<String> {
     if tool.output.is_empty() {
         return None;
@@ -146,13 +123,9 @@ pub fn so_far(tool: &RunningTool) -> Option<String> {
     let text = String::from_utf8_lossy(&bytes);
     let left_out = match before {
         0 => String::new(),
-        before => format!("  ... {before} bytes before\n"),
+        before => format!("... {before} bytes before\n"),
     };
-    let lines = indented(&text);
-    Some(format!(
-        "{} {}, so far:\n{left_out}{lines}\n",
-        tool.name, tool.key
-    ))
+    Some(format!("{left_out}{}", neutralise(&text).trim_end()))
 }
 
 fn indented(output: &str) -> String {

@@ -25,6 +25,40 @@ pub fn run(arguments: &[String], environment: &Environment) -> Result<String, St
     Ok(text)
 }
 
+/// Runs the program itself with these arguments at the terminal of this process, and waits for its end.
+///
+/// # Errors
+///
+/// If it cannot be started; the text says why.
+pub fn run_here(arguments: &[&str]) -> Result<(), String> {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ah"));
+    let ended = Command::new(program).args(arguments).status();
+    ended
+        .map(drop)
+        .map_err(|error| format!("cannot run `ah {}`: {error}", arguments.join(" ")))
+}
+
+/// Gives a text to tmux, which passes it on to the terminal's clipboard; returns whether it took it. By default tmux drops the
+/// sequence of a program.
+pub fn to_tmux(text: &str) -> bool {
+    use std::io::Write as _;
+    let started = Command::new("tmux")
+        .args(["load-buffer", "-w", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut tmux) = started else {
+        return false;
+    };
+    let written = tmux
+        .stdin
+        .take()
+        .map(|mut stdin| stdin.write_all(text.as_bytes()));
+    let ended = tmux.wait();
+    written.is_some_and(|written| written.is_ok()) && ended.is_ok_and(|status| status.success())
+}
+
 /// Returns the sequence with which a terminal puts a text into the clipboard (OSC 52).
 pub fn to_clipboard(text: &str) -> String {
     use base64::Engine as _;

@@ -19,6 +19,10 @@ const CUT: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 const ERASE_BELOW: &str = "\x1b[J";
 const ERASE_REST: &str = "\x1b[K";
+const ERASE_ROW: &str = "\x1b[2K";
+const ENTER_PAGE: &str = "\x1b[?1049h";
+/// Leaves the alternate screen; the terminal shows the other one as it was, with the cursor where it was.
+pub const LEAVE_PAGE: &str = "\x1b[?1049l";
 
 /// The lines at the bottom, none wider than the terminal, and the cursor in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub struct Painter<W> {
     drawn: Live,
     /// Whether the terminal wraps its lines again when it becomes narrower.
     reflows: bool,
+    /// Whether the alternate screen is shown.
+    is_on_page: bool,
 }
 
 impl<W: Write> Painter<W> {
@@ -58,6 +64,7 @@ impl<W: Write> Painter<W> {
             out,
             drawn: Live::default(),
             reflows,
+            is_on_page: false,
         }
     }
 
@@ -67,6 +74,7 @@ impl<W: Write> Painter<W> {
     ///
     /// If the terminal cannot be written.
     pub fn draw(&mut self, finished: &str, live: &Live) -> io::Result<()> {
+        self.leave_page()?;
         if finished.is_empty() && *live == self.drawn {
             return Ok(());
         }
@@ -75,7 +83,7 @@ impl<W: Write> Painter<W> {
         self.go_to_top(&mut frame, live.columns);
         let is_resized = !self.drawn.rows.is_empty() && live.columns != self.drawn.columns;
         if !finished.is_empty() || is_resized {
-            frame.push_str(ERASE_BELOW);
+            self.erase(&mut frame, is_resized);
             frame.push_str(&finished.replace('\n', "\r\n"));
         }
         frame.push_str(CUT);
@@ -114,12 +122,44 @@ impl<W: Write> Painter<W> {
     ///
     /// If the terminal cannot be written.
     pub fn clear(&mut self) -> io::Result<()> {
+        self.leave_page()?;
         let mut frame = String::new();
         self.go_to_top(&mut frame, self.drawn.columns);
-        frame.push_str(ERASE_BELOW);
+        self.erase(&mut frame, false);
         self.drawn = Live::default();
         self.out.write_all(frame.as_bytes())?;
         self.out.flush()
+    }
+
+    /// Shows rows on the alternate screen, as many as the terminal has lines; what was drawn comes back with the next frame.
+    ///
+    /// # Errors
+    ///
+    /// If the terminal cannot be written.
+    pub fn show_page(&mut self, rows: &[String]) -> io::Result<()> {
+        let mut frame = String::new();
+        if !std::mem::replace(&mut self.is_on_page, true) {
+            frame.push_str(ENTER_PAGE);
+        }
+        frame.push_str(BEGIN);
+        frame.push_str(CUT);
+        for (at, row) in rows.iter().enumerate() {
+            frame.push_str(&format!("\x1b[{};1H{ERASE_ROW}{row}", at + 1));
+        }
+        frame.push_str(WRAP);
+        frame.push_str(END);
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn leave_page(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.is_on_page) {
+            true => {
+                self.out.write_all(LEAVE_PAGE.as_bytes())?;
+                self.out.flush()
+            }
+            false => Ok(()),
+        }
     }
 
     /// Takes nothing on the screen for its own any more: others have written since.
@@ -146,6 +186,20 @@ impl<W: Write> Painter<W> {
     pub fn ring(&mut self, sequence: &str) -> io::Result<()> {
         self.out.write_all(sequence.as_bytes())?;
         self.out.flush()
+    }
+
+    /// Erases the live lines, from the top of which it begins and ends: one by one, since from the top of the screen on tmux
+    /// would take it for a clear and keep a copy. Where the terminal has wrapped them anew, everything below.
+    fn erase(&self, frame: &mut String, is_resized: bool) {
+        if is_resized {
+            frame.push_str(ERASE_BELOW);
+            return;
+        }
+        let rows = self.drawn.rows.len();
+        frame.push_str(&vec![ERASE_ROW; rows.max(1)].join("\x1b[1B"));
+        if rows > 1 {
+            frame.push_str(&format!("\x1b[{}A", rows - 1));
+        }
     }
 
     fn go_to_top(&self, frame: &mut String, columns: usize) {

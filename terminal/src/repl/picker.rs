@@ -16,8 +16,10 @@ pub enum Subject {
     Session,
     /// Sessions of all folders.
     SessionAnywhere,
-    /// Messages of the session.
+    /// Messages of the session, as a tree.
     Message,
+    /// What the user has said on this branch.
+    Prompt,
     /// Models.
     Model,
     /// Commands, sessions and files.
@@ -53,6 +55,8 @@ pub struct Picker {
     left: Vec<usize>,
     /// Index in `left` of the marked one.
     at: usize,
+    /// Index of the entry that is marked while nothing is typed.
+    first: usize,
     /// Whether each entry is of the branch that is checked out; empty where there are no branches.
     of_branch: Vec<bool>,
     /// Whether only those of the branch are shown.
@@ -68,8 +72,18 @@ impl Picker {
             entries,
             left,
             at: 0,
+            first: 0,
             of_branch: Vec::new(),
             is_of_branch: false,
+        }
+    }
+
+    /// Returns the list with the entry of this index marked.
+    pub fn starting_at(self, first: usize) -> Self {
+        Self {
+            at: first,
+            first,
+            ..self
         }
     }
 
@@ -86,7 +100,10 @@ impl Picker {
 
     /// Keeps the entries that match `typed`, the best first; for lines typed before, the newest first.
     pub fn narrow(&mut self, typed: &str) {
-        self.at = 0;
+        self.at = match typed.trim() {
+            "" => self.first,
+            _ => 0,
+        };
         let all = 0..self.entries.len();
         self.left = match (self.subject, typed.trim()) {
             (_, "") => all.collect(),
@@ -149,12 +166,24 @@ impl Picker {
         shown.map(|(place, at)| (&self.entries[*at], place == self.at))
     }
 
+    /// Returns how many entries are hidden when `rows` rows are shown: `10 of 149`; `None` if all fit.
+    pub fn extent(&self, rows: usize) -> Option<String> {
+        let shown = self.window(rows).count();
+        let all = self.left.len();
+        (shown < all).then(|| format!("{shown} of {all}"))
+    }
+
     /// Returns what its keys do besides choosing, if there are any.
     pub fn keys(&self) -> Option<String> {
         let all = match self.subject {
             Subject::Session => "Ctrl-A all folders",
             Subject::SessionAnywhere => "Ctrl-A this folder",
             Subject::Task => return Some("Enter shows its output · Ctrl-X stops it".to_owned()),
+            Subject::Prompt => {
+                return Some(
+                    "Enter puts it into the input and continues from before it".to_owned(),
+                );
+            }
             Subject::History
             | Subject::Message
             | Subject::Model
@@ -175,6 +204,7 @@ impl Picker {
             Subject::Session => "session: ",
             Subject::SessionAnywhere => "session of any folder: ",
             Subject::Message => "message: ",
+            Subject::Prompt => "edit: ",
             Subject::Model => "model: ",
             Subject::All => "find: ",
             Subject::Output => "output of: ",

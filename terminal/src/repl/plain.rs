@@ -318,11 +318,18 @@ impl Plain {
         match effect {
             Effect::Print(text) | Effect::Output(text) => print(&text),
             Effect::Task(task) => self.is_busy = self.tasks.send(task).is_ok(),
+            // The lines of the terminal are read here already.
+            Effect::Lend(arguments, then) => {
+                let command = arguments.join(" ");
+                print(&format!("  leave with /exit and run `ah {command}`\n"));
+                self.is_busy = self.tasks.send(*then).is_ok();
+            }
             Effect::ScrollAway
             | Effect::OpenEditor
             | Effect::ListFiles
             | Effect::Status
             | Effect::Ring(_)
+            | Effect::Copy(_)
             | Effect::Skip(_)
             | Effect::Suspend
             | Effect::Continue => {}

@@ -227,6 +227,15 @@ impl Questions {
         Some(panel.finish(page))
     }
 
+    /// Whether a change closes the question that keys go to, before it was answered here.
+    pub fn is_withdrawn_by(&self, change: &QuestionUpdate) -> bool {
+        let QuestionUpdate::Closed(id) = change else {
+            return false;
+        };
+        let first = self.panels.front();
+        self.is_answering && first.is_some_and(|panel| panel.id == *id && panel.said.is_none())
+    }
+
     /// Switches between the conversation and the answer; returns whether a question is open.
     pub fn switch(&mut self) -> bool {
         if self.panels.is_empty() {

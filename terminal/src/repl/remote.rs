@@ -264,6 +264,9 @@ impl<'a> RemoteWorker<'a> {
         let opened = input::Opened {
             session: remote.id,
             model: remote.model,
+            title: { remote.past.iter() }
+                .find(|message| message.origin == Origin::Prompt)
+                .map(|message| message.said()),
             mode: config.permission_mode.value,
             may_bypass: false,
             context: 0,

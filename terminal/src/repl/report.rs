@@ -3,14 +3,19 @@
 use ah_agent::Session;
 use ah_agent::prompt::PromptPart;
 use ah_agent::skills::Skills;
+use ah_conversation::ModelUsage;
 use ah_conversation::{ContentBlock, Role, ToolName, estimate_block, estimate_text};
-use ah_conversation::{Cost, ModelUsage};
 
 use std::path::{Path, PathBuf};
 
 use super::effect::About;
+use super::facts::Totals;
 use crate::print::count;
+use ah_config::Config;
 use ah_conversation::neutralise;
+
+/// Parts of the prompt that come with the program.
+const BUILT_IN: [&str; 2] = ["system.md", "claude.md"];
 
 /// Returns the file that a session with this id is exported to: the wanted one, or one in `folder` that is not there yet.
 pub fn export_path(wanted: &str, id: &str, folder: &Path, home: Option<PathBuf>) -> PathBuf {
@@ -33,15 +38,14 @@ pub fn text(
     session: &Session,
     prompt: &[Vec<PromptPart>],
     skills: &Skills,
-    models: &[ModelUsage],
+    totals: &Totals,
 ) -> String {
     let lines = match about {
-        About::Cost => cost(models),
+        About::Cost => cost(totals),
         About::Context => context(session, prompt),
-        About::Permissions => permissions(session),
         About::Tools => tools(session),
         About::Servers => servers(session),
-        About::Status => Vec::new(),
+        About::Status | About::Permissions | About::Hooks => Vec::new(),
         About::Memory => memory(prompt),
         About::Skills => skills
             .iter()
@@ -63,7 +67,7 @@ fn none(about: About) -> &'static str {
     match about {
         About::Cost => "No requests yet.",
         About::Context => "The context window is empty.",
-        About::Permissions => "No permission rules.",
+        About::Permissions | About::Hooks => "Nothing.",
         About::Tools => "No tools.",
         About::Servers => "No MCP servers configured.",
         About::Skills => "No skills found.",
@@ -80,7 +84,10 @@ fn first(text: &str) -> &str {
 /// Returns the files that the prompt was made from, with their estimated tokens.
 fn memory(prompt: &[Vec<PromptPart>]) -> Vec<String> {
     let parts = prompt.iter().flatten();
-    let files = parts.filter(|part| part.source.ends_with(".md"));
+    let is_file = |part: &&PromptPart| {
+        part.source.ends_with(".md") && !BUILT_IN.contains(&part.source.as_str())
+    };
+    let files = parts.filter(is_file);
     files
         .map(|part| {
             let tokens = count(estimate_text(&part.text));
@@ -89,12 +96,14 @@ fn memory(prompt: &[Vec<PromptPart>]) -> Vec<String> {
         .collect()
 }
 
-fn cost(shares: &[ModelUsage]) -> Vec<String> {
+/// Returns the tokens and the cost of each model, and of all: of a model for which not all prices are known, only the total has
+/// what is known.
+pub fn cost(totals: &Totals) -> Vec<String> {
+    let shares = &totals.models;
     let mut lines: Vec<_> = shares.iter().map(share).collect();
-    if shares.len() > 1 {
-        let tokens = ModelUsage::total(shares).total();
-        let known: Cost = shares.iter().filter_map(|share| share.cost).sum();
-        lines.push(format!("{:<30} {} tokens, {known}", "total", count(tokens)));
+    if shares.len() > 1 || shares.iter().any(|share| share.cost.is_none()) {
+        let tokens = count(ModelUsage::total(shares).total());
+        lines.push(format!("{:<30} {tokens} tokens, {}", "total", totals.cost));
     }
     lines
 }
@@ -122,7 +131,10 @@ fn context(session: &Session, prompt: &[Vec<PromptPart>]) -> Vec<String> {
     };
     for part in prompt.iter().flatten() {
         add(
-            format!("prompt: {}", part.source),
+            match BUILT_IN.contains(&part.source.as_str()) {
+                true => "built-in prompt".to_owned(),
+                false => format!("prompt: {}", part.source),
+            },
             estimate_text(&part.text),
         );
     }
@@ -186,19 +198,56 @@ fn row(what: &str, tokens: u64, window: u64) -> String {
     format!("{:>8}  {percent:>3}%  {what}", count(tokens))
 }
 
-fn permissions(session: &Session) -> Vec<String> {
+/// Returns what is allowed: mode, rules, folders, hosts and sandbox.
+pub fn permissions(session: &Session, confined: &str, config: &Config) -> String {
     let permissions = &session.settings().permissions;
-    let mut lines = vec![format!("mode   {}", permissions.mode.as_str())];
+    let mut lines = vec![
+        format!("mode     {}", permissions.mode.as_str()),
+        format!("sandbox  {confined}"),
+    ];
     for (word, rules) in [
-        ("deny ", &permissions.deny),
-        ("ask  ", &permissions.ask),
-        ("allow", &permissions.allow),
+        ("deny   ", &permissions.deny),
+        ("ask    ", &permissions.ask),
+        ("allow  ", &permissions.allow),
     ] {
         lines.extend(rules.iter().map(|rule| format!("{word}  {rule}")));
     }
-    let folders = permissions.directories.iter();
-    lines.extend(folders.map(|folder| format!("files  {}", folder.display())));
-    lines
+    let folders = std::iter::once(config.environment.cwd());
+    let folders = folders.chain(permissions.directories.iter().map(PathBuf::as_path));
+    lines.extend(folders.map(|folder| format!("folder   {}", folder.display())));
+    lines.extend(
+        permissions
+            .hosts
+            .iter()
+            .map(|host| format!("host     {host}")),
+    );
+    lines.push(String::new());
+    lines.push(
+        "/permissions allow, ask, deny or remove RULE changes the rules; Shift+Tab the mode"
+            .to_owned(),
+    );
+    told(&lines)
+}
+
+/// Returns the hooks, in the order in which they are called, and where each comes from.
+pub fn hooks(config: &Config) -> String {
+    let hooks = config.hooks.iter();
+    let lines: Vec<_> = hooks
+        .map(|hook| {
+            let event = hook.value.event.as_str();
+            format!("{event:<18} {}  ({})", hook.value.shown(), hook.origin)
+        })
+        .collect();
+    match lines.is_empty() {
+        true => "  No hooks. `hooks` in the settings has them: docs/hooks.md\n\n".to_owned(),
+        false => told(&lines),
+    }
+}
+
+fn told(lines: &[String]) -> String {
+    let lines = lines.iter();
+    let lines = lines.map(|line| format!("  {}\n", neutralise(line)).replace("  \n", "\n"));
+    lines.collect::<String>() + "\n"
 }
 
 fn tools(session: &Session) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ah_agent::{Controls, SessionChange};
 use ah_conversation::{Clock as _, Content, Models, Servers, Tasks};
-use ah_store::SystemClock;
+use ah_store::{SystemClock, Tree};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use super::input::{Input, Queued};
 use super::notify::NotificationKind;
 use super::output::Wanted;
 use super::picker::{Picker, Subject};
+use super::viewer::{Section, transcript};
 use super::{attach, bang, choices, models, output, proposals};
 use crate::message::Keys;
 use ah_config::Config;
@@ -92,11 +93,15 @@ impl SideTasks {
                 Ok(text) => self.tell(Input::Output(text)),
                 Err(error) => crate::warn(&error.message),
             },
+            Task::View => match self.transcript().await {
+                Ok(sections) => self.tell(Input::View(sections)),
+                Err(error) => crate::warn(&error.message),
+            },
             Task::List(Subject::Output) => match self.outputs().await {
                 Ok(picker) => self.tell(Input::Pick(picker)),
                 Err(error) => crate::warn(&error.message),
             },
-            Task::List(Subject::Model) => self.list_models(),
+            Task::List(Subject::Model) => self.list_models().await,
             Task::List(Subject::All) => self.list_sessions(),
             Task::Look(id, head) => self.look(&id, &head).await,
             Task::End(id) => self.end(id),
@@ -126,6 +131,15 @@ impl SideTasks {
             .store
             .read(move |tree| output::text(tree, &keys, &wanted));
         Ok(text.await?)
+    }
+
+    /// Returns the transcript for the viewer.
+    async fn transcript(&self) -> Result<Vec<Section>, Error> {
+        let keys = Keys::of(&self.config)?;
+        let sections = self
+            .store
+            .read(move |tree| transcript::sections(tree, &keys));
+        Ok(sections.await?)
     }
 
     /// Returns the tool calls with an output, to choose from.
@@ -166,8 +180,10 @@ impl SideTasks {
     }
 
     /// Lists the models of the catalogue, and those of the servers when they answer.
-    fn list_models(&self) {
-        let picker = match models::entries(&self.config, &[]) {
+    async fn list_models(&self) {
+        let named = self.store.read(Tree::model).await.ok().flatten();
+        let present = named.unwrap_or_else(|| self.config.model.value.clone());
+        let picker = match models::entries(&self.config, &[], &present) {
             Ok(entries) => Picker::new(Subject::Model, entries),
             Err(error) => return crate::warn(&error.message),
         };
@@ -183,7 +199,7 @@ impl SideTasks {
                     listed.push((server, listing.models.keys().cloned().collect()));
                 }
             }
-            if let Ok(entries) = models::entries(&config, &listed) {
+            if let Ok(entries) = models::entries(&config, &listed, &present) {
                 let _ = inputs.send(Input::More(Subject::Model, entries, true));
             }
         });

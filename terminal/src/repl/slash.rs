@@ -53,6 +53,16 @@ pub enum Action {
     Tasks,
     /// Prints the full output of a tool call.
     Show,
+    /// Changes to plan mode, and runs a prompt in it.
+    Plan,
+    /// Shows the permissions, or changes a rule.
+    Permissions,
+    /// Adds a working directory.
+    AddDirectory,
+    /// Keeps the command of the user's status line.
+    StatusLine,
+    /// Asks for another key or server, or forgets them.
+    LogIn(&'static [&'static str]),
     /// Prints a text.
     Say(&'static str),
     /// Ends the program.
@@ -99,7 +109,12 @@ pub const COMMANDS: &[Command] = &[
         "replace the conversation with a summary: /compact [what to keep]",
         Action::Compact,
     ),
-    command("login", "use another key or server", Action::Say(LOGIN)),
+    command(
+        "login",
+        "use another key or server",
+        Action::LogIn(&["login"]),
+    ),
+    command("logout", "forget saved keys", Action::LogIn(&["logout"])),
     command(
         "status",
         "show version, session, model, folder and sandbox",
@@ -123,8 +138,28 @@ pub const COMMANDS: &[Command] = &[
     ),
     command(
         "permissions",
-        "show the permission mode and rules",
-        Action::Report(About::Permissions),
+        "show mode, rules, hosts and sandbox; /permissions allow, ask, deny or remove RULE",
+        Action::Permissions,
+    ),
+    command(
+        "plan",
+        "switch to plan mode (read-only): /plan [PROMPT]",
+        Action::Plan,
+    ),
+    command(
+        "add-dir",
+        "add a working directory for this session: /add-dir FOLDER",
+        Action::AddDirectory,
+    ),
+    command(
+        "hooks",
+        "list the hooks and where each comes from",
+        Action::Report(About::Hooks),
+    ),
+    command(
+        "statusline",
+        "set the command of the status line: /statusline COMMAND",
+        Action::StatusLine,
     ),
     command(
         "effort",
@@ -199,8 +234,40 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("rewind", "undo"),
     ("stats", "usage"),
     ("bashes", "tasks"),
-    ("logout", "login"),
 ];
+
+/// What hints for the command line say, and what it is in the conversation.
+const WORDS: &[(&str, &str)] = &[
+    (
+        "start a new session with `--new`",
+        "start a new session with `/new`",
+    ),
+    ("`--new` starts another", "`/new` starts another"),
+    (
+        "fork the conversation before this point with `@N`",
+        "go back before this point with Esc Esc",
+    ),
+    (
+        "`--fallback-model MODEL` names a model to fall back to",
+        "`/model` chooses another model",
+    ),
+    (
+        "`ah models --refresh` reads the server's list of models",
+        "`/model` lists the server's models",
+    ),
+    (
+        "set ANTHROPIC_API_KEY",
+        "`/login`, or set ANTHROPIC_API_KEY",
+    ),
+];
+
+/// Returns a hint in the words of the conversation: its own commands in the place of options.
+pub fn in_its_words(hint: &str) -> String {
+    let words = WORDS.iter();
+    words.fold(hint.to_owned(), |hint, (there, here)| {
+        hint.replace(there, here)
+    })
+}
 
 /// Least similarity of a name that is offered in the place of an unknown one, from 0 to 1.
 const NEAR: f32 = 0.6;
@@ -264,25 +331,29 @@ pub fn call(line: &str) -> Option<Call> {
 /// Returns commands and keys with their descriptions.
 pub fn help() -> String {
     let mut text = String::new();
-    for command in COMMANDS {
+    let mut commands: Vec<_> = COMMANDS.iter().collect();
+    commands.sort_by_key(|command| command.name);
+    for command in commands {
         text.push_str(&format!("  /{:<12} {}\n", command.name, command.about));
     }
     text.push_str(KEYS);
     text
 }
 
-const KEYS: &str = "
+/// Keys with their descriptions.
+pub const KEYS: &str = "
   Enter         send (while the agent works: steer it at its next step)
   Alt+Enter     new line (while the agent works: send after it has finished)
   Ctrl-J, \\     new line
   Esc           take back queued messages, otherwise interrupt
+  Esc Esc       edit an earlier prompt and continue from before it
   Ctrl-C        interrupt; twice: exit
   Ctrl-R        search the input history
   Ctrl-P        find a command, a file or a session
   Tab           accept the suggestion; switch to a question and back
   Shift+Tab     next permission mode
-  Ctrl-O        show the output of running tools so far, else of the last ones;
-                again: choose an earlier one
+  Ctrl-O        show everything on a screen of its own: outputs, thinking, subagents;
+                to scroll, search, fold and copy
   Ctrl-Z        suspend; `fg` in the shell continues
   Ctrl-G        edit the text in $EDITOR (also Ctrl-X Ctrl-E)
   !COMMAND      run a command and tell the model with the next prompt
@@ -290,14 +361,7 @@ const KEYS: &str = "
   @PATH         insert a file name; pictures are sent to the model
   Ctrl-V        insert the picture in the clipboard; a picture dropped here is inserted too
   Ctrl-D        exit
-  ?             this list
-
-";
-
-/// Answer of `/login`.
-const LOGIN: &str =
-    "  `ah login` saves a key or a server: leave with /exit, run it, and come back with `ah -c`.
-  `ah logout` removes what was saved; `/model` changes the model.
+  ?             these keys; with Enter, the commands too
 
 ";
 
@@ -311,6 +375,21 @@ const THEME: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hint_names_commands_of_the_conversation() {
+        for (_, here) in WORDS {
+            for word in here.split('`').filter(|word| word.starts_with('/')) {
+                assert!(call(word).is_some(), "{word}");
+            }
+        }
+        let hint =
+            in_its_words("start a new session with `--new`, or use a model with a larger window");
+        assert_eq!(
+            hint,
+            "start a new session with `/new`, or use a model with a larger window"
+        );
+    }
 
     #[test]
     fn what_looks_like_a_command_is_one_or_is_refused() {

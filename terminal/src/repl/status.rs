@@ -60,7 +60,7 @@ pub fn input(
         "workspace": {"current_dir": facts.cwd, "project_dir": facts.project, "added_dirs": facts.added},
         "output_style": {"name": "default"},
         "cost": {
-            "total_cost_usd": totals.cost,
+            "total_cost_usd": totals.cost.usd(),
             "total_duration_ms": u64::try_from(now.saturating_duration_since(begun).as_millis()).unwrap_or(u64::MAX),
             "total_api_duration_ms": totals.api_ms,
             "total_lines_added": totals.lines.0,

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode, size};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::input::Input;
+use super::painter::LEAVE_PAGE;
 
 /// Turns on bracketed paste, focus reports, and distinct codes for keys where the terminal supports them.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
@@ -110,9 +112,20 @@ fn enter() -> io::Result<()> {
     out.flush()
 }
 
+/// Whether the alternate screen is shown: a signal ends the program from another thread than the one that draws.
+static IS_ON_PAGE: AtomicBool = AtomicBool::new(false);
+
+/// Notes whether the alternate screen is shown.
+pub fn set_page(is_shown: bool) {
+    IS_ON_PAGE.store(is_shown, Ordering::Relaxed);
+}
+
 /// Restores the terminal. A failure cannot be reported.
 pub fn leave() {
     let mut out = io::stdout();
+    if IS_ON_PAGE.swap(false, Ordering::Relaxed) {
+        let _ = out.write_all(LEAVE_PAGE.as_bytes());
+    }
     let _ = out.write_all(LEAVE.as_bytes());
     let _ = out.flush();
     let _ = disable_raw_mode();

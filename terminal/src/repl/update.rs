@@ -8,6 +8,7 @@ mod palette;
 pub mod prompt;
 pub mod submit;
 mod tasks;
+mod viewer;
 
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ use super::facts::Totals;
 use super::input::{Ending, Input, Opened, Queued, Then};
 use super::notify::Notification;
 use super::question::{Page, QuestionUpdate};
-use super::status;
+use super::{slash, status};
 use crate::print::Looked;
 use ah_conversation::neutralise;
 
@@ -67,7 +68,10 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
                 .into_iter()
                 .collect();
         }
-        Input::Event(kind) => event(app, &kind),
+        Input::Event(kind) => {
+            event(app, &kind);
+            return viewer::renewal(app, &kind);
+        }
         Input::Progress(..)
         | Input::Ran(_)
         | Input::Reading(..)
@@ -108,17 +112,21 @@ fn apply(app: &mut App, input: Input, now: Instant) -> Vec<Effect> {
             app.work = Some(Activity::begin("reading", now));
             return vec![Effect::Task(Task::TakeMail)];
         }
-        Input::Line(_) | Input::Mail | Input::Done | Input::Tick => {}
+        Input::Tick => viewer::follow(app),
+        Input::Line(_) | Input::Mail | Input::Done => {}
         Input::Attached(Attached::Shown(image)) => app.pictures.insert(image, &mut app.editor),
         Input::Attached(Attached::Not(error, text)) => {
             app.hint = Some(error);
             app.editor.insert(text.unwrap_or_default());
         }
-        Input::Ring(sequence, said) => {
-            app.hint = Some(said);
-            return vec![Effect::Ring(sequence)];
+        Input::Copied(text) => {
+            app.hint = Some(format!("copied {} characters", text.chars().count()));
+            return vec![Effect::Copy(text)];
         }
         Input::Status(said) => app.status.said = Some(said),
+        Input::Typed(text) => app.give_back(&text),
+        Input::View(sections) => viewer::show(app, sections),
+        Input::Lend(arguments, then) => return vec![Effect::Lend(arguments, then)],
     }
     Vec::new()
 }
@@ -157,7 +165,7 @@ fn sent(app: &mut App, queued: Queued) -> Vec<Effect> {
 /// Shows what the session has cost so far.
 fn spent(app: &mut App, totals: Totals) {
     if let Some(session) = &mut app.session {
-        session.cost = totals.cost;
+        session.cost = totals.cost.usd();
         if let Some(facts) = &mut session.facts {
             facts.totals = totals;
         }
@@ -169,6 +177,11 @@ fn opened(app: &mut App, session: Opened, now: Instant) {
     if former.is_some_and(|former| *former != session.session) {
         app.background = BackgroundTasks::default();
     }
+    let is_same = former.is_some_and(|former| *former == session.session);
+    // It has got its first words here.
+    if session.title.is_some() || !is_same {
+        app.title.clone_from(&session.title);
+    }
     app.session = Some(session);
     app.begun.get_or_insert(now);
     app.notifier.typed_at.get_or_insert(now);
@@ -176,6 +189,7 @@ fn opened(app: &mut App, session: Opened, now: Instant) {
 
 fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> {
     let is_asked = matches!(change, QuestionUpdate::Asked(_, _, None));
+    let is_late = app.questions.is_withdrawn_by(&change) && is_being_typed(app, now);
     let page = Page {
         size: app.size,
         palette: if app.colours {
@@ -188,11 +202,20 @@ fn question(app: &mut App, change: QuestionUpdate, now: Instant) -> Vec<Effect> 
         .questions
         .update(change, &mut app.reply, page)
         .map(Effect::Print);
+    if is_late && !app.questions.is_answering() {
+        app.is_answer_late = true;
+        app.hint = Some("the question is closed; what is typed for it is dropped".to_owned());
+    }
     let mut effects: Vec<_> = printed.into_iter().collect();
     if is_asked && let Some(panel) = app.questions.first() {
         effects.extend(notify(app.notifier.waiting(&panel.sheet.head, now)));
     }
     effects
+}
+
+/// Whether an answer is being typed, or the next key would begin one in the same breath.
+fn is_being_typed(app: &App, now: Instant) -> bool {
+    !app.reply.is_empty() || app.is_in_one_breath(now)
 }
 
 /// Applies a report of a task beside the conversation. The end of one in the background is told: nothing else shows it.
@@ -305,6 +328,7 @@ fn ended(app: &mut App, ending: Ending, now: Instant) -> Vec<Effect> {
         Ending::Failed(message, hint) => {
             effects.push(Effect::Print(app.warning(&format!("error: {message}"))));
             if let Some(hint) = hint {
+                let hint = slash::in_its_words(&hint);
                 effects.push(Effect::Print(format!("hint: {}\n", neutralise(&hint))));
             }
         }

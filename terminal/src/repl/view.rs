@@ -10,6 +10,7 @@ use super::layout::{fit, wrap};
 use super::painter::Live;
 use super::picker::Picker;
 use super::question::Panel;
+use super::slash;
 use super::status;
 use crate::print::wrap::width;
 use crate::print::{count, elapsed, money};
@@ -29,6 +30,8 @@ const ROOMY: usize = 12;
 const TAIL: usize = 6;
 /// Largest number of items shown of the task list.
 const TASKS: usize = 6;
+/// What shows the keys while it is all that is typed.
+const HELP: &str = "?";
 /// Placeholder in the first prompt of a session.
 const PLACEHOLDER: &str = "Describe a task or ask a question (/help for help)";
 /// The same while a question waits for a moment without keys.
@@ -73,6 +76,11 @@ pub fn live(app: &App, now: Instant) -> Live {
             mark(app, text.trim_end(), is_marked, columns)
         }));
     }
+    if app.picker.is_none() && app.editor.text() == HELP {
+        let room = app.size.1.saturating_sub(6);
+        let keys = slash::KEYS.lines().skip(1).take(room);
+        below.extend(keys.map(|row| dim(app, &fit(row, columns))));
+    }
     let most = app.size.1.saturating_sub(1).max(1);
     if app.questions.first().is_none() || most >= ROOMY {
         below.extend(bottom(app, columns));
@@ -110,6 +118,13 @@ pub fn live(app: &App, now: Instant) -> Live {
         cursor: (row, column.min(columns - 1)),
         columns,
     }
+}
+
+/// Returns the rows of the viewer, which has the whole screen.
+pub fn page(app: &App) -> Vec<String> {
+    let waiting = (!app.questions.is_empty()).then_some("waiting for your answer");
+    let viewer = app.viewer.as_ref();
+    viewer.map_or_else(Vec::new, |viewer| viewer.frame(waiting, palette(app)))
 }
 
 /// Returns the rows of a question, and how many are left for the typed text.
@@ -311,7 +326,7 @@ fn own_status(app: &App) -> String {
 fn mode(mode: PermissionMode, is_sandboxed: bool) -> &'static str {
     match mode {
         PermissionMode::Default if is_sandboxed => "sandboxed",
-        PermissionMode::Default => "ask first",
+        PermissionMode::Default => "ask before each action",
         PermissionMode::AcceptEdits => "accept edits",
         PermissionMode::Plan => "plan (read-only)",
         PermissionMode::DontAsk => "don't ask",
@@ -384,7 +399,14 @@ fn listed(app: &App, picker: &Picker, columns: usize) -> Vec<String> {
             dim(app, &fit(&second, columns))
         }));
     }
-    rows.extend(picker.keys().map(|keys| dim(app, &fit(&keys, columns))));
+    let foot: Vec<_> = picker
+        .extent(room)
+        .into_iter()
+        .chain(picker.keys())
+        .collect();
+    if !foot.is_empty() {
+        rows.push(dim(app, &fit(&foot.join(" · "), columns)));
+    }
     rows
 }
 

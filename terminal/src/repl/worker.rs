@@ -25,6 +25,7 @@ use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
 use super::{bang, choices, intro, proposals, report, rewind};
 use crate::undo::Direction;
+use ah_config::login::Kept;
 use ah_config::{Config, Error};
 use ah_engine::Opened;
 use ah_engine::expand::{Expanded, expand};
@@ -58,6 +59,10 @@ pub struct SessionWorker {
     later: VecDeque<Task>,
     /// Texts for the model, sent with the next prompt.
     shared: Vec<String>,
+    /// The session's name, or the words it began with.
+    title: Option<String>,
+    /// What logins had kept before the last one.
+    kept: Kept,
     /// Version of the servers whose prompts the terminal knows.
     served: u64,
     stop: CancellationToken,
@@ -79,6 +84,8 @@ impl SessionWorker {
             tasks,
             later: VecDeque::new(),
             shared: Vec::new(),
+            title: None,
+            kept: Kept::default(),
             served: 0,
             stop,
         }
@@ -108,7 +115,10 @@ impl SessionWorker {
                 Task::Compact(wanted) => self.compact(&wanted).await?,
                 Task::Shell(command, is_shared) => self.shell(&command, is_shared).await?,
                 Task::List(
-                    subject @ (Subject::Session | Subject::SessionAnywhere | Subject::Message),
+                    subject @ (Subject::Session
+                    | Subject::SessionAnywhere
+                    | Subject::Message
+                    | Subject::Prompt),
                 ) => {
                     let listed = self.list(subject).await;
                     self.tell_failure(listed);
@@ -132,7 +142,15 @@ impl SessionWorker {
                     let own = SessionChoice::File(self.store.path().to_owned());
                     self.open(own, true).await?;
                 }
-                small @ (Task::Own(_) | Task::Effort(_) | Task::Rename(_) | Task::Copy) => {
+                small @ (Task::Own(_)
+                | Task::LogIn(_)
+                | Task::LoggedIn
+                | Task::Rule(..)
+                | Task::AddDirectory(_)
+                | Task::StatusLine(_)
+                | Task::Effort(_)
+                | Task::Rename(_)
+                | Task::Copy) => {
                     self.small(small).await?;
                 }
                 Task::GoTo(message) => self.go_to(message).await?,
@@ -213,13 +231,14 @@ impl SessionWorker {
         self.tell(Input::Opened(Box::new(input::Opened {
             session: self.store.id().to_string(),
             model: self.session.model().clone(),
+            title: self.title.clone(),
             mode: settings.permissions.mode,
             may_bypass: settings.permissions.may_bypass,
             context: self.session.transcript().context_tokens(),
             messages: self.session.transcript().count(),
             place: intro::short_place(&self.factory.config),
             is_sandboxed: self.factory.probe.status().confined().is_some(),
-            cost: self.factory.link.totals().cost,
+            cost: self.factory.link.totals().cost.usd(),
             facts: self.facts().map(Box::new),
         })));
     }
@@ -371,7 +390,11 @@ impl SessionWorker {
                 if is_shared {
                     self.shared.push(bang::report(command, &output));
                 }
-                Ending::Well
+                // What was queued is not sent by whoever has stopped.
+                match stop.is_cancelled() {
+                    true => Ending::Interrupted,
+                    false => Ending::Well,
+                }
             }
             Err(error) => Ending::Failed(error, None),
         };
@@ -420,13 +443,26 @@ impl SessionWorker {
             Subject::Session | Subject::SessionAnywhere => {
                 choices::sessions(config, subject, SystemClock::default().now())?
             }
-            Subject::Message => choices::messages(&self.store.read(Tree::heads).await?),
+            Subject::Message => {
+                let read = |tree: &Tree| Ok::<_, StoreError>((tree.heads()?, tree.current()?));
+                let (heads, current) = self.store.read(read).await?;
+                choices::messages(&heads, current.as_ref())
+            }
+            Subject::Prompt => {
+                let read = |tree: &Tree| match tree.current()? {
+                    Some(current) => tree.ancestry(&current),
+                    None => Ok(Vec::new()),
+                };
+                choices::prompts(&self.store.read(read).await?)
+            }
         };
         self.tell(Input::Pick(picker));
         Ok(())
     }
 
-    fn report(&self, about: About) -> Result<(), Error> {
+    fn report(&mut self, about: About) -> Result<(), Error> {
+        // A model that was chosen a moment ago counts.
+        self.session.take_changes();
         let factory = &self.factory;
         if about == About::Status {
             let (id, status) = (self.store.id().to_string(), factory.probe.status());
@@ -440,8 +476,15 @@ impl SessionWorker {
             &factory.skills,
             &factory.probe.status().summary(),
         )?;
-        let spent = factory.link.totals().models;
-        let text = report::text(about, &self.session, &prompt, &factory.skills, &spent);
+        let spent = factory.link.totals();
+        let text = match about {
+            About::Hooks => report::hooks(&factory.config),
+            About::Permissions => {
+                let confined = factory.probe.status().summary();
+                report::permissions(&self.session, &confined, &factory.config)
+            }
+            about => report::text(about, &self.session, &prompt, &factory.skills, &spent),
+        };
         self.tell(Input::Written(text));
         Ok(())
     }
@@ -470,10 +513,10 @@ impl SessionWorker {
                     discard(kept, &self.factory.config);
                 }
                 self.begin().await?;
-                if self.factory.link.is_drawn {
-                    self.tell_past().await?;
-                } else {
-                    self.recall();
+                match self.factory.link.is_drawn {
+                    _ if fork => crate::note(&format!("in a copy: session {}", self.store.id())),
+                    true => self.tell_past().await?,
+                    false => self.recall(),
                 }
                 Ending::Well
             }
@@ -507,11 +550,25 @@ impl SessionWorker {
         self.tell(Input::Written(text));
     }
 
-    /// Continues from an earlier message, on a new branch.
+    /// Continues from an earlier message, on a new branch. What the user has said goes back into the input, to be said in other
+    /// words: the branch begins before it.
     async fn go_to(&mut self, message: String) -> Result<(), Error> {
-        self.store
-            .checkout(MessageId::from(message.as_str()))
-            .await?;
+        let id = MessageId::from(message.as_str());
+        let wanted = id.clone();
+        let said = self.store.read(move |tree| tree.message(&wanted)).await?;
+        let said = said.filter(choices::is_prompt);
+        if let Some(said) = &said {
+            self.tell(Input::Typed(said.said().trim().to_owned()));
+        }
+        let from = match said {
+            Some(said) => match said.parent {
+                Some(before) => before,
+                // Nothing is before the first one.
+                None => return self.open(SessionChoice::New, false).await,
+            },
+            None => id,
+        };
+        self.store.checkout(from).await?;
         self.session.reload().await?;
         self.begin().await?;
         self.recall();

@@ -26,7 +26,7 @@ fn the_first_screen_says_where_one_is_and_what_to_try() {
         "project (feature)",
         "sandbox off: commands run with your full",
         "/init writes",
-        "ask first · project (feature) · claude-sonnet",
+        "ask before each action · project (feature) · claude-sonnet",
         "? for help",
     ] {
         assert!(screen.contains(part), "{part}:\n{screen}");

@@ -55,7 +55,7 @@ fn what_undo_a_command_and_a_hook_tell_the_model_is_not_the_users() {
         "{shown}"
     );
     seat.says("/tree");
-    seat.sees("you    go on");
+    seat.sees("U go on");
     seat.types("\x03\x03\x03");
     seat.leaves();
     for arguments in [&["sessions"][..], &["scan"], &["tree"]] {
@@ -80,9 +80,12 @@ fn the_id_of_a_subagent_is_for_the_model_alone() {
     seat.sees("It found gold.");
     seat.sees_no_more("Esc interrupts");
     seat.types("\x0f");
-    seat.sees("  Gold.");
-    let shown = seat.scrollback();
+    seat.sees("+ subagent ");
+    seat.sees("    Gold.");
+    let shown = seat.screen();
     assert!(!shown.contains("agentId"), "{shown}");
+    seat.types("q");
+    seat.sees_no_more("q back");
     seat.types("\x04");
     assert_eq!(seat.leaves(), 0);
     let told = server.requests().pop().unwrap().body["messages"].to_string();

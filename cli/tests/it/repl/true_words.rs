@@ -48,7 +48,8 @@ fn the_cost_of_a_session_is_the_same_everywhere() {
     // Back to an earlier message: what the branch that is left has cost stays paid.
     seat.says("/tree");
     seat.sees("❯ ");
-    seat.types("\x1b[B\r");
+    // The answer to the first prompt.
+    seat.types("\x1b[A\x1b[A\r");
     seat.sees_no_more("❯ ");
     seat.says("elsewhere");
     seat.sees("On another branch.");

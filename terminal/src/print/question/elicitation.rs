@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(answer, ElicitationAnswer::Accept(Some(expected)));
         for part in [
             "It wants: city, days",
-            "`x` is no answer",
+            "`x` is not an answer",
             "Second",
             "Fish",
             "Give no passwords",

@@ -52,7 +52,7 @@ pub fn agreement() -> Sheet {
             Answer::of("y", "yes", "yes"),
             no("no; your words are sent to the model"),
         ],
-        prompt: "Plan first? ".to_owned(),
+        prompt: "Allow? ".to_owned(),
         ..Sheet::default()
     }
 }

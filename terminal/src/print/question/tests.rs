@@ -326,7 +326,7 @@ fn a_plan_is_shown_and_approved_or_not() {
       Nothing will be changed until you approve a plan.
       y           yes
       n [reason]  no; your words are sent to the model
-    Plan first? 
+    Allow? 
     ");
     for (asking, typed, expected) in [
         (&plan, "y\n", "allow"),

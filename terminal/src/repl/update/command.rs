@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use ah_conversation::MailKind;
+use ah_conversation::{MailKind, PermissionMode};
 
 use super::super::activity::Activity;
 use super::super::app::App;
-use super::super::effect::{Effect, Task};
+use super::super::effect::{About, Effect, Task};
 use super::super::output::Wanted;
 use super::super::picker::Subject;
 use super::super::slash::{self, Action, Call};
@@ -62,6 +62,17 @@ pub fn perform(app: &mut App, call: &Call, now: Instant) -> Vec<Effect> {
             let arguments = arguments.iter().map(|it| (*it).to_owned());
             begin(app, call.command.name, Task::Own(arguments.collect()), now)
         }
+        Action::Plan => plan(app, &rest, now),
+        Action::Permissions => match rest.split_once(char::is_whitespace) {
+            Some((list, rule)) => {
+                let rule = rule.trim().to_owned();
+                vec![Effect::Task(Task::Rule(list.to_owned(), rule))]
+            }
+            None => vec![Effect::Task(Task::Report(About::Permissions))],
+        },
+        Action::AddDirectory => vec![Effect::Task(Task::AddDirectory(rest))],
+        Action::StatusLine => vec![Effect::Task(Task::StatusLine(rest))],
+        Action::LogIn(arguments) => begin(app, "logging in", Task::LogIn(arguments), now),
         Action::Effort => vec![Effect::Task(Task::Effort(rest))],
         Action::Rename => vec![Effect::Task(Task::Rename(rest))],
         Action::Copy => vec![Effect::Task(Task::Copy)],
@@ -84,6 +95,20 @@ fn begin(app: &mut App, label: &str, task: Task, now: Instant) -> Vec<Effect> {
     vec![Effect::Task(task)]
 }
 
+/// Changes to plan mode, and runs a prompt in it if there is one.
+fn plan(app: &mut App, words: &str, now: Instant) -> Vec<Effect> {
+    if let Some(session) = &mut app.session {
+        session.mode = PermissionMode::Plan;
+    }
+    let mut effects = vec![Effect::Task(Task::Mode(PermissionMode::Plan))];
+    if words.is_empty() {
+        app.hint = Some("plan mode: nothing is changed until you approve a plan".to_owned());
+    } else {
+        effects.extend(prompt::prompt(app, words, words.to_owned(), now));
+    }
+    effects
+}
+
 /// Carries out a choice from a list.
 pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec<Effect> {
     let value = value.to_owned();
@@ -95,7 +120,7 @@ pub fn chosen(app: &mut App, subject: Subject, value: &str, now: Instant) -> Vec
         Subject::Session | Subject::SessionAnywhere => {
             begin(app, "opening", Task::Resume(value), now)
         }
-        Subject::Message => begin(app, "opening", Task::GoTo(value), now),
+        Subject::Message | Subject::Prompt => begin(app, "opening", Task::GoTo(value), now),
         Subject::Model => vec![Effect::Task(Task::Model(value))],
         Subject::All => found(app, &value, now),
         Subject::Output => vec![Effect::Task(Task::Output(Wanted::Call(value.into())))],

@@ -10,17 +10,17 @@ use super::super::app::App;
 use super::super::effect::{Effect, Task};
 use super::super::input::Then;
 use super::super::keys::{self, Chord, Own};
-use super::super::output::Wanted;
 use super::super::picker::{Entry, Picker, Subject};
-use super::super::{attach, output, paste};
+use super::super::{attach, paste};
 use super::leaving::leave;
 use super::lists::{close_picker, pick};
 use super::submit::{enter, submit};
-use super::{command, palette, tasks};
+use super::{command, palette, tasks, viewer};
 
 /// Applies a key, a paste, or a change of focus.
 pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     let event = match event {
+        Event::Paste(_) if app.viewer.is_some() => return Vec::new(),
         Event::Paste(text) => {
             return insert_paste(app, &text, now);
         }
@@ -31,13 +31,21 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Event::Resize(..) | Event::Mouse(_) => return Vec::new(),
         Event::Key(key) => key,
     };
+    let is_in_one_breath = app.is_in_one_breath(now);
     app.notifier.typed_at = Some(now);
     app.typed_at = Some(now);
+    // An answer that comes late is no message.
+    if std::mem::take(&mut app.is_answer_late) && is_in_one_breath && is_of_answer(&event) {
+        app.is_answer_late = event.code != KeyCode::Enter;
+        return Vec::new();
+    }
     app.hint = None;
+    if app.viewer.is_some() {
+        return viewer::press(app, event);
+    }
     if app.picker.is_some() {
         return choose(app, event, now);
     }
-    let has_shown_output = std::mem::take(&mut app.has_shown_output);
     let had_prefix = std::mem::take(&mut app.has_prefix);
     match keys::chord(had_prefix, &event) {
         Chord::Prefix => {
@@ -48,6 +56,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Chord::None => {}
     }
     let was_leaving = std::mem::take(&mut app.is_leaving);
+    let was_going_back = std::mem::take(&mut app.is_going_back);
     if app.questions.is_answering()
         && let Some(key) = keys::choosing(&event, !app.reply.is_empty())
         && app.questions.choose(key)
@@ -58,7 +67,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Interrupt) => return interrupt(app, was_leaving),
         Some(Own::Escape) if app.suggestions.close() => return Vec::new(),
         Some(Own::Turn) if app.suggestions.accept(&mut app.editor) => return Vec::new(),
-        Some(Own::Escape) if !app.typed().needs_esc() => return escape(app),
+        Some(Own::Escape) if !app.typed().needs_esc() => return escape(app, was_going_back),
         Some(Own::FollowUp) if app.work.is_some() && !app.questions.is_answering() => {
             return submit(app, MailKind::FollowUp, now);
         }
@@ -72,10 +81,7 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
         Some(Own::Output | Own::Paste) if app.is_remote => {
             return app.refuse_remote("no outputs and no pictures");
         }
-        Some(Own::Output) if has_shown_output => {
-            return vec![Effect::Task(Task::List(Subject::Output))];
-        }
-        Some(Own::Output) => return vec![output(app)],
+        Some(Own::Output) => return viewer::open(app),
         Some(Own::Paste) => return vec![Effect::Task(Task::Attach(attach::Source::Clipboard))],
         Some(Own::Suspend) => return vec![Effect::Suspend],
         Some(Own::Find) => return palette::open(app),
@@ -85,6 +91,16 @@ pub fn key(app: &mut App, event: Event, now: Instant) -> Vec<Effect> {
     let event = plain(event);
     let meaning = app.typed_mut().read(Event::Key(event));
     apply(app, meaning, now).unwrap_or_default()
+}
+
+/// Whether a key types an answer, or sends it.
+fn is_of_answer(event: &KeyEvent) -> bool {
+    let is_plain = (event.modifiers - KeyModifiers::SHIFT).is_empty();
+    is_plain
+        && matches!(
+            event.code,
+            KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Enter
+        )
 }
 
 /// Inserts a paste where keys go to; a picture into the text for the conversation.
@@ -228,19 +244,6 @@ pub fn propose(app: &mut App, before: &str, items: Vec<(String, String)>) {
     }
 }
 
-/// Shows the output so far of the running tools, or that of the last ones.
-fn output(app: &mut App) -> Effect {
-    app.has_shown_output = true;
-    app.hint = Some("Ctrl-O again: choose an earlier output".to_owned());
-    let tools = app.work.iter().flat_map(|work| &work.tools);
-    let shown: String = tools.filter_map(output::so_far).collect();
-    if shown.is_empty() {
-        Effect::Task(Task::Output(Wanted::Last))
-    } else {
-        Effect::Output(shown)
-    }
-}
-
 /// Switches to the next permission mode.
 fn next_mode(app: &mut App) -> Vec<Effect> {
     let Some(session) = &mut app.session else {
@@ -366,8 +369,9 @@ fn stop(app: &mut App) -> Vec<Effect> {
     vec![Effect::Task(Task::Interrupt)]
 }
 
-/// Applies Esc: takes back queued messages, else stops the current task. What was sent to another process stays there.
-fn escape(app: &mut App) -> Vec<Effect> {
+/// Applies Esc: takes back queued messages, else stops the current task; where there is nothing to stop, twice, it offers
+/// earlier prompts. What was sent to another process stays there.
+fn escape(app: &mut App, was_going_back: bool) -> Vec<Effect> {
     if !app.queued.is_empty() && !app.is_remote {
         app.give_held_back();
         let queued = app.queued.clone();
@@ -378,6 +382,21 @@ fn escape(app: &mut App) -> Vec<Effect> {
     }
     match &app.work {
         Some(work) if !work.is_stopping => stop(app),
+        None if can_go_back(app) => {
+            app.is_going_back = !was_going_back;
+            if was_going_back {
+                return vec![Effect::Task(Task::List(Subject::Prompt))];
+            }
+            app.hint = Some("Esc again: edit an earlier prompt".to_owned());
+            Vec::new()
+        }
         _ => Vec::new(),
     }
+}
+
+/// Whether there are earlier prompts, and nothing that an Esc could mean instead.
+fn can_go_back(app: &App) -> bool {
+    let session = app.session.as_ref();
+    let has_messages = session.is_some_and(|session| session.messages > 0);
+    has_messages && !app.is_remote && app.editor.is_empty() && !app.questions.is_answering()
 }

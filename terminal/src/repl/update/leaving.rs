@@ -18,6 +18,13 @@ pub fn leave(app: &mut App) -> Vec<Effect> {
         }
         effects.push(Effect::Print("\n".to_owned()));
     }
+    let stopped = match app.background.running() {
+        _ if app.is_remote => None,
+        0 => None,
+        1 => Some("1 background task is stopped".to_owned()),
+        tasks => Some(format!("{tasks} background tasks are stopped")),
+    };
+    effects.extend(stopped.map(|stopped| Effect::Print(app.warning(&stopped))));
     effects.push(Effect::Quit);
     effects
 }

@@ -16,6 +16,7 @@ pub fn prompt(app: &mut App, typed: &str, text: String, now: Instant) -> Vec<Eff
 /// Runs the task of a prompt and prints it as it was typed.
 pub fn run(app: &mut App, typed: &str, task: Task, now: Instant) -> Vec<Effect> {
     app.work = Some(Activity::begin("starting", now));
+    app.title.get_or_insert_with(|| typed.to_owned());
     vec![echo(app, typed), Effect::Task(task)]
 }
 

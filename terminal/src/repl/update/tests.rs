@@ -32,6 +32,7 @@ fn idle() -> App {
             price: None,
             long_price: None,
         },
+        title: None,
         mode: PermissionMode::Default,
         may_bypass: false,
         context: 0,
@@ -90,6 +91,12 @@ fn take(app: &mut App, step: &str, now: Instant) -> Vec<Effect> {
             Input::Question(QuestionUpdate::Asked(1, Box::new(sheet), complaint))
         }
         "tick" => Input::Tick,
+        "seen" => Input::View(Vec::new()),
+        "typed" => Input::Typed(about.to_owned()),
+        "talked" => {
+            app.session.as_mut().unwrap().messages = 2;
+            return Vec::new();
+        }
         "answered" => Input::Question(QuestionUpdate::Closed(1)),
         "well" => Input::Ended(Ending::Well),
         "stopped" => Input::Ended(Ending::Interrupted),
@@ -180,6 +187,7 @@ fn known(app: &App) -> String {
         (!app.questions.is_empty(), "asked"),
         (app.questions.is_answering(), "answering"),
         (app.picker.is_some(), "choosing"),
+        (app.viewer.is_some(), "viewing"),
         (app.suggestions.menu.is_some(), "suggesting"),
         (app.hint.is_some(), "hinting"),
     ];
@@ -735,13 +743,79 @@ fn up_and_down_move_through_lines_and_then_the_history() {
 }
 
 #[test]
-fn full_outputs_are_available_at_any_time() {
-    check("Ctrl-O", "_ hinting  →  Output(Last)");
-    check(
-        "'half | work | Ctrl-O",
-        "half_ working hinting  →  Output(Last)",
-    );
-    check("Ctrl-O | Ctrl-O", "_  →  List(Output)");
+fn two_escapes_offer_earlier_prompts_where_nothing_else_is_meant() {
+    for (steps, expected) in [
+        ("talked | Esc", "_ hinting"),
+        ("talked | Esc | Esc", "_  →  List(Prompt)"),
+        ("talked | Esc | 'a | Backspace | Esc", "_ hinting"),
+        ("talked | 'half | Esc | Esc", "half_"),
+        ("Esc | Esc", "_"),
+        ("talked | work | Esc | Esc", "_ stopping"),
+        ("talked | remote | Esc | Esc", "_"),
+        (
+            "typed echo | Enter",
+            r#"_ working  →  print "> echo", run "echo""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn an_answer_that_comes_late_is_dropped_and_not_sent() {
+    for (steps, expected) in [
+        (
+            "work | asks | tick | 'y | +answered | +Enter",
+            "_ working hinting",
+        ),
+        (
+            "work | asks | tick | 'n | +answered | +'ot now | +Enter",
+            "_ working hinting",
+        ),
+        // After a pause it is a message as any other, and so is what was not typed for the question.
+        (
+            "work | asks | tick | 'y | +answered | 'go on | Enter",
+            r#"_ working  →  steer "go on""#,
+        ),
+        (
+            "work | 'half | asks | +answered | +Enter",
+            r#"_ working  →  steer "half""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn plan_mode_is_a_command_too() {
+    for (steps, expected) in [
+        (
+            "'/plan | Esc | Enter",
+            r#"_ hinting Plan  →  print "> /plan", mode Plan"#,
+        ),
+        (
+            "'/plan look around | Enter",
+            r#"_ working Plan  →  mode Plan, print "> look around", run "look around""#,
+        ),
+    ] {
+        check(steps, expected);
+    }
+}
+
+#[test]
+fn the_viewer_opens_at_any_time_and_has_the_keys_until_it_is_closed() {
+    for (steps, expected) in [
+        ("Ctrl-O", "_ viewing  →  View"),
+        ("'half | work | Ctrl-O", "half_ working viewing  →  View"),
+        ("'half | Ctrl-O | +'jjj | seen | 'k", "half_ viewing"),
+        ("'half | Ctrl-O | asks | 'y", "half_ asked viewing"),
+        ("'half | Ctrl-O | 'q | seen | 'y", "halfy_"),
+        ("Ctrl-O | Ctrl-O", "_"),
+        ("Ctrl-O | Ctrl-C", "_"),
+        ("work | Ctrl-O | Esc", "_ working"),
+    ] {
+        check(steps, expected);
+    }
 }
 
 #[test]

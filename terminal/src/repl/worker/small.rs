@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use ah_agent::SessionChange;
-use ah_config::{Error, Origin, Sourced};
-use ah_conversation::{Effort, Role};
+use ah_config::{Error, Sourced};
+use ah_conversation::{Effort, Origin, Role, StoreError};
 use ah_engine::model::Catalogued;
 use ah_store::Tree;
 
 use super::super::effect::Task;
 use super::super::facts::Totals;
 use super::super::input::{Ending, Input};
-use super::super::own;
 use super::super::side_tasks::run_beside;
+use super::super::{own, rules};
 use super::SessionWorker;
 
 impl SessionWorker {
@@ -21,10 +21,15 @@ impl SessionWorker {
     /// # Errors
     ///
     /// If the session cannot be read.
-    pub(super) async fn begin(&self) -> Result<(), Error> {
+    pub(super) async fn begin(&mut self) -> Result<(), Error> {
         let mut totals = Totals::default();
         // Other branches and subagents are paid for too.
-        let heads = self.store.read(Tree::heads).await?;
+        let read = |tree: &Tree| Ok::<_, StoreError>((tree.heads()?, tree.name()?));
+        let (heads, name) = self.store.read(read).await?;
+        let first = heads
+            .iter()
+            .find(|head| head.message.origin == Origin::Prompt);
+        self.title = name.or_else(|| first.map(|head| head.preview.clone()));
         let answers = heads
             .iter()
             .filter_map(|head| head.message.response.as_ref());
@@ -69,6 +74,49 @@ impl SessionWorker {
         Ok(())
     }
 
+    /// Lets the user log in at the terminal, which this subcommand gets.
+    fn log_in(&mut self, arguments: &'static [&'static str]) {
+        self.kept = self.factory.config.kept();
+        self.tell(Input::Lend(arguments, Box::new(Task::LoggedIn)));
+    }
+
+    /// Takes over what a login has kept, and uses its key and its model from now on.
+    async fn logged_in(&mut self) -> Result<(), Error> {
+        let chosen = self.factory.config.take_login(&self.kept);
+        if let Some(name) = &chosen {
+            self.factory.config.model = Sourced {
+                value: name.clone(),
+                origin: ah_config::Origin::CommandLine,
+            };
+        }
+        self.renew_models();
+        let connected = match chosen {
+            Some(name) => self.side_tasks(None).perform(Task::Model(name)).await,
+            None => self.connect_again().await,
+        };
+        self.tell_failure(connected);
+        self.tell(Input::Ended(Ending::Well));
+        Ok(())
+    }
+
+    /// Makes models of the configuration as it is now.
+    fn renew_models(&mut self) {
+        let (config, warn) = (self.factory.config.clone(), self.factory.warn.clone());
+        self.factory.models = Arc::new(Catalogued::new(config, warn));
+    }
+
+    /// Connects the session's model once more.
+    async fn connect_again(&self) -> Result<(), Error> {
+        let named = self.store.read(Tree::model).await?;
+        let name = named.unwrap_or_else(|| self.factory.config.model.value.clone());
+        let connected = self.factory.models.connect(Some(&name));
+        let provider = connected.map_err(|error| Error::failure(error.to_string()))?;
+        self.session
+            .controls()
+            .request(SessionChange::Model(provider));
+        Ok(())
+    }
+
     /// Changes the reasoning effort for later requests, or says what it is.
     pub(super) async fn effort(&mut self, wanted: &str) -> Result<(), Error> {
         let Some(effort) = Effort::ALL.into_iter().find(|it| it.as_str() == wanted) else {
@@ -82,27 +130,23 @@ impl SessionWorker {
         };
         self.factory.config.requests.effort = Some(Sourced {
             value: effort,
-            origin: Origin::CommandLine,
+            origin: ah_config::Origin::CommandLine,
         });
-        let (config, warn) = (self.factory.config.clone(), self.factory.warn.clone());
-        self.factory.models = Arc::new(Catalogued::new(config, warn));
-        let named = self.store.read(Tree::model).await?;
-        let name = named.unwrap_or_else(|| self.factory.config.model.value.clone());
-        let connected = self.factory.models.connect(Some(&name));
-        let provider = connected.map_err(|error| Error::failure(error.to_string()))?;
-        let change = SessionChange::Model(provider);
-        self.session.controls().request(change);
+        self.renew_models();
+        self.connect_again().await?;
         crate::note(&format!("effort: {wanted}"));
         Ok(())
     }
 
     /// Names the session.
-    pub(super) async fn rename(&self, name: String) -> Result<(), Error> {
+    pub(super) async fn rename(&mut self, name: String) -> Result<(), Error> {
         if name.is_empty() {
             crate::note("/rename takes the new name of this session");
             return Ok(());
         }
         self.store.set_name(name.clone()).await?;
+        self.title = Some(name.clone());
+        self.introduce();
         crate::note(&format!(
             "Renamed. Resume with: ah -r {}",
             own::shell_word(&name)
@@ -117,10 +161,7 @@ impl SessionWorker {
             .filter(|message| message.role == Role::Assistant)
             .map(|message| message.text().trim().to_owned());
         match answers.find(|text| !text.is_empty()) {
-            Some(text) => {
-                let said = format!("copied {} characters", text.chars().count());
-                self.tell(Input::Ring(own::to_clipboard(&text), said));
-            }
+            Some(text) => self.tell(Input::Copied(text)),
             None => crate::note("there is no answer to copy yet"),
         }
     }
@@ -129,6 +170,24 @@ impl SessionWorker {
     pub(super) async fn small(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Own(arguments) => return self.own(arguments).await,
+            Task::LogIn(arguments) => self.log_in(arguments),
+            Task::LoggedIn => self.logged_in().await?,
+            Task::Rule(list, rule) => {
+                let changed =
+                    rules::change(&self.session.controls(), &self.factory.config, &list, &rule);
+                self.session.take_changes();
+                self.tell_failure(changed);
+            }
+            Task::AddDirectory(path) => {
+                let added =
+                    rules::add_directory(&self.session.controls(), &self.factory.config, &path);
+                self.session.take_changes();
+                self.tell_failure(added);
+            }
+            Task::StatusLine(command) => {
+                let kept = rules::keep_status_line(&self.factory.config, &command);
+                self.tell_failure(kept);
+            }
             Task::Effort(wanted) => {
                 let changed = self.effort(&wanted).await;
                 self.tell_failure(changed);

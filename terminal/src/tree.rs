@@ -1,13 +1,18 @@
-//! Drawing of the tree: a single child continues straight down, several are indented.
+//! The conversation tree as rows: a single child continues straight down, several are indented. `ah tree` prints them, and
+//! `/tree` lets one be chosen.
 
 use std::collections::HashMap;
 
 use ah_conversation::{Head, MessageId};
 
-use ah_terminal::message::letter;
+use crate::message::letter;
 
-/// Returns one line per message: `>` before the current one, `*` before its ancestors.
-pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) -> String) -> String {
+/// Returns the messages in the order of the drawing, each with its row: `>` before the current one, `*` before its ancestors.
+pub fn draw<'a>(
+    heads: &'a [Head],
+    current: Option<&'a MessageId>,
+    text: &dyn Fn(&Head) -> String,
+) -> Vec<(&'a Head, String)> {
     let mut children: HashMap<Option<&MessageId>, Vec<&Head>> = HashMap::new();
     for head in heads {
         children
@@ -22,7 +27,7 @@ pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) ->
         active.push(&head.message.id);
         next = head.message.parent.as_ref();
     }
-    let mut lines = String::new();
+    let mut rows = Vec::new();
     // Stack of messages to draw, each with the prefix of its line and of the lines below.
     let mut waiting = Vec::new();
     let roots = children.get(&None).map_or(&[][..], Vec::as_slice);
@@ -40,12 +45,11 @@ pub fn draw(heads: &[Head], current: Option<&MessageId>, text: &dyn Fn(&Head) ->
             letter(head.message.role),
             text(head)
         );
-        lines.push_str(line.trim_end());
-        lines.push('\n');
+        rows.push((head, line.trim_end().to_owned()));
         let ways = children.get(&Some(id)).map_or(&[][..], Vec::as_slice);
         push_ways(&mut waiting, ways, &below);
     }
-    lines
+    rows
 }
 
 /// Pushes the children of a message, the first one on top.
@@ -98,7 +102,9 @@ mod tests {
             head("h", None, 0, Role::User),
         ];
         let current = MessageId::from("e");
-        insta::assert_snapshot!(draw(&heads, Some(&current), &|head| head.preview.clone()), @r#"
+        let rows = draw(&heads, Some(&current), &|head| head.preview.clone());
+        let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
 ├─* @0 U says a
 │ * @1 A says b
 │ ├─  @2 U says c

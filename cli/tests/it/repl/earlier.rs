@@ -1,0 +1,69 @@
+//! Earlier prompts, and the tree of messages.
+
+use ah_testkit::script::says;
+use ah_testkit::server::Server;
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+#[test]
+fn a_prompt_is_edited_and_the_tree_shows_where_one_is() {
+    let world = World::new();
+    let server = Server::new(["One.", "Two.", "Three.", "Four."].map(says));
+    let mut seat = Seat::take(world.asking(&server, ["-m", "sonnet"]));
+    for (prompt, answer) in [("echo one", "One."), ("echo two", "Two.")] {
+        seat.says(prompt);
+        seat.sees(answer);
+        seat.sees_no_more("interrupts");
+    }
+    // One Esc says what the next would do; a key between them is not for nothing.
+    seat.types("\x1b");
+    seat.sees("Esc again: edit an earlier prompt");
+    seat.types("x");
+    seat.sees_no_more("Esc again");
+    seat.types("\x7f\x1b");
+    seat.sees("Esc again");
+    seat.types("\x1b");
+    seat.sees("edit:");
+    seat.sees("echo one");
+    seat.types("\r");
+    seat.sees_no_more("edit:");
+    seat.sees("\n> echo two\n");
+    seat.says(" again");
+    seat.sees("Three.");
+    seat.sees_no_more("interrupts");
+    let told = server.requests()[2].body["messages"].to_string();
+    assert!(
+        told.contains("echo two again") && !told.contains("Two."),
+        "{told}"
+    );
+
+    // Both branches are there, and the place.
+    seat.says("/tree");
+    seat.sees("message:");
+    let screen = seat.screen();
+    for part in [
+        "├─",
+        "U echo two\n",
+        "└─* ",
+        "U echo two again\n",
+        "> @",
+        "A Three.\n",
+    ] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    // The first prompt begins anew.
+    seat.types("echo one\r");
+    seat.sees_no_more("message:");
+    seat.sees("> echo one");
+    seat.says("!");
+    seat.sees("Four.");
+    seat.sees_no_more("interrupts");
+    let told = server.requests()[3].body["messages"].to_string();
+    assert!(
+        told.contains("echo one!") && !told.contains("echo two"),
+        "{told}"
+    );
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}

@@ -1,0 +1,98 @@
+//! Permissions, hooks, working directories and the plan mode, from within the conversation.
+
+use ah_testkit::script::says;
+use ah_testkit::server::Server;
+
+use crate::binary::World;
+use crate::seat::Seat;
+
+#[test]
+fn rules_are_seen_changed_and_removed_in_place() {
+    let world = World::new();
+    world.write("other/file", "x");
+    world.write(
+        ".ah/settings.json",
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#,
+    );
+    let server = Server::new([says("A plan.")]);
+    let ah = world.asking(&server, ["--trust", "-m", "sonnet"]);
+    let mut seat = Seat::of_size(ah, 100, 40);
+    seat.says("/permissions allow Bash(ls:*)");
+    seat.sees("allow Bash(ls:*): saved to `");
+    seat.says("/permissions deny nonsense(");
+    seat.sees("not a rule");
+    seat.says("/permissions");
+    seat.sees("  allow    Bash(ls:*)\n");
+    seat.sees("  sandbox  ");
+    seat.says("/permissions remove Bash(ls:*)");
+    seat.sees("remove Bash(ls:*): saved");
+    let settings = world.text(".ah/settings.local.json");
+    assert!(!settings.contains("Bash(ls"), "{settings}");
+    seat.says("/add-dir other");
+    seat.sees("is a working directory of the file tools");
+    seat.says("/add-dir nowhere");
+    seat.sees("there is no folder");
+    seat.says("/hooks");
+    seat.sees("  Stop ");
+    // The keys are shown while a question mark is all that is typed.
+    seat.types("?");
+    seat.sees("  Shift+Tab     next permission mode");
+    seat.types("\x7f");
+    seat.sees_no_more("  Shift+Tab     next permission mode");
+    seat.says("/plan look around");
+    seat.sees("A plan.");
+    seat.sees_no_more("interrupts");
+    seat.sees("plan (read-only)");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// A near miss of a short name is told, and no server is asked.
+#[test]
+fn the_list_of_models_has_prices_and_a_near_miss_is_told() {
+    let world = World::new();
+    let server = Server::new([says("Unused.")]);
+    let mut seat = Seat::of_size(world.asking(&server, ["-m", "sonnet"]), 120, 30);
+    seat.says("/model sonett");
+    seat.sees("unknown model `sonett`; did you mean `sonnet`?");
+    seat.says("/model");
+    seat.sees("model:");
+    seat.types("sonnet");
+    seat.sees(" in / $");
+    seat.sees("in use");
+    seat.types("\x1b");
+    seat.sees_no_more("model:");
+    seat.types("\x04");
+    assert_eq!(seat.leaves(), 0);
+}
+
+/// Terminals show it in their tabs.
+#[test]
+fn the_title_says_what_it_is_about_and_whether_it_works() {
+    let world = World::new();
+    let server = Server::new([says("Hello.")]);
+    let ah = world.asking(&server, ["-m", "sonnet"]);
+    let mut seat = Seat::take(ah.env("TERM_PROGRAM", "ghostty"));
+    seat.says("fix the parser");
+    seat.sees("Hello.");
+    seat.sees_no_more("interrupts");
+    seat.says("/rename parser work");
+    seat.sees("Renamed");
+    seat.wait_until("the name", |bytes, _| {
+        String::from_utf8_lossy(bytes).contains("\x1b]0;parser work - ah\x1b\\")
+    });
+    let bytes = String::from_utf8_lossy(&seat.bytes()).into_owned();
+    for part in [
+        "\x1b]0;* fix the parser - ah\x1b\\",
+        "\x1b]0;fix the parser - ah\x1b\\",
+        "\x1b]9;4;3;0\x1b\\",
+        "\x1b]9;4;0;0\x1b\\",
+    ] {
+        assert!(bytes.contains(part), "{part:?}");
+    }
+    seat.types("\x04");
+    seat.wait_until("the former title", |bytes, _| {
+        String::from_utf8_lossy(bytes).contains("\x1b[23;0t")
+    });
+    assert_eq!(seat.leaves(), 0);
+}
