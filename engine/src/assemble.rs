@@ -163,17 +163,8 @@ pub async fn session(
     };
     settings.permissions.readable = safety::readable(store, inputs.skills, config);
     let view = view(&*provider, &tools, store, config);
-    let watcher = inputs.extensions.watch.as_ref().map(|watch| watch(&view));
-    let audience = make_audience(view);
-    let audience = match watcher {
-        Some(watcher) => audience.with_first(watcher),
-        None => audience,
-    };
+    let audience = seen_by(view, &inputs, config, make_audience);
     let summarizer = summarizer(&provider, config, warnings)?;
-    safety::ask_about_hosts(inputs.sandbox, &audience, config);
-    if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
-        audience.notice(&text);
-    }
     let is_hosted = inputs.host.is_some();
     let (transcript, audience) =
         hooks::transcript(store, config, is_hosted, audience, warnings).await?;
@@ -204,6 +195,26 @@ pub async fn session(
         command_files: safety::command_files(inputs.sandbox, store, config),
     };
     Ok((ports, tools, settings))
+}
+
+/// Returns those who see the session, who are told what its sandbox means for them.
+fn seen_by(
+    view: SessionView,
+    inputs: &SessionInputs<'_>,
+    config: &Config,
+    make_audience: impl FnOnce(SessionView) -> Audience,
+) -> Audience {
+    let watcher = inputs.extensions.watch.as_ref().map(|watch| watch(&view));
+    let audience = make_audience(view);
+    let audience = match watcher {
+        Some(watcher) => audience.with_first(watcher),
+        None => audience,
+    };
+    safety::ask_about_hosts(inputs.sandbox, &audience, config);
+    if let Some(text) = safety::notice(inputs.sandbox, inputs.has_person, config) {
+        audience.notice(&text);
+    }
+    audience
 }
 
 /// Returns the audience as it is: this build sends no traces.

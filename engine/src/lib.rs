@@ -29,6 +29,8 @@ pub mod mentions;
 pub mod model;
 #[cfg(feature = "sqlite")]
 mod open;
+#[cfg(feature = "sqlite")]
+mod opening;
 #[cfg(feature = "otel")]
 mod otel;
 #[cfg(feature = "sqlite")]
@@ -66,7 +68,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use log::log_of;
 #[cfg(feature = "sqlite")]
-pub use open::{Opened, busy, open};
+pub use open::{Opened, busy};
+#[cfg(feature = "sqlite")]
+pub use opening::Opening;
 
 /// Whether `enter` was called, so that this program can launch confined commands.
 static HAS_ENTERED: AtomicBool = AtomicBool::new(false);

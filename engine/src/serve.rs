@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ah_agent::Session;
 use ah_agent::agents::Agents;
 use ah_agent::hooks::LineHooks;
-use ah_agent::skills::Skills;
+use ah_agent::skills::Skill;
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
@@ -30,7 +30,8 @@ use crate::confinement::SandboxProbe;
 use crate::expand::{Expanded, expand};
 use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::model::{self, Catalogued};
-use crate::open::{Opened, open};
+use crate::open::Opened;
+use crate::opening::Opening;
 use crate::place::{sessions, transcript};
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::served;
@@ -122,7 +123,7 @@ fn wanted(config: &Config) -> Wanted {
 
 /// Opens the session once the host has said what it wants.
 struct SessionOpener {
-    probe: SandboxProbe,
+    probe: Arc<SandboxProbe>,
     config: Config,
     plan: SessionPlan,
     fork_at: Option<u32>,
@@ -151,7 +152,7 @@ impl SessionOpener {
         let probe = SandboxProbe::begin(config, &mut warnings)?;
         warnings.iter().for_each(|warning| (request.warn)(warning));
         Ok(Arc::new(Self {
-            probe,
+            probe: Arc::new(probe),
             config: config.clone(),
             plan: request.plan,
             fork_at: request.fork_at,
@@ -253,13 +254,14 @@ impl SessionOpener {
                 *lock(&self.first_words) = Some(words);
             }
         }
-        let (mut skills, mut notices) = extensions::skills(&config);
-        let (_, of_commands) = extensions::commands(&config);
-        notices.extend(of_commands);
+        let mut opening = Opening::with(config, self.probe.clone());
+        let (_, of_commands) = extensions::commands(&opening.config);
+        opening.warnings.extend(of_commands);
         if let Some(wanted) = &wishes.skills {
-            skills.retain(|skill| wanted.contains(&skill.name));
+            let is_wanted = |skill: &Skill| wanted.contains(&skill.name);
+            Arc::make_mut(&mut opening.skills).retain(is_wanted);
         }
-        let skills = Arc::new(skills);
+        let config = &opening.config;
         let new = SessionPlan {
             choice: SessionChoice::New,
             ephemeral: self.plan.ephemeral,
@@ -270,18 +272,15 @@ impl SessionOpener {
             false => (&self.plan, self.fork_at),
         };
         let inputs = SessionInputs {
-            skills: &skills,
-            active: None,
-            sandbox: self.probe.status(),
             // Behind this interface it is a program that answers, and its settings say what it is asked.
             has_person: config.interface == Interface::Native && config.run.host.answers_questions,
             host: Some(host(setting.pipes)),
             hooks: setting.hooks,
             extensions: self.extensions.clone(),
-            warn: self.warn.clone(),
+            ..opening.inputs(self.warn.clone())
         };
         let audience = setting.audience.clone();
-        let opened = open(plan, &config, fork_at, inputs, |_| audience).await?;
+        let opened = opening.open(plan, fork_at, inputs, |_| audience).await?;
         let Opened {
             mut session,
             store,
@@ -294,8 +293,8 @@ impl SessionOpener {
         if plan.choice == SessionChoice::New && !plan.ephemeral {
             lock(&self.begun).push(store.clone());
         }
-        for notice in notices {
-            setting.audience.notice(&notice);
+        for notice in &opening.warnings {
+            setting.audience.notice(notice);
         }
         for notice in store.take_notices().await {
             setting.audience.notice(&notice.to_string());
@@ -305,16 +304,11 @@ impl SessionOpener {
         {
             store.set_name(title.clone()).await?;
         }
-        Ok(self.engaged(session, &store, &skills, config))
+        Ok(self.engaged(session, &store, opening))
     }
 
-    fn engaged(
-        &self,
-        session: Session,
-        store: &Arc<SessionStore>,
-        skills: &Skills,
-        config: Config,
-    ) -> Engaged {
+    fn engaged(&self, session: Session, store: &Arc<SessionStore>, opening: Opening) -> Engaged {
+        let Opening { config, skills, .. } = opening;
         *lock(&self.servers) = session.tools().servers().cloned();
         *lock(&self.line_hooks) = Some(session.line_hooks());
         store.uuid().clone_into(&mut lock(&self.session_id));

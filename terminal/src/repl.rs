@@ -69,11 +69,10 @@ use crate::signals::{Signals, leave};
 use ah_config::Error;
 use ah_config::places::repository_of;
 use ah_config::{Config, extensions};
-use ah_engine::Opened;
-use ah_engine::confinement::SandboxProbe;
 use ah_engine::model::Catalogued;
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::warn::Warn;
+use ah_engine::{Opened, Opening};
 use app::App;
 use driver::{Driver, DriverSettings};
 use effect::Task;
@@ -113,15 +112,7 @@ pub async fn perform(
     fork_at: Option<u32>,
     config: &Config,
 ) -> Result<u8, Error> {
-    let signals = match display {
-        Display::Drawn => Signals::listen(|code| {
-            terminal::leave();
-            leave(code);
-        }),
-        Display::Plain(_) => Signals::listen_to_ends(),
-    };
-    let signals =
-        signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+    let signals = signals(display == Display::Drawn)?;
     let (inputs, happened) = channel();
     let factory = factory(display, config, inputs.clone())?;
     let colours = factory.link.colours;
@@ -156,7 +147,8 @@ pub async fn perform(
     }
     if display == Display::Drawn && opened.session.transcript().last().is_none() {
         let page = (Terminal::size().0, factory.link.palette());
-        let text = intro::text(&opened.session, factory.probe.status(), config, page);
+        let status = factory.opening.probe.status();
+        let text = intro::text(&opened.session, status, config, page);
         // Before all that is typed.
         let _ = inputs.send(Input::Written(text));
     }
@@ -186,6 +178,18 @@ pub async fn perform(
     })
 }
 
+/// Listens to signals. One that ends the program leaves the terminal first, if that is drawn on.
+fn signals(is_drawn: bool) -> Result<Signals, Error> {
+    let signals = match is_drawn {
+        true => Signals::listen(|code| {
+            terminal::leave();
+            leave(code);
+        }),
+        false => Signals::listen_to_ends(),
+    };
+    signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))
+}
+
 /// Says how to open the session again: from the folder that the user is in afterwards, which is not the worktree's.
 fn way_back(session: &str, config: &Config) -> String {
     let folder = &config.project_root;
@@ -202,14 +206,14 @@ fn factory(
     config: &Config,
     inputs: Sender<Input>,
 ) -> Result<SessionFactory, Error> {
-    let (skills, mut warnings) = extensions::skills(config);
-    let probe = SandboxProbe::begin(config, &mut warnings)?;
-    warnings.iter().for_each(|warning| crate::warn(warning));
+    let opening = Opening::of(config.clone())?;
+    opening
+        .warnings
+        .iter()
+        .for_each(|warning| crate::warn(warning));
     let warn: Warn = Arc::new(crate::warn);
     Ok(SessionFactory {
-        config: config.clone(),
-        probe,
-        skills: Arc::new(skills),
+        opening,
         models: Arc::new(Catalogued::new(config.clone(), warn.clone())),
         warn,
         link: link(display == Display::Drawn, inputs),

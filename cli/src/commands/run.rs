@@ -9,15 +9,14 @@ use std::sync::Arc;
 
 use ah_agent::{Audience, RunFailure, Stop};
 use ah_config::profile::Profile;
-use ah_config::{Config, Error, ErrorKind, extensions};
+use ah_config::{Config, Error, ErrorKind};
 use ah_conversation::{ContentBlock, Interface, MailKind};
-use ah_engine::assemble::{self, HostExtensions, SessionInputs, SessionView, before_session};
-use ah_engine::confinement::SandboxProbe;
+use ah_engine::assemble::{self, SessionInputs, SessionView, before_session};
 use ah_engine::expand::expand;
 use ah_engine::place::SessionLocation;
 use ah_engine::served;
 use ah_engine::warn::Warn;
-use ah_engine::{Opened, mentions, open};
+use ah_engine::{Opened, Opening, mentions};
 use ah_protocol::stream_json::{Source, error_text, is_local};
 use ah_terminal::print::events::Events;
 use ah_terminal::print::text::{Text, View};
@@ -111,26 +110,22 @@ async fn show(
     config: &Config,
     signals: &Signals,
 ) -> Result<u8, Error> {
-    let main = assemble::as_main(config)?;
-    let config = main.as_ref().map_or(config, |main| &main.config);
-    let first_words = main.as_ref().and_then(|main| main.first_words.as_deref());
-    let mut warnings = Vec::new();
-    let probe = SandboxProbe::begin(config, &mut warnings)?;
-    let (skills, of_skills) = extensions::skills(config);
-    warnings.extend(of_skills);
-    let skills = Arc::new(skills);
+    let mut opening = Opening::as_main(config.clone())?;
+    let (config, probe, skills) = (&opening.config, &opening.probe, &opening.skills);
     let given = config.run.prompt.skill.as_deref();
     if let Some(refusal) = unknown(&text, given, config) {
         return Err(Error::usage(refusal).hint("to send it as it is, begin with a space"));
     }
     let told: Warn = Arc::new(warn);
     let hooks = || before_session(config, probe.status(), &told);
-    let expanded = expand(&text, given, &skills, config, &probe, &hooks).await?;
-    let (config, more) = expanded.applied_to(config);
-    let config = &*config;
-    let all = warnings.iter().chain(&expanded.warnings).chain(&more);
-    all.for_each(|warning| warn(warning));
-    let before = first_words.map(|words| format!("{words}\n\n"));
+    let expanded = expand(&text, given, skills, config, probe, &hooks).await?;
+    let (applied, more) = expanded.applied_to(config);
+    opening.config = applied.into_owned();
+    let config = &opening.config;
+    let all = opening.warnings.iter().chain(&expanded.warnings);
+    all.chain(&more).for_each(|warning| warn(warning));
+    let before = opening.first_words.as_ref();
+    let before = before.map(|words| format!("{words}\n\n"));
     let before = before.unwrap_or_default();
     let blocks = mentions::blocks(&expanded, &before, Vec::new(), config)?;
     let text = format!("{before}{}", expanded.text);
@@ -138,14 +133,9 @@ async fn show(
     let format = options.output.output_format.unwrap_or_default();
     let asks = asks(config, false).filter(|_| format == OutputFormat::Text);
     let inputs = SessionInputs {
-        skills: &skills,
         active: expanded.skill.as_deref(),
-        sandbox: probe.status(),
         has_person: asks.is_some(),
-        host: None,
-        hooks: Vec::new(),
-        extensions: HostExtensions::default(),
-        warn: told,
+        ..opening.inputs(told)
     };
     let look = Look::of_process(options.output.plain, &config.environment);
     let screen = Screen::of_process(look, outlet.clone());
@@ -159,7 +149,7 @@ async fn show(
         }
     };
     let plan = plan(options, config.interface)?;
-    let opened = match open(&plan, config, fork_at, inputs, audience).await {
+    let opened = match opening.open(&plan, fork_at, inputs, audience).await {
         Err(error) if error.kind == ErrorKind::SessionBusy => {
             return wait_there(&text, error, options, config);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_agent::{Audience, RunOutcome, Stop};
-use ah_config::{Config, Error, Resolver, extensions};
+use ah_config::{Config, Error, Resolver};
 use ah_conversation::{Environment, ExitReason, PermissionRequest};
 use ah_store::fleet::{End, Fleet, Run, Wish, backoff};
 use ah_store::{OpenError, SessionStore};
@@ -18,10 +18,9 @@ use super::asking::{AskFleet, Unwatched};
 use super::command::{self, CommandEnd};
 use super::pace::{Meter, Paced};
 use crate::carried::{self, Files, Workspace};
+use ah_engine::Opening;
 use ah_engine::assemble::{HostExtensions, SessionInputs};
-use ah_engine::confinement::SandboxProbe;
 use ah_engine::model::Around;
-use ah_engine::open;
 use ah_engine::person::Elsewhere;
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::warn::Warn;
@@ -143,24 +142,15 @@ impl Attempt {
             Some(files) => self.config(&files.folder().await?)?,
             None => self.config(&self.run.folder)?,
         };
-        let mut warnings = Vec::new();
-        let probe = SandboxProbe::begin(&config, &mut warnings)?;
-        let (skills, of_skills) = extensions::skills(&config);
-        warnings.extend(of_skills);
-        let skills = Arc::new(skills);
+        let opening = Opening::of(config)?;
         let inputs = SessionInputs {
-            skills: &skills,
-            active: None,
-            sandbox: probe.status(),
             has_person: self.run.answer_within.is_some(),
-            host: None,
-            hooks: Vec::new(),
             extensions: HostExtensions {
                 store: Some(store.clone()),
                 around: Some(self.paced()),
                 ..HostExtensions::default()
             },
-            warn: self.warn.clone(),
+            ..opening.inputs(self.warn.clone())
         };
         let plan = SessionPlan {
             choice: SessionChoice::New,
@@ -168,9 +158,9 @@ impl Attempt {
         };
         let called = Arc::new(Notify::new());
         let audience = self.audience(called.clone());
-        let mut opened = open(&plan, &config, None, inputs, |_| audience).await?;
-        warnings.extend(opened.warnings);
-        warnings.iter().for_each(|warning| (self.warn)(warning));
+        let mut opened = opening.open(&plan, None, inputs, |_| audience).await?;
+        let warnings = opening.warnings.iter().chain(&opened.warnings);
+        warnings.for_each(|warning| (self.warn)(warning));
         let token = CancellationToken::new();
         let stop = Stop::interrupt(token.clone());
         let outcome = tokio::select! {

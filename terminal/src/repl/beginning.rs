@@ -30,7 +30,7 @@ pub async fn open(
         choice: SessionChoice::New,
         ..plan.clone()
     };
-    if age(&factory.config).is_some_and(|age| age > OLD) {
+    if age(&factory.opening.config).is_some_and(|age| age > OLD) {
         crate::note(
             "the last session here is more than a day old; this is a new one (`ah -c` continues the last)",
         );

@@ -22,14 +22,13 @@ use super::frontend::{Link, ReplFrontend};
 use super::history::History;
 use super::input::{self, Ending, Input, Queued};
 use super::notify::Notifier;
-use super::terminal::{self, Terminal};
-use super::{Display, begin, intro, link, open_history};
+use super::terminal::Terminal;
+use super::{Display, begin, intro, link, open_history, signals};
 use crate::exit;
 use crate::print::divert;
 use crate::print::question::{Form, Said, answer, choice_sheet, confirm};
 use crate::print::text::View;
 use crate::print::text::replay::Replay;
-use crate::signals::{Signals, leave};
 
 /// Text of an answer that permits a call, and of one that does not.
 const PERMISSION: [&str; 2] = ["Allow", "Deny"];
@@ -132,15 +131,7 @@ pub async fn attach(
     config: &Config,
 ) -> Result<u8, Error> {
     let is_drawn = display == Some(Display::Drawn);
-    let signals = match is_drawn {
-        true => Signals::listen(|code| {
-            terminal::leave();
-            leave(code);
-        }),
-        false => Signals::listen_to_ends(),
-    };
-    let signals =
-        signals.map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
+    let signals = signals(is_drawn)?;
     let (inputs, happened) = channel();
     let link = link(is_drawn, inputs.clone());
     let (tasks, wanted) = unbounded_channel();

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use ah_agent::Audience;
-use ah_agent::skills::Skills;
-use ah_config::{Config, Error};
+use ah_config::Error;
 use ah_conversation::Models;
-use ah_engine::assemble::{HostExtensions, SessionInputs};
-use ah_engine::confinement::SandboxProbe;
+use ah_engine::assemble::SessionInputs;
 use ah_engine::plan::SessionPlan;
 use ah_engine::warn::Warn;
-use ah_engine::{Opened, open};
+use ah_engine::{Opened, Opening};
 
 use super::frontend::Link;
 use crate::print::asks;
@@ -19,12 +17,8 @@ use crate::tell_notices;
 
 /// Inputs that all sessions of the program share.
 pub struct SessionFactory {
-    /// The configuration.
-    pub config: Config,
-    /// Sandbox of commands.
-    pub probe: SandboxProbe,
-    /// All skills.
-    pub skills: Arc<Skills>,
+    /// The configuration, the sandbox of commands and the skills.
+    pub opening: Opening,
     /// Available models.
     pub models: Arc<dyn Models>,
     /// Receiver of warnings about models that are connected later.
@@ -40,25 +34,20 @@ impl SessionFactory {
     ///
     /// If the session cannot be opened or the model cannot be used.
     pub async fn open(&self, plan: &SessionPlan, fork_at: Option<u32>) -> Result<Opened, Error> {
-        let asks = asks(&self.config, true);
+        let config = &self.opening.config;
+        let asks = asks(config, true);
         let inputs = SessionInputs {
-            skills: &self.skills,
-            active: None,
-            sandbox: self.probe.status(),
             has_person: asks.is_some(),
-            host: None,
-            hooks: Vec::new(),
-            extensions: HostExtensions::default(),
-            warn: self.warn.clone(),
+            ..self.opening.inputs(self.warn.clone())
         };
         let audience = |session| {
-            let view = View::of(session, &self.config, asks);
+            let view = View::of(session, config, asks);
             Audience::of(Arc::new(self.link.frontend(View {
                 is_conversation: true,
                 ..view
             })))
         };
-        let opened = open(plan, &self.config, fork_at, inputs, audience).await?;
+        let opened = self.opening.open(plan, fork_at, inputs, audience).await?;
         opened
             .warnings
             .iter()

@@ -169,7 +169,7 @@ impl SessionWorker {
         tell_notices(&store).await;
         let id = store.id().to_string();
         if is_empty {
-            discard(store, &factory.config);
+            discard(store, &factory.opening.config);
         }
         Ok(Worked {
             is_interrupted,
@@ -236,8 +236,8 @@ impl SessionWorker {
             may_bypass: settings.permissions.may_bypass,
             context: self.session.transcript().context_tokens(),
             messages: self.session.transcript().count(),
-            place: intro::short_place(&self.factory.config),
-            is_sandboxed: self.factory.probe.status().confined().is_some(),
+            place: intro::short_place(&self.factory.opening.config),
+            is_sandboxed: self.factory.opening.probe.status().confined().is_some(),
             cost: self.factory.link.totals().cost.usd(),
             facts: self.facts().map(Box::new),
         })));
@@ -245,7 +245,7 @@ impl SessionWorker {
 
     /// Returns the facts for the user's status line, if one is configured.
     fn facts(&self) -> Option<Facts> {
-        let config = &self.factory.config;
+        let config = &self.factory.opening.config;
         config.conversation.status_line.as_ref()?;
         Some(Facts {
             session_id: self.store.uuid().to_owned(),
@@ -264,27 +264,27 @@ impl SessionWorker {
     async fn prompt(&mut self, text: &str, images: Vec<Image>) -> Result<(), Error> {
         let factory = &self.factory;
         // A branch may have been checked out since.
-        note_place(&self.store, &factory.config);
+        note_place(&self.store, &factory.opening.config);
         let servers = self.session.tools().servers().cloned();
         let expanded = match served::expand(text, servers.as_ref()).await {
             Ok(Some(served)) => Ok(served),
             Ok(None) => {
                 let hooks = self.session.line_hooks();
                 let hooks = || hooks.clone();
-                let (skills, config) = (&factory.skills, &factory.config);
-                expand(text, None, skills, config, &factory.probe, &hooks).await
+                let (skills, config) = (&factory.opening.skills, &factory.opening.config);
+                expand(text, None, skills, config, &factory.opening.probe, &hooks).await
             }
             Err(error) => Err(error),
         };
         let ending = match expanded {
             Ok(expanded) => {
                 let resources =
-                    served::resources(&expanded, servers.as_ref(), &factory.config).await;
+                    served::resources(&expanded, servers.as_ref(), &factory.opening.config).await;
                 expanded
                     .warnings
                     .iter()
                     .for_each(|warning| crate::warn(warning));
-                match blocks(&expanded, "", images, &factory.config) {
+                match blocks(&expanded, "", images, &factory.opening.config) {
                     Ok(blocks) => {
                         let notes = self.shared.iter().map(ContentBlock::text);
                         let blocks = notes.chain(resources).chain(blocks).collect();
@@ -342,7 +342,10 @@ impl SessionWorker {
 
     /// Applies the model and permissions that a prompt brings along, for its run.
     fn lend(&mut self, expanded: &Expanded) -> Result<Lent, Error> {
-        let SessionFactory { config, models, .. } = &self.factory;
+        let SessionFactory {
+            opening, models, ..
+        } = &self.factory;
+        let config = &opening.config;
         let (applied, warnings) = expanded.applied_to(config);
         warnings.iter().for_each(|warning| crate::warn(warning));
         let mut lent = Lent::default();
@@ -379,7 +382,7 @@ impl SessionWorker {
         let live = LiveOutput::default();
         let running = RunningTool::new("!".into(), "!", command, &live);
         self.tell(Input::Running(running));
-        let ran = bang::run(command, live, &self.factory.config, &stop);
+        let ran = bang::run(command, live, &self.factory.opening.config, &stop);
         let ran = run_beside(ran, &mut self.tasks, &mut self.later, &side_tasks).await?;
         let ending = match ran {
             Ok(output) => {
@@ -403,7 +406,8 @@ impl SessionWorker {
     }
 
     async fn changes(&self) -> Result<(), Error> {
-        let SessionFactory { config, link, .. } = &self.factory;
+        let SessionFactory { opening, link, .. } = &self.factory;
+        let config = &opening.config;
         let text = rewind::changes(&self.session.files(), config, link).await?;
         self.tell(Input::Written(text));
         Ok(())
@@ -414,7 +418,8 @@ impl SessionWorker {
         let stop = self.stop.child_token();
         let side_tasks = self.side_tasks(Some(stop.clone()));
         let files = self.session.files();
-        let SessionFactory { config, link, .. } = &self.factory;
+        let SessionFactory { opening, link, .. } = &self.factory;
+        let config = &opening.config;
         let rewind = rewind::go(&files, direction, config, link, &stop);
         let ending = match run_beside(rewind, &mut self.tasks, &mut self.later, &side_tasks).await?
         {
@@ -435,7 +440,7 @@ impl SessionWorker {
     }
 
     async fn list(&self, subject: Subject) -> Result<(), Error> {
-        let config = &self.factory.config;
+        let config = &self.factory.opening.config;
         let picker = match subject {
             Subject::History | Subject::Model | Subject::All | Subject::Output | Subject::Task => {
                 return Ok(());
@@ -465,25 +470,31 @@ impl SessionWorker {
         self.session.take_changes();
         let factory = &self.factory;
         if about == About::Status {
-            let (id, status) = (self.store.id().to_string(), factory.probe.status());
-            let text = intro::status(&self.session, &id, status, &factory.config);
+            let (id, status) = (self.store.id().to_string(), factory.opening.probe.status());
+            let text = intro::status(&self.session, &id, status, &factory.opening.config);
             self.tell(Input::Written(text));
             return Ok(());
         }
         let (prompt, _) = system_prompt(
-            &factory.config,
+            &factory.opening.config,
             self.session.tools().specs(),
-            &factory.skills,
-            &factory.probe.status().summary(),
+            &factory.opening.skills,
+            &factory.opening.probe.status().summary(),
         )?;
         let spent = factory.link.totals();
         let text = match about {
-            About::Hooks => report::hooks(&factory.config),
+            About::Hooks => report::hooks(&factory.opening.config),
             About::Permissions => {
-                let confined = factory.probe.status().summary();
-                report::permissions(&self.session, &confined, &factory.config)
+                let confined = factory.opening.probe.status().summary();
+                report::permissions(&self.session, &confined, &factory.opening.config)
             }
-            about => report::text(about, &self.session, &prompt, &factory.skills, &spent),
+            about => report::text(
+                about,
+                &self.session,
+                &prompt,
+                &factory.opening.skills,
+                &spent,
+            ),
         };
         self.tell(Input::Written(text));
         Ok(())
@@ -510,7 +521,7 @@ impl SessionWorker {
                 let is_empty = former.transcript().last().is_none();
                 former.close("other").await?;
                 if is_empty {
-                    discard(kept, &self.factory.config);
+                    discard(kept, &self.factory.opening.config);
                 }
                 self.begin().await?;
                 match self.factory.link.is_drawn {
@@ -528,7 +539,7 @@ impl SessionWorker {
 
     /// Returns why a session cannot be opened in the place of this one: it is this, or of another folder.
     fn not_here(&self, wanted: &str) -> Option<String> {
-        let config = &self.factory.config;
+        let config = &self.factory.opening.config;
         match sessions(config).find(wanted) {
             Ok(found) => (found.database() == self.store.path())
                 .then(|| "This session is open here.".to_owned()),
@@ -603,7 +614,7 @@ impl SessionWorker {
         SideTasks {
             store: self.store.clone(),
             controls: self.session.controls(),
-            config: self.factory.config.clone(),
+            config: self.factory.opening.config.clone(),
             inputs: self.factory.link.inputs.clone(),
             models: self.factory.models.clone(),
             servers: self.session.tools().servers().cloned(),

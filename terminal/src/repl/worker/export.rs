@@ -14,7 +14,7 @@ impl SessionWorker {
     /// If the session cannot be read, or the file is there already or cannot be written.
     pub(super) async fn export(&self, path: &str) -> Result<(), Error> {
         let id = self.store.id().to_string();
-        let environment = &self.factory.config.environment;
+        let environment = &self.factory.opening.config.environment;
         let path = report::export_path(path, &id, environment.cwd(), environment.home());
         let (name, messages) = self
             .store

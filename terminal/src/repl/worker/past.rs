@@ -31,7 +31,7 @@ impl SessionWorker {
         self.tell(Input::Written(head + "\n"));
         let mut link = self.factory.link.clone();
         (link.size.width, link.size.height) = Terminal::size();
-        let config = &self.factory.config;
+        let config = &self.factory.opening.config;
         let frontend = link.frontend(View {
             interface: config.interface,
             model: self.session.model().clone(),

@@ -47,7 +47,7 @@ impl SessionWorker {
 
     /// Runs a subcommand of the program, about this session where it is about one.
     pub(super) async fn own(&mut self, arguments: Vec<String>) -> Result<(), Error> {
-        let environment = self.factory.config.environment.clone();
+        let environment = self.factory.opening.config.environment.clone();
         let session = ["-r".to_owned(), self.store.id().to_string()];
         let arguments: Vec<_> = session.into_iter().chain(arguments).collect();
         let stop = self.stop.child_token();
@@ -76,15 +76,15 @@ impl SessionWorker {
 
     /// Lets the user log in at the terminal, which this subcommand gets.
     fn log_in(&mut self, arguments: &'static [&'static str]) {
-        self.kept = self.factory.config.kept();
+        self.kept = self.factory.opening.config.kept();
         self.tell(Input::Lend(arguments, Box::new(Task::LoggedIn)));
     }
 
     /// Takes over what a login has kept, and uses its key and its model from now on.
     async fn logged_in(&mut self) -> Result<(), Error> {
-        let chosen = self.factory.config.take_login(&self.kept);
+        let chosen = self.factory.opening.config.take_login(&self.kept);
         if let Some(name) = &chosen {
-            self.factory.config.model = Sourced {
+            self.factory.opening.config.model = Sourced {
                 value: name.clone(),
                 origin: ah_config::Origin::CommandLine,
             };
@@ -101,14 +101,17 @@ impl SessionWorker {
 
     /// Makes models of the configuration as it is now.
     fn renew_models(&mut self) {
-        let (config, warn) = (self.factory.config.clone(), self.factory.warn.clone());
+        let (config, warn) = (
+            self.factory.opening.config.clone(),
+            self.factory.warn.clone(),
+        );
         self.factory.models = Arc::new(Catalogued::new(config, warn));
     }
 
     /// Connects the session's model once more.
     async fn connect_again(&self) -> Result<(), Error> {
         let named = self.store.read(Tree::model).await?;
-        let name = named.unwrap_or_else(|| self.factory.config.model.value.clone());
+        let name = named.unwrap_or_else(|| self.factory.opening.config.model.value.clone());
         let connected = self.factory.models.connect(Some(&name));
         let provider = connected.map_err(|error| Error::failure(error.to_string()))?;
         self.session
@@ -120,7 +123,7 @@ impl SessionWorker {
     /// Changes the reasoning effort for later requests, or says what it is.
     pub(super) async fn effort(&mut self, wanted: &str) -> Result<(), Error> {
         let Some(effort) = Effort::ALL.into_iter().find(|it| it.as_str() == wanted) else {
-            let now = self.factory.config.requests.effort.as_ref();
+            let now = self.factory.opening.config.requests.effort.as_ref();
             let now = now.map_or("the model's default", |effort| effort.value.as_str());
             let names = Effort::ALL.map(Effort::as_str).join(", ");
             crate::note(&format!(
@@ -128,7 +131,7 @@ impl SessionWorker {
             ));
             return Ok(());
         };
-        self.factory.config.requests.effort = Some(Sourced {
+        self.factory.opening.config.requests.effort = Some(Sourced {
             value: effort,
             origin: ah_config::Origin::CommandLine,
         });
@@ -173,19 +176,26 @@ impl SessionWorker {
             Task::LogIn(arguments) => self.log_in(arguments),
             Task::LoggedIn => self.logged_in().await?,
             Task::Rule(list, rule) => {
-                let changed =
-                    rules::change(&self.session.controls(), &self.factory.config, &list, &rule);
+                let changed = rules::change(
+                    &self.session.controls(),
+                    &self.factory.opening.config,
+                    &list,
+                    &rule,
+                );
                 self.session.take_changes();
                 self.tell_failure(changed);
             }
             Task::AddDirectory(path) => {
-                let added =
-                    rules::add_directory(&self.session.controls(), &self.factory.config, &path);
+                let added = rules::add_directory(
+                    &self.session.controls(),
+                    &self.factory.opening.config,
+                    &path,
+                );
                 self.session.take_changes();
                 self.tell_failure(added);
             }
             Task::StatusLine(command) => {
-                let kept = rules::keep_status_line(&self.factory.config, &command);
+                let kept = rules::keep_status_line(&self.factory.opening.config, &command);
                 self.tell_failure(kept);
             }
             Task::Effort(wanted) => {
