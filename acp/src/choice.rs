@@ -6,7 +6,7 @@ use agent_client_protocol::v1::schema::{
 };
 use ah_conversation::PermissionMode;
 
-use crate::Offered;
+use ah_desk::Offered;
 
 /// Id of the option for the permission mode.
 pub(crate) const MODE: &str = "mode";

@@ -1,6 +1,7 @@
 //! Errors of the protocol.
 
-use agent_client_protocol::Error;
+use agent_client_protocol::{Error, ErrorCode};
+use ah_desk::{Refusal, RefusalKind};
 
 /// Returns the error for a request that cannot be carried out, with a text that editors show.
 pub(crate) fn failed(text: impl Into<String>) -> Error {
@@ -15,4 +16,15 @@ pub(crate) fn invalid(text: impl Into<String>) -> Error {
 /// Returns the error for a session that is not open.
 pub(crate) fn not_open(session: &str) -> Error {
     invalid(format!("there is no open session `{session}`"))
+}
+
+/// Returns the error for what the desk refuses.
+pub(crate) fn refused(refusal: Refusal) -> Error {
+    let code: ErrorCode = match refusal.kind {
+        RefusalKind::Keyless => Error::auth_required().code,
+        RefusalKind::Busy | RefusalKind::Missing | RefusalKind::Failed => {
+            Error::internal_error().code
+        }
+    };
+    Error::new(code, refusal.text)
 }

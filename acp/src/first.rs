@@ -30,12 +30,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fault::{invalid, not_open};
 use crate::held::Held;
+use crate::prompt;
 use crate::requests::{
     LOGIN, LOGIN_ARGUMENT, LOGIN_NAME, LOGIN_WORDS, Requests, answer, answer_opened,
 };
 use crate::wanted::wanted;
 use crate::wire::{Abilities, Peer};
-use crate::{Listed, Prompt};
+use ah_desk::SessionSummary;
 
 /// The program as an editor of this version sees it, until `stop`.
 pub(crate) struct First {
@@ -190,8 +191,12 @@ fn begin(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         requests.open(wanted, peer).await
     })
 }
@@ -210,8 +215,12 @@ fn load(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         let held = requests.reopen(&request.session_id.0, wanted, peer).await?;
         held.replay().await;
         Ok(held)
@@ -232,8 +241,12 @@ fn resume(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         requests.reopen(&request.session_id.0, wanted, peer).await
     })
 }
@@ -252,8 +265,12 @@ fn fork(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         requests.fork(&request.session_id.0, wanted, peer).await
     })
 }
@@ -264,10 +281,11 @@ fn list(
     to: Responder<ListSessionsResponse>,
     _: Peer,
 ) -> Result<(), Error> {
-    let info = |listed: Listed| {
-        SessionInfo::new(listed.id, listed.folder)
+    let info = |listed: SessionSummary| {
+        let updated = listed.updated_text();
+        SessionInfo::new(listed.id.to_string(), listed.folder.unwrap_or_default())
             .title(Some(listed.title).filter(|title| !title.is_empty()))
-            .updated_at(listed.updated)
+            .updated_at(updated)
     };
     let listed = requests.list(request.cwd.as_deref(), request.cursor.as_deref());
     to.respond_with_result(listed.map(|(page, next)| {
@@ -310,7 +328,7 @@ fn prompt(
     peer: Peer,
 ) -> Result<(), Error> {
     let prepared = requests.held(&request.session_id.0).and_then(|held| {
-        let prompt = Prompt::of(request.prompt, &held.folder)?;
+        let prompt = prompt::of(request.prompt, &held.folder)?;
         Ok((held, prompt))
     });
     let (held, prompt) = match prepared {

@@ -11,14 +11,14 @@ use agent_client_protocol::v1::schema::{
 };
 use ah_agent::{RunOutcome, Session, SessionChange, Stop};
 use ah_conversation::{ExitReason, Models, PermissionMode, neutralise};
+use ah_desk::{Command, OpenSession, Place, Prompt};
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Shown;
 use crate::choice::{BUSY, Busy, Choices, MODE, MODEL};
 use crate::editor::{Editor, Inserted};
-use crate::fault::{failed, invalid, not_open};
+use crate::fault::{failed, invalid, not_open, refused};
 use crate::replay::replay;
-use crate::{Command, Opened, Project, Prompt};
 
 /// Longest title of a session, in characters.
 const TITLE: usize = 80;
@@ -31,7 +31,7 @@ pub(crate) struct Held {
     /// The editor's view.
     pub(crate) editor: Arc<Editor>,
     /// The place that it works in.
-    project: Box<dyn Project>,
+    place: Box<dyn Place>,
     models: Arc<dyn Models>,
     commands: Vec<Command>,
     /// Working directory.
@@ -44,15 +44,15 @@ pub(crate) struct Held {
 
 impl Held {
     /// Holds a session that was opened for `editor`.
-    pub(crate) fn new(opened: Opened, editor: Arc<Editor>) -> Self {
-        let Opened {
+    pub(crate) fn new(opened: OpenSession, editor: Arc<Editor>) -> Self {
+        let OpenSession {
             session,
             id,
             folder,
             models,
             offered,
             commands,
-            project,
+            place,
         } = opened;
         let id = SessionId::new(id);
         let shown = Shown {
@@ -73,7 +73,7 @@ impl Held {
             id,
             session: tokio::sync::Mutex::new(Some(session)),
             editor,
-            project,
+            place,
             models,
             commands,
             folder,
@@ -99,7 +99,7 @@ impl Held {
         let update = AvailableCommandsUpdate::new(self.told_commands(&[]));
         self.editor.wire.tell(Told::AvailableCommandsUpdate(update));
         let more = tokio::select! {
-            more = self.project.more_commands() => more,
+            more = self.place.more_commands() => more,
             () = self.over.cancelled() => return,
         };
         if !more.is_empty() {
@@ -146,7 +146,7 @@ impl Held {
         if !wanted || !is_plain || is_idle || prompt.text.starts_with('/') {
             return Err(inserted);
         }
-        if let Err(refusal) = self.project.steer(&prompt.text) {
+        if let Err(refusal) = self.place.send(&prompt.text) {
             tracing::warn!(%refusal, "a run cannot be steered");
             return Err(inserted);
         }
@@ -175,7 +175,7 @@ impl Held {
             let title = SessionInfoUpdate::new().title(title(&prompt.text));
             self.editor.wire.tell(Told::SessionInfoUpdate(title));
         }
-        let content = self.project.content(prompt).await?;
+        let content = self.place.content(prompt).await.map_err(refused)?;
         self.editor.expect_prompt(inserted);
         let ends = Stop::interrupt(stop.clone());
         let outcome = session.run(content, &ends).await;
@@ -256,7 +256,8 @@ impl Held {
         let provider = self.models.connect(Some(name));
         let provider = provider.map_err(|error| invalid(error.to_string()))?;
         let model = provider.model().clone();
-        self.project.keep_model(&model.name).await?;
+        let kept = self.place.keep_model(&model.name).await;
+        kept.map_err(refused)?;
         self.editor.change(SessionChange::Model(provider));
         if let Ok(mut held) = self.session.try_lock()
             && let Some(session) = held.as_mut()
@@ -279,7 +280,7 @@ impl Held {
             tracing::warn!(%error, "a session was not closed");
         }
         self.editor.leave();
-        self.project.leave().await;
+        self.place.leave().await;
     }
 
     fn lock(&self) -> MutexGuard<'_, CancellationToken> {

@@ -5,51 +5,39 @@ use std::path::Path;
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentBlock, EmbeddedResourceResource, ResourceLink};
 use ah_conversation::NOTE;
+use ah_desk::Prompt;
 
 use crate::fault::invalid;
 
-/// A prompt of an editor.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prompt {
-    /// What was typed. A file of the project is named as `@PATH`.
-    pub text: String,
-    /// Contents that the editor has attached, each as a text of its own.
-    pub attached: Vec<String>,
-    /// Pictures as Base64, not checked yet.
-    pub pictures: Vec<String>,
-}
-
-impl Prompt {
-    /// Returns the prompt with these blocks; `folder` is the working directory.
-    pub(crate) fn of(blocks: Vec<ContentBlock>, folder: &Path) -> Result<Self, Error> {
-        let mut prompt = Self::default();
-        for block in blocks {
-            match block {
-                ContentBlock::Text(text) => prompt.text.push_str(&text.text),
-                ContentBlock::Image(image) => prompt.pictures.push(image.data),
-                ContentBlock::ResourceLink(link) => prompt.text.push_str(&mention(&link, folder)),
-                ContentBlock::Resource(resource) => match resource.resource {
-                    EmbeddedResourceResource::TextResourceContents(content) => {
-                        let place = escaped(&content.uri);
-                        let text = content.text;
-                        prompt.attached.push(format!(
-                            "{NOTE} Attached by the editor:\n<resource uri=\"{place}\">\n{text}\n</resource>"
-                        ));
-                        if prompt.text.is_empty() || prompt.text.ends_with(char::is_whitespace) {
-                            prompt.text.push_str(&shown(&content.uri, folder));
-                        }
+/// Returns the prompt with these blocks; `folder` is the working directory.
+pub(crate) fn of(blocks: Vec<ContentBlock>, folder: &Path) -> Result<Prompt, Error> {
+    let mut prompt = Prompt::default();
+    for block in blocks {
+        match block {
+            ContentBlock::Text(text) => prompt.text.push_str(&text.text),
+            ContentBlock::Image(image) => prompt.pictures.push(image.data),
+            ContentBlock::ResourceLink(link) => prompt.text.push_str(&mention(&link, folder)),
+            ContentBlock::Resource(resource) => match resource.resource {
+                EmbeddedResourceResource::TextResourceContents(content) => {
+                    let place = escaped(&content.uri);
+                    let text = content.text;
+                    prompt.attached.push(format!(
+                        "{NOTE} Attached by the editor:\n<resource uri=\"{place}\">\n{text}\n</resource>"
+                    ));
+                    if prompt.text.is_empty() || prompt.text.ends_with(char::is_whitespace) {
+                        prompt.text.push_str(&shown(&content.uri, folder));
                     }
-                    _ => return Err(invalid("only text can be attached")),
-                },
-                _ => return Err(invalid("a prompt consists of text, pictures and resources")),
-            }
+                }
+                _ => return Err(invalid("only text can be attached")),
+            },
+            _ => return Err(invalid("a prompt consists of text, pictures and resources")),
         }
-        let is_empty = prompt.text.trim().is_empty();
-        if is_empty && prompt.attached.is_empty() && prompt.pictures.is_empty() {
-            return Err(invalid("the prompt is empty"));
-        }
-        Ok(prompt)
     }
+    let is_empty = prompt.text.trim().is_empty();
+    if is_empty && prompt.attached.is_empty() && prompt.pictures.is_empty() {
+        return Err(invalid("the prompt is empty"));
+    }
+    Ok(prompt)
 }
 
 /// Returns how a linked resource is named in the text: a file as `@PATH`, anything else by its name and address.
@@ -108,7 +96,7 @@ mod tests {
     use super::*;
 
     fn prompt(blocks: Vec<ContentBlock>) -> Result<Prompt, String> {
-        Prompt::of(blocks, Path::new("/work")).map_err(|error| error.message)
+        of(blocks, Path::new("/work")).map_err(|error| error.message)
     }
 
     fn link(name: &str, uri: &str) -> ContentBlock {

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use agent_client_protocol::v1::schema::SessionId;
 use agent_client_protocol::{Error, JsonRpcResponse, Protocol, Responder};
 use ah_agent::Audience;
+use ah_desk::{Scope, SessionSummary, Sessions, Start, Which};
 use tokio_util::sync::CancellationToken;
 
 use crate::editor::{Editor, Warn};
-use crate::fault::{invalid, not_open};
+use crate::fault::{invalid, not_open, refused};
 use crate::held::Held;
 use crate::wire::{Abilities, Peer, Wire};
-use crate::{Engine, Listed, Wanted};
 
 /// Most sessions in one answer to a list request.
 const PAGE: usize = 100;
@@ -27,7 +27,7 @@ pub(crate) const LOGIN_ARGUMENT: &str = "--login";
 
 /// What requests work on.
 pub(crate) struct Requests {
-    pub(crate) engine: Arc<dyn Engine>,
+    sessions: Arc<dyn Sessions>,
     warn: Warn,
     /// What the editor can do.
     abilities: OnceLock<Abilities>,
@@ -36,9 +36,9 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    pub(crate) fn new(engine: Arc<dyn Engine>, warn: Warn) -> Self {
+    pub(crate) fn new(sessions: Arc<dyn Sessions>, warn: Warn) -> Self {
         Self {
-            engine,
+            sessions,
             warn,
             abilities: OnceLock::new(),
             held: Mutex::default(),
@@ -57,7 +57,7 @@ impl Requests {
 
     /// Checks that a login was successful.
     pub(crate) fn check_key(&self) -> Result<(), Error> {
-        match self.engine.has_key() {
+        match self.sessions.has_key() {
             true => Ok(()),
             false => Err(Error::new(
                 Error::auth_required().code,
@@ -67,12 +67,13 @@ impl Requests {
     }
 
     /// Opens a session.
-    pub(crate) async fn open(&self, wanted: Wanted, peer: Peer) -> Result<Arc<Held>, Error> {
+    pub(crate) async fn open(&self, start: Start, peer: Peer) -> Result<Arc<Held>, Error> {
         let abilities = self.abilities.get().copied().unwrap_or_default();
         let wire = Wire::new(peer, abilities);
         let editor = Arc::new(Editor::new(wire, self.warn.clone()));
         let audience = Audience::of(editor.clone()).with_editor(Some(editor.clone()));
-        let opened = self.engine.open(&wanted, audience).await?;
+        let opened = self.sessions.open(&start, audience).await;
+        let opened = opened.map_err(refused)?;
         let held = Arc::new(Held::new(opened, editor));
         self.lock().insert(held.id().clone(), held.clone());
         Ok(held)
@@ -82,32 +83,31 @@ impl Requests {
     pub(crate) async fn reopen(
         &self,
         id: &str,
-        wanted: Wanted,
+        start: Start,
         peer: Peer,
     ) -> Result<Arc<Held>, Error> {
-        let wanted = Wanted {
-            stored: Some(id.to_owned()),
-            ..wanted
+        let start = Start {
+            which: Which::Resume(id.to_owned(), None),
+            ..start
         };
         if let Some(former) = self.remove(id) {
             former.close().await;
         }
-        self.open(wanted, peer).await
+        self.open(start, peer).await
     }
 
     /// Opens a copy of a stored session, which may be open itself.
     pub(crate) async fn fork(
         &self,
         id: &str,
-        wanted: Wanted,
+        start: Start,
         peer: Peer,
     ) -> Result<Arc<Held>, Error> {
-        let wanted = Wanted {
-            stored: Some(id.to_owned()),
-            forks: true,
-            ..wanted
+        let start = Start {
+            which: Which::Fork(id.to_owned(), None),
+            ..start
         };
-        self.open(wanted, peer).await
+        self.open(start, peer).await
     }
 
     /// Returns a page of the stored sessions of a folder, or of all, and the name of the next page.
@@ -115,18 +115,21 @@ impl Requests {
         &self,
         folder: Option<&Path>,
         page: Option<&str>,
-    ) -> Result<(Vec<Listed>, Option<String>), Error> {
-        let mut all = self.engine.list(folder)?;
+    ) -> Result<(Vec<SessionSummary>, Option<String>), Error> {
+        let scope = folder.map_or(Scope::Everywhere, Scope::Folder);
+        let mut all = self.sessions.list(scope).map_err(refused)?;
+        // A session is opened by its folder.
+        all.retain(|listed| listed.messages > 0 && listed.folder.is_some());
         // A page is named by the id of the last session of the page before.
         let begin = match page {
             None => 0,
-            Some(last) => match all.iter().position(|listed| listed.id == *last) {
+            Some(last) => match all.iter().position(|listed| listed.id.as_str() == last) {
                 Some(at) => at + 1,
                 None => return Err(invalid("there is no such page of sessions")),
             },
         };
         let mut page = all.split_off(begin);
-        let next = (page.len() > PAGE).then(|| page[PAGE - 1].id.clone());
+        let next = (page.len() > PAGE).then(|| page[PAGE - 1].id.to_string());
         page.truncate(PAGE);
         Ok((page, next))
     }
@@ -143,7 +146,7 @@ impl Requests {
     /// Removes a session, which may be open.
     pub(crate) async fn delete(&self, id: &str) -> Result<(), Error> {
         self.close(id).await;
-        Ok(self.engine.delete(id)?)
+        self.sessions.remove(id).map_err(refused)
     }
 
     /// Ends the prompts of a session that run or wait.

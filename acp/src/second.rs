@@ -32,13 +32,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fault::invalid;
 use crate::held::Held;
+use crate::prompt;
 use crate::requests::{
     LOGIN, LOGIN_ARGUMENT, LOGIN_NAME, LOGIN_WORDS, Requests, answer, answer_opened, reply,
 };
 use crate::told::{self, parsed};
 use crate::wanted::wanted;
 use crate::wire::{Abilities, Peer};
-use crate::{Listed, Prompt, Wanted};
+use ah_desk::{SessionSummary, Start};
 
 /// The program as an editor of this version sees it, until `stop`.
 pub(crate) struct Second {
@@ -200,8 +201,12 @@ fn begin(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted_by(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         requests.open(wanted, peer).await
     })
 }
@@ -229,8 +234,12 @@ fn resume(
             }
         };
         let directories = request.additional_directories;
-        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted_by(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         let held = requests.reopen(&request.session_id.0, wanted, peer).await?;
         if is_told {
             held.replay().await;
@@ -252,8 +261,12 @@ fn fork(
     };
     answer_opened(to, &peer.clone(), respond, async move {
         let directories = request.additional_directories;
-        let wanted = wanted_by(request.cwd, directories, &request.mcp_servers)?
-            .with_system_prompt(request.system_prompt.as_ref())?;
+        let wanted = wanted_by(
+            request.cwd,
+            directories,
+            &request.mcp_servers,
+            request.system_prompt.as_ref(),
+        )?;
         requests.fork(&request.session_id.0, wanted, peer).await
     })
 }
@@ -264,10 +277,11 @@ fn list(
     to: Responder<ListSessionsResponse>,
     _: Peer,
 ) -> Result<(), Error> {
-    let info = |listed: Listed| {
-        SessionInfo::new(listed.id, listed.folder)
+    let info = |listed: SessionSummary| {
+        let updated = listed.updated_text();
+        SessionInfo::new(listed.id.to_string(), listed.folder.unwrap_or_default())
             .title(Some(listed.title).filter(|title| !title.is_empty()))
-            .updated_at(listed.updated)
+            .updated_at(updated)
     };
     let folder = request.cwd.as_ref().map(AsRef::as_ref);
     let page = request.cursor.as_ref().map(AsRef::as_ref);
@@ -311,7 +325,7 @@ fn prompt(
     let prepared = requests.held(&request.session_id.0).and_then(|held| {
         let blocks = serde_json::to_value(&request.prompt).ok().and_then(parsed);
         let blocks = blocks.ok_or_else(|| invalid("a part of the prompt is of no known kind"))?;
-        let prompt = Prompt::of(blocks, &held.folder)?;
+        let prompt = prompt::of(blocks, &held.folder)?;
         Ok((held, prompt))
     });
     let (held, prompt) = match prepared {
@@ -395,9 +409,10 @@ fn wanted_by(
     folder: AbsolutePath,
     directories: Vec<AbsolutePath>,
     servers: &[impl serde::Serialize],
-) -> Result<Wanted, Error> {
+    system_prompt: Option<&impl serde::Serialize>,
+) -> Result<Start, Error> {
     let directories = directories.into_iter().map(|it| it.0);
-    wanted(folder.0, directories, servers)
+    wanted(folder.0, directories, servers, system_prompt)
 }
 
 fn take<T>(value: &Mutex<Option<T>>) -> Option<T> {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent_client_protocol::{Agent, Client, ConnectTo};
+use ah_desk::Sessions;
 use tokio_util::sync::CancellationToken;
 
-use crate::Engine;
 use crate::first::First;
 use crate::requests::Requests;
 use crate::second::Second;
@@ -23,11 +23,11 @@ pub enum Served {
 /// called with notices that the editor does not show.
 pub async fn serve(
     transport: impl ConnectTo<Agent>,
-    engine: Arc<dyn Engine>,
+    sessions: Arc<dyn Sessions>,
     warn: Arc<dyn Fn(&str) + Send + Sync>,
     stop: &CancellationToken,
 ) -> Served {
-    let requests = Arc::new(Requests::new(engine, warn));
+    let requests = Arc::new(Requests::new(sessions, warn));
     let first = First {
         requests: requests.clone(),
         stop: stop.clone(),

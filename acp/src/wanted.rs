@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use agent_client_protocol::Error;
+use ah_desk::{Start, SystemPrompt};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::fault::invalid;
-use crate::{SystemPrompt, Wanted};
 
 /// Returns the new session that an editor wants.
 pub(crate) fn wanted(
     folder: PathBuf,
     directories: impl IntoIterator<Item = PathBuf>,
     servers: &[impl Serialize],
-) -> Result<Wanted, Error> {
+    system_prompt: Option<&impl Serialize>,
+) -> Result<Start, Error> {
     let directories: Vec<_> = directories.into_iter().collect();
     let relative = { [&folder].into_iter() }
         .chain(&directories)
@@ -28,26 +29,17 @@ pub(crate) fn wanted(
         return Err(invalid(format!("there is no folder `{folder}`")));
     }
     let servers = servers.iter().map(server).collect::<Result<_, _>>()?;
-    Ok(Wanted {
-        folder,
+    Ok(Start {
+        folder: Some(folder),
         directories,
         servers,
-        ..Wanted::default()
+        system_prompt: system_prompt.map(of_system_prompt).transpose()?,
+        ..Start::default()
     })
 }
 
-impl Wanted {
-    /// Adds the system prompt that the editor gives. What cannot be told the model is an error, as the protocol wants it.
-    pub(crate) fn with_system_prompt(self, given: Option<&impl Serialize>) -> Result<Self, Error> {
-        let system_prompt = given.map(system_prompt).transpose()?;
-        Ok(Self {
-            system_prompt,
-            ..self
-        })
-    }
-}
-
-fn system_prompt(given: &impl Serialize) -> Result<SystemPrompt, Error> {
+/// Returns the system prompt of an editor. What cannot be told the model is an error, as the protocol wants it.
+fn of_system_prompt(given: &impl Serialize) -> Result<SystemPrompt, Error> {
     let given = serde_json::to_value(given).unwrap_or_default();
     let replaces = match given["mode"].as_str() {
         Some("append") => false,
@@ -105,7 +97,7 @@ mod tests {
     fn a_system_prompt_is_appended_or_replaces_ours() {
         let text = |text: &str| json!({"type": "text", "text": text});
         let of = |mode: &str, content: Value| {
-            let told = system_prompt(&json!({"mode": mode, "content": content}));
+            let told = of_system_prompt(&json!({"mode": mode, "content": content}));
             told.ok().map(|told| (told.text, told.replaces))
         };
         let both = || json!([text("Be brief."), text("Be kind.")]);

@@ -2,10 +2,14 @@
 //! editors) speaks with a client and knows no settings, no store and no tool; what it is asked for is asked of the one port
 //! [`Sessions`], which the engine implements.
 
+mod open;
+mod refusal;
 mod run;
 mod sessions;
 mod transcript;
 
+pub use open::{Command, Offered, OpenSession, Place, Prompt};
+pub use refusal::{Refusal, RefusalKind};
 pub use run::{BlockKind, Ended, Piece, RunEvent, Running};
-pub use sessions::{At, Refusal, RefusalKind, SessionSummary, Sessions, Start, Which};
+pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Which};
 pub use transcript::Transcript;

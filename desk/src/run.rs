@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::Refusal;
+use crate::refusal::Refusal;
 
 /// A run. Dropping it ends it; all messages so far are stored.
 #[derive(Debug)]

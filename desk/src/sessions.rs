@@ -1,19 +1,28 @@
 //! Port: the sessions of this machine.
 
-use ah_conversation::{SessionId, StoreError, Time};
+use std::path::{Path, PathBuf};
+
+use ah_agent::Audience;
+use ah_conversation::{SessionId, Time};
+use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use crate::{Running, Transcript};
+use crate::open::OpenSession;
+use crate::refusal::Refusal;
+use crate::run::Running;
+use crate::transcript::Transcript;
 
-/// Knows the sessions, and runs prompts.
+/// Knows the sessions, opens them, and runs prompts.
+#[async_trait]
 pub trait Sessions: Send + Sync + 'static {
-    /// Returns the sessions of the desk's folder, the last written first, without those that cannot be read.
+    /// Returns the stored sessions, the last written first, without those that cannot be read.
     ///
     /// # Errors
     ///
     /// If they cannot be listed.
-    fn list(&self) -> Result<Vec<SessionSummary>, Refusal>;
+    fn list(&self, scope: Scope<'_>) -> Result<Vec<SessionSummary>, Refusal>;
 
     /// Opens the transcript of the session with exactly this id; `None` if there is none.
     ///
@@ -25,6 +34,13 @@ pub trait Sessions: Send + Sync + 'static {
     /// Calls `changed` after each change of a session, whoever makes it, until it returns false.
     fn follow(&self, id: &str, changed: Box<dyn Fn() -> bool + Send>);
 
+    /// Opens a session for those who see it and are asked by it, who drive it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened; no request was made to the model then.
+    async fn open(&self, start: &Start, audience: Audience) -> Result<OpenSession, Refusal>;
+
     /// Starts a run. What prevents it comes as [`RunEvent::Refused`](crate::RunEvent::Refused).
     fn begin(&self, start: Start, prompt: String) -> Running;
 
@@ -34,6 +50,27 @@ pub trait Sessions: Send + Sync + 'static {
     ///
     /// If there is no such session, or it cannot be stored.
     fn send(&self, id: &str, message: &str) -> Result<(), Refusal>;
+
+    /// Removes a stored session of any folder.
+    ///
+    /// # Errors
+    ///
+    /// If there is none with exactly this id, or it cannot be removed: it may be in use.
+    fn remove(&self, id: &str) -> Result<(), Refusal>;
+
+    /// Whether the model can be asked: whether there is a key for it, if it needs one.
+    fn has_key(&self) -> bool;
+}
+
+/// Where sessions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// In the desk's own folder.
+    Here,
+    /// In this folder.
+    Folder(&'a Path),
+    /// In all folders in which the user has made some.
+    Everywhere,
 }
 
 /// A stored session in a list.
@@ -41,6 +78,8 @@ pub trait Sessions: Send + Sync + 'static {
 pub struct SessionSummary {
     /// Id.
     pub id: SessionId,
+    /// Its folder, if that was recorded.
+    pub folder: Option<PathBuf>,
     /// Its name, or its first words, as they were written.
     pub title: String,
     /// Number of messages on all branches.
@@ -64,8 +103,25 @@ impl SessionSummary {
 pub struct Start {
     /// The session.
     pub which: Which,
+    /// Working directory, an absolute path; `None` for that of the desk.
+    pub folder: Option<PathBuf>,
+    /// Further working directories.
+    pub directories: Vec<PathBuf>,
+    /// MCP servers of the client by name, in the form of the settings. They run outside of the sandbox.
+    pub servers: Map<String, Value>,
+    /// What the model is told besides, or in the place of, the usual.
+    pub system_prompt: Option<SystemPrompt>,
     /// The model; `None` for that of the session or of the settings.
     pub model: Option<String>,
+}
+
+/// A system prompt of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPrompt {
+    /// Its text.
+    pub text: String,
+    /// Whether it stands in the place of the built-in one.
+    pub replaces: bool,
 }
 
 /// The chosen session. The message is the last one that counts; `None` for the current one.
@@ -88,41 +144,4 @@ pub enum At {
     Number(u32),
     /// By its id, on any branch.
     Message(String),
-}
-
-/// Why something was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct Refusal {
-    /// The reason in words, for the client.
-    pub text: String,
-    /// What kind of reason it is.
-    pub kind: RefusalKind,
-}
-
-/// Kinds of reasons by which clients decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalKind {
-    /// Another process has the session open.
-    Busy,
-    /// The session has no such message.
-    Missing,
-    /// Anything else.
-    Failed,
-}
-
-impl Refusal {
-    /// Returns a refusal for any other reason.
-    pub fn failed(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            kind: RefusalKind::Failed,
-        }
-    }
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::failed(error.to_string())
-    }
 }

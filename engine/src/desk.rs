@@ -1,8 +1,10 @@
-//! The sessions of a folder for the doors of this program: an MCP server, a server over HTTP, runs in the background.
-//! Each run is that of `-p`, with the same rules and the same sandbox, on a thread of its own; its questions go to the
-//! door.
+//! The sessions of this machine for the doors of this program: editors, an MCP server, a server over HTTP, runs in the
+//! background. Each run is that of `-p`, with the same rules and the same sandbox, on a thread of its own; its questions go
+//! to the door. A session that a client drives itself is opened for it.
 
+mod open;
 mod run;
+mod starts;
 mod stored;
 
 use std::io;
@@ -10,24 +12,24 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ah_config::{Config, Error, ErrorKind, Overrides, Resolver};
+use ah_agent::Audience;
+use ah_config::{Config, Error, Overrides, Resolver};
 use ah_conversation::{Interface, MailKind, PermissionRequest};
 use ah_desk::{
-    At, Refusal, RefusalKind, RunEvent, Running, SessionSummary, Sessions, Start, Transcript, Which,
+    OpenSession, Refusal, RunEvent, Running, Scope, SessionSummary, Sessions, Start, Transcript,
 };
-use ah_protocol::stream_json::{Served, Streams};
-use ah_store::{Changes, Paths, Queue, SessionHead, Tree};
-use tokio::runtime::{Builder, Runtime};
+use ah_protocol::stream_json::Streams;
+use ah_store::{Changes, Paths, Queue, Tree};
+use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::assemble::HostExtensions;
-use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
-use crate::serve::{ServeRequest, serve_host};
-use crate::session_folders::{sessions, title};
+use crate::model;
+use crate::session_folders::{directory, everywhere, sessions, title};
 use crate::warn::Warn;
 use run::Run;
+use starts::{Starts, refusal};
 use stored::Stored;
 
 /// Time that runs have to end: their tools are ended within three seconds.
@@ -59,14 +61,6 @@ pub struct Desk {
     stop: CancellationToken,
     /// Each thread of a run has a receiver until it ends.
     threads: watch::Sender<()>,
-}
-
-/// What every run starts with.
-struct Starts {
-    resolver: Resolver,
-    config: Config,
-    described: fn(&PermissionRequest) -> String,
-    warn: Warn,
 }
 
 impl Desk {
@@ -151,12 +145,34 @@ impl Desk {
     }
 }
 
+#[async_trait]
 impl Sessions for Desk {
-    fn list(&self) -> Result<Vec<SessionSummary>, Refusal> {
-        let mut heads = sessions(&self.starts.config).list()?;
+    fn list(&self, scope: Scope<'_>) -> Result<Vec<SessionSummary>, Refusal> {
+        let mut heads = match scope {
+            Scope::Here => sessions(&self.starts.config).list()?,
+            Scope::Folder(folder) => {
+                let config = self.starts.config_of(Some(folder));
+                sessions(&config.map_err(|error| refusal(&error))?).list()?
+            }
+            Scope::Everywhere => {
+                let all = everywhere(&self.starts.config);
+                all.map_err(|error| refusal(&error))?.heads
+            }
+        };
         heads.retain(|head| head.problem.is_none());
         heads.sort_by_key(|head| std::cmp::Reverse(head.last_written));
-        Ok(heads.iter().map(summary).collect())
+        let summaries = heads.iter().map(|head| SessionSummary {
+            id: head.id.clone(),
+            folder: match scope {
+                Scope::Folder(folder) => Some(folder.to_owned()),
+                Scope::Here | Scope::Everywhere => directory(head),
+            },
+            title: title(head),
+            messages: head.messages,
+            tokens: head.tokens,
+            updated: head.last_written,
+        });
+        Ok(summaries.collect())
     }
 
     fn transcript(&self, id: &str) -> Result<Option<Box<dyn Transcript>>, Refusal> {
@@ -178,6 +194,11 @@ impl Sessions for Desk {
                 changes.next(LONGEST).await;
             }
         });
+    }
+
+    async fn open(&self, start: &Start, audience: Audience) -> Result<OpenSession, Refusal> {
+        let opened = self.starts.open(start, audience).await;
+        opened.map_err(|error| refusal(&error))
     }
 
     fn begin(&self, start: Start, prompt: String) -> Running {
@@ -202,103 +223,15 @@ impl Sessions for Desk {
         Queue::open(&paths)?.send(MailKind::Steer, message)?;
         Ok(())
     }
-}
 
-impl Starts {
-    /// Returns the configuration of a session. It is read anew, since settings may have changed.
-    fn config(
-        &self,
-        model: Option<String>,
-        choose: impl FnOnce(&mut Overrides),
-    ) -> Result<Config, Error> {
-        let folder = self.config.environment.cwd();
-        self.resolver.resolve(folder, |overrides| {
-            overrides.model = model.or(overrides.model.take());
-            overrides.run.host.answers_questions = true;
-            choose(overrides);
-        })
+    fn remove(&self, id: &str) -> Result<(), Refusal> {
+        let removed = self.starts.remove(id);
+        removed.map_err(|error| refusal(&error))
     }
 
-    /// Serves a host until it is gone.
-    fn driven(
-        &self,
-        start: Start,
-        is_partial: bool,
-        streams: Streams,
-        stop: &CancellationToken,
-    ) -> Result<(), Error> {
-        let config = self.config(start.model, |overrides| {
-            overrides.run.host.decides_permissions = true;
-            overrides.run.host.partial_messages = is_partial;
-        })?;
-        let (plan, fork_at) = plan(start.which);
-        let request = ServeRequest {
-            plan: plan.checked()?,
-            fork_at,
-            config: &config,
-            stop,
-            extensions: HostExtensions::default(),
-            warn: self.warn.clone(),
-        };
-        let (served, refusal) = runtime()?.block_on(serve_host(streams, request))?;
-        match served {
-            Served::Refused => Err(refusal),
-            Served::Lost(error) => Err(error.into()),
-            Served::Closed(_) | Served::Ended { .. } => Ok(()),
-        }
-    }
-}
-
-/// Returns the runtime of a session, which is on one thread.
-fn runtime() -> Result<Runtime, Error> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))
-}
-
-/// Returns the plan for a session, and the number of the message at which it goes on.
-fn plan(which: Which) -> (SessionPlan, Option<u32>) {
-    let (choice, fork, at) = match which {
-        Which::New => (SessionChoice::New, false, None),
-        Which::Resume(id, at) => (SessionChoice::Find(id), false, at),
-        Which::Fork(id, at) => (SessionChoice::Find(id), true, at),
-    };
-    let (at, number) = match at {
-        None => (None, None),
-        Some(At::Number(number)) => (None, Some(number)),
-        Some(At::Message(id)) => (Some(ResumePoint::of(&id)), None),
-    };
-    let plan = SessionPlan {
-        choice,
-        fork,
-        at,
-        ..SessionPlan::default()
-    };
-    (plan, number)
-}
-
-fn summary(head: &SessionHead) -> SessionSummary {
-    SessionSummary {
-        id: head.id.clone(),
-        title: title(head),
-        messages: head.messages,
-        tokens: head.tokens,
-        updated: head.last_written,
-    }
-}
-
-/// Returns why a session was not opened, for a client.
-fn refusal(error: &Error) -> Refusal {
-    let kind = match error.kind {
-        ErrorKind::SessionBusy => RefusalKind::Busy,
-        ErrorKind::NotFound => RefusalKind::Missing,
-        _ => RefusalKind::Failed,
-    };
-    Refusal {
-        // Hints of the others are for a command line.
-        text: match kind {
-            RefusalKind::Failed => error.in_one_line(),
-            RefusalKind::Busy | RefusalKind::Missing => error.message.clone(),
-        },
-        kind,
+    fn has_key(&self) -> bool {
+        // Read again: the key may have been kept a moment ago.
+        let config = self.starts.config_of(None);
+        config.is_ok_and(|config| model::credentials(&config).is_ok())
     }
 }

@@ -4,8 +4,6 @@
 //! It is private to this house. The crates above show sessions (`terminal`, `cli`); other programs use the library `ah`,
 //! which says what of it may be relied upon.
 
-#[cfg(feature = "acp")]
-pub mod acp;
 #[cfg(feature = "sqlite")]
 pub mod assemble;
 #[cfg(feature = "sqlite")]

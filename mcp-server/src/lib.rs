@@ -7,8 +7,10 @@
 mod caller;
 mod follow;
 mod question;
+mod served;
 mod server;
 mod sessions;
 mod tools;
 
-pub use server::{AgentServer, Served, serve};
+pub use served::Served;
+pub use server::{AgentServer, serve};

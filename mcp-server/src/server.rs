@@ -5,8 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ah_conversation::encoding::Decoder;
-use ah_conversation::{Environment, Message, json};
-use ah_desk::Sessions;
+use ah_conversation::json;
 use futures_util::stream;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
@@ -31,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::caller::{Caller, Way};
 use crate::follow::{Outcome, Run, Stops, Waiting, waiting};
 use crate::question;
+use crate::served::Served;
 use crate::{sessions, tools};
 
 /// Largest message of a client, in bytes.
@@ -132,17 +132,6 @@ fn whole(read: impl AsyncRead + Send + Unpin + 'static) -> impl AsyncRead + Send
         }
     });
     StreamReader::new(Box::pin(lines))
-}
-
-/// What clients are served.
-#[derive(Clone)]
-pub struct Served {
-    /// The sessions.
-    pub sessions: Arc<dyn Sessions>,
-    /// The environment, whose secrets are in no conversation that a client reads.
-    pub environment: Environment,
-    /// Writes a conversation, given its name, as Markdown.
-    pub written: fn(&str, &[Message]) -> String,
 }
 
 /// The engine as a server. Clones share their runs.

@@ -1,14 +1,14 @@
 //! Sessions as resources.
 
 use ah_conversation::{StoreError, neutralise};
-use ah_desk::Refusal;
+use ah_desk::{Refusal, Scope};
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
 
-use crate::server::Served;
+use crate::served::Served;
 
 /// Beginning of the URI of a session; its id follows.
 const BEGIN: &str = "ah://sessions/";
@@ -27,7 +27,7 @@ pub(crate) fn list(
     served: &Served,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let mut all = served.sessions.list().map_err(failed)?;
+    let mut all = served.sessions.list(Scope::Here).map_err(failed)?;
     all.retain(|summary| summary.messages > 0);
     let begin = match cursor {
         None => 0,

@@ -149,6 +149,7 @@ pub(crate) fn wanted(arguments: &JsonObject) -> Result<(Start, String), ErrorDat
             None => Which::New,
         },
         model: optional("model")?,
+        ..Start::default()
     };
     Ok((start, prompt))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ah_conversation::{Environment, Question, neutralise};
-use ah_desk::{Ended, Piece, Refusal, RunEvent, Running, Sessions, Start, Which};
+use ah_desk::{Ended, Piece, Refusal, RunEvent, Running, Scope, Sessions, Start, Which};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
@@ -225,7 +225,7 @@ impl Lives {
 
     /// Returns the sessions as JSON objects with an `id` and the number of their `messages`, the last written first.
     pub(crate) fn list(&self) -> Result<Vec<Value>, String> {
-        let listed = self.served.sessions.list();
+        let listed = self.served.sessions.list(Scope::Here);
         let listed = listed.map_err(|refusal| refusal.text)?;
         Ok(listed.iter().map(|one| self.shown.summary(one)).collect())
     }

@@ -277,7 +277,12 @@ async fn begin(shared: &Shared, which: Which, model: Option<String>, prompt: Str
     if prompt.trim().is_empty() {
         return Err(Failure::impossible("the prompt is empty"));
     }
-    let begun = shared.lives.begin(Start { which, model }, prompt).await;
+    let start = Start {
+        which,
+        model,
+        ..Start::default()
+    };
+    let begun = shared.lives.begin(start, prompt).await;
     let session = begun.map_err(|error| Failure::refused(error, ""))?;
     Ok(told(StatusCode::CREATED, &json!({ "session": session })))
 }

@@ -60,8 +60,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
     ("ah-protocol", &["ah-agent", "ah-conversation", "ah-git"]),
-    ("ah-acp", &["ah-agent", "ah-conversation"]),
-    ("ah-desk", &["ah-conversation"]),
+    ("ah-acp", &["ah-agent", "ah-conversation", "ah-desk"]),
+    ("ah-desk", &["ah-agent", "ah-conversation"]),
     ("ah-serve", &["ah-conversation", "ah-desk"]),
     (
         "ah-config",
@@ -113,7 +113,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
             "ah-store-postgres",
         ],
     ),
-    ("ah-mcp-server", &["ah-conversation", "ah-desk"]),
+    ("ah-mcp-server", &["ah-agent", "ah-conversation", "ah-desk"]),
     (
         "ah-plugins",
         &["ah-beneath", "ah-config", "ah-conversation", "ah-git"],

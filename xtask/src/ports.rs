@@ -16,14 +16,13 @@ use crate::tidy;
 const OUTSIDE: [&str; 3] = ["xtask", "testkit", "fuzz"];
 
 /// Number of default methods of each port that still has some.
-const KNOWN: [(&str, usize); 10] = [
+const KNOWN: [(&str, usize); 9] = [
     ("Files", 1),
     ("Fleet", 1),
     ("Hook", 3),
     ("Hub", 2),
     ("Provider", 4),
     ("Servers", 5),
-    ("Sessions", 1),
     ("Store", 6),
     ("Tasks", 1),
     ("Tool", 6),

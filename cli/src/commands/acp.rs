@@ -3,14 +3,14 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use ah_config::overlay::Overlay;
+use ah_acp::{Served, serve, stdio};
 use ah_config::{Config, Error};
-use ah_conversation::ExitReason;
-use ah_engine::acp::{EditorRequest, serve_editor};
+use ah_conversation::{ExitReason, Interface};
 use ah_terminal::exit;
 use ah_terminal::signals::{Signals, leave};
 
 use super::runtime::runtime;
+use super::serve::desk;
 use crate::args::options::Options;
 
 /// Serves the editor that started this program, or logs in for it; returns the exit code.
@@ -28,24 +28,21 @@ pub fn run(config: &Config, options: &Options, login: bool) -> Result<u8, Error>
         );
     }
     let runtime = runtime()?;
-    let code = runtime.block_on(serve(config, options));
+    let code = runtime.block_on(served(config, options));
     // Processes started by tools may still be ending.
     ah_process::finish_all();
     runtime.shutdown_background();
     code
 }
 
-async fn serve(config: &Config, options: &Options) -> Result<u8, Error> {
+async fn served(config: &Config, options: &Options) -> Result<u8, Error> {
     let signals = Signals::listen(leave)
         .map_err(|error| Error::failure(format!("cannot listen to signals: {error}")))?;
-    let request = EditorRequest {
-        overrides: options.overrides()?,
-        config,
-        overlay: Overlay::of_process().unwrap_or_default(),
-        stop: signals.token(),
-        warn: Arc::new(ah_terminal::warn),
-    };
-    serve_editor(request).await?;
+    let desk = desk(config, options, Interface::Native, signals.token())?;
+    let warn = Arc::new(ah_terminal::warn);
+    if let Served::Failed(text) = serve(stdio(), desk, warn, signals.token()).await {
+        return Err(Error::failure(format!("the connection failed: {text}")));
+    }
     Ok(match signals.interrupt() {
         None => 0,
         interrupt => exit::code(config.interface, &ExitReason::Interrupted, interrupt),

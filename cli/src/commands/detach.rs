@@ -175,6 +175,6 @@ fn start_of(prompt: &TypedPrompt, options: &Options, config: &Config) -> Result<
             Some(id) if plan.fork => Which::Fork(id.to_string(), at),
             Some(id) => Which::Resume(id.to_string(), at),
         },
-        model: None,
+        ..Start::default()
     })
 }

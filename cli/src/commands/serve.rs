@@ -83,6 +83,7 @@ fn drive(desk: &Arc<Desk>) -> Drive {
                 Some(id) => Which::Resume(id, None),
             },
             model: driven.model,
+            ..Start::default()
         };
         let streams = Streams {
             source: Source::Lines(streams.input),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use ah_agent::{Ready, SessionUpdate, Watcher};
-use ah_config::{Config, Error};
+use ah_config::Error;
 use ah_conversation::{
     BlockStart, ContentBlock, Delta, ExitReason, Input, Question, StreamEvent, ToolUse,
 };
@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{Starts, plan, refusal, runtime};
+use super::starts::{Starts, plan, refusal, runtime};
 use crate::assemble::{HostExtensions, SessionView};
 use crate::person::{Ask, Elsewhere, cut};
 use crate::plan::SessionPlan;
@@ -65,7 +65,9 @@ impl Run {
     }
 
     fn run(&self, start: Start, prompt: String) -> Result<Ended, Error> {
-        let config = self.starts.config(start.model, |_| {})?;
+        let config = self.starts.config(&start, |overrides| {
+            overrides.run.host.answers_questions = true;
+        })?;
         let (plan, fork_at) = plan(start.which);
         let plan = SessionPlan {
             is_impatient: true,

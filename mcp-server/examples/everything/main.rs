@@ -11,11 +11,13 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ah_agent::Audience;
 use ah_conversation::{
     Environment, Head, Message, MessageId, SessionId, StoreError, Time, ToolUseId,
 };
-use ah_desk::{Refusal, Running, SessionSummary, Sessions, Start, Transcript};
+use ah_desk::{OpenSession, Refusal, Running, Scope, SessionSummary, Sessions, Start, Transcript};
 use ah_mcp_server::{AgentServer, Served};
+use async_trait::async_trait;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use rmcp::model::{
@@ -45,10 +47,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// One session, whose runs repeat their prompt, or are jobs of the suite.
 struct Echo;
 
+#[async_trait]
 impl Sessions for Echo {
-    fn list(&self) -> Result<Vec<SessionSummary>, Refusal> {
+    fn list(&self, _: Scope<'_>) -> Result<Vec<SessionSummary>, Refusal> {
         Ok(vec![SessionSummary {
             id: SessionId::from("01"),
+            folder: None,
             title: "A session".to_owned(),
             messages: 1,
             tokens: 0,
@@ -62,12 +66,24 @@ impl Sessions for Echo {
 
     fn follow(&self, _: &str, _: Box<dyn Fn() -> bool + Send>) {}
 
+    async fn open(&self, _: &Start, _: Audience) -> Result<OpenSession, Refusal> {
+        Err(Refusal::failed("clients of the suite drive no session"))
+    }
+
     fn begin(&self, _: Start, prompt: String) -> Running {
         jobs::begin(prompt)
     }
 
     fn send(&self, _: &str, _: &str) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    fn remove(&self, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn has_key(&self) -> bool {
+        true
     }
 }
 

@@ -1,0 +1,90 @@
+//! An open session, and the place that it works in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ah_agent::Session;
+use ah_conversation::{ContentBlock, Models};
+use async_trait::async_trait;
+
+use crate::refusal::Refusal;
+
+/// An open session.
+pub struct OpenSession {
+    /// The session.
+    pub session: Session,
+    /// Its id.
+    pub id: String,
+    /// Working directory.
+    pub folder: PathBuf,
+    /// Models to switch to.
+    pub models: Arc<dyn Models>,
+    /// The models that are offered by name.
+    pub offered: Vec<Offered>,
+    /// Commands and skills that a prompt may begin with.
+    pub commands: Vec<Command>,
+    /// The place that it works in.
+    pub place: Box<dyn Place>,
+}
+
+/// The place that a session works in: its folder, its settings and its store.
+#[async_trait]
+pub trait Place: Send + Sync {
+    /// Returns the content of a prompt: its commands, skills and files expanded.
+    ///
+    /// # Errors
+    ///
+    /// If something that it names cannot be read.
+    async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal>;
+
+    /// Records that the session continues with this model.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored.
+    async fn keep_model(&self, name: &str) -> Result<(), Refusal>;
+
+    /// Queues a message that a run takes before its next step.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be stored.
+    fn send(&self, message: &str) -> Result<(), Refusal>;
+
+    /// Returns commands that are known only some time after the session was opened: prompts of its servers.
+    async fn more_commands(&self) -> Vec<Command>;
+
+    /// Gives the stored session up. One without messages is removed.
+    async fn leave(&self);
+}
+
+/// A prompt of a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// What was typed. A file of the project is named as `@PATH`.
+    pub text: String,
+    /// Contents that the client has attached, each as a text of its own.
+    pub attached: Vec<String>,
+    /// Pictures as Base64, not checked yet.
+    pub pictures: Vec<String>,
+}
+
+/// A command or a skill.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Name, without the slash.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Its arguments, if it has any.
+    pub hint: Option<String>,
+}
+
+/// A model that is offered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// The short name by which it is chosen.
+    pub alias: String,
+    /// Its full name.
+    pub name: String,
+}

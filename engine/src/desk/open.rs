@@ -1,0 +1,216 @@
+//! A session that a client drives itself, and the place that it works in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ah_agent::Audience;
+use ah_agent::hooks::LineHooks;
+use ah_agent::skills::Skills;
+use ah_config::{Config, Error, extensions};
+use ah_conversation::{ContentBlock, Image, MailKind, Servers};
+use ah_desk::{Command, Offered, OpenSession, Place, Prompt, Refusal, Start, Which};
+use ah_store::{Paths, Queue, SessionStore};
+use async_trait::async_trait;
+
+use super::starts::{Starts, plan, refusal};
+use crate::assemble::{self, SessionInputs};
+use crate::expand::expand;
+use crate::mentions;
+use crate::model::Catalogued;
+use crate::open::Opened;
+use crate::opening::Opening;
+use crate::plan::SessionPlan;
+use crate::serve::models;
+use crate::served;
+use crate::session_folders::sessions;
+use crate::warn::Warn;
+
+impl Starts {
+    /// Opens a session.
+    pub(super) async fn open(
+        &self,
+        start: &Start,
+        audience: Audience,
+    ) -> Result<OpenSession, Error> {
+        let config = self.config(start, |_| {})?;
+        let trust = config.trust.notice();
+        let known = config.warnings.iter().chain(&trust);
+        known.for_each(|text| audience.notice(text));
+        let opening = Opening::as_main(config)?;
+        let (plan, at) = plan(start.which.clone());
+        let plan = SessionPlan {
+            ephemeral: opening.config.run.is_ephemeral && start.which == Which::New,
+            ..plan
+        };
+        let told = audience.clone();
+        let inputs = SessionInputs {
+            has_person: true,
+            ..opening.inputs(Arc::new(move |text: &str| told.notice(text)))
+        };
+        let shown = audience.clone();
+        let opened = opening.open(&plan, at, inputs, |_| shown).await?;
+        let Opened {
+            session,
+            store,
+            warnings,
+        } = opened;
+        let all = opening.warnings.iter().chain(&warnings);
+        all.for_each(|text| audience.notice(text));
+        for notice in store.take_notices().await {
+            audience.notice(&notice.to_string());
+        }
+        let id = store.id().to_string();
+        if let Which::Resume(wanted, _) = &start.which
+            && *wanted != id
+        {
+            return Err(Error::failure(format!(
+                "there is no session with exactly the id `{wanted}`"
+            )));
+        }
+        let config = &opening.config;
+        Ok(OpenSession {
+            id,
+            folder: config.environment.cwd().to_owned(),
+            models: Arc::new(Catalogued::new(config.clone(), self.warn.clone())),
+            offered: offered(config),
+            commands: commands(config, &opening.skills),
+            place: Box::new(OpenPlace {
+                store: Mutex::new(Some(store)),
+                servers: session.tools().servers().cloned(),
+                line_hooks: session.line_hooks(),
+                first_words: Mutex::new(opening.first_words.clone()),
+                opening,
+                warn: self.warn.clone(),
+            }),
+            session,
+        })
+    }
+}
+
+/// The place of an open session.
+struct OpenPlace {
+    /// `None` once it was given up.
+    store: Mutex<Option<Arc<SessionStore>>>,
+    /// The MCP servers, until the session is given up.
+    servers: Option<Arc<dyn Servers>>,
+    opening: Opening,
+    line_hooks: LineHooks,
+    /// Text that the first prompt begins with, until it has come.
+    first_words: Mutex<Option<String>>,
+    warn: Warn,
+}
+
+impl OpenPlace {
+    async fn expanded(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Error> {
+        let (skills, config) = (&self.opening.skills, &self.opening.config);
+        let probe = &self.opening.probe;
+        let given = config.run.prompt.skill.as_deref();
+        let hooks = || self.line_hooks.clone();
+        let expanded = expand(&prompt.text, given, skills, config, probe, &hooks).await?;
+        expanded.warnings.iter().for_each(|text| (self.warn)(text));
+        let first_words = take(&self.first_words);
+        let before = first_words.map_or_else(String::new, |words| format!("{words}\n\n"));
+        let pictures = prompt.pictures.iter().map(|data| picture(data));
+        let pictures = pictures.collect::<Result<_, _>>()?;
+        let blocks = mentions::blocks(&expanded, &before, pictures, config)?;
+        let mut blocks = served::with(self.servers.as_ref(), &expanded, blocks, config).await?;
+        let attached = prompt.attached.into_iter().map(ContentBlock::text);
+        // The words stay behind what they are about.
+        let at = blocks.len().saturating_sub(1);
+        blocks.splice(at..at, attached);
+        blocks.retain(|block| block.as_text().is_none_or(|text| !text.trim().is_empty()));
+        Ok(blocks)
+    }
+
+    /// Returns the store until it was given up.
+    fn store(&self) -> Option<Arc<SessionStore>> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.clone()
+    }
+}
+
+#[async_trait]
+impl Place for OpenPlace {
+    async fn content(&self, prompt: Prompt) -> Result<Vec<ContentBlock>, Refusal> {
+        let content = self.expanded(prompt).await;
+        content.map_err(|error| refusal(&error))
+    }
+
+    async fn keep_model(&self, name: &str) -> Result<(), Refusal> {
+        match self.store() {
+            Some(store) => Ok(store.set_model(name.to_owned()).await?),
+            None => Ok(()),
+        }
+    }
+
+    fn send(&self, message: &str) -> Result<(), Refusal> {
+        if let Some(store) = self.store() {
+            Queue::open(&Paths::of(store.path()))?.send(MailKind::Steer, message)?;
+        }
+        Ok(())
+    }
+
+    async fn more_commands(&self) -> Vec<Command> {
+        let Some(servers) = &self.servers else {
+            return Vec::new();
+        };
+        servers.ready(assemble::PATIENCE).await;
+        servers.prompts_known(assemble::PATIENCE).await;
+        let prompts = servers.prompts().into_iter().map(|prompt| Command {
+            name: prompt.command(),
+            hint: Some(prompt.hint()).filter(|hint| !hint.is_empty()),
+            description: prompt.description,
+        });
+        prompts.collect()
+    }
+
+    async fn leave(&self) {
+        let Some(store) = take(&self.store) else {
+            return;
+        };
+        let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
+        let paths = Paths::of(store.path());
+        // Still locked, so no other process has started to use it.
+        drop(store);
+        if is_empty.is_ok_and(|is_empty| is_empty) {
+            // `ah gc` removes what cannot be removed now.
+            let _ = sessions(&self.opening.config).remove(&paths);
+        }
+    }
+}
+
+/// Returns a picture of a client in a form that models accept.
+fn picture(data: &str) -> Result<Image, Error> {
+    ah_tools::picture_in_base64(data)
+        .map_err(|error| Error::failure(format!("the attached picture {error}")))
+}
+
+/// Returns the models that have a short name.
+fn offered(config: &Config) -> Vec<Offered> {
+    // The first is the one of the settings, under the name `default`.
+    let models = models(config).into_iter().skip(1);
+    let offered = models.map(|model| Offered {
+        alias: model.value,
+        name: model.resolved,
+    });
+    offered.collect()
+}
+
+fn commands(config: &Config, skills: &Skills) -> Vec<Command> {
+    let (commands, _) = extensions::commands(config);
+    let commands = commands.iter().map(|command| Command {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        hint: command.argument_hint.clone(),
+    });
+    let skills = skills.iter().filter(|skill| skill.is_command);
+    let skills = skills.map(|skill| Command {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        hint: None,
+    });
+    commands.chain(skills).collect()
+}
+
+fn take<T>(value: &Mutex<Option<T>>) -> Option<T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner).take()
+}

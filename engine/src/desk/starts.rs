@@ -1,0 +1,172 @@
+//! What the sessions of a desk start with: the configuration of each, and the plan for it.
+
+use std::path::Path;
+
+use ah_config::overrides::{McpSource, PromptOptions, SystemPromptSource};
+use ah_config::{Config, Error, ErrorKind, Origin, Overrides, Resolver, Sourced};
+use ah_conversation::PermissionRequest;
+use ah_desk::{At, Refusal, RefusalKind, Start, SystemPrompt, Which};
+use ah_protocol::stream_json::{Served, Streams};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use crate::assemble::HostExtensions;
+use crate::plan::{ResumePoint, SessionChoice, SessionPlan};
+use crate::serve::{ServeRequest, serve_host};
+use crate::session_folders::{directory, everywhere, sessions};
+use crate::warn::Warn;
+
+/// What every run starts with.
+pub(super) struct Starts {
+    pub resolver: Resolver,
+    pub config: Config,
+    pub described: fn(&PermissionRequest) -> String,
+    pub warn: Warn,
+}
+
+impl Starts {
+    /// Returns the configuration of a session. It is read anew, since settings may have changed.
+    pub(super) fn config(
+        &self,
+        start: &Start,
+        choose: impl FnOnce(&mut Overrides),
+    ) -> Result<Config, Error> {
+        let folder = start.folder.as_deref();
+        let folder = folder.unwrap_or_else(|| self.config.environment.cwd());
+        let mut config = self.resolver.resolve(folder, |overrides| {
+            overrides.model = start.model.clone().or(overrides.model.take());
+            let directories = start.directories.iter().cloned();
+            overrides.directories.extend(directories);
+            if let Some(given) = &start.system_prompt {
+                add(given, &mut overrides.run.prompt);
+            }
+            let servers = McpSource::of_values("the editor", &start.servers);
+            overrides.mcp_servers.push(servers);
+            choose(overrides);
+        })?;
+        // The client's user has set them up, and most of them lie elsewhere than the project. Their calls are asked about.
+        let is_given = |entry: &Sourced<_>| entry.origin == Origin::CommandLine;
+        let given = config.mcp_servers.iter();
+        let given = given
+            .filter(|(name, entry)| is_given(entry) && start.servers.contains_key(name.as_str()));
+        let free: Vec<_> = given
+            .map(|(name, entry)| Sourced {
+                value: name.clone(),
+                origin: entry.origin.clone(),
+            })
+            .collect();
+        config.sandbox.unconfined_servers.extend(free);
+        Ok(config)
+    }
+
+    /// Returns the configuration of a folder, or of the desk's.
+    pub(super) fn config_of(&self, folder: Option<&Path>) -> Result<Config, Error> {
+        let start = Start {
+            folder: folder.map(Path::to_owned),
+            ..Start::default()
+        };
+        self.config(&start, |_| {})
+    }
+
+    /// Removes a stored session of any folder.
+    pub(super) fn remove(&self, id: &str) -> Result<(), Error> {
+        let heads = everywhere(&self.config)?.heads;
+        let head = heads.iter().find(|head| head.id.as_str() == id);
+        let folder = head.and_then(directory);
+        let sessions = sessions(&self.config_of(folder.as_deref())?);
+        let paths = sessions.find(id)?;
+        if paths.id().is_none_or(|found| found.as_str() != id) {
+            let missing = format!("there is no session with the id `{id}`");
+            return Err(Error::failure(missing));
+        }
+        let removed = sessions.remove(&paths);
+        removed.map_err(|error| Error::failure(error.to_string()))
+    }
+
+    /// Serves a host until it is gone.
+    pub(super) fn driven(
+        &self,
+        start: Start,
+        is_partial: bool,
+        streams: Streams,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let config = self.config(&start, |overrides| {
+            overrides.run.host.answers_questions = true;
+            overrides.run.host.decides_permissions = true;
+            overrides.run.host.partial_messages = is_partial;
+        })?;
+        let (plan, fork_at) = plan(start.which);
+        let request = ServeRequest {
+            plan: plan.checked()?,
+            fork_at,
+            config: &config,
+            stop,
+            extensions: HostExtensions::default(),
+            warn: self.warn.clone(),
+        };
+        let (served, refusal) = runtime()?.block_on(serve_host(streams, request))?;
+        match served {
+            Served::Refused => Err(refusal),
+            Served::Lost(error) => Err(error.into()),
+            Served::Closed(_) | Served::Ended { .. } => Ok(()),
+        }
+    }
+}
+
+/// Returns the runtime of a session, which is on one thread.
+pub(super) fn runtime() -> Result<Runtime, Error> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Error::failure(format!("cannot start: {error}")))
+}
+
+/// Returns the plan for a session, and the number of the message at which it goes on.
+pub(super) fn plan(which: Which) -> (SessionPlan, Option<u32>) {
+    let (choice, fork, at) = match which {
+        Which::New => (SessionChoice::New, false, None),
+        Which::Resume(id, at) => (SessionChoice::Find(id), false, at),
+        Which::Fork(id, at) => (SessionChoice::Find(id), true, at),
+    };
+    let (at, number) = match at {
+        None => (None, None),
+        Some(At::Number(number)) => (None, Some(number)),
+        Some(At::Message(id)) => (Some(ResumePoint::of(&id)), None),
+    };
+    let plan = SessionPlan {
+        choice,
+        fork,
+        at,
+        ..SessionPlan::default()
+    };
+    (plan, number)
+}
+
+/// Adds the system prompt of a client.
+fn add(given: &SystemPrompt, prompt: &mut PromptOptions) {
+    let text = given.text.clone();
+    if given.replaces {
+        prompt.system_prompt = Some(SystemPromptSource::Text(text));
+    } else {
+        let own = prompt.append_system_prompt.take().into_iter();
+        let all: Vec<_> = own.chain([text]).collect();
+        prompt.append_system_prompt = Some(all.join("\n\n"));
+    }
+}
+
+/// Returns why a session was not opened, for a client.
+pub(super) fn refusal(error: &Error) -> Refusal {
+    let kind = match error.kind {
+        ErrorKind::SessionBusy => RefusalKind::Busy,
+        ErrorKind::NotFound => RefusalKind::Missing,
+        ErrorKind::Provider => RefusalKind::Keyless,
+        _ => RefusalKind::Failed,
+    };
+    Refusal {
+        // Hints of the others are for a command line.
+        text: match kind {
+            RefusalKind::Keyless | RefusalKind::Failed => error.in_one_line(),
+            RefusalKind::Busy | RefusalKind::Missing => error.message.clone(),
+        },
+        kind,
+    }
+}
