@@ -6,10 +6,12 @@ mod open;
 mod refusal;
 mod run;
 mod sessions;
+mod state;
 mod transcript;
 
 pub use open::{Command, Offered, OpenSession, Place, Prompt};
 pub use refusal::{Refusal, RefusalKind};
 pub use run::{BlockKind, Ended, Piece, RunEvent, Running};
 pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Which};
+pub use state::{Asked, State};
 pub use transcript::Transcript;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ah_conversation::Question;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ pub enum RunEvent {
 }
 
 /// A piece of an answer in progress.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// Number of its block in the answer, from 0.
     pub block: usize,
@@ -49,7 +49,7 @@ pub struct Piece {
 }
 
 /// What a block of an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
     /// Text.
@@ -61,7 +61,8 @@ pub enum BlockKind {
 }
 
 /// End of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ended {
     /// The last answer of the model, or why the run failed.
     pub text: String,

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use ah_conversation::json;
+use ah_desk::State;
 use axum::response::sse::Event;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::draft::Told;
 use crate::feed::{Feed, Unseen};
-use crate::live::{Live, State};
+use crate::live::Live;
 
 /// Messages that are read at once.
 const PAGE: usize = 32;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ah_conversation::{Environment, Question, neutralise};
-use ah_desk::{Ended, Piece, Refusal, RunEvent, Running, Scope, Sessions, Start, Which};
-use serde::Serialize;
+use ah_desk::{
+    Asked, Ended, Piece, Refusal, RunEvent, Running, Scope, Sessions, Start, State, Which,
+};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -14,19 +15,8 @@ use tokio_util::sync::CancellationToken;
 use crate::draft::{Draft, Told};
 use crate::feed::Feed;
 use crate::pieces::Pieces;
-use crate::shown::{Asked, Shown};
+use crate::shown::Shown;
 use crate::socket::Drive;
-
-/// What a session is doing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct State {
-    /// Whether a run is in progress here.
-    pub running: bool,
-    /// Questions that wait for an answer.
-    pub questions: Vec<Asked>,
-    /// End of the last run here.
-    pub ended: Option<Ended>,
-}
 
 type Answer = oneshot::Sender<Option<BTreeMap<String, String>>>;
 

@@ -2,10 +2,8 @@
 
 use std::io;
 
-use ah_conversation::{
-    Choice, Cost, Environment, Head, Message, Origin, Question, Role, json, neutralise,
-};
-use ah_desk::SessionSummary;
+use ah_conversation::{Cost, Environment, Head, Message, Origin, Question, Role, json, neutralise};
+use ah_desk::{Asked, SessionSummary};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -76,17 +74,6 @@ pub(crate) struct Used {
     pub cost_usd: Option<f64>,
     /// Time from the request to the end of the answer, in milliseconds.
     pub latency_ms: u64,
-}
-
-/// A question that waits for an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Asked {
-    /// Number that names it, unique in its server.
-    pub id: u64,
-    /// What it is about; empty if the picks say it.
-    pub about: String,
-    /// What is to be picked. Another text than an option is an answer as well, unless this is a permission.
-    pub picks: Vec<Choice>,
 }
 
 impl Shown {

@@ -8,9 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ah_config::{Config, Error};
 use ah_conversation::{
-    Choice, ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message,
-    MessageId, Model, Origin, ToolSpec, neutralise,
+    ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message, MessageId,
+    Model, Origin, ToolSpec, neutralise,
 };
+use ah_desk::{Asked, Ended, State};
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -61,42 +62,9 @@ pub enum RemoteEvent {
     /// The answer in progress begins anew.
     Void,
     /// What the session is doing.
-    State(RemoteState),
+    State(State),
     /// The process is gone, or says nothing any more; the reason.
     Lost(String),
-}
-
-/// What the session is doing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RemoteState {
-    /// Whether a run is in progress.
-    pub is_running: bool,
-    /// Questions that wait for an answer.
-    pub questions: Vec<RemoteQuestion>,
-    /// How the last run has ended.
-    pub ended: Option<RemoteEnd>,
-}
-
-/// A question of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteQuestion {
-    /// Its number.
-    pub id: u64,
-    /// What it is about; empty if the choices say it.
-    pub about: String,
-    /// What is to be chosen.
-    pub choices: Vec<Choice>,
-}
-
-/// How a run has ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RemoteEnd {
-    /// Whether it was interrupted.
-    pub is_stopped: bool,
-    /// Whether it failed.
-    pub is_error: bool,
-    /// The last answer, or why it failed.
-    pub text: String,
 }
 
 /// A session in another process, and what the terminal shows of it.
@@ -188,7 +156,7 @@ pub async fn attach(
 }
 
 /// Tells how a run has ended that was only watched; returns its exit code.
-fn watched(ended: &RemoteEnd, id: &str) -> u8 {
+fn watched(ended: &Ended, id: &str) -> u8 {
     let reason = if ended.is_stopped {
         ExitReason::Interrupted
     } else if ended.is_error {
@@ -212,7 +180,7 @@ enum End {
     /// The process is gone.
     Lost(String),
     /// The run has ended that nobody did more than watch.
-    Watched(RemoteEnd),
+    Watched(Ended),
 }
 
 /// Does the tasks of the terminal, and shows what comes.
@@ -296,7 +264,7 @@ impl<'a> RemoteWorker<'a> {
                     None => return End::Lost("its process has ended".to_owned()),
                     Some(event) => {
                         let ended = match &event {
-                            RemoteEvent::State(state) if !state.is_running => {
+                            RemoteEvent::State(state) if !state.running => {
                                 Some(state.ended.clone().unwrap_or_default())
                             }
                             _ => None,
@@ -423,7 +391,7 @@ impl<'a> RemoteWorker<'a> {
         }
     }
 
-    fn state(&mut self, state: RemoteState, frontend: &ReplFrontend) {
+    fn state(&mut self, state: State, frontend: &ReplFrontend) {
         if self.is_watching_only && !state.questions.is_empty() && !self.run.is_told_to_wait {
             self.run.is_told_to_wait = true;
             let session = &self.opened.session;
@@ -441,7 +409,7 @@ impl<'a> RemoteWorker<'a> {
         // What was answered elsewhere is asked no more.
         let is_open = |id: &u64| state.questions.iter().any(|question| question.id == *id);
         self.asked.retain(|id, _| is_open(id));
-        if state.is_running {
+        if state.running {
             self.run.has_begun = true;
             if !std::mem::replace(&mut self.run.is_shown, true) {
                 self.tell(Input::Mail);
@@ -466,7 +434,7 @@ impl<'a> RemoteWorker<'a> {
     }
 
     /// Asks the person. If it is answered elsewhere meanwhile, the question is closed.
-    fn ask(&mut self, question: RemoteQuestion, frontend: &ReplFrontend) {
+    fn ask(&mut self, question: Asked, frontend: &ReplFrontend) {
         frontend.set_apart();
         let mut asker = Asker::open(&self.link.inputs);
         self.asked.insert(question.id, asker.closer());
@@ -537,12 +505,9 @@ fn requested() -> Input {
 }
 
 /// Asks one choice after the other; `None` if nobody answers.
-fn ask(
-    question: &RemoteQuestion,
-    form: &mut impl Form,
-) -> io::Result<Option<BTreeMap<String, String>>> {
+fn ask(question: &Asked, form: &mut impl Form) -> io::Result<Option<BTreeMap<String, String>>> {
     let mut answers = BTreeMap::new();
-    for choice in &question.choices {
+    for choice in &question.picks {
         let labels = choice.options.iter().map(|option| option.label.as_str());
         let text = if labels.eq(PERMISSION) {
             let (head, body) = question

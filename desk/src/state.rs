@@ -1,0 +1,29 @@
+//! What a session is doing, as its clients are told it.
+
+use ah_conversation::Choice;
+use serde::{Deserialize, Serialize};
+
+use crate::run::Ended;
+
+/// What a session is doing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct State {
+    /// Whether a run is in progress here.
+    pub running: bool,
+    /// Questions that wait for an answer.
+    pub questions: Vec<Asked>,
+    /// End of the last run here.
+    pub ended: Option<Ended>,
+}
+
+/// A question that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Number that names it, unique in its server.
+    pub id: u64,
+    /// What it is about; empty if the picks say it.
+    pub about: String,
+    /// What is to be picked. Another text than an option is an answer as well, unless this is a permission.
+    pub picks: Vec<Choice>,
+}
