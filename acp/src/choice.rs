@@ -159,6 +159,7 @@ mod tests {
             offered: vec![Offered {
                 alias: "fast".to_owned(),
                 name: "fast-1".to_owned(),
+                ..Offered::default()
             }],
             first: "other-2".to_owned(),
             model: "fast-1".to_owned(),

@@ -21,7 +21,7 @@ pub(crate) fn not_open(session: &str) -> Error {
 /// Returns the error for what the desk refuses.
 pub(crate) fn refused(refusal: Refusal) -> Error {
     let code: ErrorCode = match refusal.kind {
-        RefusalKind::Keyless => Error::auth_required().code,
+        RefusalKind::Model(_) => Error::auth_required().code,
         RefusalKind::Busy | RefusalKind::Missing | RefusalKind::Failed => {
             Error::internal_error().code
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ah_agent::Session;
-use ah_conversation::{ContentBlock, Models};
+use ah_conversation::{ContentBlock, Effort, Models};
 use async_trait::async_trait;
 
 use crate::refusal::Refusal;
@@ -87,4 +87,10 @@ pub struct Offered {
     pub alias: String,
     /// Its full name.
     pub name: String,
+    /// Name for people.
+    pub title: String,
+    /// Description.
+    pub description: String,
+    /// Effort levels that it supports.
+    pub efforts: Vec<Effort>,
 }

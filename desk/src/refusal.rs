@@ -1,6 +1,6 @@
 //! Refusals, by which clients decide what to do.
 
-use ah_conversation::StoreError;
+use ah_conversation::{ProviderError, StoreError};
 
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,14 +13,14 @@ pub struct Refusal {
 }
 
 /// Kinds of reasons by which clients decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalKind {
     /// Another process has the session open.
     Busy,
     /// The session has no such message.
     Missing,
-    /// The model cannot be asked: there is no key for it.
-    Keyless,
+    /// The model cannot be asked; its error, if there is no key for it.
+    Model(Option<Box<ProviderError>>),
     /// Anything else.
     Failed,
 }

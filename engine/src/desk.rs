@@ -26,10 +26,11 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::model;
+use crate::refusal::refusal;
 use crate::session_folders::{directory, everywhere, sessions, title};
 use crate::warn::Warn;
 use run::Run;
-use starts::{Starts, refusal};
+use starts::Starts;
 use stored::Stored;
 
 /// Time that runs have to end: their tools are ended within three seconds.

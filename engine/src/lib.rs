@@ -40,6 +40,8 @@ pub mod place;
 #[cfg(feature = "sqlite")]
 pub mod plan;
 #[cfg(feature = "sqlite")]
+mod refusal;
+#[cfg(feature = "sqlite")]
 pub mod serve;
 #[cfg(feature = "sqlite")]
 pub mod served;

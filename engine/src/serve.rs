@@ -7,18 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use ah_agent::Session;
 use ah_agent::agents::Agents;
 use ah_agent::hooks::LineHooks;
-use ah_agent::skills::Skill;
+use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
 use ah_config::overrides::{McpSource, PluginFolder, SystemPromptSource};
 use ah_config::{Config, Error, Overrides, extensions, parse_rules};
 use ah_conversation::{Interface, Servers, json};
+use ah_desk::{Command, Offered, Refusal};
 use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
-use ah_protocol::{
-    AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, ModelInfo, Refusal, Setting, Stored,
-};
+use ah_protocol::{AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, Setting, Stored};
 use ah_store::{Paths, SessionStore};
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
@@ -34,6 +33,7 @@ use crate::open::Opened;
 use crate::opening::Opening;
 use crate::place::{sessions, transcript};
 use crate::plan::{SessionChoice, SessionPlan};
+use crate::refusal::kind;
 use crate::served;
 use crate::warn::Warn;
 
@@ -235,11 +235,13 @@ impl SessionOpener {
     }
 
     fn refuse(&self, error: Error) -> Refusal {
-        let text = error.in_one_line();
-        let keyless = model::keyless(&error).cloned();
+        let refusal = Refusal {
+            text: error.in_one_line(),
+            kind: kind(&error),
+        };
         // Only the first error is reported.
         let _ = self.refusal.set(error);
-        Refusal { text, keyless }
+        refusal
     }
 
     async fn opened(&self, setting: Setting<'_>) -> Result<Engaged, Error> {
@@ -347,22 +349,11 @@ impl SessionOpener {
 impl Engine for SessionOpener {
     fn introduction(&self) -> Introduction {
         let config = self.config();
-        let (commands, _) = extensions::commands(config);
         let (styles, _) = extensions::output_styles(config);
         let (skills, _) = extensions::skills(config);
-        let skills = skills.iter().filter(|skill| skill.is_command);
-        let commands = { commands.iter() }
-            .map(|command| {
-                let hint = command.argument_hint.clone().unwrap_or_default();
-                (command.name.clone(), command.description.clone(), hint)
-            })
-            .chain(skills.map(|skill| {
-                let none = String::new();
-                (skill.name.clone(), skill.description.clone(), none)
-            }));
         Introduction {
             version: format!("{STANDS_IN_FOR} (ah {})", env!("CARGO_PKG_VERSION")),
-            commands: commands.collect(),
+            commands: commands(config, &skills),
             models: models(config),
             plugins: { config.plugins.iter() }
                 .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
@@ -466,20 +457,37 @@ fn host(pipes: Pipes) -> SdkHost {
     })
 }
 
+/// Returns the commands and skills that a prompt may begin with.
+pub(crate) fn commands(config: &Config, skills: &Skills) -> Vec<Command> {
+    let (commands, _) = extensions::commands(config);
+    let commands = commands.iter().map(|command| Command {
+        name: command.name.clone(),
+        description: command.description.clone(),
+        hint: command.argument_hint.clone(),
+    });
+    let skills = skills.iter().filter(|skill| skill.is_command);
+    let skills = skills.map(|skill| Command {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        hint: None,
+    });
+    commands.chain(skills).collect()
+}
+
 /// Returns the models that have a short name, after the one of the settings.
-pub(crate) fn models(config: &Config) -> Vec<ModelInfo> {
+pub(crate) fn models(config: &Config) -> Vec<Offered> {
     let Ok(catalog) = config.catalog() else {
         return Vec::new();
     };
-    let info = |value: &str, title: &str, name: &str, description: String| {
+    let info = |alias: &str, title: &str, name: &str, description: String| {
         let resolved = catalog.resolve(name);
         let server = catalog.servers_with(resolved).next().unwrap_or(ANTHROPIC);
         let efforts = catalog.entry(server, resolved).abilities.efforts;
-        ModelInfo {
-            value: value.to_owned(),
-            display_name: title.to_owned(),
+        Offered {
+            alias: alias.to_owned(),
+            name: resolved.to_owned(),
+            title: title.to_owned(),
             description,
-            resolved: resolved.to_owned(),
             efforts: efforts.unwrap_or_default(),
         }
     };

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_conversation::{Clock, MessageId, Time};
+use ah_desk::Refusal;
 use ah_protocol::stream_json::{Source, Streams, Wanted, serve};
-use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Refusal, Setting};
+use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Setting};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::runtime::Builder;
@@ -55,10 +56,7 @@ impl Engine for Refusing {
     }
 
     async fn open(&self, _: Setting<'_>) -> Result<Engaged, Refusal> {
-        Err(Refusal {
-            text: "no session is opened here".to_owned(),
-            keyless: None,
-        })
+        Err(Refusal::failed("no session is opened here"))
     }
 
     async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal> {

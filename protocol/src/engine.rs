@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, Session};
-use ah_conversation::{Effort, Model, Models, ProviderError, Rule, Servers};
+use ah_conversation::{Model, Models, Rule, Servers};
+use ah_desk::{Command, Offered, Refusal};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -107,21 +108,6 @@ pub struct AgentInfo {
     pub model: Option<String>,
 }
 
-/// A model, as reported to the host.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ModelInfo {
-    /// Name by which the host chooses it.
-    pub value: String,
-    /// Name for people.
-    pub display_name: String,
-    /// Description.
-    pub description: String,
-    /// Name on the wire.
-    pub resolved: String,
-    /// Effort levels that it supports.
-    pub efforts: Vec<Effort>,
-}
-
 /// The stored session, as far as a host changes it.
 #[async_trait]
 pub trait Stored: Send + Sync {
@@ -132,25 +118,15 @@ pub trait Stored: Send + Sync {
     async fn rename(&self, name: &str) -> Result<(), String>;
 }
 
-/// Error that prevents a session or the expansion of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct Refusal {
-    /// Error text for the host.
-    pub text: String,
-    /// Error of the model, if it cannot be asked for want of a key.
-    pub keyless: Option<ProviderError>,
-}
-
 /// Description of the program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Introduction {
     /// Version of the original program that this one replaces, with our name and version.
     pub version: String,
-    /// Commands: name, description, argument hint.
-    pub commands: Vec<(String, String, String)>,
+    /// Commands and skills that a prompt may begin with.
+    pub commands: Vec<Command>,
     /// Models that have a short name.
-    pub models: Vec<ModelInfo>,
+    pub models: Vec<Offered>,
     /// Plugins: name and folder.
     pub plugins: Vec<(String, PathBuf)>,
     /// Output style in force.

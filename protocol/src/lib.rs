@@ -11,9 +11,7 @@ mod names;
 pub mod stream_json;
 mod transcript;
 
-pub use engine::{
-    AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, ModelInfo, Refusal, Setting, Stored,
-};
+pub use engine::{AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, Setting, Stored};
 pub use ids::Ids;
 pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,

@@ -97,7 +97,7 @@ impl Failure {
             Refused::Run(Refusal { text, kind }) => match kind {
                 RefusalKind::Busy => Self(StatusCode::CONFLICT, text),
                 RefusalKind::Missing => Self(StatusCode::NOT_FOUND, text),
-                RefusalKind::Keyless | RefusalKind::Failed => Self::impossible(text),
+                RefusalKind::Model(_) | RefusalKind::Failed => Self::impossible(text),
             },
         }
     }

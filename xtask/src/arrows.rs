@@ -59,7 +59,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
-    ("ah-protocol", &["ah-agent", "ah-conversation", "ah-git"]),
+    (
+        "ah-protocol",
+        &["ah-agent", "ah-conversation", "ah-desk", "ah-git"],
+    ),
     ("ah-acp", &["ah-agent", "ah-conversation", "ah-desk"]),
     ("ah-desk", &["ah-agent", "ah-conversation"]),
     ("ah-serve", &["ah-conversation", "ah-desk"]),
@@ -86,6 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "ah-agent",
             "ah-conversation",
+            "ah-desk",
             "ah-http",
             "ah-protocol",
             "ah-provider",

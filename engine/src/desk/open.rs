@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ah_agent::Audience;
 use ah_agent::hooks::LineHooks;
-use ah_agent::skills::Skills;
-use ah_config::{Config, Error, extensions};
+use ah_config::Error;
 use ah_conversation::{ContentBlock, Image, MailKind, Servers};
-use ah_desk::{Command, Offered, OpenSession, Place, Prompt, Refusal, Start, Which};
+use ah_desk::{Command, OpenSession, Place, Prompt, Refusal, Start, Which};
 use ah_store::{Paths, Queue, SessionStore};
 use async_trait::async_trait;
 
-use super::starts::{Starts, plan, refusal};
+use super::starts::{Starts, plan};
 use crate::assemble::{self, SessionInputs};
 use crate::expand::expand;
 use crate::mentions;
@@ -19,7 +18,8 @@ use crate::model::Catalogued;
 use crate::open::Opened;
 use crate::opening::Opening;
 use crate::plan::SessionPlan;
-use crate::serve::models;
+use crate::refusal::refusal;
+use crate::serve::{commands, models};
 use crate::served;
 use crate::session_folders::sessions;
 use crate::warn::Warn;
@@ -71,7 +71,8 @@ impl Starts {
             id,
             folder: config.environment.cwd().to_owned(),
             models: Arc::new(Catalogued::new(config.clone(), self.warn.clone())),
-            offered: offered(config),
+            // The first is the one of the settings, under the name `default`.
+            offered: models(config).into_iter().skip(1).collect(),
             commands: commands(config, &opening.skills),
             place: Box::new(OpenPlace {
                 store: Mutex::new(Some(store)),
@@ -182,33 +183,6 @@ impl Place for OpenPlace {
 fn picture(data: &str) -> Result<Image, Error> {
     ah_tools::picture_in_base64(data)
         .map_err(|error| Error::failure(format!("the attached picture {error}")))
-}
-
-/// Returns the models that have a short name.
-fn offered(config: &Config) -> Vec<Offered> {
-    // The first is the one of the settings, under the name `default`.
-    let models = models(config).into_iter().skip(1);
-    let offered = models.map(|model| Offered {
-        alias: model.value,
-        name: model.resolved,
-    });
-    offered.collect()
-}
-
-fn commands(config: &Config, skills: &Skills) -> Vec<Command> {
-    let (commands, _) = extensions::commands(config);
-    let commands = commands.iter().map(|command| Command {
-        name: command.name.clone(),
-        description: command.description.clone(),
-        hint: command.argument_hint.clone(),
-    });
-    let skills = skills.iter().filter(|skill| skill.is_command);
-    let skills = skills.map(|skill| Command {
-        name: skill.name.clone(),
-        description: skill.description.clone(),
-        hint: None,
-    });
-    commands.chain(skills).collect()
 }
 
 fn take<T>(value: &Mutex<Option<T>>) -> Option<T> {

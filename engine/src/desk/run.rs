@@ -17,10 +17,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::starts::{Starts, plan, refusal, runtime};
+use super::starts::{Starts, plan, runtime};
 use crate::assemble::{HostExtensions, SessionView};
 use crate::person::{Ask, Elsewhere, cut};
 use crate::plan::SessionPlan;
+use crate::refusal::refusal;
 use crate::serve::{ServeRequest, serve_program};
 
 /// Longest step, in characters.

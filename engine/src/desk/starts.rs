@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use ah_config::overrides::{McpSource, PromptOptions, SystemPromptSource};
-use ah_config::{Config, Error, ErrorKind, Origin, Overrides, Resolver, Sourced};
+use ah_config::{Config, Error, Origin, Overrides, Resolver, Sourced};
 use ah_conversation::PermissionRequest;
-use ah_desk::{At, Refusal, RefusalKind, Start, SystemPrompt, Which};
+use ah_desk::{At, Start, SystemPrompt, Which};
 use ah_protocol::stream_json::{Served, Streams};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -150,23 +150,5 @@ fn add(given: &SystemPrompt, prompt: &mut PromptOptions) {
         let own = prompt.append_system_prompt.take().into_iter();
         let all: Vec<_> = own.chain([text]).collect();
         prompt.append_system_prompt = Some(all.join("\n\n"));
-    }
-}
-
-/// Returns why a session was not opened, for a client.
-pub(super) fn refusal(error: &Error) -> Refusal {
-    let kind = match error.kind {
-        ErrorKind::SessionBusy => RefusalKind::Busy,
-        ErrorKind::NotFound => RefusalKind::Missing,
-        ErrorKind::Provider => RefusalKind::Keyless,
-        _ => RefusalKind::Failed,
-    };
-    Refusal {
-        // Hints of the others are for a command line.
-        text: match kind {
-            RefusalKind::Keyless | RefusalKind::Failed => error.in_one_line(),
-            RefusalKind::Busy | RefusalKind::Missing => error.message.clone(),
-        },
-        kind,
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use ah_desk::{Command, Offered};
 use serde_json::{Value, json};
 
 use super::local::LISTED;
 use super::speaker::lifecycle::CAPABILITIES;
 use super::wire::IntroductionPart;
-use crate::{AgentInfo, Engaged, Introduction, ModelInfo};
+use crate::{AgentInfo, Engaged, Introduction};
 
 /// Tools that hosts expect under an older name in the list of tools.
 const OLDER: [(&str, &str); 1] = [("Agent", "Task")];
@@ -62,10 +63,17 @@ pub(crate) fn part(introduction: &Introduction, listed: IntroductionPart) -> Val
 /// Returns name, description and hint of the user's commands, then of ours.
 fn named(introduction: &Introduction) -> impl Iterator<Item = (&str, &str, &str)> {
     let own = introduction.commands.iter();
-    let own = own.map(|(name, description, hint)| (&**name, &**description, &**hint));
+    let own = own.map(|command| {
+        let Command {
+            name,
+            description,
+            hint,
+        } = command;
+        (&**name, &**description, hint.as_deref().unwrap_or_default())
+    });
     let is_other = |(name, ..): &(&str, &str, &str)| {
         let mut known = introduction.commands.iter();
-        known.all(|(own, ..)| own != name)
+        known.all(|own| own.name != *name)
     };
     own.chain(LISTED.into_iter().filter(is_other))
 }
@@ -82,11 +90,11 @@ fn plugins(plugins: &[(String, PathBuf)]) -> Value {
 
 fn models(introduction: &Introduction) -> Value {
     let models = introduction.models.iter();
-    let model = |model: &ModelInfo| {
+    let model = |model: &Offered| {
         let mut told = json!({
-            "value": model.value,
-            "resolvedModel": model.resolved,
-            "displayName": model.display_name,
+            "value": model.alias,
+            "resolvedModel": model.name,
+            "displayName": model.title,
             "description": model.description,
         });
         if !model.efforts.is_empty() {

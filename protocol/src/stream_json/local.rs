@@ -125,7 +125,7 @@ pub(super) fn local(content: &[ContentBlock], known: &Introduction) -> Option<Lo
     let task = match name {
         "clear" | "reset" | "new" if rest.is_none() => Local::Clear,
         "compact" => Local::Compact(rest),
-        _ if known.commands.iter().any(|(own, ..)| own == name) => return None,
+        _ if known.commands.iter().any(|own| own.name == name) => return None,
         "context" => Local::Context,
         "cost" | "usage" | "stats" => Local::Cost,
         "model" => Local::Model(rest),
@@ -150,13 +150,18 @@ pub fn is_local(prompt: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ah_desk::Command;
+
     use super::*;
 
     #[test]
     fn commands_of_the_user_take_precedence() {
         let known = Introduction {
             commands: ["cost", "clear"]
-                .map(|name| (name.to_owned(), String::new(), String::new()))
+                .map(|name| Command {
+                    name: name.to_owned(),
+                    ..Command::default()
+                })
                 .into(),
             ..Introduction::default()
         };

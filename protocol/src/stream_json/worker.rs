@@ -11,6 +11,7 @@ use std::time::Duration;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, RunFailure, RunOutcome, SessionChange, Stop};
 use ah_conversation::{ContentBlock, Cost, ExitReason, StoreError};
+use ah_desk::Refusal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +33,7 @@ use super::totals::Totals;
 use super::wire::Prompt;
 use crate::transcript::sidechain::Sidechains;
 use crate::transcript::{RowHead, unwritten};
-use crate::{Engaged, Engine, ExpandedPrompt, Refusal, Setting, TranscriptFile};
+use crate::{Engaged, Engine, ExpandedPrompt, Setting, TranscriptFile};
 
 /// Time limit for flushing the output on shutdown.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -246,10 +247,8 @@ impl Worker {
         let (shared, speaker, wishes) = (&self.shared, &self.speaker, &self.wishes);
         let pipes = Pipes::new(shared.link.clone());
         let given = wishes.hooks.clone().unwrap_or_default();
-        let (mut hooks, faults) = callbacks(&given, &shared.link).map_err(|error| Refusal {
-            text: error.to_string(),
-            keyless: None,
-        })?;
+        let (mut hooks, faults) =
+            callbacks(&given, &shared.link).map_err(|error| Refusal::failed(error.to_string()))?;
         hooks.append(&mut self.hooks.clone());
         let engaged = shared.engine.open(Setting {
             wishes,

@@ -10,10 +10,9 @@ use ah_conversation::{
     Clock, ContentBlock, Limits, MessageId, Model, Models, PermissionUpdate, Permissions, Provider,
     ProviderError, Rulebook, Sampling, Thinking, Time,
 };
+use ah_desk::Refusal;
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{
-    Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Refusal, Setting, Stored,
-};
+use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Setting, Stored};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
 use async_trait::async_trait;
@@ -33,10 +32,7 @@ impl Engine for Scene {
     }
 
     async fn open(&self, setting: Setting<'_>) -> Result<Engaged, Refusal> {
-        let refused = || Refusal {
-            text: "no key".to_owned(),
-            keyless: None,
-        };
+        let refused = || Refusal::failed("no key");
         let provider = Arc::new(self.model.clone().ok_or_else(refused)?);
         let ports = Ports {
             summarizer: provider.clone(),

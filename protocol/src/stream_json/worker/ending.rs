@@ -7,21 +7,23 @@ use ah_conversation::{Cost, ExitReason, Message, Origin, StopReason, Transcript}
 use serde_json::{Value, json};
 
 use super::{Served, Worker};
+use ah_desk::{Refusal, RefusalKind};
+
+use crate::Engaged;
 use crate::stream_json::api_error::ApiError;
 use crate::stream_json::lock::lock;
 use crate::stream_json::result::{self, Circumstances};
-use crate::{Engaged, Refusal};
 
 impl Worker {
     /// Reports that the session could not be opened.
     pub(super) fn refuse(&self, refusal: &Refusal) -> Served {
-        let line = match &refusal.keyless {
-            Some(error) => {
+        let line = match &refusal.kind {
+            RefusalKind::Model(Some(error)) => {
                 let told = ApiError::of(error, "");
                 self.speaker.failed(&told, error);
                 result::not_asked(&told, &refusal.text)
             }
-            None => result::not_begun(&refusal.text),
+            _ => result::not_begun(&refusal.text),
         };
         self.speaker.say_result(line, None);
         Served::Refused
