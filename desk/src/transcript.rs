@@ -10,27 +10,35 @@ pub trait Transcript: Send {
     ///
     /// # Errors
     ///
-    /// If the store cannot be read, as for all of these.
+    /// If the store cannot be read.
     fn name(&self) -> Result<Option<String>, StoreError>;
 
     /// Returns the id of the current message; `None` if there is none.
     ///
     /// # Errors
+    ///
+    /// If the store cannot be read.
     fn current(&self) -> Result<Option<MessageId>, StoreError>;
 
     /// Returns a message; `None` if there is none with this id.
     ///
     /// # Errors
+    ///
+    /// If the store cannot be read.
     fn message(&self, id: &MessageId) -> Result<Option<Message>, StoreError>;
 
     /// Returns what lists have of all messages, in the order of storing.
     ///
     /// # Errors
+    ///
+    /// If the store cannot be read.
     fn heads(&self) -> Result<Vec<Head>, StoreError>;
 
     /// Writes the whole output of a call to `to`; returns whether there is such a call.
     ///
     /// # Errors
+    ///
+    /// If the store cannot be read, or `to` cannot be written.
     fn copy_output(&self, call: &ToolUseId, to: &mut dyn Write) -> Result<bool, StoreError>;
 }
 
@@ -41,9 +49,12 @@ impl dyn Transcript {
     ///
     /// If the store cannot be read.
     pub fn branch(&self) -> Result<Vec<Message>, StoreError> {
-        let (mut next, mut branch) = (self.current()?, Vec::new());
+        let (mut next, mut branch) = (self.current()?, Vec::<Message>::new());
         while let Some(id) = next {
-            let Some(message) = self.message(&id)? else {
+            // A damaged tree may lead back to where it came from.
+            let comes_before =
+                |message: &Message| branch.last().is_none_or(|last| message.seq < last.seq);
+            let Some(message) = self.message(&id)?.filter(comes_before) else {
                 break;
             };
             next = message.parent.clone();
