@@ -18,7 +18,7 @@ use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
 use ah_protocol::{AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, Setting, Stored};
-use ah_store::{Paths, SessionStore};
+use ah_store::SessionStore;
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
 use serde_json::{Value, json};
@@ -31,10 +31,11 @@ use crate::identity::{STANDS_IN_FOR, SystemIds};
 use crate::model::{self, Catalogued};
 use crate::open::Opened;
 use crate::opening::Opening;
-use crate::place::{sessions, transcript};
+use crate::place::transcript;
 use crate::plan::{SessionChoice, SessionPlan};
 use crate::refusal::kind;
 use crate::served;
+use crate::session_folders::give_up;
 use crate::warn::Warn;
 
 /// Stands for the session's UUID in the texts of commands and skills.
@@ -182,14 +183,7 @@ impl SessionOpener {
     async fn clear_away(&self) {
         let begun = std::mem::take(&mut *lock(&self.begun));
         for store in begun {
-            let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
-            let paths = Paths::of(store.path());
-            // Still locked, so no other process has started to use it.
-            drop(store);
-            if is_empty.is_ok_and(|is_empty| is_empty) {
-                // `ah gc` removes what cannot be removed now.
-                let _ = sessions(&self.config).remove(&paths);
-            }
+            give_up(store, &self.config).await;
         }
     }
 

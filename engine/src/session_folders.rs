@@ -2,11 +2,12 @@
 //! one of another folder.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ah_config::places::{SESSIONS, repository_of, short};
 use ah_config::{Config, Error};
 use ah_git::repository;
-use ah_store::{KnownSessions, SessionHead, SessionStore, Sessions};
+use ah_store::{KnownSessions, Paths, SessionHead, SessionStore, Sessions};
 
 /// The sessions of all folders.
 #[derive(Debug, Default)]
@@ -151,6 +152,18 @@ pub fn elsewhere(wanted: &str, config: &Config) -> Option<SessionHead> {
     let mut found = heads.into_iter().filter(is_meant);
     let first = found.next();
     first.filter(|_| found.next().is_none())
+}
+
+/// Gives a session up that nothing else uses here. One without messages is removed.
+pub async fn give_up(store: Arc<SessionStore>, config: &Config) {
+    let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
+    let paths = Paths::of(store.path());
+    // Still locked, so no other process has started to use it.
+    drop(store);
+    if is_empty.is_ok_and(|is_empty| is_empty) {
+        // `ah gc` removes what cannot be removed now.
+        let _ = sessions(config).remove(&paths);
+    }
 }
 
 /// Records in the session where it is used, for lists.

@@ -21,7 +21,7 @@ use crate::plan::SessionPlan;
 use crate::refusal::refusal;
 use crate::serve::{commands, models};
 use crate::served;
-use crate::session_folders::sessions;
+use crate::session_folders::give_up;
 use crate::warn::Warn;
 
 impl Starts {
@@ -165,16 +165,8 @@ impl Place for OpenPlace {
     }
 
     async fn leave(&self) {
-        let Some(store) = take(&self.store) else {
-            return;
-        };
-        let is_empty = store.read(|tree| Ok(tree.heads()?.is_empty())).await;
-        let paths = Paths::of(store.path());
-        // Still locked, so no other process has started to use it.
-        drop(store);
-        if is_empty.is_ok_and(|is_empty| is_empty) {
-            // `ah gc` removes what cannot be removed now.
-            let _ = sessions(&self.opening.config).remove(&paths);
+        if let Some(store) = take(&self.store) {
+            give_up(store, &self.opening.config).await;
         }
     }
 }

@@ -25,8 +25,8 @@ use super::side_tasks::{SideTasks, run_beside};
 use super::terminal::Terminal;
 use super::{bang, choices, intro, proposals, report, rewind};
 use crate::undo::Direction;
+use ah_config::Error;
 use ah_config::login::Kept;
-use ah_config::{Config, Error};
 use ah_engine::Opened;
 use ah_engine::expand::{Expanded, expand};
 use ah_engine::instructions::system_prompt;
@@ -34,7 +34,7 @@ use ah_engine::mentions::blocks;
 use ah_engine::place::{sessions, transcript};
 use ah_engine::plan::{SessionChoice, SessionPlan};
 use ah_engine::served;
-use ah_engine::session_folders::{elsewhere, note_place, way_to};
+use ah_engine::session_folders::{elsewhere, give_up, note_place, way_to};
 
 use crate::tell_notices;
 
@@ -169,7 +169,7 @@ impl SessionWorker {
         tell_notices(&store).await;
         let id = store.id().to_string();
         if is_empty {
-            discard(store, &factory.opening.config);
+            give_up(store, &factory.opening.config).await;
         }
         Ok(Worked {
             is_interrupted,
@@ -521,7 +521,7 @@ impl SessionWorker {
                 let is_empty = former.transcript().last().is_none();
                 former.close("other").await?;
                 if is_empty {
-                    discard(kept, &self.factory.opening.config);
+                    give_up(kept, &self.factory.opening.config).await;
                 }
                 self.begin().await?;
                 match self.factory.link.is_drawn {
@@ -635,12 +635,4 @@ struct Lent {
     model: Option<(Arc<dyn Provider>, Arc<dyn Provider>)>,
     /// Rules that allow calls.
     rules: Vec<Rule>,
-}
-
-/// Removes a session without messages.
-fn discard(store: Arc<SessionStore>, config: &Config) {
-    let paths = ah_store::Paths::of(store.path());
-    drop(store);
-    // If this fails, `ah gc` removes it.
-    let _ = sessions(config).remove(&paths);
 }
