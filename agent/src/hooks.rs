@@ -50,19 +50,13 @@ pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Returns what it is called in error messages.
-    fn kind(&self) -> &'static str {
-        "hook"
-    }
+    fn kind(&self) -> &'static str;
 
     /// Returns the rule that a call must match for the hook to be called.
-    fn condition(&self) -> Option<&Rule> {
-        None
-    }
+    fn condition(&self) -> Option<&Rule>;
 
     /// Returns what its failure is to mean, if that was said.
-    fn on_failure(&self) -> Option<OnFailure> {
-        None
-    }
+    fn on_failure(&self) -> Option<OnFailure>;
 
     /// Calls the hook. To cancel, drop the future.
     async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer;

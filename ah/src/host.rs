@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookReply, Matcher, MatcherError, OnFailure};
 use ah_conversation::{
     Clock, Elicitation, ElicitationAnswer, Host, HostPermission, Nobody, PermissionAnswer,
-    PermissionRequest, PermissionUpdate, ToolUseId,
+    PermissionRequest, PermissionUpdate, Rule, ToolUseId,
 };
 use ah_store::SystemClock;
 use async_trait::async_trait;
@@ -138,6 +138,14 @@ impl Hook for ClosureHook {
 
     fn kind(&self) -> &'static str {
         "hook callback"
+    }
+
+    fn condition(&self) -> Option<&Rule> {
+        None
+    }
+
+    fn on_failure(&self) -> Option<OnFailure> {
+        None
     }
 
     async fn ask(&self, input: &Value, call: Option<&ToolUseId>) -> HookAnswer {

@@ -25,9 +25,7 @@ pub trait Servers: Send + Sync {
 
     /// Returns the beginnings of the names of tools that are no longer to be offered: a program has removed or disabled
     /// their servers.
-    fn withdrawn(&self) -> Vec<String> {
-        Vec::new()
-    }
+    fn withdrawn(&self) -> Vec<String>;
 
     /// Returns the tool of this name, in any case, also while the server is still starting: its calls then wait for
     /// the server.
@@ -76,20 +74,13 @@ pub trait Servers: Send + Sync {
     async fn read_resource(&self, server: &str, uri: &str) -> Result<Vec<Value>, String>;
 
     /// Returns the prompts of the connected servers.
-    fn prompts(&self) -> Vec<ServerPrompt> {
-        Vec::new()
-    }
+    fn prompts(&self) -> Vec<ServerPrompt>;
 
     /// Waits until the prompts of all connected servers are known, but not longer than `patience`.
-    async fn prompts_known(&self, patience: Duration) {
-        let _ = patience;
-    }
+    async fn prompts_known(&self, patience: Duration);
 
     /// Returns values that a server proposes for an argument, the best first; none if it does not answer.
-    async fn complete(&self, wish: &Completion) -> Vec<String> {
-        let _ = wish;
-        Vec::new()
-    }
+    async fn complete(&self, wish: &Completion) -> Vec<String>;
 
     /// Returns the text of a prompt with these arguments.
     ///
@@ -101,10 +92,7 @@ pub trait Servers: Send + Sync {
         server: &str,
         name: &str,
         arguments: BTreeMap<String, String>,
-    ) -> Result<String, String> {
-        let _ = (name, arguments);
-        Err(format!("there is no MCP server `{server}`"))
-    }
+    ) -> Result<String, String>;
 }
 
 /// An argument of a prompt that is being typed.

@@ -149,10 +149,7 @@ pub trait Tasks: Send + Sync {
 
     /// Returns the last `bytes` of what a command has written, which stays new for [`output`](Self::output). `None` if
     /// there is no such command.
-    fn tail(&self, id: &str, bytes: u64) -> Option<TaskTail> {
-        let _ = (id, bytes);
-        None
-    }
+    fn tail(&self, id: &str, bytes: u64) -> Option<TaskTail>;
 
     /// Stops a task and returns its result.
     async fn stop(&self, id: &str) -> Output;

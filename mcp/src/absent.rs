@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ah_conversation::{ServerState, ServerStatus, Servers, ServersChange, Tool};
+use ah_conversation::{
+    Completion, ServerPrompt, ServerState, ServerStatus, Servers, ServersChange, Tool,
+};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -92,6 +94,29 @@ impl Servers for RemoteServers {
     }
 
     async fn read_resource(&self, _: &str, _: &str) -> Result<Vec<Value>, String> {
+        Err(ABSENT.to_owned())
+    }
+
+    fn withdrawn(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        Vec::new()
+    }
+
+    async fn prompts_known(&self, _: Duration) {}
+
+    async fn complete(&self, _: &Completion) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn prompt(
+        &self,
+        _: &str,
+        _: &str,
+        _: BTreeMap<String, String>,
+    ) -> Result<String, String> {
         Err(ABSENT.to_owned())
     }
 }

@@ -301,6 +301,10 @@ impl Fleet for Postgres {
         }
         Ok(self)
     }
+
+    fn rest(&self) -> Duration {
+        self.timing.beat
+    }
 }
 
 fn count(number: i32) -> u32 {

@@ -109,10 +109,8 @@ pub trait Fleet: Limits + Questions + Schedules + Waker {
     async fn waker(self: Arc<Self>) -> Result<Arc<dyn Waker>, StoreError>;
 
     /// Returns the longest pause between two looks while no run is open and nothing is scheduled: as long as a hint that is
-    /// lost may delay the next run. It is that between two beats by default.
-    fn rest(&self) -> Duration {
-        self.timing().beat
-    }
+    /// lost may delay the next run.
+    fn rest(&self) -> Duration;
 }
 
 /// Intervals of a fleet; all its workers must have the same.

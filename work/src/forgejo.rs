@@ -218,6 +218,10 @@ impl Hub for Forgejo {
         self.rest.default_branch().await
     }
 
+    fn runs_workflows(&self) -> bool {
+        false
+    }
+
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError> {
         let url = self.rest.url("/branch_protections");
         let rules: Vec<wire::Protection> = match self.rest.get(&url).await {

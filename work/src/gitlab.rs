@@ -187,6 +187,10 @@ impl Hub for GitLab {
         project.default_branch.ok_or_else(none)
     }
 
+    fn runs_workflows(&self) -> bool {
+        false
+    }
+
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError> {
         let found = self.rest.list("/protected_branches", |_| false).await;
         let rules: Vec<wire::Protected> = match found {

@@ -26,16 +26,6 @@ pub trait Hub: Send + Sync {
     async fn comments(&self, number: u64) -> Result<Vec<Comment>, HubError>;
     /// Returns the reviews of the open pull request for this branch and their remarks on lines, oldest first.
     async fn reviews(&self, branch: &str) -> Result<Vec<Comment>, HubError>;
-    /// Returns whether somebody who may push has asked for changes of the open pull request for this branch, and nothing
-    /// was pushed since.
-    async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
-        for user in self.asking(branch).await? {
-            if self.may_push(&user).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
     /// Returns the users who have asked for changes of the open pull request for this branch last, and nothing was pushed
     /// since.
     async fn asking(&self, branch: &str) -> Result<Vec<String>, HubError>;
@@ -57,8 +47,19 @@ pub trait Hub: Send + Sync {
     /// tells; the branch need not exist.
     async fn push_rule(&self, branch: &str) -> Result<Option<String>, HubError>;
     /// Returns whether it runs the workflow that is written for GitHub.
-    fn runs_workflows(&self) -> bool {
-        false
+    fn runs_workflows(&self) -> bool;
+}
+
+impl dyn Hub {
+    /// Returns whether somebody who may push has asked for changes of the open pull request for this branch, and nothing
+    /// was pushed since.
+    pub(crate) async fn is_sent_back(&self, branch: &str) -> Result<bool, HubError> {
+        for user in self.asking(branch).await? {
+            if self.may_push(&user).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -16,17 +16,7 @@ use crate::tidy;
 const OUTSIDE: [&str; 3] = ["xtask", "testkit", "fuzz"];
 
 /// Number of default methods of each port that still has some.
-const KNOWN: [(&str, usize); 9] = [
-    ("Files", 1),
-    ("Fleet", 1),
-    ("Hook", 3),
-    ("Hub", 2),
-    ("Provider", 4),
-    ("Servers", 5),
-    ("Store", 6),
-    ("Tasks", 1),
-    ("Tool", 6),
-];
+const KNOWN: [(&str, usize); 3] = [("Provider", 4), ("Store", 6), ("Tool", 6)];
 
 /// Returns every port that has other default methods than are known.
 pub fn faults(root: &Path, folders: &[String]) -> Result<Vec<String>> {

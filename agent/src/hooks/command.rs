@@ -62,6 +62,10 @@ impl Hook for CommandHook {
         &self.setting.matcher
     }
 
+    fn kind(&self) -> &'static str {
+        "hook"
+    }
+
     fn condition(&self) -> Option<&Rule> {
         self.setting.condition.as_ref()
     }

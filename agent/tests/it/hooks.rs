@@ -5,9 +5,10 @@ mod deferred;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookFailure, HookReply, Matcher};
+use ah_agent::hooks::{Hook, HookAnswer, HookEvent, HookFailure, HookReply, Matcher, OnFailure};
 use ah_conversation::{
-    Access, CommandLine, ExitReason, Output, PermissionAnswer, PermissionMode, ToolUseId, Usage,
+    Access, CommandLine, ExitReason, Output, PermissionAnswer, PermissionMode, Rule, ToolUseId,
+    Usage,
 };
 use ah_testkit::script::{Turn, says, uses, uses_all};
 use async_trait::async_trait;
@@ -37,6 +38,18 @@ impl Hook for Recorder {
 
     fn name(&self) -> &str {
         "recorder"
+    }
+
+    fn kind(&self) -> &'static str {
+        "hook"
+    }
+
+    fn condition(&self) -> Option<&Rule> {
+        None
+    }
+
+    fn on_failure(&self) -> Option<OnFailure> {
+        None
     }
 
     async fn ask(&self, input: &Value, _: Option<&ToolUseId>) -> HookAnswer {
@@ -518,6 +531,15 @@ async fn an_interrupt_does_not_wait_for_a_hook() {
         }
         fn name(&self) -> &str {
             "slow"
+        }
+        fn kind(&self) -> &'static str {
+            "hook"
+        }
+        fn condition(&self) -> Option<&Rule> {
+            None
+        }
+        fn on_failure(&self) -> Option<OnFailure> {
+            None
         }
         async fn ask(&self, _: &Value, _: Option<&ToolUseId>) -> HookAnswer {
             pin!(std::future::pending::<HookAnswer>()).await

@@ -4,6 +4,7 @@
 //! `AH_HISTORIES=100000 cargo test -p ah-agent lives` tries more of them, `AH_HISTORIES=700..701` one; a failure names the
 //! number of its life.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,9 +17,9 @@ use ah_agent::{
     SubagentKinds, Subagents, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models, Output, PermissionMode,
-    PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling, ServerStatus,
-    Servers, ServersChange, Thinking, Tool,
+    Completion, ContentBlock, Effort, EventKind, Limits, MailKind, Model, Models, Output,
+    PermissionMode, PermissionUpdate, Permissions, Provider, ProviderError, Rulebook, Sampling,
+    ServerPrompt, ServerStatus, Servers, ServersChange, Thinking, Tool,
 };
 use ah_testkit::bound::{Bound, BoundAnswer, BoundRecord, SUMMARIZED};
 use ah_testkit::world::World;
@@ -466,7 +467,7 @@ impl Servers for Late {
 
     async fn ready(&self, _: Duration) {}
 
-    async fn set(&self, _: std::collections::BTreeMap<String, Value>) -> ServersChange {
+    async fn set(&self, _: BTreeMap<String, Value>) -> ServersChange {
         ServersChange::default()
     }
 
@@ -484,6 +485,29 @@ impl Servers for Late {
 
     async fn read_resource(&self, _: &str, _: &str) -> Result<Vec<Value>, String> {
         Ok(Vec::new())
+    }
+
+    fn withdrawn(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        Vec::new()
+    }
+
+    async fn prompts_known(&self, _: Duration) {}
+
+    async fn complete(&self, _: &Completion) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn prompt(
+        &self,
+        _: &str,
+        _: &str,
+        _: BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        Err("there are none".to_owned())
     }
 }
 

@@ -101,6 +101,10 @@ impl Hook for PostHook {
         &self.name
     }
 
+    fn kind(&self) -> &'static str {
+        "hook"
+    }
+
     fn condition(&self) -> Option<&Rule> {
         self.setting.condition.as_ref()
     }

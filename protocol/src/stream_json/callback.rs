@@ -6,7 +6,7 @@ use std::time::Duration;
 use ah_agent::hooks::{
     Hook, HookAnswer, HookEvent, HookFailure, HookReply, Matcher, MatcherError, OnFailure,
 };
-use ah_conversation::ToolUseId;
+use ah_conversation::{Rule, ToolUseId};
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -106,6 +106,10 @@ impl Hook for Callback {
 
     fn kind(&self) -> &'static str {
         "hook callback"
+    }
+
+    fn condition(&self) -> Option<&Rule> {
+        None
     }
 
     fn on_failure(&self) -> Option<OnFailure> {

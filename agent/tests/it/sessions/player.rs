@@ -12,10 +12,10 @@ use ah_agent::{
     Stop, ToolConcurrency, Toolbox, Watcher, no_variables,
 };
 use ah_conversation::{
-    Access, Content, ContentBlock, Context, Delta, Environment, Image, Input, Limits, MailKind,
-    Model, Output, PermissionMode, PermissionUpdate, Permissions, Provider, ResultBlock, Role,
-    Rulebook, Sampling, ServerStatus, Servers, ServersChange, StreamEvent, Thinking, Tool,
-    ToolSpec, ToolUse, Truncation,
+    Access, Completion, Content, ContentBlock, Context, Delta, Environment, Image, Input, Limits,
+    MailKind, Model, Output, PermissionMode, PermissionUpdate, Permissions, Provider, ResultBlock,
+    Role, Rulebook, Sampling, ServerPrompt, ServerStatus, Servers, ServersChange, StreamEvent,
+    Thinking, Tool, ToolSpec, ToolUse, Truncation,
 };
 use ah_testkit::provider;
 use ah_testkit::provider::auth::KeySource;
@@ -400,6 +400,29 @@ impl Servers for Late {
 
     async fn read_resource(&self, _: &str, _: &str) -> Result<Vec<Value>, String> {
         Ok(Vec::new())
+    }
+
+    fn withdrawn(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn prompts(&self) -> Vec<ServerPrompt> {
+        Vec::new()
+    }
+
+    async fn prompts_known(&self, _: Duration) {}
+
+    async fn complete(&self, _: &Completion) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn prompt(
+        &self,
+        _: &str,
+        _: &str,
+        _: BTreeMap<String, String>,
+    ) -> Result<String, String> {
+        Err("there are none".to_owned())
     }
 }
 

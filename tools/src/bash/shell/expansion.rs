@@ -25,9 +25,7 @@ pub(crate) trait Files {
     fn names_in(&self, folder: &Path, limit: usize) -> Option<Vec<String>>;
 
     /// Whether git starts nothing of the choice of the repository in which the line begins while it looks at it.
-    fn repository_starts_nothing(&self) -> bool {
-        false
-    }
+    fn repository_starts_nothing(&self) -> bool;
 }
 
 /// A function that resolves names, where there are no files.
@@ -46,6 +44,10 @@ impl<F: Fn(&str) -> PathBuf> Files for F {
 
     fn names_in(&self, _: &Path, _: usize) -> Option<Vec<String>> {
         Some(Vec::new())
+    }
+
+    fn repository_starts_nothing(&self) -> bool {
+        false
     }
 }
 

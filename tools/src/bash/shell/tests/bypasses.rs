@@ -615,6 +615,10 @@ impl Files for World {
         };
         Some(names.iter().map(|name| (*name).to_owned()).collect())
     }
+
+    fn repository_starts_nothing(&self) -> bool {
+        false
+    }
 }
 
 #[test]
