@@ -16,6 +16,7 @@ mod choices;
 mod driver;
 mod editor;
 mod effect;
+mod ending;
 mod external_editor;
 mod facts;
 mod frontend;

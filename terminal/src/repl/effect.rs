@@ -3,7 +3,7 @@
 use ah_conversation::{Completion, Image, MailKind, PermissionMode, SkipDelay};
 
 use super::attach;
-use super::input::{Queued, Then};
+use super::ending::{Queued, Then};
 use super::notify::NotificationKind;
 use super::output::Wanted;
 use super::picker::Subject;

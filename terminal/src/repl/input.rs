@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ah_conversation::{
-    EventKind, MailKind, MessageId, Model, PermissionMode, Progress, ServerPrompt, SkipDelay, Task,
-    TaskUpdate, ToolUseId,
+    EventKind, Model, PermissionMode, Progress, ServerPrompt, SkipDelay, Task, TaskUpdate,
+    ToolUseId,
 };
 use ah_render::Line;
 use crossterm::event::Event;
@@ -12,6 +12,7 @@ use crossterm::event::Event;
 use super::activity::RunningTool;
 use super::attach::Attached;
 use super::effect;
+pub use super::ending::{Ending, Queued, Then};
 use super::facts::{Facts, Totals};
 use super::picker::{Entry, Picker, Subject};
 use super::question::QuestionUpdate;
@@ -99,37 +100,6 @@ pub enum Input {
     Tick,
     /// The program has to end, with this exit code.
     Stop(u8),
-}
-
-/// A queued message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queued {
-    /// Its id in the queue.
-    pub id: MessageId,
-    /// When it is read.
-    pub kind: MailKind,
-    /// Its text.
-    pub text: String,
-}
-
-/// Use of messages that were taken from the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// They go back to the editor.
-    GiveBack,
-    /// They are the next prompt.
-    Prompt,
-}
-
-/// Outcome of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
-    /// It succeeded.
-    Well,
-    /// It was stopped.
-    Interrupted,
-    /// It failed: error and hint.
-    Failed(String, Option<String>),
 }
 
 /// The open session, as the terminal shows it.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ah_conversation::Environment;
 
-use super::input::Ending;
+use super::ending::Ending;
 use crate::print::elapsed;
 use ah_config::Config;
 use ah_config::settings::conversation::Channel;

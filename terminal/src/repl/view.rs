@@ -7,6 +7,7 @@ use super::activity::{Activity, RunningTool};
 use super::app::App;
 use super::input::Queued;
 use super::layout::{fit, wrap};
+use super::menu::Menu;
 use super::painter::Live;
 use super::picker::Picker;
 use super::question::Panel;
@@ -68,13 +69,7 @@ pub fn live(app: &App, now: Instant) -> Live {
     if let Some(picker) = &app.picker {
         below.extend(listed(app, picker, columns));
     } else if let Some(menu) = &app.suggestions.menu {
-        let items = || menu.window();
-        let wide = items().map(|((text, _), _)| width(text)).max().unwrap_or(0);
-        below.extend(items().map(|((text, about), is_marked)| {
-            let pad = " ".repeat(wide - width(text) + 2);
-            let text = format!("{text}{pad}{about}");
-            mark(app, text.trim_end(), is_marked, columns)
-        }));
+        below.extend(suggested(app, menu, columns));
     }
     if app.picker.is_none() && app.editor.text() == HELP {
         let room = app.size.1.saturating_sub(6);
@@ -118,6 +113,18 @@ pub fn live(app: &App, now: Instant) -> Live {
         cursor: (row, column.min(columns - 1)),
         columns,
     }
+}
+
+/// Returns the rows of suggestions.
+fn suggested(app: &App, menu: &Menu, columns: usize) -> Vec<String> {
+    let items = || menu.window();
+    let wide = items().map(|((text, _), _)| width(text)).max().unwrap_or(0);
+    let rows = items().map(|((text, about), is_marked)| {
+        let pad = " ".repeat(wide - width(text) + 2);
+        let text = format!("{text}{pad}{about}");
+        mark(app, text.trim_end(), is_marked, columns)
+    });
+    rows.collect()
 }
 
 /// Returns the rows of the viewer, which has the whole screen.
