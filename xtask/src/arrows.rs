@@ -146,6 +146,11 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Doors: each speaks with one kind of client and uses the desk, never the engine or another door. What opens sessions
+/// knows none of them; the command line hands them the desk. Hosts have no place here: the engine has a run driven by
+/// `ah-protocol`, whose transcripts it writes.
+const DOORS: [&str; 2] = ["ah-acp", "ah-serve"];
+
 /// Upper crates, each of which may use all that stand in front of it and all of [`ARROWS`] but those in [`APART`].
 const UPPER: [&str; 3] = [ENGINE, "ah-terminal", COMMAND_LINE];
 const ENGINE: &str = "ah-engine";
@@ -234,6 +239,11 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
     if OUTBUILDINGS.iter().any(|(outside, _)| *outside == name) {
         let is_allowed = package.name == COMMAND_LINE;
         return (!is_allowed).then(|| format!("{name} is for {COMMAND_LINE} only"));
+    }
+    if DOORS.contains(&name) && [ENGINE, "ah-terminal"].contains(&&*package.name) {
+        return Some(format!(
+            "{name} is a door; it is handed the desk by {COMMAND_LINE}"
+        ));
     }
     if let Some(storey) = UPPER.iter().position(|upper| *upper == package.name) {
         let is_below = match UPPER.iter().position(|upper| *upper == name) {
@@ -327,8 +337,25 @@ mod tests {
             ("ah-engine", "ah-plugins", false),
             ("ah-terminal", "ah-plugins", false),
             ("ah-config", "ah-plugins", false),
+            ("ah-engine", "ah-desk", true),
+            ("ah-engine", "ah-acp", false),
+            ("ah-engine", "ah-serve", false),
+            ("ah-terminal", "ah-serve", false),
+            ("ah-cli", "ah-serve", true),
         ] {
             assert_eq!(is_allowed(from, None, to), expected, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn doors_use_the_desk_and_neither_the_engine_nor_each_other() {
+        let doors = ["ah-acp", "ah-serve", "ah-mcp-server", "ah-protocol"];
+        let closed = [ENGINE, "ah-terminal", "ah-config", "ah-store", "ah-tools"];
+        for door in doors {
+            assert!(is_allowed(door, None, "ah-desk"), "{door}");
+            for other in doors.iter().chain(&closed) {
+                assert!(!is_allowed(door, None, other), "{door} -> {other}");
+            }
         }
     }
 
