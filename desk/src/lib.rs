@@ -11,7 +11,7 @@ mod transcript;
 
 pub use open::{Command, Offered, OpenSession, Place, Prompt};
 pub use refusal::{Refusal, RefusalKind};
-pub use run::{BlockKind, Ended, Piece, RunEvent, Running};
+pub use run::{BlockKind, Ended, Growth, Piece, RunEvent, Running};
 pub use sessions::{At, Scope, SessionSummary, Sessions, Start, SystemPrompt, Which};
 pub use state::{Asked, State};
 pub use transcript::Transcript;

@@ -48,6 +48,19 @@ pub struct Piece {
     pub text: String,
 }
 
+/// What is new of an answer in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Growth {
+    /// A piece.
+    Piece(Piece),
+    /// The answer begins again: all pieces so far are void.
+    Void {
+        /// Always true.
+        reset: bool,
+    },
+}
+
 /// What a block of an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use ah_conversation::json;
-use ah_desk::State;
+use ah_desk::{Growth, State};
 use axum::response::sse::Event;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -135,11 +135,11 @@ impl Watcher {
     /// Reads what is new of the answer in progress.
     fn pieces(&mut self) {
         let (is_void, pieces) = self.live.news(&mut self.told);
-        if is_void {
-            self.ready.push_back(told("piece", &json!({"reset": true})));
-        }
-        let pieces = pieces.iter().map(|piece| told("piece", piece));
-        self.ready.extend(pieces);
+        let void = is_void.then_some(Growth::Void { reset: true });
+        let news = void
+            .into_iter()
+            .chain(pieces.into_iter().map(Growth::Piece));
+        self.ready.extend(news.map(|new| told("piece", &new)));
     }
 }
 

@@ -11,7 +11,7 @@ use ah_conversation::{
     ContentBlock, EventKind, ExitReason, Interface, LiveOutput, MailKind, Message, MessageId,
     Model, Origin, ToolSpec, neutralise,
 };
-use ah_desk::{Asked, Ended, State};
+use ah_desk::{Asked, BlockKind, Ended, Growth, State};
 use async_trait::async_trait;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -57,10 +57,8 @@ pub enum RemoteEvent {
     Message(Box<Message>),
     /// Another branch is the current one: its messages come.
     Reset,
-    /// A piece of the text of the answer in progress.
-    Text(String),
-    /// The answer in progress begins anew.
-    Void,
+    /// What is new of the answer in progress.
+    Answer(Growth),
     /// What the session is doing.
     State(State),
     /// The process is gone, or says nothing any more; the reason.
@@ -333,11 +331,14 @@ impl<'a> RemoteWorker<'a> {
                 self.run.answer.clear();
                 crate::note("the conversation was changed elsewhere; it is now:");
             }
-            RemoteEvent::Text(text) => {
-                self.run.answer.push_str(&text);
-                frontend.piece(&text);
+            RemoteEvent::Answer(Growth::Piece(piece)) => {
+                // What it thinks and calls is shown with its message.
+                if piece.kind == BlockKind::Text {
+                    self.run.answer.push_str(&piece.text);
+                    frontend.piece(&piece.text);
+                }
             }
-            RemoteEvent::Void => {
+            RemoteEvent::Answer(Growth::Void { .. }) => {
                 if !std::mem::take(&mut self.run.answer).is_empty() {
                     frontend.notice("the answer starts again");
                 }
