@@ -5,7 +5,6 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ah_agent::Session;
-use ah_agent::agents::Agents;
 use ah_agent::hooks::LineHooks;
 use ah_agent::skills::{Skill, Skills};
 use ah_agent::styles::DEFAULT;
@@ -17,7 +16,7 @@ use ah_mcp::{SdkHost, SdkPipe};
 use ah_protocol::stream_json::{
     self, Asks, Initialize, Pipe, Pipes, Program, Served, Streams, Wanted, serve,
 };
-use ah_protocol::{AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, Setting, Stored};
+use ah_protocol::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
 use ah_store::SessionStore;
 use async_trait::async_trait;
 use futures_util::SinkExt as _;
@@ -138,8 +137,8 @@ struct SessionOpener {
     held: OnceLock<Config>,
     /// The servers of the session that is open.
     servers: Mutex<Option<Arc<dyn Servers>>>,
-    /// The UUID of the session that is open.
-    session_id: Mutex<String>,
+    /// The store of the session that is open.
+    store: Mutex<Option<Arc<SessionStore>>>,
     /// The hooks of the session that is open, for the lines of commands.
     line_hooks: Mutex<Option<LineHooks>>,
     /// The stores of new sessions.
@@ -163,7 +162,7 @@ impl SessionOpener {
             first_words: Mutex::new(None),
             held: OnceLock::new(),
             servers: Mutex::new(None),
-            session_id: Mutex::default(),
+            store: Mutex::default(),
             line_hooks: Mutex::default(),
             begun: Mutex::default(),
         }))
@@ -181,6 +180,8 @@ impl SessionOpener {
 
     /// Removes new sessions without messages.
     async fn clear_away(&self) {
+        // A store that somebody has open is not removed.
+        drop(lock(&self.store).take());
         let begun = std::mem::take(&mut *lock(&self.begun));
         for store in begun {
             give_up(store, &self.config).await;
@@ -202,7 +203,7 @@ impl SessionOpener {
     fn lent(&self, expanded: &Expanded, config: &Config) -> ExpandedPrompt {
         let text = match expanded.is_as_typed {
             true => expanded.text.clone(),
-            false => expanded.text.replace(SESSION_ID, &lock(&self.session_id)),
+            false => expanded.text.replace(SESSION_ID, &self.session_id()),
         };
         let (applied, mut notices) = expanded.applied_to(config);
         if !expanded.warnings.is_empty() {
@@ -221,6 +222,14 @@ impl SessionOpener {
             model: (applied.model != config.model).then(|| applied.model.value.clone()),
             notices,
         }
+    }
+
+    /// Returns the UUID of the open session; empty if there is none.
+    fn session_id(&self) -> String {
+        let store = lock(&self.store);
+        store
+            .as_ref()
+            .map_or_else(String::new, |store| store.uuid().to_owned())
     }
 
     fn refusal(&self) -> Error {
@@ -307,22 +316,16 @@ impl SessionOpener {
         let Opening { config, skills, .. } = opening;
         *lock(&self.servers) = session.tools().servers().cloned();
         *lock(&self.line_hooks) = Some(session.line_hooks());
-        store.uuid().clone_into(&mut lock(&self.session_id));
+        *lock(&self.store) = Some(store.clone());
         let source = model::credentials(&config).ok().flatten();
-        let subagents = session.tools().subagents();
-        let agents = subagents
-            .map(|subagents| agent_infos(subagents.agents()))
-            .unwrap_or_default();
         Engaged {
             session_id: store.uuid().to_owned(),
-            stored: Arc::new(Renamed(store.clone())),
             settings: settings(&config),
             cwd: config.environment.cwd().to_owned(),
             entrypoint: { config.environment.get("CLAUDE_CODE_ENTRYPOINT") }
                 .unwrap_or("sdk-cli")
                 .to_owned(),
             transcript_path: transcript(store, &config),
-            servers: session.tools().servers().cloned(),
             session,
             max_turns: config.run.limits.max_turns,
             max_budget_usd: config.run.limits.max_budget_usd,
@@ -333,7 +336,6 @@ impl SessionOpener {
             plugins: { config.plugins.iter() }
                 .map(|plugin| (plugin.name.clone(), plugin.root.clone()))
                 .collect(),
-            agents,
             models: Arc::new(Catalogued::new(config, self.warn.clone())),
         }
     }
@@ -361,7 +363,8 @@ impl Engine for SessionOpener {
                 .chain(styles.into_iter().map(|style| style.name))
                 .collect(),
             agents: extensions::agents(config)
-                .map_or_else(|_| Vec::new(), |(agents, _)| agent_infos(&agents)),
+                .map(|(agents, _)| agents)
+                .unwrap_or_default(),
             account: json!({
                 "tokenSource": "none",
                 "apiKeySource": model::credentials(config).ok().flatten(),
@@ -393,6 +396,12 @@ impl Engine for SessionOpener {
             Ok(expanded) => Ok(self.lent(&expanded, config)),
             Err(error) => Err(self.refuse(error)),
         }
+    }
+
+    async fn rename(&self, name: &str) -> Result<(), Refusal> {
+        let store = lock(&self.store).clone();
+        let store = store.ok_or_else(|| Refusal::failed("no session is open"))?;
+        Ok(store.set_name(name.to_owned()).await?)
     }
 }
 
@@ -428,16 +437,6 @@ fn overrides(wishes: &Initialize) -> Result<Overrides, Error> {
     });
     overrides.plugins = plugins.collect();
     Ok(overrides)
-}
-
-/// Returns the definitions in the form for hosts.
-fn agent_infos(agents: &Agents) -> Vec<AgentInfo> {
-    let agents = agents.iter().map(|agent| AgentInfo {
-        name: agent.name.clone(),
-        description: agent.description.clone(),
-        model: agent.model.clone(),
-    });
-    agents.collect()
 }
 
 /// Returns the MCP servers provided by the program that drives this one.
@@ -511,17 +510,6 @@ fn settings(config: &Config) -> Vec<(String, Value)> {
         Some((source.to_owned(), content))
     });
     files.collect()
-}
-
-/// A stored session that a host may name.
-struct Renamed(Arc<SessionStore>);
-
-#[async_trait]
-impl Stored for Renamed {
-    async fn rename(&self, name: &str) -> Result<(), String> {
-        let named = self.0.set_name(name.to_owned()).await;
-        named.map_err(|error| error.to_string())
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -65,6 +65,10 @@ impl Engine for Refusing {
             ..ExpandedPrompt::default()
         })
     }
+
+    async fn rename(&self, _: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
 }
 
 /// Numbered ids, and a clock that stands still.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ah_agent::agents::Agents;
 use ah_agent::hooks::Hook;
 use ah_agent::{Audience, Session};
 use ah_conversation::{Model, Models, Rule, Servers};
@@ -30,6 +31,12 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// If something that it names cannot be read.
     async fn expand(&self, prompt: &str) -> Result<ExpandedPrompt, Refusal>;
+
+    /// Names the open session.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be stored.
+    async fn rename(&self, name: &str) -> Result<(), Refusal>;
 }
 
 /// A prompt with what its command brings along.
@@ -69,14 +76,10 @@ pub struct Engaged {
     pub cwd: PathBuf,
     /// What started the program: `cli`, `sdk-cli`, `sdk-py` …
     pub entrypoint: String,
-    /// The session as stored.
-    pub stored: Arc<dyn Stored>,
     /// Settings of the files in force: source in the SDKs' words and content, the lowest first.
     pub settings: Vec<(String, Value)>,
     /// Models to switch to.
     pub models: Arc<dyn Models>,
-    /// The MCP servers.
-    pub servers: Option<Arc<dyn Servers>>,
     /// Value of `--max-turns`, for the error text.
     pub max_turns: Option<u32>,
     /// Value of `--max-budget-usd`, for the error text.
@@ -93,29 +96,6 @@ pub struct Engaged {
     pub skills: Vec<String>,
     /// Plugins: name and folder.
     pub plugins: Vec<(String, PathBuf)>,
-    /// Subagent types.
-    pub agents: Vec<AgentInfo>,
-}
-
-/// A subagent type, as reported to the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentInfo {
-    /// Name.
-    pub name: String,
-    /// Description of when to use it.
-    pub description: String,
-    /// Model, if its definition names one.
-    pub model: Option<String>,
-}
-
-/// The stored session, as far as a host changes it.
-#[async_trait]
-pub trait Stored: Send + Sync {
-    /// Names the session.
-    ///
-    /// # Errors
-    /// If it cannot be written; the text says why.
-    async fn rename(&self, name: &str) -> Result<(), String>;
 }
 
 /// Description of the program.
@@ -134,12 +114,23 @@ pub struct Introduction {
     /// Names of all output styles.
     pub styles: Vec<String>,
     /// Subagent types, without those that the host defines.
-    pub agents: Vec<AgentInfo>,
+    pub agents: Agents,
     /// Account information, a JSON object.
     pub account: Value,
 }
 
 impl Engaged {
+    /// Returns the subagent types.
+    pub(crate) fn agents(&self) -> Agents {
+        let subagents = self.session.tools().subagents();
+        subagents.map_or_else(Agents::default, |subagents| subagents.agents().clone())
+    }
+
+    /// Returns the MCP servers.
+    pub(crate) fn servers(&self) -> Option<&Arc<dyn Servers>> {
+        self.session.tools().servers()
+    }
+
     /// Returns the description of a model, the current or another one.
     pub(crate) fn model(&self, provider: &str, name: &str) -> Model {
         let asked = self.session.model();

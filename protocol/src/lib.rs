@@ -11,7 +11,7 @@ mod names;
 pub mod stream_json;
 mod transcript;
 
-pub use engine::{AgentInfo, Engaged, Engine, ExpandedPrompt, Introduction, Setting, Stored};
+pub use engine::{Engaged, Engine, ExpandedPrompt, Introduction, Setting};
 pub use ids::Ids;
 pub use message::{
     AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use ah_agent::agents::Agents;
 use ah_agent::prompt::PromptSource;
 use ah_conversation::{Model, ToolName, ToolSpec, estimate_text};
 use serde_json::{Value, json};
-
-use crate::AgentInfo;
 
 /// Names of facts of the system prompt that are no files.
 const NO_FILES: [&str; 4] = ["environment", "skills", "--must-produce", "--timeout"];
@@ -22,7 +21,7 @@ pub(crate) struct ContextParts {
     /// The tools as last sent.
     pub(crate) tools: Arc<[ToolSpec]>,
     /// Subagent types.
-    pub(crate) agents: Vec<AgentInfo>,
+    pub(crate) agents: Agents,
     /// Tokens at which the conversation is summarised.
     pub(crate) compact_at: u64,
 }
@@ -191,7 +190,7 @@ mod tests {
         let parts = ContextParts {
             prompt: vec!["x".repeat(4_000)].into(),
             tools: Arc::new([]),
-            agents: Vec::new(),
+            agents: Agents::default(),
             compact_at: 8_000,
         };
         let model = Model {

@@ -1,14 +1,16 @@
 //! The response to `initialize`, and the `init` message at the start of each prompt. Pure.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ah_agent::agents::{Agent, Agents};
 use ah_desk::{Command, Offered};
 use serde_json::{Value, json};
 
 use super::local::LISTED;
 use super::speaker::lifecycle::CAPABILITIES;
 use super::wire::IntroductionPart;
-use crate::{AgentInfo, Engaged, Introduction};
+use crate::{Engaged, Introduction};
 
 /// Tools that hosts expect under an older name in the list of tools.
 const OLDER: [(&str, &str); 1] = [("Agent", "Task")];
@@ -28,7 +30,7 @@ pub(crate) fn all(introduction: &Introduction) -> Value {
 }
 
 /// Returns the subagent types.
-pub(crate) fn agents(agents: &[AgentInfo]) -> Value {
+pub(crate) fn agents(agents: &Agents) -> Value {
     let agents = agents.iter().map(|agent| {
         let mut told = json!({"name": agent.name, "description": agent.description});
         if let Some(model) = &agent.model {
@@ -111,12 +113,14 @@ fn models(introduction: &Introduction) -> Value {
 pub(crate) fn init(engaged: &Engaged, introduction: &Introduction) -> Value {
     let session = &engaged.session;
     let tools: Vec<&str> = session.tools().names().map(listed).collect();
-    let servers = engaged.servers.iter().flat_map(|servers| servers.status());
+    let servers = engaged.servers().into_iter();
+    let servers = servers.flat_map(|servers| servers.status());
     let servers: Vec<_> = servers
         .map(|status| json!({"name": status.name, "status": status.state.as_str()}))
         .collect();
     let commands: Vec<&str> = named(introduction).map(|(name, ..)| name).collect();
-    let agents: Vec<&str> = engaged.agents.iter().map(|it| it.name.as_str()).collect();
+    let agents = engaged.agents();
+    let agents: Vec<&str> = agents.iter().map(|agent| &*agent.name).collect();
     json!({
         "type": "system",
         "subtype": "init",
@@ -145,12 +149,12 @@ fn listed(name: &str) -> &str {
 }
 
 /// Returns the subagents as lines of text.
-pub(crate) fn agents_text(agents: &[AgentInfo]) -> String {
-    if agents.is_empty() {
+pub(crate) fn agents_text(agents: &Agents) -> String {
+    let line = |agent: &Arc<Agent>| format!("- {}: {}", agent.name, agent.description);
+    let lines: Vec<_> = agents.iter().map(line).collect();
+    if lines.is_empty() {
         return "There are no subagents.".to_owned();
     }
-    let line = |agent: &AgentInfo| format!("- {}: {}", agent.name, agent.description);
-    let lines: Vec<_> = agents.iter().map(line).collect();
     format!("Subagents:\n{}", lines.join("\n"))
 }
 

@@ -208,7 +208,7 @@ impl Worker {
     /// The answer to a host that has opened the session with these wishes.
     fn introduced(&self, engaged: &Engaged, wishes: &Initialize) -> Value {
         let mut told = introduction::all(&self.shared.introduction());
-        told["agents"] = introduction::agents(&engaged.agents);
+        told["agents"] = introduction::agents(&engaged.agents());
         let mode = engaged.session.settings().permissions.mode;
         told["current_permission_mode"] = json!(mode.as_str());
         told["hook_on_failure_supported"] = json!(true);
@@ -307,10 +307,10 @@ impl Worker {
         Handles {
             controls: engaged.session.controls(),
             models: engaged.models.clone(),
-            servers: engaged.servers.clone(),
+            servers: engaged.servers().cloned(),
             tasks: engaged.session.tools().tasks(),
             files: engaged.session.files(),
-            stored: engaged.stored.clone(),
+            engine: self.shared.engine.clone(),
             pipes,
             speaker: self.speaker.clone(),
             may_bypass: settings.permissions.may_bypass,
@@ -326,7 +326,7 @@ impl Worker {
             context: Mutex::new(ContextParts {
                 prompt: settings.prompt.clone(),
                 tools: engaged.session.tools().specs().clone(),
-                agents: engaged.agents.clone(),
+                agents: engaged.agents(),
                 compact_at: limits.compact_tokens().unwrap_or(crowded).min(crowded),
             }),
         }
@@ -537,7 +537,7 @@ impl Worker {
                 .rename(name)
                 .await
                 .map(|_| format!("Session renamed to: {name}")),
-            Local::Agents => Ok(introduction::agents_text(&engaged.agents)),
+            Local::Agents => Ok(introduction::agents_text(&engaged.agents())),
             Local::Styles => Ok(introduction::styles_text(&shared.introduction())),
             Local::Servers(wanted) => handles.manage_servers(wanted.as_deref()).await,
             Local::Compact(_) | Local::Clear | Local::Unavailable => {

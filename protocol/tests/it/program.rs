@@ -12,7 +12,7 @@ use ah_conversation::{
 };
 use ah_desk::Refusal;
 use ah_protocol::stream_json::{Program, Served, Wanted, serve_program};
-use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Setting, Stored};
+use ah_protocol::{Engaged, Engine, ExpandedPrompt, Ids, Introduction, Message, Setting};
 use ah_testkit::script::{Scripted, says};
 use ah_testkit::world::World;
 use async_trait::async_trait;
@@ -54,10 +54,8 @@ impl Engine for Scene {
             session_id: "session".to_owned(),
             entrypoint: "sdk-cli".to_owned(),
             cwd: PathBuf::from("/"),
-            stored: Arc::new(NoModels),
             settings: Vec::new(),
             models: Arc::new(NoModels),
-            servers: None,
             max_turns: None,
             max_budget_usd: None,
             max_retries: 0,
@@ -66,7 +64,6 @@ impl Engine for Scene {
             transcript_path: None,
             skills: Vec::new(),
             plugins: Vec::new(),
-            agents: Vec::new(),
         })
     }
 
@@ -75,6 +72,10 @@ impl Engine for Scene {
             text: prompt.to_owned(),
             ..ExpandedPrompt::default()
         })
+    }
+
+    async fn rename(&self, _: &str) -> Result<(), Refusal> {
+        Ok(())
     }
 }
 
@@ -110,13 +111,6 @@ impl Rulebook for NoRules {
 }
 
 struct NoModels;
-
-#[async_trait]
-impl Stored for NoModels {
-    async fn rename(&self, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-}
 
 impl Models for NoModels {
     fn connect(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ProviderError> {
