@@ -554,7 +554,7 @@ fn append(
                 calls::finish(connection, call, columns)?;
             }
             Record::Files(change) => files::insert(connection, folder, change, seal)?,
-            Record::FilesLeft(left) => files::note_left(connection, left)?,
+            Record::FilesLeft(left) => files::note_left(connection, left, seal)?,
             Record::Prefix(message, prefix) => prefixes::insert(connection, message, prefix)?,
             Record::Note(key, value) => context::set(connection, &context::note(key), value)?,
             Record::Event(_) => {}

@@ -24,6 +24,8 @@ const FOLDER: &str = "folder";
 const LINK: &str = "link";
 const BIG: &str = "big";
 const UNKEPT: &str = "unkept";
+/// Stands for a path in the seal of a rewind in progress. No path is empty.
+const IN_PROGRESS: &[u8] = b"";
 
 /// Contents kept of one session in the database, in bytes. Beyond it, those of the oldest steps go; the same for
 /// [`MAX_BIG`] and the contents in files.
@@ -144,6 +146,25 @@ fn code(
     ])
 }
 
+/// Returns the seal of a rewind in progress.
+fn progress_code(seal: &Seal, step: i64) -> [u8; 32] {
+    seal.of(&[Some(&step.to_le_bytes()), Some(b"in progress")])
+}
+
+/// Returns whether this user's program has noted that a rewind is in progress.
+fn is_progress_sealed(
+    connection: &Connection,
+    step: i64,
+    seal: Option<&Seal>,
+) -> Result<bool, Failure> {
+    let found: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT seal FROM file_seals WHERE step = ? AND path = ?")?
+        .query_row(params![step, IN_PROGRESS], |row| row.get(0))
+        .optional()?;
+    let wanted = seal.map(|seal| progress_code(seal, step).to_vec());
+    Ok(wanted.is_some() && found == wanted)
+}
+
 /// Contents that are kept, by their place.
 pub(super) enum Contents {
     InDatabase,
@@ -261,8 +282,12 @@ pub(super) fn drop_oldest(
     Ok(())
 }
 
-/// Notes when the last step had changed paths.
-pub(super) fn note_left(connection: &Connection, left: &FilesLeft) -> Result<(), Failure> {
+/// Notes when the last step had changed paths. That a rewind is in progress is sealed as well, since it will be finished unasked.
+pub(super) fn note_left(
+    connection: &Connection,
+    left: &FilesLeft,
+    seal: Option<&Seal>,
+) -> Result<(), Failure> {
     let last: Option<i64> =
         connection.query_row("SELECT max(id) FROM file_steps", [], |row| row.get(0))?;
     let Some(step) = last else {
@@ -278,6 +303,15 @@ pub(super) fn note_left(connection: &Connection, left: &FilesLeft) -> Result<(),
                  SELECT step, path, ?2 FROM file_states WHERE step = ?1",
             )?
             .execute(params![step, left.until.0])?;
+        let seal = seal.filter(|_| left.until == FilesLeft::ONGOING);
+        connection
+            .prepare_cached("DELETE FROM file_seals WHERE step = ? AND path = ?")?
+            .execute(params![step, IN_PROGRESS])?;
+        if let Some(seal) = seal {
+            connection
+                .prepare_cached("INSERT INTO file_seals (step, path, seal) VALUES (?, ?, ?)")?
+                .execute(params![step, IN_PROGRESS, progress_code(seal, step)])?;
+        }
         return Ok(());
     };
     for path in paths {
@@ -327,16 +361,18 @@ pub(super) fn steps(
         let target: Option<i64> = row.get(2)?;
         let cause = (run.as_deref(), target);
         let (before, is_own) = states(connection, outputs, number, cause, seal)?;
+        let until = left(connection, number)?;
+        let is_in_progress = until.values().any(|until| *until == FilesLeft::ONGOING);
         steps.push(FileStep {
             number,
-            is_own,
+            is_own: is_own && (!is_in_progress || is_progress_sealed(connection, number, seal)?),
             cause: match run {
                 Some(run) => FileCause::Run(MessageId::from(run.as_str())),
                 None => FileCause::Rewind(target.unwrap_or(number)),
             },
             at: Time(row.get(3)?),
             before,
-            until: left(connection, number)?,
+            until,
             unseen: unseen(connection, number)?,
         });
     }

@@ -15,7 +15,8 @@
 //! - `file_steps`, `file_states`: states of files before they were changed by a run (`message_id` is its prompt) or by
 //!   a rewind to the state before the step `target`. Each content is stored once, in the first row with its SHA-256; it
 //!   is the last column, so that a search does not load contents.
-//! - `file_seals`: for each state of a file, the code by which this user's `ah` knows that it has recorded it.
+//! - `file_seals`: for each state of a file, and with an empty path for a rewind in progress, the code by which this user's `ah`
+//!   knows that it has recorded it.
 //! - `file_notes`: of a step, when it had changed a path (`path`, `until_ms`), or a call whose changes were not seen
 //!   (`unseen`).
 //! - `prefixes`: system prompt and tools as the requests of a branch begin with them, from the request that ends with

@@ -212,3 +212,43 @@ fn a_step_that_this_user_has_not_recorded_is_not_their_own() {
         );
     }
 }
+
+/// That a rewind was cut off is only believed if this user's program has said so.
+#[test]
+fn a_rewind_is_in_progress_only_by_a_seal() {
+    let cut_off = format!("UPDATE file_notes SET until_ms = {}", FilesLeft::ONGOING.0);
+    let key = Seal::random().unwrap();
+    for (until, forged, is_own) in [
+        (FilesLeft::ONGOING, "", true),
+        (Time(1), "", true),
+        (Time(1), &*cut_off, false),
+        (
+            FilesLeft::ONGOING,
+            "DELETE FROM file_seals WHERE path = x''",
+            false,
+        ),
+    ] {
+        let outputs = tempfile::tempdir().unwrap();
+        let mut connection = Connection::open_in_memory().unwrap();
+        crate::sqlite::schema::CONVERSATION
+            .migrate(&mut connection)
+            .unwrap();
+        let rewind = FileChange {
+            cause: FileCause::Rewind(1),
+            at: Time(0),
+            before: vec![("/a".into(), FileState::Absent { folders: 0 })],
+            unseen: Vec::new(),
+        };
+        insert(&connection, outputs.path(), &rewind, Some(&key)).unwrap();
+        for until in [FilesLeft::ONGOING, until] {
+            let left = FilesLeft { paths: None, until };
+            note_left(&connection, &left, Some(&key)).unwrap();
+        }
+        connection.execute_batch(forged).unwrap();
+        let step = steps(&connection, outputs.path(), Some(&key))
+            .unwrap()
+            .pop()
+            .unwrap();
+        assert_eq!(step.is_own, is_own, "{until:?} {forged}");
+    }
+}
