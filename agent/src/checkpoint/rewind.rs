@@ -72,13 +72,13 @@ impl Rewind {
             is_of_others: steps.iter().skip(place).any(|step| !step.is_own),
             is_agreed: false,
         };
-        // Folders to come back where something else is now: nothing is below them yet.
-        let mut returning: Vec<&Path> = Vec::new();
+        // The last folder to come back where something else is now: nothing is below it yet, and its paths come next.
+        let mut returning: Option<&Path> = None;
         let states = states_at(steps, place);
         for (path, then) in &states {
             let path = *path;
             let then = with_content(then, store).await?;
-            let is_below = returning.iter().any(|folder| path.starts_with(folder));
+            let is_below = returning.is_some_and(|folder| path.starts_with(folder));
             let now = match is_below {
                 true => Found::nothing(0),
                 false => workspace.look(path),
@@ -99,10 +99,11 @@ impl Rewind {
             } else if is_changed {
                 rewind.put_beside(path, then, &workspace);
             } else {
-                if matches!(then, FileState::Folder { .. })
+                if !is_below
+                    && matches!(then, FileState::Folder { .. })
                     && !matches!(now.state, FileState::Folder { .. })
                 {
-                    returning.push(path);
+                    returning = Some(path);
                 }
                 rewind.unmake(path, &then);
                 rewind
