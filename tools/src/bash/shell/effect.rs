@@ -12,10 +12,8 @@ pub(super) use links::{follows_links, may_make_links};
 use super::options;
 use super::word::{Spelling, Word};
 pub(super) use programs::program;
-use programs::{
-    BUILDERS, CHANGERS, CHANGING, FILE_OPTIONS, LISTERS, READERS, SHOWING, STARTING, WITHOUT_FILES,
-    has_any,
-};
+use programs::{CHANGING, FILE_OPTIONS, Files, SHOWING, STARTING, files_of, has_any};
+pub(super) use programs::{Changes, changes_of};
 
 /// Whether the command changes nothing.
 pub(super) fn is_read_only(words: &[Word]) -> bool {
@@ -26,13 +24,7 @@ pub(super) fn is_read_only(words: &[Word]) -> bool {
         return false;
     };
     match program.text.as_deref() {
-        Some(
-            "true" | "false" | "echo" | "pwd" | "cd" | "sleep" | "ls" | "cat" | "head" | "tail"
-            | "wc" | "nl" | "tac" | "grep" | "egrep" | "fgrep" | "cut" | "tr" | "seq" | "basename"
-            | "dirname" | "realpath" | "readlink" | "stat" | "du" | "diff" | "cmp" | "comm"
-            | "which" | "whoami" | "uname" | "cksum" | "md5sum" | "sha1sum" | "sha256sum"
-            | "sha512sum" | "od" | "hexdump" | "paste" | "join" | "nproc" | "df",
-        ) => true,
+        Some(name) if changes_of(name) != Changes::Options => true,
         Some("exit" | "return") => are_literal(arguments, is_number),
         Some("set") => {
             are_literal(arguments, |_| true)
@@ -128,16 +120,13 @@ pub(super) fn touches(words: &[Word]) -> (bool, bool) {
     let is_any = |of: &[&str]| has_any(words, of);
     match name {
         _ if takes_file(name, words) => (true, false),
-        _ if WITHOUT_FILES.contains(&name)
-            || LISTERS.contains(&name)
-            || BUILDERS.contains(&name) =>
-        {
-            (false, false)
-        }
-        _ if READERS.contains(&name) => (true, false),
-        _ if CHANGERS.contains(&name) => (false, true),
         "git" => (is_any(&SHOWING), is_any(&CHANGING)),
-        _ => (true, true),
+        _ => match files_of(name) {
+            Some(Files::Unused | Files::Listed | Files::Built) => (false, false),
+            Some(Files::Shown) => (true, false),
+            Some(Files::Changed) => (false, true),
+            None => (true, true),
+        },
     }
 }
 
@@ -158,7 +147,7 @@ fn takes_file(name: &str, words: &[Word]) -> bool {
 
 /// Whether the command lists files that patterns stand for.
 pub(super) fn lists(words: &[Word]) -> bool {
-    program(words).is_some_and(|name| LISTERS.contains(&name))
+    program(words).and_then(files_of) == Some(Files::Listed)
 }
 
 /// Whether the command may make files with names of any kind. Builders run code of the project, which may anyway.
@@ -201,8 +190,10 @@ pub(super) fn looks(words: &[Word]) -> Option<bool> {
     match program(words)? {
         "cd" | "find" => Some(true),
         "test" | "[" => None,
-        name if WITHOUT_FILES.contains(&name) => None,
-        name => Some(LISTERS.contains(&name) || searches_folders(words)),
+        name => match files_of(name) {
+            Some(Files::Unused) => None,
+            files => Some(files == Some(Files::Listed) || searches_folders(words)),
+        },
     }
 }
 
@@ -240,9 +231,7 @@ pub(super) fn may_start_arguments(words: &[Word]) -> bool {
         "git" => has_any(words, &STARTING) || has_any(words, &["-c", "config", "--config-env"]),
         "npm" | "pnpm" | "yarn" | "bun" | "rustup" => has_any(words, &["exec", "x", "dlx", "run"]),
         "cp" | "mv" | "sort" | "uniq" | "uv" if !has_any(words, &["run", "x", "tool"]) => false,
-        _ => ![&WITHOUT_FILES[..], &READERS, &LISTERS, &CHANGERS, &BUILDERS]
-            .iter()
-            .any(|known| known.contains(&name)),
+        _ => files_of(name).is_none(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::env;
 
+use super::effect::{Changes, changes_of};
 use super::word::{Spelling, Word};
 
 /// Names in capitals that lines give to their own variables, and that no program knows.
@@ -83,11 +84,8 @@ pub(super) fn splits_for_read(assignments: &[Word], invocation: &[Word]) -> bool
 
 /// Whether the command shows its words, or nothing, and these are plain text and variables of the line's own.
 pub(super) fn shows_variables(words: &[Word]) -> bool {
-    const PROGRAMS: [&str; 8] = [
-        "true", "false", "echo", "pwd", "sleep", "seq", "basename", "dirname",
-    ];
     let program = words.first().and_then(|word| word.text.as_deref());
-    program.is_some_and(|program| PROGRAMS.contains(&program)) && { words.iter() }
+    program.is_some_and(|program| changes_of(program) == Changes::Words) && { words.iter() }
         .all(|word| word.spelling != Spelling::Complex || is_plain(&word.raw))
 }
 

@@ -1,8 +1,6 @@
 //! Symbolic links: which commands make some, and which follow those that they find.
 
-use super::programs::{
-    BUILDERS, CHANGERS, CHANGING, LISTERS, READERS, WITHOUT_FILES, has_any, program,
-};
+use super::programs::{CHANGING, files_of, has_any, program};
 use crate::bash::shell::word::Word;
 
 /// Whether the command may make symbolic links, or move some.
@@ -26,16 +24,7 @@ pub(in crate::bash::shell) fn may_make_links(words: &[Word]) -> bool {
     match program(words) {
         None => !words.is_empty(),
         Some("git") => has_any(words, &OF_GIT) || has_any(words, &CHANGING),
-        Some(name) => ![
-            &WITHOUT_FILES[..],
-            &READERS,
-            &LISTERS,
-            &CHANGERS,
-            &BUILDERS,
-            &OTHERS,
-        ]
-        .iter()
-        .any(|known| known.contains(&name)),
+        Some(name) => files_of(name).is_none() && !OTHERS.contains(&name),
     }
 }
 
