@@ -95,12 +95,11 @@ impl Covers {
         if self.unreadable.is_empty() {
             return Ok(());
         }
-        let folder = empty_folder()?;
         for path in &self.unreadable {
             let Some(target) = find(path)? else { continue };
             let is_folder = FileType::from_raw_mode(fstat(&target)?.st_mode).is_dir();
             let tree = if is_folder {
-                clone(&folder)?
+                empty_folder()?
             } else {
                 // Where devices do not work, it can be opened by nobody, root included.
                 let device = open(c"/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
@@ -159,7 +158,7 @@ fn clone(tree: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 /// Makes an empty folder that nobody can look into.
-fn empty_folder() -> io::Result<OwnedFd> {
+pub(super) fn empty_folder() -> io::Result<OwnedFd> {
     let context = fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, c"mode", c"0")?;
     fsconfig_set_string(&context, c"size", c"4k")?;

@@ -1,14 +1,13 @@
-//! First process inside the sandbox: drops its rights, forks the process that becomes the command, and reaps all
-//! processes.
+//! First process of a command: drops its rights, forks the process that becomes the command, and reaps all that this
+//! starts.
 //!
 //! It applies the same restrictions to itself as to the command, so that no process inside has more rights. When the
-//! command ends, it kills what is left of it, and tells the status once nothing is left. If it is killed itself, the
-//! kernel kills everything in the process namespace.
+//! command ends, it kills what is left of it, and tells the status once nothing is left. If it is killed itself, the first
+//! process of the session does that.
 
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::mem::zeroed;
-use std::net::TcpListener;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
@@ -25,12 +24,13 @@ use rustix::thread::{
     set_capabilities_secure_bits, set_no_new_privs, unshare_unsafe,
 };
 
+use super::descendants::Children;
 use super::mounts::{NewRoot, out_of_place};
+use super::own::become_nameless;
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
 use super::wire::{LauncherMessage, ParentMessage};
-use super::{filter, landlock};
-use crate::environment::PROXY_PORT;
+use super::{filter, landlock, users};
 use crate::plan::{Layout, Plan, ResourceLimits};
 
 /// Longest wait for a signal; a child's exit is one too.
@@ -38,18 +38,24 @@ const SIGNAL_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Completes the sandbox around this process, runs the command in it, and exits with it.
 ///
-/// `report` receives a byte when there is a command, and then its wait status.
+/// `number` receives that of this process in the session, and `report` a byte when there is a command, and then its wait
+/// status.
 pub(crate) fn begin(
     plan: &Plan,
-    makes_network: bool,
+    number: Option<PipeWriter>,
     link: &OwnedFd,
     go: PipeReader,
     mut report: PipeWriter,
 ) -> ! {
-    let forked = enter(plan, makes_network, link, go)
-        .and_then(|layout| fork_command(plan, &layout, link, &mut report));
-    let command = match forked {
-        Ok(Some(command)) => command,
+    let forked = enter(plan, number, link, go).and_then(|layout| {
+        let proc = File::open("/proc").describe("/proc")?;
+        let children = Children::listed_in(&proc);
+        drop(proc);
+        let command = fork_command(plan, &layout, link, &mut report)?;
+        Ok(command.map(|command| (command, children)))
+    });
+    let (command, children) = match forked {
+        Ok(Some(forked)) => forked,
         Ok(None) => exit(),
         Err(reason) => {
             let _ = LauncherMessage::Failed(reason).send(link);
@@ -59,13 +65,7 @@ pub(crate) fn begin(
     };
     let _ = LauncherMessage::Running.send(link);
     let status = reap_until_exit(plan, command);
-    let has_ended_all = if plan.tier.has_namespaces() {
-        end_others()
-    } else {
-        end_descendants();
-        true
-    };
-    if has_ended_all {
+    if children.end() {
         // The parent need not wait for the end of this process and of the launcher, which unmount and unmap.
         let _ = LauncherMessage::Ended(status).send(link);
     }
@@ -81,7 +81,7 @@ fn exit() -> ! {
 /// Sets up what does not depend on the command, and restricts this process as the layout demands.
 fn enter(
     plan: &Plan,
-    makes_network: bool,
+    number: Option<PipeWriter>,
     link: &OwnedFd,
     mut go: PipeReader,
 ) -> SetupResult<Layout> {
@@ -89,19 +89,20 @@ fn enter(
     // At end of file, the parent died before this process could be tied to its life.
     go.read_exact(&mut [0])
         .describe("the launcher has exited")?;
+    // What the command leaves running becomes a child of this process, which ends it.
+    set_child_subreaper(Some(getpid())).describe("prctl")?;
     let root = if plan.tier.has_namespaces() {
-        let mut flags = UnshareFlags::NEWNS
+        if let Some(mut number) = number {
+            let own = getpid().as_raw_pid().to_ne_bytes();
+            number.write_all(&own).describe("report the process")?;
+        }
+        become_nameless();
+        let flags = UnshareFlags::NEWNS
             | UnshareFlags::NEWIPC
             | UnshareFlags::NEWUTS
             | UnshareFlags::NEWCGROUP;
-        if makes_network {
-            flags |= UnshareFlags::NEWNET;
-        }
         // SAFETY: this process has one thread, which shares nothing with another.
         unsafe { unshare_unsafe(flags) }.describe("create namespaces")?;
-        if makes_network {
-            network()?.send(link).describe("report the network")?;
-        }
         Some(NewRoot::begin(plan.limits)?)
     } else {
         None
@@ -111,21 +112,19 @@ fn enter(
         // There is no command.
         exit()
     };
-    if let Some(root) = root
-        && let Err(reason) = root.complete(&layout)
-    {
-        let _ = LauncherMessage::Stale(reason).send(link);
-        exit()
+    if let Some(root) = root {
+        let (root, proc) = root;
+        if let Err(reason) = root.complete(&layout) {
+            let _ = LauncherMessage::Stale(reason).send(link);
+            exit()
+        }
+        users::stay_apart(&proc)?;
     }
     limit(plan.limits)?;
     give_up_capabilities()?;
     set_no_new_privs(true).describe("no_new_privs")?;
     if plan.tier.has_landlock() {
         landlock::restrict(plan.tier, &layout)?;
-    }
-    if !plan.tier.has_namespaces() {
-        // What the command leaves running becomes a child of this process, which ends it.
-        set_child_subreaper(Some(getpid())).describe("prctl")?;
     }
     if let Some(listener) = filter::apply(plan.tier, is_recorded)? {
         LauncherMessage::Changes(listener)
@@ -171,40 +170,6 @@ fn fork_command(
     Ok(is_running.then_some(command))
 }
 
-/// Creates a network with only a loopback interface, and the listener that the parent serves as proxy.
-fn network() -> SetupResult<LauncherMessage> {
-    // SAFETY: an interface request of zeroes is valid; the name fits, and the request outlives the call.
-    unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        if socket < 0 {
-            return Err(io::Error::last_os_error()).describe("socket");
-        }
-        let socket = OwnedFd::from_raw_fd(socket);
-        let mut request: libc::ifreq = zeroed();
-        request.ifr_name[0] = b'l'.cast_signed() as _;
-        request.ifr_name[1] = b'o'.cast_signed() as _;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as _;
-        if libc::ioctl(
-            socket.as_raw_fd(),
-            libc::SIOCSIFFLAGS as _,
-            &raw const request,
-        ) != 0
-        {
-            return Err(io::Error::last_os_error()).describe("bring up the loopback");
-        }
-    }
-    let listener = TcpListener::bind(("127.0.0.1", PROXY_PORT)).describe("listen for the proxy")?;
-    let namespace =
-        |name: &str| std::fs::File::open(format!("/proc/self/ns/{name}")).map(OwnedFd::from);
-    let user = namespace("user").describe("user namespace")?;
-    let network = namespace("net").describe("network namespace")?;
-    Ok(LauncherMessage::Network(vec![
-        listener.into(),
-        user,
-        network,
-    ]))
-}
-
 fn limit(limits: ResourceLimits) -> SetupResult<()> {
     for (resource, most) in [
         (Resource::Core, 0),
@@ -227,7 +192,7 @@ fn limit(limits: ResourceLimits) -> SetupResult<()> {
     Ok(())
 }
 
-fn give_up_capabilities() -> SetupResult<()> {
+pub(super) fn give_up_capabilities() -> SetupResult<()> {
     for capability in CapabilitySet::all().iter() {
         // Without privileges there is nothing to remove, and newer kernels have capabilities unknown here.
         let _ = remove_capability_from_bounding_set(capability);
@@ -329,52 +294,6 @@ fn reap_until_exit(plan: &Plan, command: Pid) -> i32 {
             } else {
                 kill_process_group(command, signal)
             };
-        }
-    }
-}
-
-/// Kills and reaps all other processes of the process namespace; their orphans are children of this one. Returns whether
-/// none is left. Else the kernel ends them when this process exits.
-fn end_others() -> bool {
-    // In any other process namespace it would be all processes of the user.
-    if getpid() != Pid::INIT {
-        return false;
-    }
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Err(Errno::CHILD) => return true,
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => {
-                // SAFETY: it takes numbers.
-                if unsafe { libc::kill(-1, libc::SIGKILL) } != 0 {
-                    return false;
-                }
-                // The others end at the same time.
-                let _ = wait(WaitOptions::empty());
-            }
-            Err(_) => return false,
-        }
-    }
-}
-
-/// Kills what a command has left running, without a process namespace.
-fn end_descendants() {
-    /// Bounds the time for a command that starts processes faster than they can be killed.
-    const GENERATIONS: usize = 10_000;
-    for _ in 0..GENERATIONS {
-        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-        // Without such a file in the kernel, nothing is known of them; waiting could take forever.
-        if children.is_empty() {
-            return;
-        }
-        let children = children.split_whitespace();
-        for pid in children.filter_map(|word| word.parse().ok().and_then(Pid::from_raw)) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        // The children of each that ends become ours.
-        match wait(WaitOptions::empty()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return,
         }
     }
 }

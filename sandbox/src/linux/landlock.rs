@@ -27,7 +27,12 @@ pub(crate) fn restrict(tier: Tier, layout: &Layout) -> SetupResult<()> {
         true => BitFlags::EMPTY,
         false => AccessNet::from_all(BEST),
     };
-    let status = ruleset(AccessFs::from_all, network, rules(tier, layout))
+    // In a process namespace there are only processes of the session, which commands may end.
+    let scope = match tier.has_namespaces() {
+        true => Scope::AbstractUnixSocket.into(),
+        false => Scope::AbstractUnixSocket | Scope::Signal,
+    };
+    let status = ruleset(AccessFs::from_all, network, scope, rules(tier, layout))
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("landlock: {error}"))?;
     match status.ruleset {
@@ -54,16 +59,18 @@ pub(crate) fn bounded(bounds: &Bounds) -> SetupResult<OwnedFd> {
         around(Path::new("/"), Access::READ, &bounds.hidden, &mut rules);
     }
     let governed = |abi| (AccessFs::from_all(abi) & !reading) | content;
-    let ruleset = ruleset(governed, AccessNet::from_all(BEST), rules)
+    let scope = Scope::AbstractUnixSocket | Scope::Signal;
+    let ruleset = ruleset(governed, AccessNet::from_all(BEST), scope, rules)
         .map_err(|error| format!("landlock: {error}"))?;
     Option::<OwnedFd>::from(ruleset).ok_or_else(|| "landlock: not known to this kernel".to_owned())
 }
 
 /// Returns the ruleset that refuses what it governs of an ABI's accesses to files, and of those to the network, but for what
-/// the rules of paths allow.
+/// the rules of paths allow, and what is in the scope with processes outside.
 fn ruleset(
     governed: impl Fn(ABI) -> BitFlags<AccessFs>,
     network: BitFlags<AccessNet>,
+    scope: BitFlags<Scope>,
     rules: Vec<(PathBuf, BitFlags<AccessFs>)>,
 ) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
@@ -71,7 +78,7 @@ fn ruleset(
         .handle_access(governed(FLOOR))?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(governed(BEST))
-        .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))?;
+        .and_then(|ruleset| ruleset.scope(scope))?;
     if !network.is_empty() {
         ruleset = ruleset.handle_access(network)?;
     }

@@ -1,4 +1,5 @@
-//! Launcher: creates the namespaces, starts the first process in them, and exits as the command does.
+//! Launcher: joins the namespaces of the session, starts the first process of a command in them, and exits as the command
+//! does.
 //!
 //! It stays outside the sandbox, where it watches the memory use of the command. The kernel kills it when its parent
 //! dies, and everything inside with it.
@@ -11,15 +12,16 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, getgid, getuid, kill_process,
-    set_dumpable_behavior, set_parent_process_death_signal, waitpid,
+    DumpableBehavior, Pid, Signal, WaitOptions, kill_process, set_dumpable_behavior,
+    set_parent_process_death_signal, waitpid,
 };
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::init;
 use super::inside;
 use super::setup::{DescribeError, NO_SANDBOX, SetupResult};
 use super::signals::Signals;
-use super::wire::{LauncherMessage, ParentMessage};
+use super::wire::{LauncherMessage, Namespaces, ParentMessage};
 use crate::plan::Plan;
 
 /// Interval between checks of the memory use.
@@ -34,45 +36,53 @@ pub fn launcher() -> ! {
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
         OwnedFd::from_raw_fd(0)
     };
-    let Ok(Some(ParentMessage::Plan(plan, namespaces))) = ParentMessage::receive(&link) else {
-        // Not started by this crate.
+    let failed = |link: &OwnedFd, reason| {
+        let _ = LauncherMessage::Failed(reason).send(link);
         std::process::exit(NO_SANDBOX);
     };
-    match launch(&plan, namespaces, &link) {
-        Ok(status) => end_as(status),
-        Err(reason) => {
-            let _ = LauncherMessage::Failed(reason).send(&link);
-            std::process::exit(NO_SANDBOX);
-        }
+    match ParentMessage::receive(&link) {
+        Ok(Some(ParentMessage::Plan(plan, namespaces))) => match launch(&plan, namespaces, &link) {
+            Ok(status) => end_as(status),
+            Err(reason) => failed(&link, reason),
+        },
+        Ok(Some(ParentMessage::Session(tier))) => match init::hold(tier, &link) {
+            Ok(()) => std::process::exit(0),
+            Err(reason) => failed(&link, reason),
+        },
+        // Not started by this crate.
+        _ => std::process::exit(NO_SANDBOX),
     }
 }
 
-fn launch(plan: &Plan, namespaces: Option<[OwnedFd; 2]>, link: &OwnedFd) -> SetupResult<i32> {
+fn launch(plan: &Plan, namespaces: Option<Namespaces>, link: &OwnedFd) -> SetupResult<i32> {
     set_parent_process_death_signal(Some(Signal::KILL)).describe("prctl")?;
     let signals = Signals::hold(plan.forwards_signals);
-    let makes_network = namespaces.is_none();
-    if plan.tier.has_namespaces() {
-        enter_user_namespace(namespaces)?;
-    }
+    let number = namespaces.map(join).transpose()?;
     let (go, start) = io::pipe().describe("pipe")?;
     let (mut status, report) = io::pipe().describe("pipe")?;
     // SAFETY: this process has one thread, so the child may do whatever it may do.
     let child = match unsafe { libc::fork() } {
         0 => {
             drop((start, status));
-            inside::begin(plan, makes_network, link, go, report)
+            inside::begin(plan, number, link, go, report)
         }
         child => Pid::from_raw(child)
             .ok_or_else(io::Error::last_os_error)
             .describe("fork")?,
     };
     set_dumpable_behavior(DumpableBehavior::NotDumpable).describe("prctl")?;
-    drop((go, report));
+    drop((go, report, number));
     release(start)?;
     // Sleeps until there is a command; at end of file, the child has ended without one.
-    let _ = status.read_exact(&mut [0]);
+    let has_begun = status.read_exact(&mut [0]).is_ok();
     watch(plan, link, child, &signals);
-    Ok(read_status(status))
+    Ok(read_status(status).unwrap_or_else(|| {
+        if has_begun {
+            // The command may have killed the first process before that one could tell that it runs.
+            let _ = LauncherMessage::Running.send(link);
+        }
+        Signal::KILL.as_raw()
+    }))
 }
 
 /// Lets the child continue. If it reads nothing, this process died before the child was tied to its life.
@@ -80,32 +90,28 @@ fn release(mut start: PipeWriter) -> SetupResult<()> {
     start.write_all(b"g").describe("pipe")
 }
 
-/// Reads the wait status of the command.
-fn read_status(mut status: PipeReader) -> i32 {
+/// Reads the wait status of the command; `None` if the first process was killed.
+fn read_status(mut status: PipeReader) -> Option<i32> {
     let mut bytes = [0; 4];
-    match status.read_exact(&mut bytes) {
-        Ok(()) => i32::from_ne_bytes(bytes),
-        // The first process was killed, and everything inside with it.
-        Err(_) => Signal::KILL.as_raw(),
-    }
+    let read = status.read_exact(&mut bytes);
+    read.ok().map(|()| i32::from_ne_bytes(bytes))
 }
 
-fn enter_user_namespace(namespaces: Option<[OwnedFd; 2]>) -> SetupResult<()> {
-    if let Some([user, network]) = namespaces {
-        move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
-            .describe("join the user namespace")?;
-        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
-            .describe("join the network namespace")?;
-    } else {
-        let (user, group) = (getuid(), getgid());
-        // SAFETY: no thread shares anything with this one.
-        unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.describe("create a user namespace")?;
-        fs::write("/proc/self/setgroups", "deny").describe("setgroups")?;
-        fs::write("/proc/self/uid_map", format!("{user} {user} 1\n")).describe("uid_map")?;
-        fs::write("/proc/self/gid_map", format!("{group} {group} 1\n")).describe("gid_map")?;
+/// Joins the namespaces of the session; the process namespace with the next child. Returns who is told its number.
+fn join(namespaces: Namespaces) -> SetupResult<PipeWriter> {
+    for (namespace, kind, name) in [
+        (&namespaces.user, LinkNameSpaceType::User, "user"),
+        (&namespaces.network, LinkNameSpaceType::Network, "network"),
+        (
+            &namespaces.processes,
+            LinkNameSpaceType::ProcessID,
+            "process",
+        ),
+    ] {
+        move_into_link_name_space(namespace.as_fd(), Some(kind))
+            .describe(format_args!("join the {name} namespace"))?;
     }
-    // SAFETY: as above.
-    unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.describe("create a process namespace")
+    Ok(namespaces.number)
 }
 
 /// Waits for the child to end; kills it if the parent is gone, and its largest process if it uses too much memory.
@@ -129,6 +135,8 @@ fn watch(plan: &Plan, link: &OwnedFd, child: Pid, signals: &Signals) {
         if is_closed(link) {
             let _ = kill_process(child, Signal::KILL);
         } else {
+            // A command can stop it, and would then have no end.
+            let _ = kill_process(child, Signal::CONT);
             enforce_memory_limit(child, plan.limits.memory_bytes);
         }
     }

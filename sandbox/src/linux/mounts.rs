@@ -50,6 +50,8 @@ const HIDDEN: [&str; 17] = [
     "timer_list",
     "vmallocinfo",
 ];
+/// Number of commands of a session that can have as many processes as each may have, before others have none left.
+const COMMANDS: u64 = 4;
 const FROZEN: [&str; 5] = ["sys", "irq", "bus", "acpi", "fs"];
 
 /// Source opened on the host, to be mounted inside.
@@ -100,7 +102,7 @@ pub(super) fn attach(tree: &OwnedFd, target: impl AsFd) -> Result<(), Errno> {
     move_mount(tree, "", target, "", flags)
 }
 
-fn new_file_system(
+pub(super) fn new_file_system(
     kind: &str,
     options: &[(&str, &str)],
     attributes: MountAttrFlags,
@@ -157,8 +159,9 @@ pub(super) fn set_attributes(
 pub(crate) struct NewRoot(OwnedFd);
 
 impl NewRoot {
-    /// Builds what every command gets: devices and processes, at places of their own.
-    pub fn begin(limits: ResourceLimits) -> SetupResult<Self> {
+    /// Builds what every command gets: devices and processes, at places of their own. Returns besides what the kernel tells
+    /// of processes and its settings, which can be changed there.
+    pub fn begin(limits: ResourceLimits) -> SetupResult<(Self, OwnedFd)> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).describe("make mounts private")?;
         let devices = DEVICES
@@ -175,9 +178,9 @@ impl NewRoot {
         attach(&limited, &target).describe("mount the new root")?;
         let root = Self(limited);
         root.devices(devices)?;
-        root.proc(limits)?;
+        let proc = root.proc(limits)?;
         root.node_proxy()?;
-        Ok(root)
+        Ok((root, proc))
     }
 
     /// Replaces the file system of this process by one that contains only `layout`, besides what every command gets.
@@ -316,14 +319,15 @@ impl NewRoot {
         set_attributes(&own, MountAttrFlags::MOUNT_ATTR_RDONLY, false).describe("/dev")
     }
 
-    fn proc(&self, limits: ResourceLimits) -> SetupResult<()> {
+    fn proc(&self, limits: ResourceLimits) -> SetupResult<OwnedFd> {
         let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let own = new_file_system("proc", &[], attributes)?;
         let folder = Path::new(BUILT_PROCESSES);
         attach(&own, self.folder(folder).describe("/proc")?).describe("/proc")?;
+        let writable = self.copy(folder).describe("/proc")?;
         // Before Linux 6.14 this limit is global; RLIMIT_NPROC has to suffice there.
-        let _ = write(&own, "sys/kernel/pid_max", &limits.processes.to_string());
-        write(&own, "sys/user/max_user_namespaces", "0").describe("max_user_namespaces")?;
+        let most = limits.processes * COMMANDS;
+        let _ = write(&own, "sys/kernel/pid_max", &most.to_string());
         for name in FROZEN {
             let path = folder.join(name);
             if let Ok(tree) = self.copy(&path) {
@@ -331,7 +335,8 @@ impl NewRoot {
                 attach(&tree, self.find(&path).describe(name)?).describe(name)?;
             }
         }
-        self.mask(&HIDDEN.map(|name| folder.join(name)))
+        self.mask(&HIDDEN.map(|name| folder.join(name)))?;
+        Ok(writable)
     }
 
     fn node_proxy(&self) -> SetupResult<()> {
@@ -442,7 +447,8 @@ fn temporary(mount: &Mount) -> SetupResult<OwnedFd> {
     new_file_system("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NODEV)
 }
 
-fn write(folder: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
+/// Writes to a file that there is.
+pub(super) fn write(folder: &OwnedFd, name: &str, text: &str) -> Result<(), Errno> {
     let file = rustix::fs::openat(
         folder,
         name,

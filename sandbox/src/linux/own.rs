@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::fs;
+use std::ops::Range;
 use std::ptr;
 
 use rustix::process::{
@@ -51,4 +52,27 @@ fn overwrite(is_secret: &dyn Fn(&str) -> bool) {
             next = next.add(1);
         }
     }
+}
+
+/// Overwrites the arguments and the name of this process, so that a command does not meet it when it looks for processes by
+/// their words. To be called where nothing reads them: in a process that was forked and has one thread.
+pub(super) fn become_nameless() {
+    if let Some(arguments) = arguments() {
+        let first = ptr::with_exposed_provenance_mut::<u8>(arguments.start);
+        // SAFETY: the kernel has put the arguments there, in the stack of this process, and nothing else; no other thread
+        // exists, and this process reads them no more.
+        unsafe { ptr::write_bytes(first, 0, arguments.len()) };
+    }
+    let _ = rustix::thread::set_name(c"");
+}
+
+/// Returns where the arguments of this process are in its memory.
+fn arguments() -> Option<Range<usize>> {
+    /// Of `/proc/PID/stat`: fields after the name, which may hold anything, are counted from 3.
+    const START: usize = 48 - 3;
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split_whitespace().skip(START);
+    let (start, end) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    (0 < start && start < end).then_some(start..end)
 }

@@ -1,14 +1,14 @@
 //! Starts commands in a sandbox.
 
 use std::fmt;
-use std::io;
+use std::io::{self, PipeReader, Read as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -17,7 +17,8 @@ use super::journal::JournalEntry;
 use super::kept::Kept;
 use super::newcomers::{Project, ProjectSnapshot};
 use super::quarantine::ProtectedSnapshot;
-use super::waiting::{LauncherStart, Ready, Spare, WaitingLauncher};
+use super::session::Session;
+use super::waiting::{ENDED, LauncherStart, Membership, Ready, Spare, WaitingLauncher};
 use super::wire::{LauncherMessage, ParentMessage};
 use crate::allowlist::Allowlist;
 use crate::command::{Invocation, SetupError, Streams, Terminal};
@@ -36,7 +37,8 @@ pub struct Sandbox {
     launcher: PathBuf,
     limits: ResourceLimits,
     proxy: Proxy,
-    network: Mutex<Option<Network>>,
+    /// What all commands share, from the first one on; `None` where the tier has no namespaces.
+    session: Mutex<Option<Session>>,
     host_proxy: Mutex<Option<HostProxy>>,
     /// Folder of the journal of running commands.
     journal: Option<PathBuf>,
@@ -50,18 +52,8 @@ pub struct Sandbox {
     _keeper: Option<Box<dyn Send + Sync>>,
 }
 
-/// Network shared by all commands of a sandbox, so that they can reach each other's servers.
-struct Network {
-    user: OwnedFd,
-    network: OwnedFd,
-    /// Stops the proxy when dropped.
-    _proxy: oneshot::Sender<()>,
-}
-
 /// How often a sandbox is set up anew for one command because the project changed meanwhile.
 const ATTEMPTS: usize = 5;
-
-type NetworkLock<'a> = MutexGuard<'a, Option<Network>>;
 
 /// Proxy for this process, on the loopback interface of the host.
 struct HostProxy {
@@ -84,7 +76,8 @@ pub struct ChildGuard {
     link: OwnedFd,
     watch: Watch,
     recorder: Option<Arc<dyn Recorder>>,
-    is_namespace: bool,
+    /// Ends when nothing of the command is left, if it is in a session.
+    gone: Option<PipeReader>,
     next: Option<NextLauncher>,
 }
 
@@ -125,7 +118,7 @@ impl Sandbox {
             launcher,
             proxy,
             limits: limits(),
-            network: Mutex::new(None),
+            session: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: None,
             recorders: RecorderCell::default(),
@@ -152,7 +145,7 @@ impl Sandbox {
         Ok(self)
     }
 
-    /// Returns a sandbox with the same policy and temporary directories, but a network of its own, in which also the
+    /// Returns a sandbox with the same policy and temporary directories, but a session of its own, in which also the
     /// hosts of `more` can be reached. `home`, an existing directory without symbolic links, replaces the home directory.
     pub fn extended(self: &Arc<Self>, home: Option<PathBuf>, more: &Allowlist) -> Self {
         Self {
@@ -164,7 +157,7 @@ impl Sandbox {
             launcher: self.launcher.clone(),
             proxy: self.proxy.extended(more),
             limits: self.limits,
-            network: Mutex::new(None),
+            session: Mutex::new(None),
             host_proxy: Mutex::new(None),
             journal: self.journal.clone(),
             recorders: self.recorders.clone(),
@@ -276,10 +269,9 @@ impl Sandbox {
         let is_recorded = self.recorders().is_some();
         let (mut child, ready) = self.start(invocation, self.journal.as_deref(), is_recorded)?;
         if let (Some(spare), false) = (&self.spare, is_alone) {
-            let namespaces = namespaces(&self.lock_network())?;
             child.guard.next = Some(NextLauncher {
                 spare: spare.clone(),
-                start: self.launcher(Terminal::None, namespaces),
+                start: self.launcher(Terminal::None)?,
                 // Without mounts, the kernel would be told of the files that there are before the command, one by one.
                 ready: self.confinement.tier.has_namespaces().then_some(ready),
             });
@@ -304,14 +296,15 @@ impl Sandbox {
             let mut recorder = None;
             let given = self.give(&mut launcher, &ready, &order, &mut recorder)?;
             let Some(reason) = given else {
-                let (process, link) = launcher.0.into_running();
+                let running = launcher.into_running();
                 let guard = ChildGuard {
-                    link,
+                    link: running.link,
                     watch,
                     recorder,
-                    is_namespace: self.confinement.tier.has_namespaces(),
+                    gone: running.gone,
                     next: None,
                 };
+                let process = running.process;
                 return Ok((Child { process, guard }, ready));
             };
             if attempts == ATTEMPTS {
@@ -360,7 +353,7 @@ impl Sandbox {
     /// launcher cannot be used since the project has changed, returns the reason.
     fn give(
         &self,
-        (launcher, first): &mut (WaitingLauncher, Option<NetworkLock<'_>>),
+        launcher: &mut WaitingLauncher,
         ready: &Ready,
         order: &ParentMessage,
         told: &mut Option<Arc<dyn Recorder>>,
@@ -370,21 +363,13 @@ impl Sandbox {
             Ok(true) => order.send(launcher.link()),
             Err(error) => Err(error),
         };
-        match sent {
-            // The launcher has exited, and told the reason over the socket.
-            Err(error) if is_closed(&error) => {}
-            sent => sent.map_err(SetupError::of)?,
+        // The launcher may have exited, and told the reason over the socket.
+        let is_closed = matches!(&sent, Err(error) if is_closed(error));
+        if !is_closed {
+            sent.map_err(SetupError::of)?;
         }
         loop {
-            let message = LauncherMessage::receive(launcher.link()).map_err(SetupError::of)?;
-            match message {
-                Some(LauncherMessage::Network(fds)) => {
-                    let network =
-                        Network::serve(fds, self.proxy.clone()).map_err(SetupError::of)?;
-                    if let Some(mut first) = first.take() {
-                        *first = Some(network);
-                    }
-                }
+            match launcher.receive().map_err(SetupError::of)? {
                 Some(LauncherMessage::Changes(listener)) => {
                     self.is_watching.store(true, Ordering::Relaxed);
                     if let (Some(recorders), ParentMessage::Order(order, _)) =
@@ -401,42 +386,34 @@ impl Sandbox {
                     return Err(SetupError::Program(reason));
                 }
                 Some(LauncherMessage::Failed(reason)) => return Err(SetupError::Sandbox(reason)),
-                Some(LauncherMessage::Ended(_)) | None => {
+                None if is_closed => return Ok(Some(ENDED.to_owned())),
+                Some(LauncherMessage::Session(_) | LauncherMessage::Ended(_)) | None => {
                     return Err(SetupError::of("the launcher exited unexpectedly"));
                 }
             }
         }
     }
 
-    /// Returns a launcher for a command. The first one creates the network, which others have to wait for.
-    fn take_launcher(
-        &self,
-        terminal: Terminal,
-    ) -> Result<(WaitingLauncher, Option<NetworkLock<'_>>), SetupError> {
+    /// Returns a launcher for a command.
+    fn take_launcher(&self, terminal: Terminal) -> Result<WaitingLauncher, SetupError> {
         if terminal == Terminal::None
             && let Some(launcher) = self.spare.as_ref().and_then(Spare::take)
         {
-            return Ok((launcher, None));
+            return Ok(launcher);
         }
         self.new_launcher(terminal)
     }
 
     /// Starts a launcher for one command.
-    fn new_launcher(
-        &self,
-        terminal: Terminal,
-    ) -> Result<(WaitingLauncher, Option<NetworkLock<'_>>), SetupError> {
-        let network = self.lock_network();
-        let namespaces = namespaces(&network)?;
-        let makes_network = namespaces.is_none() && self.confinement.tier.has_namespaces();
-        let first = makes_network.then_some(network);
-        let launcher = WaitingLauncher::start(self.launcher(terminal, namespaces));
-        Ok((launcher.map_err(SetupError::of)?, first))
+    fn new_launcher(&self, terminal: Terminal) -> Result<WaitingLauncher, SetupError> {
+        WaitingLauncher::start(self.launcher(terminal)?).map_err(SetupError::of)
     }
 
     /// Returns how to start a launcher.
-    fn launcher(&self, terminal: Terminal, namespaces: Option<[OwnedFd; 2]>) -> LauncherStart {
-        LauncherStart {
+    fn launcher(&self, terminal: Terminal) -> Result<LauncherStart, SetupError> {
+        let has_session = self.confinement.tier.has_namespaces();
+        let membership = has_session.then(|| self.membership()).transpose()?;
+        Ok(LauncherStart {
             program: self.launcher.clone(),
             workspace: self.confinement.workspace.clone(),
             plan: Plan {
@@ -445,19 +422,24 @@ impl Sandbox {
                 forwards_signals: terminal != Terminal::None,
                 limits: self.limits,
             },
-            namespaces,
-        }
+            membership,
+        })
     }
 
-    fn lock_network(&self) -> NetworkLock<'_> {
-        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns a place in the session, which is made for the first command, and anew if a command has ended it.
+    fn membership(&self) -> Result<Membership, SetupError> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = match session.take().filter(Session::is_alive) {
+            Some(alive) => alive,
+            None => Session::start(
+                self.launcher.clone(),
+                self.confinement.workspace.clone(),
+                self.confinement.tier,
+                self.proxy.clone(),
+            )?,
+        };
+        session.insert(alive).admit().map_err(SetupError::of)
     }
-}
-
-/// Returns the namespaces of the network, if it exists.
-fn namespaces(network: &Option<Network>) -> Result<Option<[OwnedFd; 2]>, SetupError> {
-    let namespaces = network.as_ref().map(Network::namespaces).transpose();
-    namespaces.map_err(SetupError::of)
 }
 
 fn is_closed(error: &io::Error) -> bool {
@@ -479,23 +461,6 @@ fn order(invocation: Invocation<'_>) -> ParentMessage {
     ParentMessage::Order(Box::new(order), invocation.streams)
 }
 
-impl Network {
-    /// Serves the proxy of a new network.
-    fn serve(fds: Vec<OwnedFd>, proxy: Proxy) -> io::Result<Self> {
-        let [listener, user, network] = <[OwnedFd; 3]>::try_from(fds)
-            .map_err(|_| io::Error::other("the launcher sent no network"))?;
-        Ok(Self {
-            user,
-            network,
-            _proxy: serve(listener.into(), proxy)?,
-        })
-    }
-
-    fn namespaces(&self) -> io::Result<[OwnedFd; 2]> {
-        Ok([self.user.try_clone()?, self.network.try_clone()?])
-    }
-}
-
 impl ChildGuard {
     /// Returns what becomes readable when the command has ended, before its launcher does.
     pub fn end(&self) -> Option<BorrowedFd<'_>> {
@@ -505,15 +470,19 @@ impl ChildGuard {
     /// Waits for the end of the command and of all that it has started, and returns its status. The launcher is still to be
     /// waited for. `None` if it ends without having told; the status is its own then.
     pub fn status(&self) -> Option<ExitStatus> {
-        match LauncherMessage::receive(&self.link) {
-            Ok(Some(LauncherMessage::Ended(status))) => Some(ExitStatus::from_raw(status)),
-            _ => None,
+        if let Ok(Some(LauncherMessage::Ended(status))) = LauncherMessage::receive(&self.link) {
+            return Some(ExitStatus::from_raw(status));
         }
+        if let Some(mut gone) = self.gone.as_ref() {
+            // It holds nothing, and tells when the session has ended what was left.
+            let _ = gone.read(&mut [0]);
+        }
+        None
     }
 
-    /// Returns whether all descendants of a command have ended with it: they were in a process namespace of its own.
+    /// Returns whether all descendants of a command have ended with it, as its session sees to.
     pub fn has_ended_all(&self) -> bool {
-        self.is_namespace
+        self.gone.is_some()
     }
 
     /// Moves aside files that the command has put at protected paths, and repositories that it has made so that git

@@ -11,9 +11,10 @@ use std::sync::OnceLock;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Gid, Pid, Uid, WaitOptions, getpid, waitpid};
+use rustix::process::{Gid, Pid, Uid, WaitOptions, getgid, getpid, getuid, waitpid};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
+use super::mounts::write;
 use super::setup::{DescribeError as _, SetupResult};
 
 /// How a process enters a user namespace, made before it is forked.
@@ -58,6 +59,23 @@ impl Users {
             }
         }
     }
+}
+
+/// Has this process enter a user namespace of its own below that of its session, in which no other can be made. It can then
+/// look into no process of another command, whatever that one may do, since it is in another one. `proc` is what the kernel
+/// tells of processes, where settings can be written.
+pub(super) fn stay_apart(proc: &OwnedFd) -> SetupResult<()> {
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    // SAFETY: this process was forked and has one thread.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.describe("create a user namespace")?;
+    for (name, text) in [
+        ("self/uid_map", format!("{user} {user} 1\n")),
+        ("self/gid_map", format!("{group} {group} 1\n")),
+        ("sys/user/max_user_namespaces", "0".to_owned()),
+    ] {
+        write(proc, name, &text).describe(name)?;
+    }
+    Ok(())
 }
 
 /// Makes a user namespace in which only this user is mapped. It lives as long as it is open.

@@ -2,40 +2,70 @@
 //! of the last one, since the setup of a sandbox takes longer than all else about a short command.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::wire::ParentMessage;
+use super::wire::{LauncherMessage, Namespaces, ParentMessage};
 use crate::LAUNCHER;
 use crate::plan::{Layout, Plan};
+
+/// Reason why a launcher cannot be used.
+pub(super) const ENDED: &str = "its launcher was ended";
+/// Longest wait for a message of a launcher until it is told to go on.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What a launcher is started with.
 pub(super) struct LauncherStart {
     pub program: PathBuf,
-    /// The workspace: its argument, so that people see in a list of processes what it belongs to.
     pub workspace: PathBuf,
     pub plan: Plan,
-    /// User and network namespace to join.
-    pub namespaces: Option<[OwnedFd; 2]>,
+    /// The session to join, if the tier has them.
+    pub membership: Option<Membership>,
+}
+
+/// A command's place in a session.
+pub(super) struct Membership {
+    pub namespaces: Namespaces,
+    /// Ends when nothing of the command is left, and with the session.
+    pub gone: PipeReader,
+}
+
+/// A process that is to become a launcher, or the first one of a session. When dropped, it exits.
+pub(super) struct LauncherProcess {
+    /// Closed before the process is waited for, which ends it.
+    link: OwnedFd,
+    process: Waited,
 }
 
 /// Launcher that waits for its order. When dropped, it exits.
 pub(super) struct WaitingLauncher {
-    /// Closed before the process is waited for, which ends it.
-    link: OwnedFd,
-    process: Waited,
+    process: LauncherProcess,
     /// The list of mounts: tells when it has changed since.
     mounts: File,
     /// What it was told to get ready, if anything.
     layout: Option<Ready>,
+    /// Of its place in a session.
+    gone: Option<PipeReader>,
+}
+
+/// A launcher whose command runs.
+pub(super) struct RunningLauncher {
+    pub process: Child,
+    pub link: OwnedFd,
+    /// Ends when nothing of the command is left, if it is in a session.
+    pub gone: Option<PipeReader>,
 }
 
 /// What a launcher gets ready before there is a command.
@@ -53,46 +83,65 @@ struct Waited(Option<Child>);
 #[derive(Clone, Default)]
 pub(super) struct Spare(Arc<Mutex<Option<WaitingLauncher>>>);
 
-impl WaitingLauncher {
-    /// Starts a launcher.
-    pub fn start(start: LauncherStart) -> io::Result<Self> {
-        let (reply, started) = mpsc::channel();
-        on_lasting_thread(move || drop(reply.send(Self::start_here(start))))?;
-        started.recv().unwrap_or_else(|_| Err(no_thread()))
-    }
-
-    fn start_here(start: LauncherStart) -> io::Result<Self> {
-        // Before the launcher copies the mounts.
-        let mounts = File::open("/proc/self/mounts")?;
+impl LauncherProcess {
+    /// Starts `program` as such a process, with the workspace as its argument, so that people see in a list of processes what
+    /// it belongs to. Unless it `leads_group`, it gets the signals of the terminal.
+    pub fn start(program: &Path, workspace: &Path, leads_group: bool) -> io::Result<Self> {
         let (link, theirs) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
             SocketFlags::CLOEXEC,
             None,
         )?;
-        let mut command = Command::new(&start.program);
+        let mut command = Command::new(program);
         command
             .arg(LAUNCHER)
-            .arg(&start.workspace)
+            .arg(workspace)
             .env_clear()
             .stdin(theirs)
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if !start.plan.forwards_signals {
+        if leads_group {
             command.process_group(0);
         }
-        let program = start.program.display();
+        let program = program.display();
         let process = command
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("`{program}`: {error}")))?;
-        let launcher = Self {
+        Ok(Self {
             link,
             process: Waited(Some(process)),
+        })
+    }
+
+    /// Returns the socket to it.
+    pub fn link(&self) -> &OwnedFd {
+        &self.link
+    }
+}
+
+impl WaitingLauncher {
+    /// Starts a launcher.
+    pub fn start(start: LauncherStart) -> io::Result<Self> {
+        on_lasting_thread(move || Self::start_here(start))
+    }
+
+    fn start_here(start: LauncherStart) -> io::Result<Self> {
+        // Before the launcher copies the mounts.
+        let mounts = File::open("/proc/self/mounts")?;
+        let leads_group = !start.plan.forwards_signals;
+        let process = LauncherProcess::start(&start.program, &start.workspace, leads_group)?;
+        let (namespaces, gone) = match start.membership {
+            Some(Membership { namespaces, gone }) => (Some(namespaces), Some(gone)),
+            None => (None, None),
+        };
+        ParentMessage::Plan(start.plan, namespaces).send(&process.link)?;
+        Ok(Self {
+            process,
             mounts,
             layout: None,
-        };
-        ParentMessage::Plan(start.plan, start.namespaces).send(&launcher.link)?;
-        Ok(launcher)
+            gone,
+        })
     }
 
     /// Has the launcher get `ready`. Returns `false` if it has got something else ready, and is of no use for this.
@@ -101,20 +150,44 @@ impl WaitingLauncher {
             return Ok(before == ready);
         }
         let message = ParentMessage::Layout(ready.layout.clone(), ready.is_recorded);
-        message.send(&self.link)?;
+        message.send(self.link())?;
         self.layout = Some(ready.clone());
         Ok(true)
     }
 
     /// Returns the socket to the launcher.
     pub fn link(&self) -> &OwnedFd {
-        &self.link
+        &self.process.link
     }
 
-    /// Returns the process and the socket of a launcher whose command runs.
-    pub fn into_running(mut self) -> (Child, OwnedFd) {
-        let process = self.process.0.take();
-        (process.expect("taken out only here"), self.link)
+    /// Receives its next message once it has an order. Another command of the session may have stopped the processes of its
+    /// group, or ended them: if none of them has read the order, it is stale.
+    pub fn receive(&self) -> io::Result<Option<LauncherMessage>> {
+        let patience = Timespec::try_from(PATIENCE).ok();
+        loop {
+            let mut polled = [PollFd::new(self.link(), PollFlags::IN)];
+            match poll(&mut polled, patience.as_ref()) {
+                Ok(0) => self.process.process.go_on(),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => {
+                    let is_unread = socket_error(self.link())? == Err(Errno::CONNRESET);
+                    let message = LauncherMessage::receive(self.link())?;
+                    let ended = || LauncherMessage::Stale(ENDED.to_owned());
+                    return Ok(message.or_else(|| is_unread.then(ended)));
+                }
+            }
+        }
+    }
+
+    /// Returns the launcher whose command runs.
+    pub fn into_running(self) -> RunningLauncher {
+        let LauncherProcess { link, mut process } = self.process;
+        RunningLauncher {
+            process: process.0.take().expect("taken out only here"),
+            link,
+            gone: self.gone,
+        }
     }
 
     /// Returns whether it is still there and sees the mounts as they are now.
@@ -122,10 +195,19 @@ impl WaitingLauncher {
         let now = Timespec::default();
         let mut polled = [
             // It tells when the other side is closed.
-            PollFd::new(&self.link, PollFlags::empty()),
+            PollFd::new(self.link(), PollFlags::empty()),
             PollFd::new(&self.mounts, PollFlags::PRI),
         ];
         matches!(poll(&mut polled, Some(&now)), Ok(0))
+    }
+}
+
+impl Waited {
+    /// Has the processes of the group that it leads go on, if it leads one.
+    fn go_on(&self) {
+        if let Some(process) = &self.0 {
+            let _ = kill_process_group(Pid::from_child(process), Signal::CONT);
+        }
     }
 }
 
@@ -147,7 +229,7 @@ impl Spare {
     /// fails, the next command starts its own and says why.
     pub fn fill(&self, start: LauncherStart, ready: Option<Ready>) {
         let spare = self.clone();
-        let _ = on_lasting_thread(move || {
+        let _ = post(move || {
             if spare.lock().is_none()
                 && let Ok(mut launcher) = WaitingLauncher::start_here(start)
                 && ready.is_none_or(|ready| launcher.prepare(&ready).is_ok())
@@ -163,9 +245,18 @@ impl Spare {
     }
 }
 
-/// Runs `job`, which must not panic, on a thread that lasts as long as this process: the kernel kills a launcher when
-/// the thread that started it ends.
-fn on_lasting_thread(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+/// Runs `job`, which must not panic, on a thread that lasts as long as this process, and returns its result: the kernel
+/// kills a launcher when the thread that started it ends.
+pub(super) fn on_lasting_thread<T: Send + 'static>(
+    job: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (reply, done) = mpsc::channel();
+    post(move || drop(reply.send(job())))?;
+    done.recv().unwrap_or_else(|_| Err(no_thread()))
+}
+
+/// Has the thread that lasts as long as this process run `job`, without waiting for it.
+fn post(job: impl FnOnce() + Send + 'static) -> io::Result<()> {
     type Job = Box<dyn FnOnce() + Send>;
     static JOBS: LazyLock<Option<mpsc::Sender<Job>>> = LazyLock::new(|| {
         let (jobs, received) = mpsc::channel::<Job>();

@@ -1,11 +1,13 @@
-//! Messages between the launcher and its parent, over a socket pair.
+//! Messages between a launcher or a session and its parent, over a socket pair.
 //!
 //! Each packet is one message: a letter, then text, with file descriptors. The parent sends the plan, the layout and the
 //! order, with any time between them; all else comes from the launcher and the processes inside. Each notices the end of the
 //! other by the closed socket.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _};
+use std::io::{
+    self, IoSlice, IoSliceMut, PipeReader, PipeWriter, Read as _, Seek as _, Write as _,
+};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -18,10 +20,11 @@ use rustix::net::{
 
 use serde::Serialize;
 
+use crate::access::Tier;
 use crate::command::Streams;
 use crate::plan::{Layout, Order, Plan};
 
-/// Largest number of file descriptors in a message: those of an order.
+/// Largest number of file descriptors in a message: those of an order, and of a session.
 const FDS: usize = 4;
 /// Largest text of a message, in bytes.
 const TEXT: usize = 4000;
@@ -29,19 +32,34 @@ const TEXT: usize = 4000;
 /// Message of the parent.
 #[derive(Debug)]
 pub(crate) enum ParentMessage {
-    /// The first one: what is known before the command. With the user and the network namespace to join, if they exist.
-    Plan(Plan, Option<[OwnedFd; 2]>),
+    /// The first one to a session: the layers that it is to have.
+    Session(Tier),
+    /// To a session: a command joins it, whose first process tells its number by the first pipe. The second one is to be
+    /// closed when nothing of the command is left.
+    Command(PipeReader, PipeWriter),
+    /// The first one to a launcher: what is known before the command. With the session to join, if the tier has them.
+    Plan(Plan, Option<Namespaces>),
     /// What the command may reach, and whether its file changes are to be recorded.
     Layout(Layout, bool),
     /// The command with its standard streams.
     Order(Box<Order>, Streams),
 }
 
+/// The namespaces of a session, for a launcher to join.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    pub user: OwnedFd,
+    pub network: OwnedFd,
+    pub processes: OwnedFd,
+    /// Receives the number that the first process of the command has in the session.
+    pub number: PipeWriter,
+}
+
 /// Message of the launcher.
 #[derive(Debug)]
 pub(crate) enum LauncherMessage {
-    /// The network exists: the proxy's listener, and the namespaces for later commands to join.
-    Network(Vec<OwnedFd>),
+    /// The session exists: the proxy's listener, and the namespaces of users, network and processes.
+    Session(Vec<OwnedFd>),
     /// The listener for calls that may change files.
     Changes(OwnedFd),
     /// The project has changed since the layout was drawn, with the details: the command was not started.
@@ -67,9 +85,12 @@ impl ParentMessage {
     /// Sends the message.
     pub fn send(&self, to: impl AsFd) -> io::Result<()> {
         match self {
+            Self::Session(tier) => send(to, b'S', &serde_json::to_string(tier)?, &[])?,
+            Self::Command(number, gone) => send(to, b'C', "", &[number.as_fd(), gone.as_fd()])?,
             Self::Plan(plan, namespaces) => {
-                let fds: Vec<_> = namespaces.iter().flatten().map(AsFd::as_fd).collect();
-                send(to, b'P', &serde_json::to_string(plan)?, &fds)?;
+                let fds = namespaces.as_ref().map(Namespaces::fds);
+                let fds = fds.as_ref().map_or(&[][..], |fds| fds);
+                send(to, b'P', &serde_json::to_string(plan)?, fds)?;
             }
             Self::Layout(layout, is_recorded) => {
                 let file = file_of(&(layout, is_recorded))?;
@@ -94,14 +115,21 @@ impl ParentMessage {
         let Some(Packet { letter, text, fds }) = Packet::receive(from)? else {
             return Ok(None);
         };
-        if letter == b'P' {
-            return Ok(Some(Self::Plan(
-                serde_json::from_str(&text)?,
-                fds.try_into().ok(),
-            )));
-        }
         let missing = || io::Error::other("a message without its files");
         let mut fds = fds.into_iter();
+        match letter {
+            b'S' => return Ok(Some(Self::Session(serde_json::from_str(&text)?))),
+            b'C' => {
+                let number = fds.next().ok_or_else(missing)?;
+                let gone = fds.next().ok_or_else(missing)?;
+                return Ok(Some(Self::Command(number.into(), gone.into())));
+            }
+            b'P' => {
+                let namespaces = Namespaces::of(fds);
+                return Ok(Some(Self::Plan(serde_json::from_str(&text)?, namespaces)));
+            }
+            _ => {}
+        }
         let mut json = Vec::new();
         File::from(fds.next().ok_or_else(missing)?).read_to_end(&mut json)?;
         if letter == b'L' {
@@ -120,11 +148,31 @@ impl ParentMessage {
     }
 }
 
+impl Namespaces {
+    fn fds(&self) -> [BorrowedFd<'_>; FDS] {
+        [
+            self.user.as_fd(),
+            self.network.as_fd(),
+            self.processes.as_fd(),
+            self.number.as_fd(),
+        ]
+    }
+
+    fn of(mut fds: impl Iterator<Item = OwnedFd>) -> Option<Self> {
+        Some(Self {
+            user: fds.next()?,
+            network: fds.next()?,
+            processes: fds.next()?,
+            number: fds.next()?.into(),
+        })
+    }
+}
+
 impl LauncherMessage {
     /// Sends the message.
     pub fn send(&self, to: impl AsFd) -> Result<(), Errno> {
         match self {
-            Self::Network(fds) => {
+            Self::Session(fds) => {
                 let fds: Vec<_> = fds.iter().map(OwnedFd::as_fd).collect();
                 send(to, b'N', "", &fds)
             }
@@ -141,7 +189,7 @@ impl LauncherMessage {
     pub fn receive(from: impl AsFd) -> Result<Option<Self>, Errno> {
         let packet = Packet::receive(from)?;
         Ok(packet.map(|mut packet| match packet.letter {
-            b'N' => Self::Network(packet.fds),
+            b'N' => Self::Session(packet.fds),
             b'C' if !packet.fds.is_empty() => Self::Changes(packet.fds.remove(0)),
             b'S' => Self::Stale(packet.text),
             b'R' => Self::Running,

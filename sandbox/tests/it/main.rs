@@ -8,3 +8,4 @@ mod ending;
 mod left;
 mod ready;
 mod tiers;
+mod together;

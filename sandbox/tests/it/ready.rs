@@ -11,7 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ah_sandbox::{
-    Allowlist, Child, Confinement, Invocation, Proxy, Sandbox, SetupError, Streams, Terminal,
+    Allowlist, Bounds, Child, Confinement, Invocation, Proxy, Sandbox, SetupError, Streams,
+    Terminal, Tier,
 };
 use tempfile::TempDir;
 
@@ -39,6 +40,10 @@ pub(crate) struct Project {
 
 impl Project {
     pub(crate) fn new() -> Self {
+        Self::of(Tier::Full)
+    }
+
+    pub(crate) fn of(tier: Tier) -> Self {
         let around = TempDir::with_prefix("ah-ready-").unwrap();
         let root = fs::canonicalize(around.path()).unwrap();
         let at = root.join("project");
@@ -50,6 +55,7 @@ impl Project {
             fs::create_dir(root.join(name)).unwrap();
         }
         let mut confinement = Confinement::new(at.clone(), Some(root.join("home")));
+        confinement.tier = tier;
         confinement.protect_names([".vscode", ".mcp.json"], &at);
         let launcher = env!("CARGO_BIN_EXE_attack").into();
         let sandbox = Sandbox::new(confinement, Proxy::new(Allowlist::default()), launcher);
@@ -67,7 +73,7 @@ impl Project {
     }
 
     /// Runs a command if the project holds still long enough.
-    fn try_to_run(&self, command: &str) -> Result<String, SetupError> {
+    pub(crate) fn try_to_run(&self, command: &str) -> Result<String, SetupError> {
         let output = self.around.path().join("output");
         let mut child = self.start(command, File::create(&output).unwrap())?;
         child.process.wait().unwrap();
@@ -77,6 +83,16 @@ impl Project {
 
     /// Starts a command that writes to this file.
     pub(crate) fn start(&self, command: &str, file: File) -> Result<Child, SetupError> {
+        self.start_within(command, file, None)
+    }
+
+    /// The same within bounds.
+    pub(crate) fn start_within(
+        &self,
+        command: &str,
+        file: File,
+        bounds: Option<Bounds>,
+    ) -> Result<Child, SetupError> {
         let arguments = ["-c", command].map(OsString::from);
         let streams = Streams {
             stdin: OwnedFd::from(File::open("/dev/null").unwrap()),
@@ -90,7 +106,7 @@ impl Project {
             environment: ah_sandbox::variables(std::env::vars(), &[], self.sandbox.proxy_port()),
             streams,
             terminal: Terminal::None,
-            bounds: None,
+            bounds,
         };
         self.sandbox.spawn(invocation)
     }
