@@ -156,7 +156,7 @@ fn is_proxy_variable(name: &str) -> bool {
     lower.ends_with("_proxy")
 }
 
-/// Returns the proxy variables of curl, git, cargo, npm, pip, Yarn, Node and Java.
+/// Returns the proxy variables of curl, git, npm, Cargo, pip, Yarn, Node and Java. npm obeys those of curl.
 fn proxy_variables(port: u16) -> Vec<(String, String)> {
     let address = format!("http://127.0.0.1:{port}");
     let mut pairs: Vec<(String, String)> = [
@@ -166,8 +166,6 @@ fn proxy_variables(port: u16) -> Vec<(String, String)> {
         "HTTP_PROXY",
         "HTTPS_PROXY",
         "ALL_PROXY",
-        "npm_config_proxy",
-        "npm_config_https_proxy",
         "CARGO_HTTP_PROXY",
         "PIP_PROXY",
         "YARN_HTTP_PROXY",
@@ -176,7 +174,7 @@ fn proxy_variables(port: u16) -> Vec<(String, String)> {
     .map(|name| (name.to_owned(), address.clone()))
     .to_vec();
     // The loopback inside the sandbox needs no proxy; everything else is unreachable without one.
-    for name in ["no_proxy", "NO_PROXY", "npm_config_noproxy"] {
+    for name in ["no_proxy", "NO_PROXY"] {
         pairs.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
     }
     pairs.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
@@ -261,7 +259,7 @@ mod tests {
             "https_proxy",
             "HTTPS_PROXY",
             "CARGO_HTTP_PROXY",
-            "npm_config_https_proxy",
+            "YARN_HTTPS_PROXY",
         ] {
             let values: Vec<_> = seen.iter().filter(|(seen, _)| seen == name).collect();
             assert!(

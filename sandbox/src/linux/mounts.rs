@@ -255,13 +255,17 @@ impl NewRoot {
 
     /// Opens the file at `path`, and creates it if missing.
     fn file(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        self.file_of_mode(path, Mode::from_raw_mode(0o644))
+    }
+
+    fn file_of_mode(&self, path: &Path, mode: Mode) -> Result<OwnedFd, Errno> {
         if let Ok(found) = self.find(path) {
             return Ok(found);
         }
         let folder = self.folder(path.parent().unwrap_or(Path::new("/")))?;
         let name = path.file_name().unwrap_or_default();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::WRONLY;
-        rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o644))?;
+        rustix::fs::openat(folder, name, flags, mode)?;
         self.find(path)
     }
 
@@ -348,7 +352,9 @@ impl NewRoot {
     /// Covers files and directories with empty ones.
     fn mask(&self, paths: &[PathBuf]) -> SetupResult<()> {
         let (file, folder) = (Path::new("/.empty-file"), Path::new("/.empty"));
+        let closed = Path::new("/.closed-file");
         self.file(file).describe("mask")?;
+        self.file_of_mode(closed, Mode::empty()).describe("mask")?;
         self.folder(folder).describe("mask")?;
         for path in paths {
             let Ok(target) = self.find(path) else {
@@ -356,9 +362,13 @@ impl NewRoot {
             };
             let is_folder = rustix::fs::fstat(&target)
                 .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir());
-            let tree = self
-                .copy(if is_folder { folder } else { file })
-                .describe(path.display())?;
+            let empty = match path.starts_with("/etc") {
+                _ if is_folder => folder,
+                // As few may read it outside, programs expect an error.
+                true => closed,
+                false => file,
+            };
+            let tree = self.copy(empty).describe(path.display())?;
             set_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
                 .describe(path.display())?;
             attach(&tree, target).describe(path.display())?;

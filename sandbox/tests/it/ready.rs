@@ -344,6 +344,15 @@ fn find(folder: &Path, number: u64) -> Option<PathBuf> {
 const INSIDE: &str = "AH_TEST_OWN_MOUNTS";
 
 #[test]
+fn what_few_may_read_outside_is_an_error_within() {
+    if is_missing() {
+        return;
+    }
+    let said = Project::new().run("ls /etc/shadow && cat /etc/shadow 2> /dev/null || echo refused");
+    assert_eq!(said, "/etc/shadow\nrefused\n");
+}
+
+#[test]
 fn the_next_command_sees_what_was_mounted_since() {
     if std::env::var_os(INSIDE).is_none() {
         if is_missing() {
