@@ -50,7 +50,8 @@ pub use controls::{Controls, SessionChange};
 pub use outcome::{RunFailure, RunOutcome};
 pub use pictures::{Pictures, unchecked_pictures};
 pub use ports::{
-    CallVariables, CommandFiles, Ports, Refusals, SeenFiles, no_refusals, no_variables,
+    CallVariables, CommandFiles, Ports, Refusals, SeenFiles, SessionWatcher, no_refusals,
+    no_variables,
 };
 pub use session::Session;
 pub use settings::{SessionSettings, ToolConcurrency};

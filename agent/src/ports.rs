@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ah_conversation::{Clock, FileState, MessageId, Provider, Rulebook, Store, ToolUseId};
 
 use crate::hooks::Hooks;
-use crate::{Audience, Conflict, Pictures};
+use crate::{Audience, Conflict, Pictures, Watcher};
 
 /// Ports of a session to the outside.
 #[derive(Clone)]
@@ -86,6 +86,14 @@ pub type CallVariables = Arc<dyn Fn(&ToolUseId) -> Vec<(String, String)> + Send 
 /// Returns the variables of a session whose calls have none of their own.
 pub fn no_variables() -> CallVariables {
     Arc::new(|_| Vec::new())
+}
+
+/// One who watches a session from its beginning to its end, and what makes the programs of its calls part of what is seen.
+pub struct SessionWatcher {
+    /// Learns of everything before the others.
+    pub watcher: Arc<dyn Watcher>,
+    /// The variables of each call.
+    pub variables: CallVariables,
 }
 
 /// Returns the source of a session without a sandbox.

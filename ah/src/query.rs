@@ -324,6 +324,8 @@ impl Task {
             let error = Error::failure("this program cannot confine its commands");
             return Err(error.hint("call `ah::enter()` first thing in its `main`"));
         }
+        #[cfg(feature = "otel")]
+        ah_engine::watch_sessions(ah_trace::watcher);
         let request = ServeRequest {
             plan: self.options.plan()?,
             fork_at: None,

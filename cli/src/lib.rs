@@ -27,6 +27,8 @@ use args::{Action, Invocation, KnownNames, interface_of};
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     ah_engine::enter();
+    #[cfg(feature = "otel")]
+    ah_engine::watch_sessions(ah_trace::watcher);
     ah_fleet::worker::end_with_worker();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let interface = interface_of(&arguments);

@@ -32,10 +32,9 @@ use crate::confinement::SandboxStatus;
 use crate::instructions::{milliseconds, system_prompt};
 use crate::model::Around;
 use crate::model::{connect, sampling, thinking};
-#[cfg(feature = "otel")]
-use crate::otel::traced;
 use crate::small;
 use crate::warn::Warn;
+use crate::watched::watched;
 pub use agents::{Main, as_main, subagents};
 pub use hooks::before_session;
 use isolation::InWorktrees;
@@ -179,7 +178,7 @@ pub async fn session(
     let warn = (!is_hosted).then(|| inputs.warn.clone());
     let tools = with_servers(tools, (config, inputs.sandbox), options, warn, warnings);
     let audience = decided_by_tool(audience, &tools, config);
-    let (audience, variables) = traced(audience, config, store.uuid(), warnings);
+    let (audience, variables) = watched(audience, &config.environment, store.uuid(), warnings);
     let ports = Ports {
         provider,
         summarizer,
@@ -215,17 +214,6 @@ fn seen_by(
         audience.notice(&text);
     }
     audience
-}
-
-/// Returns the audience as it is: this build sends no traces.
-#[cfg(not(feature = "otel"))]
-fn traced(
-    audience: Audience,
-    _: &Config,
-    _: &str,
-    _: &mut Vec<String>,
-) -> (Audience, ah_agent::CallVariables) {
-    (audience, ah_agent::no_variables())
 }
 
 /// Returns the model that writes summaries: the one that the settings name, or that of the session.

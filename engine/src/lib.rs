@@ -29,8 +29,6 @@ pub mod model;
 mod open;
 #[cfg(feature = "sqlite")]
 mod opening;
-#[cfg(feature = "otel")]
-mod otel;
 #[cfg(feature = "sqlite")]
 pub mod person;
 #[cfg(feature = "sqlite")]
@@ -60,6 +58,8 @@ pub mod transcript_reader;
 #[cfg(feature = "sqlite")]
 pub mod tried_call;
 pub mod warn;
+#[cfg(feature = "sqlite")]
+mod watched;
 pub mod worktrees;
 #[cfg(test)]
 mod wrapping;
@@ -71,6 +71,8 @@ pub use log::log_of;
 pub use open::{Opened, busy};
 #[cfg(feature = "sqlite")]
 pub use opening::Opening;
+#[cfg(feature = "sqlite")]
+pub use watched::{WatchSession, watch_sessions};
 
 /// Whether `enter` was called, so that this program can launch confined commands.
 static HAS_ENTERED: AtomicBool = AtomicBool::new(false);

@@ -56,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ah-provider",
             "ah-store",
             "ah-tools",
+            "ah-trace",
         ],
     ),
     ("ah-render", &["ah-conversation", "ah-diff"]),
@@ -133,6 +134,7 @@ const OUTBUILDINGS: &[(&str, &[&str])] = &[
             "ah-store",
         ],
     ),
+    ("ah-trace", &["ah-agent", "ah-conversation", "ah-http"]),
     (
         "ah-work",
         &[
@@ -236,7 +238,8 @@ fn fault(package: &Package, dependency: &Dependency) -> Option<String> {
         let is_allowed = is_dev && package.name != PURE;
         return (!is_allowed).then(|| format!("{name} is for tests of crates above {PURE} only"));
     }
-    if OUTBUILDINGS.iter().any(|(outside, _)| *outside == name) {
+    // The library names in its list those that it hands to the engine.
+    if package.name != FRONT && OUTBUILDINGS.iter().any(|(outside, _)| *outside == name) {
         let is_allowed = package.name == COMMAND_LINE;
         return (!is_allowed).then(|| format!("{name} is for {COMMAND_LINE} only"));
     }
@@ -302,6 +305,8 @@ mod tests {
             ("ah-new", None, "ah-tools", false),
             ("ah", None, "ah-engine", true),
             ("ah", None, "ah-terminal", false),
+            ("ah", None, "ah-trace", true),
+            ("ah", None, "ah-plugins", false),
             ("ah-cli", None, "ah", false),
             ("ah-cli", Some("dev"), "ah", false),
             ("ah-plugins", None, "ah-config", true),

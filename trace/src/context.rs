@@ -3,13 +3,13 @@
 use std::fmt;
 
 /// Id of a trace.
-pub(super) type TraceId = [u8; 16];
+pub(crate) type TraceId = [u8; 16];
 /// Id of a span.
-pub(super) type SpanId = [u8; 8];
+pub(crate) type SpanId = [u8; 8];
 
 /// A span by its ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SpanContext {
+pub(crate) struct SpanContext {
     pub trace: TraceId,
     pub span: SpanId,
 }
@@ -22,7 +22,7 @@ impl fmt::Display for SpanContext {
 }
 
 /// Reads a value of `traceparent`; `None` if it is not valid.
-pub(super) fn trace_parent(text: &str) -> Option<SpanContext> {
+pub(crate) fn trace_parent(text: &str) -> Option<SpanContext> {
     let mut parts = text.trim().split('-');
     let version = bytes::<1>(parts.next()?)?;
     let context = SpanContext {
@@ -36,7 +36,7 @@ pub(super) fn trace_parent(text: &str) -> Option<SpanContext> {
 }
 
 /// Writes lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -26,7 +26,7 @@ enum Order {
 }
 
 /// The queue to the thread. Dropping it sends what is left, for up to [`GRACE`].
-pub(super) struct Exporter {
+pub(crate) struct Exporter {
     /// `None` once it is being dropped.
     queue: Option<SyncSender<Order>>,
     /// Closed when the thread has ended.
@@ -144,7 +144,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::otel::spans::Spans;
+    use crate::spans::Spans;
 
     #[test]
     fn spans_are_sent_in_batches_and_all_at_the_end() {

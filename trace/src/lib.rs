@@ -1,5 +1,6 @@
 //! Traces for OpenTelemetry, if the standard variables name a collector: a watcher beside the others, which turns the
-//! same updates into spans. Nothing is sent without such a variable.
+//! same updates into spans. Nothing is sent without such a variable. A program hands [`watcher`] to the engine, which asks it
+//! for each session.
 //!
 //! The SDK and exporter of the OpenTelemetry project would bring Protocol Buffers and a second way to send requests, for
 //! one JSON document. A collector that is slow or gone loses spans and delays nothing: spans wait in a bounded queue that a
@@ -14,9 +15,8 @@ mod wire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ah_agent::{Audience, CallVariables, Ready, SessionUpdate, Watcher, no_variables};
-use ah_config::Config;
-use ah_conversation::EventKind;
+use ah_agent::{CallVariables, Ready, SessionUpdate, SessionWatcher, Watcher};
+use ah_conversation::{Environment, EventKind};
 
 use self::context::SpanContext;
 use self::export::Exporter;
@@ -26,25 +26,22 @@ use self::spans::Spans;
 /// Variable with the span that a program belongs to, as in the header of the same name.
 const TRACE_PARENT: &str = "TRACEPARENT";
 
-/// Returns the audience of a session, with a watcher who sends traces if the variables ask for it, and the variables that
-/// make the programs of its calls part of the trace; `session` is the session's UUID.
-pub fn traced(
-    audience: Audience,
-    config: &Config,
-    session: &str,
-    warnings: &mut Vec<String>,
-) -> (Audience, CallVariables) {
-    match Traced::of(config, session) {
-        Ok(Some(traced)) => {
-            let traced = Arc::new(traced);
-            (audience.with_first(traced.clone()), traced.variables())
-        }
-        Ok(None) => (audience, no_variables()),
-        Err(warning) => {
-            warnings.push(warning);
-            (audience, no_variables())
-        }
-    }
+/// Returns a watcher who sends the traces of the session with the UUID `session`, with variables that make the programs of its
+/// calls part of the trace; `None` if the variables of `environment` ask for none.
+///
+/// # Errors
+///
+/// If traces are asked for in a form that is not supported, or cannot be sent. The text is a warning for the user: the
+/// session goes on without.
+pub fn watcher(environment: &Environment, session: &str) -> Result<Option<SessionWatcher>, String> {
+    let Some(traced) = Traced::of(environment, session)? else {
+        return Ok(None);
+    };
+    let traced = Arc::new(traced);
+    Ok(Some(SessionWatcher {
+        variables: traced.clone().variables(),
+        watcher: traced,
+    }))
 }
 
 /// A watcher who traces a session.
@@ -55,8 +52,7 @@ struct Traced {
 
 impl Traced {
     /// Returns the watcher that the variables ask for; the text of an error is a warning.
-    fn of(config: &Config, session: &str) -> Result<Option<Self>, String> {
-        let environment = &config.environment;
+    fn of(environment: &Environment, session: &str) -> Result<Option<Self>, String> {
         let Some(settings) = TraceSettings::of(environment)? else {
             return Ok(None);
         };

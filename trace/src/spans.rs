@@ -20,7 +20,7 @@ const AGENT: &str = "ah";
 
 /// What a span is about, in the numbers of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SpanKind {
+pub(crate) enum SpanKind {
     /// Work of this program.
     Internal = 1,
     /// A request to another one.
@@ -29,7 +29,7 @@ pub(super) enum SpanKind {
 
 /// Value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Attribute {
+pub(crate) enum Attribute {
     Text(String),
     Texts(Vec<String>),
     Number(u64),
@@ -49,7 +49,7 @@ impl From<u64> for Attribute {
 
 /// A span; times in nanoseconds since the Unix epoch. While it is open, its end is its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub context: SpanContext,
     pub parent: Option<SpanId>,
     pub name: String,
@@ -92,7 +92,7 @@ impl Span {
 type Owner = Option<String>;
 
 /// The open spans of a session.
-pub(super) struct Spans {
+pub(crate) struct Spans {
     session: String,
     /// Span that runs are below, from outside.
     parent: Option<SpanContext>,

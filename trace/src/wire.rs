@@ -9,7 +9,7 @@ use super::spans::{Attribute, Span};
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.41.0";
 
 /// Returns the document for these spans of a program with the attributes `resource`.
-pub(super) fn document(
+pub(crate) fn document(
     resource: &[(String, String)],
     spans: &[Span],
     redact: &dyn Fn(&str) -> String,

@@ -13,7 +13,7 @@ const SERVICE: &str = "ah";
 
 /// Destination and form of traces.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TraceSettings {
+pub(crate) struct TraceSettings {
     /// Address that traces are posted to.
     pub endpoint: String,
     /// Additional headers of the requests.
