@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ah::conversation::{Event, EventKind};
-use ah::{Agent, Error, ErrorKind};
+use ah::event::{Event, EventKind};
+use ah::{Agent, Error, ErrorKind, Options};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -45,11 +45,10 @@ async fn answer(
             let _ = sender.send(Ok(text.clone()));
         }
     };
-    let mut agent = Agent::builder()
-        .model(&chats.model)
+    let mut agent = Agent::with(Options::new().model(&chats.model))
         .store_file(chats.folder.join(format!("{name}.db")))
         .on_event(on_event)
-        .build()
+        .open()
         .await
         .map_err(|error| refusal(&error))?;
     tokio::spawn(async move {

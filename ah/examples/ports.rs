@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ah::conversation::{
-    BlockStart, Branch, Delta, EventStream, Mail, MailKind, Message, Model, OutputPage, Provider,
-    Record, Request, StopReason, Store, StoreError, StreamEvent, ToolUseId, Transcript, Usage,
+use ah::model::{
+    BlockStart, Delta, EventStream, Model, Provider, Request, StopReason, StreamEvent, Usage,
 };
-use ah::{Agent, Error};
-use async_trait::async_trait;
+use ah::store::{
+    Branch, Mail, MailKind, Message, OutputPage, Record, Store, StoreError, ToolUseId, Transcript,
+};
+use ah::{Agent, Error, Options, async_trait};
 
 /// A model that repeats the last message.
 struct Echo(Model);
@@ -108,30 +109,24 @@ impl Store for Shelf {
 ///
 /// If the conversation cannot be stored, which cannot happen with this store.
 pub async fn run() -> Result<(Vec<String>, Vec<String>, Arc<Shelf>), Error> {
-    let model = Arc::new(Echo(Model {
-        provider: "echo".to_owned(),
-        name: "echo".to_owned(),
-        context_window: 100_000,
-        max_output: 1_000,
-        price: None,
-        long_price: None,
-    }));
+    let model = Arc::new(Echo(Model::new("echo", "echo", 100_000, 1_000)));
     let (store, events) = (Arc::new(Shelf::default()), Arc::new(Mutex::new(Vec::new())));
     let mut answers = Vec::new();
     for prompt in ["Hello", "And again"] {
         let seen = events.clone();
-        let on_event = move |event: &ah::conversation::Event| {
+        let on_event = move |event: &ah::event::Event| {
             let name = serde_json::to_value(event).map(|event| event["event_type"].to_string());
             if let (Ok(mut seen), Ok(name)) = (seen.lock(), name) {
                 seen.push(name);
             }
         };
-        let mut agent = Agent::builder()
+        let options = Options::new()
             .provider(model.clone())
+            .system_prompt("You are an echo.");
+        let mut agent = Agent::with(options)
             .store(store.clone())
-            .system_prompt("You are an echo.")
             .on_event(on_event)
-            .build()
+            .open()
             .await?;
         answers.push(agent.run(prompt).await?.answer);
         agent.close().await?;

@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use ah::Error;
-use ah::conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation};
-use ah::{Decision, HookCallback, HookEvent, Message, Options, ToolRequest, query};
-use async_trait::async_trait;
-use serde_json::json;
+use ah::schemars::{self, JsonSchema};
+use ah::serde_json::json;
+use ah::tool::{Output, Tool, tool};
+use ah::{Decision, Error, HookCallback, HookEvent, Message, Options, ToolRequest, query};
+use serde::Deserialize;
 
 const SCENARIO: &str = r#"{"turns": [
     {"text": "Two tries.", "tools": [
@@ -20,43 +20,16 @@ const SCENARIO: &str = r#"{"turns": [
     {"text": "It rains in Oslo."}
 ]}"#;
 
-/// A tool that reports the weather.
-struct Weather(ToolSpec);
-
-impl Weather {
-    fn new() -> Self {
-        let schema = json!({
-            "type": "object",
-            "properties": {"city": {"type": "string"}},
-            "required": ["city"],
-        });
-        Self(ToolSpec {
-            name: "weather".to_owned(),
-            description: "Tells the weather of a city.".to_owned(),
-            input_schema: Arc::new(schema),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        })
-    }
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    /// Name of a city.
+    city: String,
 }
 
-#[async_trait]
-impl Tool for Weather {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn access(&self, _: &Input) -> Vec<Access> {
-        vec![Access::Unknown]
-    }
-
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        Output::text(format!(
-            "rain in {}",
-            call.input.text("city").unwrap_or("?")
-        ))
-    }
+/// Returns a tool that reports the weather.
+fn weather() -> impl Tool {
+    let run = |place: Place| async move { Output::text(format!("rain in {}", place.city)) };
+    tool("weather", "Tells the weather of a city.", run)
 }
 
 /// Allows calls about existing cities.
@@ -94,7 +67,7 @@ pub async fn run(folder: &Path) -> Result<Vec<String>, Error> {
     });
     let options = Options::new()
         .model("script:weather.json")
-        .tool(Weather::new())
+        .tool(weather())
         .can_use_tool(decide)
         .hook(watch)
         .cwd(folder)

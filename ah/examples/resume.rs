@@ -4,28 +4,25 @@
 
 use std::path::Path;
 
-use ah::{Agent, Error};
+use ah::{Agent, Error, Options};
 
-/// Begins the conversation in the database `file`, or resumes it; returns the number of earlier messages and the answer.
+/// Begins the conversation in the database `file`, or continues what a kill has left unfinished, or else with another prompt;
+/// returns the number of earlier messages and the answer.
 ///
 /// # Errors
 ///
 /// If the model cannot be asked, or the database cannot be opened.
 pub async fn run(file: &Path, model: &str) -> Result<(usize, String), Error> {
-    let mut agent = Agent::builder()
-        .model(model)
-        .store_file(file)
-        .build()
-        .await?;
-    let earlier = agent.transcript().messages().len();
-    let prompt = if earlier == 0 {
-        "Write a poem."
-    } else {
-        "Go on."
+    let options = Options::new().model(model);
+    let mut agent = Agent::with(options).store_file(file).open().await?;
+    let earlier = agent.messages().len();
+    let outcome = match agent.resume().await? {
+        Some(outcome) => outcome,
+        None if earlier == 0 => agent.run("Write a poem.").await?,
+        None => agent.run("Go on.").await?,
     };
-    let answer = agent.run(prompt).await?.answer;
     agent.close().await?;
-    Ok((earlier, answer))
+    Ok((earlier, outcome.answer))
 }
 
 #[expect(clippy::print_stdout, reason = "an example shows its outcome")]

@@ -4,12 +4,10 @@
 //! `cargo run -p ah --example tool`
 
 use std::path::Path;
-use std::sync::Arc;
 
-use ah::conversation::{Access, Context, Input, Output, Tool, ToolSpec, ToolUse, Truncation};
-use ah::{Agent, Error};
-use async_trait::async_trait;
-use schemars::{JsonSchema, schema_for};
+use ah::schemars::{self, JsonSchema};
+use ah::tool::{Output, Tool, tool};
+use ah::{Agent, Error, Options};
 use serde::Deserialize;
 
 /// Answers of the scripted model; a real one is `.model("sonnet")`.
@@ -24,40 +22,17 @@ struct Arguments {
     celsius: f64,
 }
 
-/// Converts temperatures.
-struct Convert(ToolSpec);
-
-impl Convert {
-    fn new() -> Self {
-        Self(ToolSpec {
-            name: "convert".to_owned(),
-            description: "Converts a temperature to degrees Fahrenheit.".to_owned(),
-            input_schema: Arc::new(schema_for!(Arguments).to_value()),
-            guidance: None,
-            truncation: Truncation::DEFAULT,
-            key: None,
-        })
-    }
-}
-
-#[async_trait]
-impl Tool for Convert {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn access(&self, _: &Input) -> Vec<Access> {
-        // It reads and writes nothing.
-        Vec::new()
-    }
-
-    async fn run(&self, call: &ToolUse, _: &Context) -> Output {
-        match serde_json::from_value::<Arguments>(call.input.to_value()) {
-            Ok(arguments) => Output::text(format!("{} °F", arguments.celsius * 1.8 + 32.0)),
+/// Returns a tool that converts temperatures.
+fn convert() -> impl Tool {
+    let run = |arguments: Arguments| async move {
+        match arguments.celsius {
             // A failure is an answer to the model.
-            Err(error) => Output::error(error.to_string()),
+            celsius if celsius < -273.15 => Output::error("nothing is that cold"),
+            celsius => Output::text(format!("{} °F", celsius * 1.8 + 32.0)),
         }
-    }
+    };
+    let description = "Converts a temperature to degrees Fahrenheit.";
+    tool("convert", description, run).harmless()
 }
 
 /// Runs a prompt with the tool; returns the tool's output and the answer.
@@ -68,14 +43,12 @@ impl Tool for Convert {
 pub async fn run(folder: &Path) -> Result<(String, String), Error> {
     let scenario = folder.join("warm.json");
     std::fs::write(&scenario, SCENARIO).map_err(|error| Error::failure(error.to_string()))?;
-    let mut agent = Agent::builder()
+    let options = Options::new()
         .model(format!("script:{}", scenario.display()))
-        .tool(Convert::new())
-        .build()
-        .await?;
+        .tool(convert());
+    let mut agent = Agent::with(options).open().await?;
     let answer = agent.run("How warm are 20 degrees?").await?.answer;
     let results = agent
-        .transcript()
         .messages()
         .iter()
         .flat_map(|message| message.tool_results());

@@ -4,35 +4,56 @@
 //! hooks, permissions and sessions of `ah` apply. It takes the same path through the engine as a program that drives `ah`
 //! over standard input and output, with values in place of lines.
 //!
-//! [`Agent`] is the level below: a model, tools and a store of the caller's choice, and the engine's own events. It reads
-//! no settings.
+//! [`Agent`] is a conversation of the program's own, with the engine's own events. It reads no settings, and keeps what is said
+//! where the program wants it. Both take the same [`Options`]: a model by name or of one's own ([`model`]), built-in tools and
+//! tools of one's own ([`tool`](mod@tool)), limits, permissions, hooks.
 //!
 //! Every query has a thread of its own and shares no state with others. Nothing is written to standard output. A program
 //! that uses the sandbox calls [`enter`] first thing in its `main`.
+//!
+//! Rely on what is here and on nothing else: the crates behind it have no interface for others. What implements a port
+//! ([`tool::Tool`], [`model::Provider`], [`store::Store`]) may have to change with a new minor version before 1.0.
 
 mod agent;
-#[cfg(feature = "sqlite")]
+#[cfg_attr(not(feature = "engine"), path = "absent.rs")]
+mod equipment;
+pub mod event;
 mod host;
-#[cfg(feature = "sqlite")]
+pub mod model;
 mod options;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "engine")]
+mod overrides;
+pub mod permission;
+#[cfg(feature = "engine")]
 mod query;
+pub mod store;
+pub mod tool;
 
 pub use agent::{Agent, AgentBuilder};
-/// Events of hooks, and the outcome of a run.
-pub use ah_agent::{RunOutcome, hooks::HookEvent};
+/// Events of hooks.
+pub use ah_agent::hooks::HookEvent;
 pub use ah_config::{Error, ErrorKind};
-/// Messages, limits, permissions and events, and the traits of tools, models and stores.
-pub use ah_conversation as conversation;
-pub use ah_engine::enter;
-/// Messages of a query.
-#[cfg(feature = "sqlite")]
-pub use ah_protocol::{
-    AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
-};
-#[cfg(feature = "sqlite")]
+/// The attribute of implementations of the ports.
+pub use async_trait::async_trait;
 pub use options::{
     BoxFuture, CanUseTool, Decision, HookCallback, HookInput, Options, SystemPrompt, ToolRequest,
 };
-#[cfg(feature = "sqlite")]
-pub use query::{Query, query};
+/// Derives the schemas of tools' arguments.
+#[cfg(feature = "schema")]
+pub use schemars;
+/// The values of hooks, settings and tools' arguments.
+pub use serde_json;
+/// Queries and their messages.
+#[cfg(feature = "engine")]
+pub use {
+    ah_engine::enter,
+    ah_protocol::{
+        AssistantMessage, Message, PartialMessage, ResultMessage, SystemMessage, UserMessage,
+    },
+    query::{Query, query, resume},
+};
+
+/// The examples of the page are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/library.md")]
+struct Page;

@@ -1,17 +1,14 @@
-//! Options of a query, named after those of the official SDKs.
+//! Options of queries and agents, named after those of the official SDKs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ah_agent::hooks::HookEvent;
-use ah_config::layers::{SettingsSource, Sources};
-use ah_config::overrides::{McpSource, SystemPromptSource};
-use ah_config::trust::Reason;
-use ah_config::{Error, Overrides, parse_rules};
-use ah_conversation::{PermissionAnswer, PermissionMode, PermissionUpdate, Provider, Tool};
-use ah_engine::plan::{SessionChoice, SessionPlan};
+use ah_config::Error;
+use ah_conversation::{Effort, PermissionAnswer, PermissionMode, PermissionUpdate, Provider, Tool};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +18,10 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Callback for tool calls that no rule covers.
 pub type CanUseTool = Arc<dyn Fn(ToolRequest) -> BoxFuture<Decision> + Send + Sync>;
 
-/// Options of a [`query`](crate::query()). An option that is not set comes from the settings, and otherwise has the
-/// default of `ah -p`.
+/// Options of a [`query`](crate::query()) or an [`Agent`](crate::Agent).
+///
+/// For a query, an option that is not set comes from the settings, and otherwise has the default of `ah -p`. An agent reads no
+/// settings; those of its options that are for queries only say so.
 ///
 /// ```
 /// use ah::Options;
@@ -41,41 +40,50 @@ pub struct Options {
     pub model: Option<String>,
     /// Models that answer if the main one stays overloaded or fails, in order.
     pub fallback_models: Vec<String>,
-    /// System prompt.
+    /// System prompt. An agent has none but its own.
     pub system_prompt: SystemPrompt,
-    /// Maximum number of model calls.
+    /// Maximum number of model calls of a run.
     pub max_turns: Option<u32>,
-    /// Maximum cost in US dollars.
+    /// Maximum number of input and output tokens of a run.
+    pub max_tokens: Option<u64>,
+    /// Maximum cost of a run in US dollars, for models whose price is known.
     pub max_budget_usd: Option<f64>,
+    /// Maximum time of a run.
+    pub timeout: Option<Duration>,
     /// Maximum number of thinking tokens per answer; 0 turns thinking off.
     pub max_thinking_tokens: Option<u32>,
-    /// The only built-in tools that are available.
+    /// Reasoning effort of the model.
+    pub effort: Option<Effort>,
+    /// The only built-in tools that are available, by the names of the official SDKs. If it is not set, a query has all of
+    /// them, and an agent has none.
     pub tools: Option<Vec<String>>,
     /// Permission rules for calls that are allowed without a question.
     pub allowed_tools: Vec<String>,
+    /// Permission rules for calls that are asked about, whatever else would allow them.
+    pub asked_tools: Vec<String>,
     /// Permission rules for calls that are denied.
     pub disallowed_tools: Vec<String>,
     /// Tools of the program; they replace others of the same name.
     pub own_tools: Vec<Arc<dyn Tool>>,
     /// Model of the program, in place of `model`.
     pub provider: Option<Arc<dyn Provider>>,
-    /// Name of the subagent definition with which the conversation itself runs.
+    /// Name of the subagent definition with which the conversation itself runs; for queries only.
     pub agent: Option<String>,
-    /// Subagent definitions by name, in the form of the official SDKs.
+    /// Subagent definitions by name, in the form of the official SDKs; for queries only.
     pub agents: Map<String, Value>,
     /// Working directory, if not that of the process.
     pub cwd: Option<PathBuf>,
     /// Additional working directories.
     pub additional_directories: Vec<PathBuf>,
-    /// UUID of the new session.
+    /// UUID of the new session; for queries only.
     pub session_id: Option<String>,
-    /// Id or name of the session to resume.
+    /// Id or name of the session to resume; for queries only.
     pub resume: Option<String>,
-    /// Whether a resumed session is copied first.
+    /// Whether a resumed session is copied first; for queries only.
     pub fork_session: bool,
-    /// Whether to resume the session that was used last.
+    /// Whether to resume the session that was used last; for queries only.
     pub continue_last: bool,
-    /// Whether the session is kept in memory only.
+    /// Whether the session is kept in memory only; for queries only: an agent says where it is kept.
     pub ephemeral: bool,
     /// Permission mode for calls that no rule covers.
     pub permission_mode: Option<PermissionMode>,
@@ -83,24 +91,24 @@ pub struct Options {
     pub can_use_tool: Option<CanUseTool>,
     /// Callbacks for events of the run, called after the hooks of the settings.
     pub hooks: Vec<HookCallback>,
-    /// MCP servers by name, as in `.mcp.json`.
+    /// MCP servers by name, as in `.mcp.json`; for queries only.
     pub mcp_servers: Map<String, Value>,
-    /// Whether answers are also sent in pieces, as [`Message::StreamEvent`](crate::Message::StreamEvent).
+    /// Whether answers are also sent in pieces, as [`Message::StreamEvent`](crate::Message::StreamEvent); for queries only.
     pub include_partial_messages: bool,
-    /// Settings files to read: `user`, `project`, `local`; none of them if the list is empty.
+    /// Settings files to read: `user`, `project`, `local`; none of them if the list is empty. For queries only.
     pub setting_sources: Option<Vec<String>>,
-    /// Additional settings, an object as in a settings file.
+    /// Additional settings, an object as in a settings file; for queries only.
     pub settings: Option<Value>,
     /// Beta features of the model's API to ask for.
     pub betas: Vec<String>,
     /// Environment variables in addition to those of the process: keys, base addresses.
     pub env: BTreeMap<String, String>,
     /// Whether the query writes a log of its own, at level `debug`. Without one, events go to the subscriber of
-    /// `tracing` that the program has set.
+    /// `tracing` that the program has set. For queries only.
     pub debug: bool,
-    /// File to which that log is appended, in place of standard error; turns the log on.
+    /// File to which that log is appended, in place of standard error; turns the log on. For queries only.
     pub debug_file: Option<PathBuf>,
-    /// Token that aborts the run when cancelled; [`Query::exit_reason`](super::Query::exit_reason) is `Aborted` then.
+    /// Token that aborts the run when cancelled, and all later ones of an agent; the exit reason is `Aborted` then.
     pub abort: CancellationToken,
 }
 
@@ -279,6 +287,20 @@ impl Options {
         self
     }
 
+    /// Limits the input and output tokens of a run.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u64) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Limits the time of a run.
+    #[must_use]
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
+        self
+    }
+
     /// Limits the cost in US dollars.
     #[must_use]
     pub fn max_budget_usd(mut self, dollars: f64) -> Self {
@@ -293,7 +315,14 @@ impl Options {
         self
     }
 
-    /// Restricts the built-in tools to these.
+    /// Sets the reasoning effort.
+    #[must_use]
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.effort = Some(effort);
+        self
+    }
+
+    /// Restricts the built-in tools to these, for an agent, which has none otherwise: gives it these.
     #[must_use]
     pub fn tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tools = Some(names.into_iter().map(Into::into).collect());
@@ -304,6 +333,14 @@ impl Options {
     #[must_use]
     pub fn allow(mut self, rule: impl Into<String>) -> Self {
         self.allowed_tools.push(rule.into());
+        self
+    }
+
+    /// Has calls that match this permission rule asked about, whatever else would allow them: `convert` stands for each call
+    /// of the tool `convert`.
+    #[must_use]
+    pub fn ask(mut self, rule: impl Into<String>) -> Self {
+        self.asked_tools.push(rule.into());
         self
     }
 
@@ -495,68 +532,31 @@ impl Options {
 }
 
 impl Options {
-    /// Returns the configuration overrides for these options.
-    pub(super) fn overrides(&self) -> Result<Overrides, Error> {
-        let mut overrides = Overrides {
-            model: self.model.clone(),
-            fallback_models: self.fallback_models.clone(),
-            max_thinking_tokens: self.max_thinking_tokens,
-            allow: parse_rules(&self.allowed_tools)?,
-            deny: parse_rules(&self.disallowed_tools)?,
-            permission_mode: self.permission_mode,
-            directories: self.additional_directories.clone(),
-            // The program that embeds the engine has chosen the folder.
-            trust: Some(Reason::Host),
-            ..Overrides::default()
-        };
-        if !self.mcp_servers.is_empty() {
-            let servers = McpSource::of_values("mcp_servers", &self.mcp_servers);
-            overrides.mcp_servers = vec![servers];
+    /// Returns an error if an option is set that is for queries only: an agent would ignore it.
+    pub(crate) fn check_for_agent(&self) -> Result<(), Error> {
+        let is_appended = matches!(self.system_prompt, SystemPrompt::Appended(_));
+        let set = [
+            ("append_system_prompt", is_appended),
+            ("agent", self.agent.is_some()),
+            ("agents", !self.agents.is_empty()),
+            ("session_id", self.session_id.is_some()),
+            ("resume", self.resume.is_some()),
+            ("fork_session", self.fork_session),
+            ("continue_last", self.continue_last),
+            ("ephemeral", self.ephemeral),
+            ("mcp_servers", !self.mcp_servers.is_empty()),
+            ("include_partial_messages", self.include_partial_messages),
+            ("setting_sources", self.setting_sources.is_some()),
+            ("settings", self.settings.is_some()),
+            ("debug", self.debug),
+            ("debug_file", self.debug_file.is_some()),
+        ];
+        match set.iter().find(|(_, is_set)| *is_set) {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::usage(format!(
+                "the option `{name}` is for queries, and an agent has no use for it"
+            ))
+            .hint("leave it out, or run the prompt with `query`")),
         }
-        if let Some(value) = &self.settings {
-            overrides.settings = Some(SettingsSource::of_value("settings", value)?);
-        }
-        if let Some(names) = &self.setting_sources {
-            overrides.setting_sources = Some(Sources::parse(Some(&names.join(",")))?);
-        }
-        let run = &mut overrides.run;
-        run.limits.max_turns = self.max_turns;
-        run.limits.max_budget_usd = self.max_budget_usd;
-        match &self.system_prompt {
-            SystemPrompt::BuiltIn => {}
-            SystemPrompt::Appended(text) => run.prompt.append_system_prompt = Some(text.clone()),
-            SystemPrompt::Own(text) => {
-                run.prompt.system_prompt = Some(SystemPromptSource::Text(text.clone()));
-            }
-        }
-        run.prompt.agent.clone_from(&self.agent);
-        run.prompt.agents.clone_from(&self.agents);
-        run.tools.only.clone_from(&self.tools);
-        run.host.decides_permissions = self.can_use_tool.is_some();
-        run.host.answers_questions = self.can_use_tool.is_some();
-        run.host.partial_messages = self.include_partial_messages;
-        run.betas.clone_from(&self.betas);
-        run.is_ephemeral = self.ephemeral;
-        Ok(overrides)
-    }
-
-    /// Returns the session for these options.
-    pub(super) fn plan(&self) -> Result<SessionPlan, Error> {
-        let resumed = self.resume.clone().filter(|id| !id.is_empty());
-        let choice = match resumed {
-            Some(id) => SessionChoice::Find(id),
-            None if self.continue_last || self.resume.is_some() => SessionChoice::LastUsed,
-            None => SessionChoice::New,
-        };
-        let plan = SessionPlan {
-            choice,
-            fork: self.fork_session,
-            uuid: self.session_id.clone(),
-            at: None,
-            ephemeral: self.ephemeral,
-            is_impatient: false,
-            is_listed: false,
-        };
-        plan.checked()
     }
 }

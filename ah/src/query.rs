@@ -14,7 +14,7 @@ use ah_conversation::{
 use ah_engine::assemble::HostExtensions;
 use ah_engine::serve::{ServeRequest, serve_program};
 use ah_engine::{has_entered, log_of};
-use ah_protocol::stream_json::{Messages, Program, Requests, Served};
+use ah_protocol::stream_json::{Initialize, Messages, Program, Requests, Served};
 use ah_protocol::{Message, ResultMessage};
 use futures_util::Stream;
 use serde_json::Value;
@@ -50,6 +50,30 @@ use crate::options::Options;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn query(prompt: impl Into<String>, options: Options) -> Query {
+    begin(Some(prompt.into()), options)
+}
+
+/// Continues the session that `options` name ([`Options::resume`], [`Options::continue_last`]) without another prompt, if its
+/// last run was left unfinished: by a kill of the process, a limit or a failure of the model. Calls that were running then are
+/// answered by an error that says so; none is made again by itself. If nothing was left unfinished, the model is not asked,
+/// and the [`Message::Result`] comes at once: an answer that was interrupted on purpose counts as an end.
+///
+/// ```no_run
+/// use ah::{Options, resume};
+///
+/// # async fn go_on() -> Result<(), ah::Error> {
+/// let mut query = resume(Options::new().continue_last(true));
+/// while let Some(message) = query.next().await {
+///     message?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn resume(options: Options) -> Query {
+    begin(None, options)
+}
+
+fn begin(prompt: Option<String>, options: Options) -> Query {
     let abort = options.abort.clone();
     let stop = abort.child_token();
     let (mut program, requests, messages) = Program::new();
@@ -58,7 +82,14 @@ pub fn query(prompt: impl Into<String>, options: Options) -> Query {
         program.host = Some(host);
     }
     let hooks = ClosureHook::all(&options.hooks);
-    requests.prompt(vec![ContentBlock::text(prompt.into())]);
+    match prompt {
+        Some(prompt) => requests.prompt(vec![ContentBlock::text(prompt)]),
+        None => {
+            program.resumes = true;
+            // The answer is the first message.
+            drop(requests.initialize(Initialize::default()));
+        }
+    }
     let (failed, failure) = oneshot::channel();
     let task = Task {
         options,
@@ -156,7 +187,7 @@ impl Query {
     ///
     /// ```no_run
     /// # async fn plan(query: ah::Query) -> Result<(), ah::Error> {
-    /// query.set_permission_mode(ah::conversation::PermissionMode::Plan).await?;
+    /// query.set_permission_mode(ah::permission::PermissionMode::Plan).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -294,7 +325,7 @@ struct Task {
 impl Task {
     /// Runs with the log of the options, if there is one; only this thread writes to it.
     fn perform(self, program: Program) -> Result<(), Error> {
-        let environment = environment(&self.options)?;
+        let environment = self.options.environment()?;
         let file = self.options.debug_file.clone();
         let filter = self.options.debug.then_some("debug");
         let log = if filter.is_some() || file.is_some() {
@@ -348,27 +379,4 @@ impl Task {
             (Served::Lost(error), _) => Err(error.into()),
         }
     }
-}
-
-/// Returns the variables of the process and those of the options, in the working directory of the options.
-fn environment(options: &Options) -> Result<Environment, Error> {
-    let process = ah_config::environment::read(None)?;
-    let cwd = match &options.cwd {
-        Some(cwd) => process.cwd().join(cwd),
-        None => process.cwd().to_owned(),
-    };
-    if !cwd.is_dir() {
-        let message = format!(
-            "cannot work in `{}`: there is no such folder",
-            cwd.display()
-        );
-        return Err(Error::failure(message));
-    }
-    let all = process
-        .all()
-        .chain({ options.env.iter() }.map(|(name, value)| (&**name, &**value)));
-    Ok(Environment::new(
-        all.map(|(name, value)| (name.to_owned(), value.to_owned())),
-        cwd,
-    ))
 }

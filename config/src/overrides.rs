@@ -38,6 +38,8 @@ pub struct Overrides {
     pub tool_concurrency: Option<Concurrency>,
     /// Rules for allowed calls.
     pub allow: Vec<Rule>,
+    /// Rules for calls that are asked about.
+    pub ask: Vec<Rule>,
     /// Rules for denied calls.
     pub deny: Vec<Rule>,
     /// The permission mode.

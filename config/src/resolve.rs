@@ -147,7 +147,7 @@ impl Config {
             may_bypass: may_bypass(permission_mode.value, &overrides, interface, &environment)?,
             permission_mode,
             allow: rules(&overrides.allow, &layers, |it| &it.permissions.allow),
-            ask: rules(&[], &layers, |settings| &settings.permissions.ask),
+            ask: rules(&overrides.ask, &layers, |it| &it.permissions.ask),
             hooks: hooks(&layers),
             disable_all_hooks: first.value(|settings| settings.disable_all_hooks),
             directories: directories(&overrides.directories, &layers, &environment),

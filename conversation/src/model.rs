@@ -20,6 +20,24 @@ pub struct Model {
 }
 
 impl Model {
+    /// Returns a model without a price; `provider` is who serves it. Both limits are in tokens: `context_window` of input and
+    /// output together, `max_output` of one answer.
+    pub fn new(
+        provider: impl Into<String>,
+        name: impl Into<String>,
+        context_window: u64,
+        max_output: u64,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            name: name.into(),
+            context_window,
+            max_output,
+            price: None,
+            long_price: None,
+        }
+    }
+
     /// Returns the cost of `usage`, or `None` if the price is unknown: never a guess, never 0.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         let long = self

@@ -21,6 +21,20 @@ pub struct ToolSpec {
     pub key: Option<DisplayKey>,
 }
 
+impl ToolSpec {
+    /// Returns the description of a tool whose input has this JSON Schema, which is an object.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input_schema: Arc::new(schema),
+            guidance: None,
+            truncation: Truncation::DEFAULT,
+            key: None,
+        }
+    }
+}
+
 /// Argument that represents a call on a display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DisplayKey {

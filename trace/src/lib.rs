@@ -32,7 +32,7 @@ const TRACE_PARENT: &str = "TRACEPARENT";
 /// # Errors
 ///
 /// If traces are asked for in a form that is not supported, or cannot be sent. The text is a warning for the user: the
-/// session goes on without.
+/// session continues without.
 pub fn watcher(environment: &Environment, session: &str) -> Result<Option<SessionWatcher>, String> {
     let Some(traced) = Traced::of(environment, session)? else {
         return Ok(None);

@@ -2,37 +2,42 @@
 
 use std::error::Error as _;
 
-use ah::{Agent, ErrorKind};
+use ah::{Agent, ErrorKind, Options};
 
 #[tokio::test]
 async fn errors_have_a_kind_and_a_cause() {
     let folder = tempfile::tempdir().unwrap();
     let busy = folder.path().join("busy.db");
-    let holder = Agent::builder()
-        .model("script:demo")
-        .store_file(&busy)
-        .build()
-        .await
-        .unwrap();
+    let agent = |model: &str| Agent::with(Options::new().model(model));
+    let holder = agent("script:demo").store_file(&busy).open().await.unwrap();
     let garbage = folder.path().join("file");
     std::fs::write(&garbage, "no folder").unwrap();
-    let builder = || Agent::builder().model("script:demo");
     let cases = [
-        (Agent::builder(), ErrorKind::Usage, false),
+        (Agent::with(Options::new()), ErrorKind::Usage, false),
         (
-            Agent::builder().model("script:/nowhere.json"),
-            ErrorKind::Provider,
-            true,
+            Agent::with(Options::new().model("script:demo").resume("one")),
+            ErrorKind::Usage,
+            false,
         ),
-        (builder().store_file(&busy), ErrorKind::SessionBusy, false),
+        (agent("script:/nowhere.json"), ErrorKind::Provider, true),
         (
-            builder().store_file(garbage.join("chat.db")),
+            Agent::with(Options::new().model("script:demo").tools(["Reed"])),
+            ErrorKind::Usage,
+            false,
+        ),
+        (
+            agent("script:demo").store_file(&busy),
+            ErrorKind::SessionBusy,
+            false,
+        ),
+        (
+            agent("script:demo").store_file(garbage.join("chat.db")),
             ErrorKind::Store,
             true,
         ),
     ];
     for (builder, kind, has_cause) in cases {
-        let error = builder.build().await.err().unwrap();
+        let error = builder.open().await.err().unwrap();
         assert_eq!(
             (error.kind, error.source().is_some()),
             (kind, has_cause),

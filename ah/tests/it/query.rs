@@ -1,9 +1,11 @@
 //! Queries, their options and requests, against servers of this machine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ah::conversation::{ExitReason, PermissionMode, Usage};
-use ah::{Message, Options, Query, query};
+use ah::event::{ExitReason, Usage};
+use ah::permission::PermissionMode;
+use ah::{Message, Options, Query, query, resume};
 use ah_provider::script::format::Turn;
 use ah_testkit::script::{hangs, says, uses};
 use ah_testkit::server::Server;
@@ -329,4 +331,47 @@ async fn a_query_runs_as_a_definition_and_has_a_log_of_its_own() {
     assert_eq!(body["tools"].as_array().unwrap().len(), 1, "{body}");
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.contains("a query begins model=\"sonnet\""), "{log}");
+}
+
+/// A query that a limit has ended continues without another prompt.
+#[tokio::test]
+async fn an_unfinished_query_is_resumed_without_a_prompt() {
+    let (world, server) = (World::new(), Server::new([looks(), says("Done.")]));
+    let mut query = query("go", options(&world, &server).max_turns(1));
+    kinds(&mut query).await;
+    assert_eq!(query.exit_reason(), Some(ExitReason::MaxTurns));
+    let again = options(&world, &server).continue_last(true);
+    let mut query = resume(again.clone());
+    assert_eq!(kinds(&mut query).await.last().unwrap(), "result success");
+    let last = query.result().unwrap();
+    assert_eq!(last.result.as_deref(), Some("Done."));
+    assert_eq!(world.texts("user"), ["go"]);
+    // Now nothing is left, and the model is not asked.
+    let mut query = resume(again);
+    assert_eq!(kinds(&mut query).await.last().unwrap(), "result success");
+    assert_eq!(server.requests().len(), 2);
+}
+
+/// The limits of an agent are those of a query.
+#[tokio::test]
+async fn tokens_and_time_limit_a_query() {
+    let usage = Usage {
+        input_tokens: 300,
+        ..Usage::default()
+    };
+    let costly = Turn {
+        usage: Some(usage),
+        ..looks()
+    };
+    let (world, server) = (World::new(), Server::new([costly, says("Never.")]));
+    let mut limited = query("go", options(&world, &server).max_tokens(250));
+    kinds(&mut limited).await;
+    assert_eq!(limited.exit_reason(), Some(ExitReason::BudgetExceeded));
+    let (world, server) = (World::new(), Server::new([hangs("So far")]));
+    let mut limited = query(
+        "go",
+        options(&world, &server).timeout(Duration::from_millis(1)),
+    );
+    kinds(&mut limited).await;
+    assert_eq!(limited.exit_reason(), Some(ExitReason::Timeout));
 }

@@ -41,6 +41,7 @@ impl Options {
             max_thinking_tokens: model.thinking_budget(),
             tool_concurrency: tools.tool_concurrency.map(Concurrency::from),
             allow: parse_rules(&tools.allowed_tools)?,
+            ask: Vec::new(),
             deny: parse_rules(&tools.disallowed_tools)?,
             permission_mode: skip.or(safety.permission_mode),
             may_bypass: safety.allow_dangerously_skip_permissions,

@@ -27,6 +27,9 @@ pub struct Program {
     pub host: Option<Arc<dyn Host>>,
     /// Hooks of the program, called after those of the settings.
     pub hooks: Vec<Arc<dyn Hook>>,
+    /// Whether a run that was left unfinished continues before any prompt. It ends with a [`Message::Result`], also if there is
+    /// none.
+    pub resumes: bool,
 }
 
 impl Program {
@@ -43,6 +46,7 @@ impl Program {
             },
             host: None,
             hooks: Vec::new(),
+            resumes: false,
         };
         let messages = Messages {
             receiver: incoming,

@@ -74,6 +74,7 @@ pub async fn serve_program(
     let link = Arc::new(Link::new(sink, ids));
     let speaker = Speaker::new(link, wanted, program.host);
     let (worker, next) = Worker::new(speaker, engine, program.hooks, stop);
+    let worker = worker.resuming(program.resumes);
     let following = tokio::spawn(worker.shared.clone().follow(program.requests));
     let served = worker.perform(next).await;
     // Later requests fail once it has been dropped.

@@ -63,6 +63,8 @@ pub(super) struct Worker {
     /// Hooks of this program, if it is the host.
     hooks: Vec<Arc<dyn Hook>>,
     stop: CancellationToken,
+    /// Whether a run that was left unfinished continues before any prompt.
+    resumes: bool,
     /// Options of the host, for the sessions after the first.
     wishes: Initialize,
     /// Cost limit of this process.
@@ -105,6 +107,7 @@ impl Worker {
             speaker,
             hooks,
             stop: stop.clone(),
+            resumes: false,
             wishes: Initialize::default(),
             budget: None,
             spent: Cost::default(),
@@ -114,6 +117,11 @@ impl Worker {
             failure: None,
         };
         (worker, next)
+    }
+
+    /// Sets whether a run that was left unfinished continues before any prompt.
+    pub(super) fn resuming(self, resumes: bool) -> Self {
+        Self { resumes, ..self }
     }
 
     /// Does the work, then waits until all output is written.

@@ -40,7 +40,7 @@ pub fn build() -> Result<PathBuf> {
     let library = root().join("ah");
     let manifest = format!(
         "[package]\nname = \"outside\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\n\
-         ah = {{ path = {library:?}, default-features = false, features = [\"sqlite\"] }}\ntokio = {{ version = \"1\", features = [\"rt\"] }}\n"
+         ah = {{ path = {library:?}, default-features = false, features = [\"engine\"] }}\ntokio = {{ version = \"1\", features = [\"rt\"] }}\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("src/main.rs"), PROGRAM)?;

@@ -2,7 +2,7 @@
 //! has no more prompts.
 
 use ah_agent::{RunOutcome, Stop};
-use ah_conversation::{CallState, ModelUsage, StoreError};
+use ah_conversation::{CallState, ExitReason, ModelUsage, StoreError};
 use serde_json::json;
 
 use super::Worker;
@@ -10,9 +10,11 @@ use crate::Engaged;
 use crate::stream_json::totals::Totals;
 
 impl Worker {
-    /// Goes on with an answer whose calls a hook has deferred: the hook is asked again, before any prompt.
+    /// Continues an answer whose calls a hook has deferred: the hook is asked again, before any prompt. If the program
+    /// wants that, continues whatever was left unfinished.
     pub(super) async fn take_up(&mut self, engaged: &mut Engaged) -> Result<(), StoreError> {
-        if !engaged.session.has_deferred() || !self.limit(engaged) {
+        let is_wanted = self.resumes || engaged.session.has_deferred();
+        if !is_wanted || !self.limit(engaged) {
             return Ok(());
         }
         let before = engaged.session.transcript().messages().len();
@@ -30,7 +32,9 @@ impl Worker {
         if self.shared.queue.waiting() == 0 {
             engaged.session.rest().await;
         }
-        if let Some(outcome) = outcome {
+        // A program that has asked for it waits for a result.
+        let nothing = || RunOutcome::new(ExitReason::EndTurn);
+        if let Some(outcome) = outcome.or_else(|| self.resumes.then(nothing)) {
             // What the model was asked before has been counted.
             let messages = engaged.session.transcript().messages();
             let new = messages.get(before..).unwrap_or_default();

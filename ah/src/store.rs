@@ -1,0 +1,8 @@
+//! Stores of a program's own: implementations of [`Store`], for conversations that are to be kept elsewhere than in SQLite.
+//!
+//! It is the port of the engine itself, and changes with it: of all that this library has, it is the likeliest to change.
+
+pub use ah_conversation::{
+    Branch, CallFinish, CallStart, CallState, ContentBlock, Mail, MailKind, Message, MessageId,
+    OutputPage, Record, Store, StoreError, ToolResult, ToolUse, ToolUseId, Transcript,
+};
