@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::workspace::{Package, cargo, packages, root, run};
-use crate::{arrows, circles, doors, foreign, json, licenses, ports, prints, sizes, tidy};
+use crate::{arrows, circles, doors, foreign, json, licenses, ports, prints, public, ratchets, sizes, tidy};
 
 /// Checks format, rules, licences, lints and documentation, the cheapest first.
 pub fn check() -> Result<()> {
@@ -42,6 +42,8 @@ fn house_rules() -> Result<Vec<String>> {
     faults.extend(json::faults(root(), &folders)?);
     faults.extend(ports::faults(root(), &folders)?);
     faults.extend(prints::faults(root(), &folders)?);
+    faults.extend(public::faults(root())?);
+    faults.extend(ratchets::faults(root(), &folders)?);
     faults.extend(sizes::faults(root(), &folders)?);
     faults.extend(tidy::faults(root())?);
     faults.extend(arrows::faults(&packages));

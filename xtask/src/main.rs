@@ -26,6 +26,8 @@ mod models;
 mod newest;
 mod ports;
 mod prints;
+mod public;
+mod ratchets;
 mod sizes;
 mod source;
 mod suites;
