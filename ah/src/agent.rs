@@ -13,7 +13,7 @@ use ah_conversation::{
     Clock as _, ContentBlock, Cost, Event, Host, Limits, Message, Nobody, PermissionMode,
     PermissionUpdate, Permissions, Rulebook, Sampling, Store, Thinking,
 };
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use crate::equipment::{self, Equipment};

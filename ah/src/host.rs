@@ -9,7 +9,7 @@ use ah_conversation::{
     Clock, Elicitation, ElicitationAnswer, Host, HostPermission, Nobody, PermissionAnswer,
     PermissionRequest, PermissionUpdate, Rule, ToolUseId,
 };
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -70,8 +70,8 @@
 use std::sync::Arc;
 
 use ah_conversation::Clock as _;
+use ah_ids::SystemClock;
 use ah_provider::retry::{Policy, Retrying};
-use ah_store::SystemClock;
 
 pub use ah_conversation::{
     BlockStart, ContentBlock, Continuity, Cost, Delta, Effort, ErrorClass, EventStream, Image,

@@ -23,9 +23,10 @@ use ah_conversation::{
     CompactAt, Cost, Interface, Limits, Model, Provider, ServerState, Servers, Thinking, Tool,
     ToolSpec, estimate_text,
 };
+use ah_ids::SystemClock;
 use ah_mcp::{Asked, RemoteServers, SdkHost, Transport};
 use ah_protocol::stream_json::PermissionTool;
-use ah_store::{SessionStore, SystemClock};
+use ah_store::SessionStore;
 
 use crate::command_files;
 use crate::confinement::SandboxStatus;

@@ -32,8 +32,9 @@ use ah_conversation::{
     FileCause, FileChange, FileState, FilesLeft, HiddenFiles, MessageId, Record, Store as _,
     StoreError, Time,
 };
+use ah_ids::SystemClock;
 use ah_sandbox::UpcomingChange;
-use ah_store::{BigFiles, MAX_BIG, Paths, Seal, SessionStore, SystemClock};
+use ah_store::{BigFiles, MAX_BIG, Paths, Seal, SessionStore};
 use rustix::fs::{FileType, Mode, OFlags};
 
 pub use self::agent_files::AgentFiles;

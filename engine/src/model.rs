@@ -10,6 +10,7 @@ use ah_config::{Config, Error, ErrorKind, Sourced};
 use ah_conversation::{
     Clock as _, ErrorClass, Model, Models, Provider, ProviderError, Sampling, Thinking,
 };
+use ah_ids::SystemClock;
 use ah_provider::auth::KeySource;
 use ah_provider::catalog::Catalog;
 use ah_provider::exchange::Timeouts;
@@ -19,7 +20,6 @@ use ah_provider::listing::Listing;
 use ah_provider::named_server::NamedServer;
 use ah_provider::script::normalizer::Normalizer;
 use ah_provider::script::record::Recording;
-use ah_store::SystemClock;
 
 use crate::key_command::KeyCommand;
 use crate::warn::Warn;

@@ -8,8 +8,9 @@ use ah_conversation::{
     Interface, Message, MessageId, Origin, Record, SessionId, Store as _, StoreError, Time,
     encoding,
 };
+use ah_ids::uuid_of;
 use ah_protocol::is_of;
-use ah_store::{KnownSessions, OpenError, Paths, SessionStore, Sessions, Tree, uuid_of};
+use ah_store::{KnownSessions, OpenError, Paths, SessionStore, Sessions, Tree};
 
 use ah_config::places::SESSIONS;
 use ah_config::{Config, Error, ErrorKind};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ah_config::Error;
 use ah_conversation::SessionId;
-use ah_store::uuid_of;
+use ah_ids::uuid_of;
 
 /// The chosen session, and its use in the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

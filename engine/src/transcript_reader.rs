@@ -4,8 +4,8 @@
 mod conversation;
 
 use ah_conversation::{Clock as _, Message, Origin, Role, json};
+use ah_ids::{SystemClock, message_of};
 use ah_protocol::read_transcript;
-use ah_store::{SystemClock, message_of};
 use serde_json::Value;
 
 pub use conversation::{Conversation, call, response, text};

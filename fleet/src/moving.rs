@@ -13,8 +13,9 @@ use std::time::Instant;
 use ah_beneath::Folder;
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId};
+use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, Timing};
-use ah_store::{LocalFleet, OpenError, Paths, SessionStore, SystemClock};
+use ah_store::{LocalFleet, OpenError, Paths, SessionStore};
 use rustix::fs::OFlags;
 use tokio::time::sleep;
 

@@ -31,7 +31,7 @@ pub async fn store(config: &Config, imported: &Imported) -> Result<Outcome, Erro
     };
     let sessions = sessions(config);
     for head in sessions.list()? {
-        let uuid = head.uuid.unwrap_or_else(|| ah_store::uuid_of(&head.id));
+        let uuid = head.uuid.unwrap_or_else(|| ah_ids::uuid_of(&head.id));
         if uuid.eq_ignore_ascii_case(&imported.uuid) {
             return Ok(Outcome::Known(head.id));
         }

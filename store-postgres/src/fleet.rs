@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, Message, MessageId, SessionId, StoreError, Time};
+use ah_ids::SystemClock;
 use ah_store::fleet::{
     End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
-use ah_store::{Collected, Holder, OpenError, SessionStore, SystemClock, log};
+use ah_store::{Collected, Holder, OpenError, SessionStore, log};
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;

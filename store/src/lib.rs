@@ -7,52 +7,29 @@
 //!
 //! No other crate knows SQL. What messages mean and what happens next is decided elsewhere.
 
-#[cfg(feature = "sqlite")]
 mod big;
-#[cfg(feature = "sqlite")]
 mod changes;
-#[cfg(feature = "sqlite")]
 pub mod fleet;
-#[cfg_attr(
-    not(feature = "sqlite"),
-    allow(
-        dead_code,
-        reason = "the ids of sessions are for those that are stored"
-    )
-)]
-mod id;
-#[cfg(feature = "sqlite")]
 mod known;
-#[cfg(feature = "sqlite")]
 pub mod log;
-#[cfg(feature = "sqlite")]
 mod notice;
-#[cfg(feature = "sqlite")]
 mod open_error;
-#[cfg(feature = "sqlite")]
 pub mod opencode;
-#[cfg(feature = "sqlite")]
 mod paths;
-#[cfg(feature = "sqlite")]
 mod seal;
-#[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use id::{SystemClock, message_of, uuid_of};
-#[cfg(feature = "sqlite")]
-pub use {
-    big::{BigFiles, MAX_BIG},
-    changes::Changes,
-    known::KnownSessions,
-    notice::Notice,
-    open_error::OpenError,
-    paths::{Paths, create_file, create_folder, is_file_name},
-    seal::Seal,
-    sqlite::head::SessionHead,
-    sqlite::lock::Holder,
-    sqlite::queue::Queue,
-    sqlite::runs::LocalFleet,
-    sqlite::session::SessionStore,
-    sqlite::sessions::{Collected, Sessions},
-    sqlite::tree::{ApiCall, Diff, Tree},
-};
+pub use big::{BigFiles, MAX_BIG};
+pub use changes::Changes;
+pub use known::KnownSessions;
+pub use notice::Notice;
+pub use open_error::OpenError;
+pub use paths::{Paths, create_file, create_folder, is_file_name};
+pub use seal::Seal;
+pub use sqlite::head::SessionHead;
+pub use sqlite::lock::Holder;
+pub use sqlite::queue::Queue;
+pub use sqlite::runs::LocalFleet;
+pub use sqlite::session::SessionStore;
+pub use sqlite::sessions::{Collected, Sessions};
+pub use sqlite::tree::{ApiCall, Diff, Tree};

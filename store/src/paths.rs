@@ -12,8 +12,6 @@ use ah_conversation::{SessionId, ToolUseId};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
-use crate::id;
-
 /// Name of a project's folder of sessions.
 const SESSIONS_FOLDER: &str = ".ah";
 /// Sessions are only accessible to their owner.
@@ -88,7 +86,7 @@ impl Paths {
 
     /// Returns the session's id, if the database is named after it.
     pub fn id(&self) -> Option<SessionId> {
-        id::is_ulid(&self.stem).then(|| SessionId::from(self.stem.as_str()))
+        ah_ids::is_ulid(&self.stem).then(|| SessionId::from(self.stem.as_str()))
     }
 
     /// Returns the folder of all files.

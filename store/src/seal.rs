@@ -12,7 +12,6 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::id;
 use crate::paths::{new_file, with_ending};
 
 /// Length of the key, in bytes.
@@ -67,7 +66,7 @@ impl Seal {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        let draft = with_ending(path, &format!(".{}.new", id::fresh_session_id(None)));
+        let draft = with_ending(path, &format!(".{}.new", ah_ids::fresh_session_id(None)));
         let mut file = new_file(&draft)?;
         file.write_all(&Self::random()?.0)?;
         file.sync_all()?;

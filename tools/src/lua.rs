@@ -24,7 +24,6 @@ mod places;
 mod registry;
 mod script;
 mod spawn;
-#[cfg_attr(not(feature = "sqlite"), path = "absent/lua_sqlite.rs")]
 mod sqlite;
 mod state;
 mod surroundings;

@@ -3,7 +3,9 @@
 use anyhow::{Result, bail};
 
 use crate::workspace::{Package, cargo, packages, root, run};
-use crate::{arrows, circles, doors, foreign, json, licenses, ports, prints, public, ratchets, sizes, tidy};
+use crate::{
+    arrows, circles, doors, foreign, json, licenses, ports, prints, public, ratchets, sizes, tidy,
+};
 
 /// Checks format, rules, licences, lints and documentation, the cheapest first.
 pub fn check() -> Result<()> {

@@ -211,7 +211,8 @@ fn members(kind: &str, inside: &[Token<'_>]) -> Vec<String> {
             "," => is_due = true,
             "pub" if text(at + 1) == "(" => {}
             "pub" => {
-                let name = (at + 1..at + 5).find(|at| !["async", "const", "fn"].contains(&text(*at)));
+                let name =
+                    (at + 1..at + 5).find(|at| !["async", "const", "fn"].contains(&text(*at)));
                 members.extend(name.map(|at| text(at).to_owned()));
             }
             "fn" if kind == "trait" => members.push(text(at + 1).to_owned()),
@@ -243,18 +244,27 @@ mod tests {
     fn names_are_those_that_a_program_can_write() {
         for (text, expected) in [
             ("mod a; pub(crate) struct A; struct B;", ""),
-            ("pub use a::{B, c::D, e as F}; pub use g;", "ah::B ah::D ah::F ah::g"),
+            (
+                "pub use a::{B, c::D, e as F}; pub use g;",
+                "ah::B ah::D ah::F ah::g",
+            ),
             (
                 "pub struct A { pub b: u8, c: u8, #[d(e)] pub f: [u8; 2] } impl A { pub async fn g(self) { let h = 1; } fn i() {} }",
                 "ah::A ah::A::b ah::A::f ah::A::g",
             ),
-            ("pub struct A<T>(T); impl<T> A<T> { pub fn b() {} }", "ah::A ah::A::b"),
+            (
+                "pub struct A<T>(T); impl<T> A<T> { pub fn b() {} }",
+                "ah::A ah::A::b",
+            ),
             ("pub struct A; impl B for A { fn b(&self) {} }", "ah::A"),
             (
                 "pub enum A { #[b] C, D(u8), E { f: u8 } } pub type G = Arc<dyn Fn(A) -> H>;",
                 "ah::A ah::A::C ah::A::D ah::A::E ah::G",
             ),
-            ("pub trait A: B { fn c(&self); fn d() { e() } }", "ah::A ah::A::c ah::A::d"),
+            (
+                "pub trait A: B { fn c(&self); fn d() { e() } }",
+                "ah::A ah::A::c ah::A::d",
+            ),
             ("pub async fn a() { } #[cfg(test)] pub fn b() {}", "ah::a"),
         ] {
             assert_eq!(shown(&[("lib.rs", text)]), expected, "{text}");

@@ -71,11 +71,21 @@ fn is_test(path: &Path) -> bool {
 }
 
 fn fault(ratchet: &Ratchet, count: usize) -> Option<String> {
-    let Ratchet { name, advice, limit, .. } = ratchet;
+    let Ratchet {
+        name,
+        advice,
+        limit,
+        ..
+    } = ratchet;
     if count > *limit {
-        Some(format!("{count} {name}, {} more than known: {advice}", count - limit))
+        Some(format!(
+            "{count} {name}, {} more than known: {advice}",
+            count - limit
+        ))
     } else if count < *limit {
-        Some(format!("xtask/src/ratchets.rs: there are {count} {name}; lower {limit}"))
+        Some(format!(
+            "xtask/src/ratchets.rs: there are {count} {name}; lower {limit}"
+        ))
     } else {
         None
     }
@@ -87,7 +97,9 @@ fn features(tokens: &[Token<'_>]) -> usize {
         let opens = tokens.get(at + 1).is_some_and(|next| next.text == "(");
         ["cfg", "cfg_attr"].contains(&tokens[at].text)
             && opens
-            && inside(tokens, at + 1).iter().any(|token| token.text == "feature")
+            && inside(tokens, at + 1)
+                .iter()
+                .any(|token| token.text == "feature")
     };
     (0..tokens.len()).filter(|at| is_condition(*at)).count()
 }
@@ -114,7 +126,10 @@ fn configs(tokens: &[Token<'_>]) -> usize {
 fn interfaces(tokens: &[Token<'_>]) -> usize {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let is_branch = |at: usize| {
-        let before = (at.checked_sub(2).map_or("", text), at.checked_sub(1).map_or("", text));
+        let before = (
+            at.checked_sub(2).map_or("", text),
+            at.checked_sub(1).map_or("", text),
+        );
         match text(at) {
             "Interface" if text(at + 1) == "::" => {
                 let is_compared = matches!(before, ("=" | "!", "="));
@@ -141,18 +156,33 @@ mod tests {
     #[test]
     fn what_ties_rooms_together_is_counted() {
         for (text, expected) in [
-            ("#[cfg(feature = \"a\")] mod a; #[cfg(unix)] mod b;", [1, 0, 0]),
-            ("#[cfg_attr(not(feature = \"a\"), path = \"b\")] mod a;", [1, 0, 0]),
+            (
+                "#[cfg(feature = \"a\")] mod a; #[cfg(unix)] mod b;",
+                [1, 0, 0],
+            ),
+            (
+                "#[cfg_attr(not(feature = \"a\"), path = \"b\")] mod a;",
+                [1, 0, 0],
+            ),
             ("if cfg!(feature = \"a\") { }", [0, 0, 0]),
             ("fn a(config: &Config) { b(&Config::c()) }", [0, 1, 0]),
-            ("fn a<'b>(&self, config: &'b Config, other: &Config);", [0, 1, 0]),
+            (
+                "fn a<'b>(&self, config: &'b Config, other: &Config);",
+                [0, 1, 0],
+            ),
             ("fn a(config: &SandboxConfig) -> Config { }", [0, 0, 0]),
-            ("interface == Interface::Native; a != Interface::AgentSdk", [0, 0, 2]),
+            (
+                "interface == Interface::Native; a != Interface::AgentSdk",
+                [0, 0, 2],
+            ),
             (
                 "match a { Interface::Native => 1, Interface::AgentSdk => 2 }",
                 [0, 0, 2],
             ),
-            ("interface.pick(1, 2); let a = Interface::Native;", [0, 0, 1]),
+            (
+                "interface.pick(1, 2); let a = Interface::Native;",
+                [0, 0, 1],
+            ),
         ] {
             let tokens = tokens(text);
             let counts = [features(&tokens), configs(&tokens), interfaces(&tokens)];

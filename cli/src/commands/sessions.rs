@@ -122,7 +122,7 @@ fn line(head: &SessionHead, is_newest: bool, states: &States) -> String {
 fn to_json(head: &SessionHead, states: &States) -> Value {
     json!({
         "id": head.id,
-        "uuid": head.uuid.clone().unwrap_or_else(|| ah_store::uuid_of(&head.id)),
+        "uuid": head.uuid.clone().unwrap_or_else(|| ah_ids::uuid_of(&head.id)),
         "name": head.name,
         "created_at": head.created_at.seconds(),
         "last_written": head.last_written.seconds(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ah_agent::checkpoint::{FileEdit, Files, Rewind};
 use ah_conversation::FileState;
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use serde_json::{Value, json};
 
 use super::place::{block_on, existing, open_error};

@@ -5,7 +5,7 @@ use ah_conversation::{
     Clock as _, ContentBlock, Message, MessageId, Origin, Response, ResultBlock, Role, StopReason,
     Time, ToolResult, ToolUse, ToolUseId, Usage,
 };
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 
 /// Answer to a call whose result was not recorded.
 const NO_RESULT: &str = "[the imported session has no result of this call]";

@@ -19,8 +19,9 @@ use ah_conversation::{
     CallState, Clock as _, ContentBlock, MailKind, Message, MessageId, Origin, Record, Role,
     SessionId, Store as _, StoreError, ToolResult,
 };
+use ah_ids::SystemClock;
 use ah_store::fleet::{End, Fleet, NewRun, Run, Timing, Wish};
-use ah_store::{OpenError, SessionStore, SystemClock};
+use ah_store::{OpenError, SessionStore};
 use ah_store_postgres::Postgres;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ah_conversation::{Clock as _, MailKind, Question, SessionId, Store as _, Time};
+use ah_ids::SystemClock;
 use ah_store::fleet::{
     ALL, Admission, End, Fleet, Limit, NewRun, RunState, Schedules as _, Start, Timing, Wish,
     backoff,
 };
-use ah_store::{LocalFleet, Sessions, SystemClock};
+use ah_store::{LocalFleet, Sessions};
 use tokio_postgres::NoTls;
 
 use crate::fixture::{Speaker, append};

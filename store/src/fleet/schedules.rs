@@ -58,7 +58,7 @@ impl Start {
     pub fn of(schedule: &Schedule) -> Self {
         let id = |what: &str| {
             let seed = format!("{} {} {what}", schedule.number, schedule.prompt);
-            crate::id::id_from(schedule.due, &seed)
+            ah_ids::id_from(schedule.due, &seed)
         };
         Self {
             session: SessionId::from(id("session")),

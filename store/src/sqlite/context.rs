@@ -4,8 +4,8 @@ use ah_conversation::Time;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Failure;
-use crate::id::created_at;
 use crate::paths::Paths;
+use ah_ids::created_at;
 
 /// Id of the current message.
 pub(super) const CURRENT_MESSAGE: &str = "current_message";

@@ -12,7 +12,6 @@ use rustix::fs::OFlags;
 
 use super::sessions::Sessions;
 use super::{ALL_PAGES, Failure, connect, connect_to_read, context};
-use crate::id;
 use crate::paths::{
     FILE_MODE, Paths, create_folder, new_file, outputs_folder, remove_if_exists, sync_folder,
 };
@@ -40,7 +39,7 @@ fn copy_files(original: &Paths, copy: &Paths) -> Result<(), Failure> {
     let mut to = connect(copy.database())?;
     Backup::new(&from, &mut to)?.step(ALL_PAGES)?;
     forget_names(&to)?;
-    if let Some(begun) = context::begun(copy, id::now()) {
+    if let Some(begun) = context::begun(copy, ah_ids::now()) {
         context::set(&to, context::BEGUN, &begun)?;
     }
     drop(to);

@@ -22,12 +22,12 @@ use super::{
     ALL_PAGES, Durability, Failure, calls, connect, context, events, fault, files, lease, log,
     messages, prefixes, prune, require_files, salvage, set_durability, transcript,
 };
-use crate::id::{self, uuid_of};
 use crate::log::Image;
 use crate::notice::Notice;
 use crate::open_error::OpenError;
 use crate::paths::{FILE_MODE, Paths, file_name, new_file, outputs_folder, sync_folder};
 use crate::seal::Seal;
+use ah_ids::uuid_of;
 
 /// States of a session: with a run in progress, without one, and closed.
 const PROCESSING: &str = "processing";
@@ -76,7 +76,7 @@ impl Database {
         let mut notices = Vec::new();
         notices.extend(log::set_aside_if_unreadable(path)?);
         if !path.exists() {
-            match context::begun(paths, id::now()) {
+            match context::begun(paths, ah_ids::now()) {
                 None => CONVERSATION.create_empty(path)?,
                 Some(begun) => {
                     CONVERSATION
@@ -493,7 +493,7 @@ fn open_for_writing(paths: &Paths) -> Result<OpenedDatabase, Failure> {
         notices.push(Notice::Interrupted);
     }
     if paths.id().is_none() && context::get(&transaction, context::UUID)?.is_none() {
-        let uuid = uuid_of(&id::fresh_session_id(None));
+        let uuid = uuid_of(&ah_ids::fresh_session_id(None));
         context::set(&transaction, context::UUID, &uuid)?;
     }
     transaction.commit()?;

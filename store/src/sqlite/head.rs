@@ -8,8 +8,8 @@ use rusqlite::OptionalExtension;
 use super::number::unsigned;
 use super::tree::Tree;
 use super::{Failure, context, resting};
-use crate::id::{self, created_at};
 use crate::paths::Paths;
+use ah_ids::created_at;
 
 /// Maximum number of characters of a session's first text in a list.
 const FIRST_TEXT: usize = 400;
@@ -147,7 +147,7 @@ impl SessionHead {
     /// Corrects times that a clock has given which was ahead: the session was begun no later than `newest`.
     pub(super) fn date_by(&mut self, newest: Time) {
         self.created_at = self.created_at.min(newest);
-        if self.last_written > id::now() {
+        if self.last_written > ah_ids::now() {
             self.last_written = self.created_at;
         }
     }

@@ -5,7 +5,6 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Failure;
-use crate::id;
 
 /// Key of the only row.
 const KEY: &str = "session";
@@ -23,7 +22,7 @@ pub(super) fn take(connection: &Connection) -> Result<i64, Failure> {
          ON CONFLICT (key) DO UPDATE SET
              epoch = epoch + 1, owner = excluded.owner, heartbeat_at = excluded.heartbeat_at
          RETURNING epoch",
-        params![KEY, owner(), id::now().seconds()],
+        params![KEY, owner(), ah_ids::now().seconds()],
         |row| row.get(0),
     )?;
     Ok(epoch)
@@ -48,7 +47,7 @@ pub(super) fn check(connection: &Connection, epoch: i64) -> Result<(), Failure> 
 pub(super) fn heartbeat(connection: &Connection, epoch: i64) -> Result<(), Failure> {
     connection
         .prepare_cached("UPDATE lease SET heartbeat_at = ? WHERE key = ? AND epoch = ?")?
-        .execute(params![id::now().seconds(), KEY, epoch])?;
+        .execute(params![ah_ids::now().seconds(), KEY, epoch])?;
     Ok(())
 }
 

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::id;
 use crate::notice::Notice;
 use crate::paths::with_ending;
 
@@ -34,7 +33,7 @@ pub(super) fn set_aside_if_unreadable(path: &Path) -> io::Result<Option<Notice>>
     if is_new(path) || (!is_missing_or_empty(path) && is_readable(&log)?) {
         return Ok(None);
     }
-    let kept = with_ending(path, &format!(".corrupt-{}-log", id::now().seconds()));
+    let kept = with_ending(path, &format!(".corrupt-{}-log", ah_ids::now().seconds()));
     fs::rename(&log, &kept)?;
     Ok(Some(Notice::LogLost { kept }))
 }

@@ -12,9 +12,9 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::schema::QUEUE;
 use super::{Durability, Failure, connect, salvage, set_durability};
-use crate::id::{self, SystemClock};
 use crate::notice::Notice;
 use crate::paths::{Paths, create_folder, sync_folder};
+use ah_ids::SystemClock;
 
 /// Queues messages for a session, which any process may have open.
 #[derive(Debug)]
@@ -278,7 +278,7 @@ impl OpenQueue {
         if read.is_empty() {
             return Ok(());
         }
-        let now = id::now().seconds();
+        let now = ah_ids::now().seconds();
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -294,7 +294,7 @@ impl OpenQueue {
     }
 
     fn show_holder(&self) -> Result<(), Failure> {
-        let now = id::now().seconds();
+        let now = ah_ids::now().seconds();
         self.connection
             .prepare_cached(
                 "INSERT INTO session_lock (key, owner_pid, started_at, heartbeat_at) VALUES ('lock', ?1, ?2, ?2)
@@ -321,7 +321,7 @@ fn insert(
             id.as_str(),
             word(kind),
             text,
-            id::now().seconds()
+            ah_ids::now().seconds()
         ])?;
     Ok(())
 }

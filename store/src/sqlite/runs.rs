@@ -19,7 +19,7 @@ use crate::changes::Changes;
 use crate::fleet::{
     End, Fleet, NewRun, Run, RunId, RunRow, RunState, Timing, Waker, Wish, command,
 };
-use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree, id};
+use crate::{Collected, OpenError, Paths, Queue, SessionStore, Sessions, Tree};
 
 /// Longest pause between two looks while nothing waits or runs, if the system tells what other processes write.
 const REST: Duration = Duration::from_secs(60);
@@ -106,7 +106,7 @@ impl LocalFleet {
             let paths = self.paths(&SessionId::from(session));
             if paths.is_ok_and(|paths| Lock::is_held(&paths.lock())) {
                 let beat = "UPDATE runs SET beat_at = ? WHERE id = ?";
-                connection.execute(beat, params![id::now().0, run])?;
+                connection.execute(beat, params![ah_ids::now().0, run])?;
             }
         }
         Ok(())
@@ -114,7 +114,7 @@ impl LocalFleet {
 
     /// The times of a beat that was not missed. One that lies in the future is of a clock that was set back since.
     fn living(&self) -> [i64; 2] {
-        let (now, dead) = (id::now().0, milliseconds(self.timing.dead));
+        let (now, dead) = (ah_ids::now().0, milliseconds(self.timing.dead));
         [now.saturating_sub(dead), now.saturating_add(dead)]
     }
 }
@@ -124,7 +124,7 @@ fn wake(connection: &Connection, session: &str) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE runs SET state = 'queued', due_at = ?2, attempt = 0, owner = NULL, ended_at = NULL, wish = NULL
          WHERE state = 'done' AND id = (SELECT max(id) FROM runs WHERE session = ?1)",
-        params![session, id::now().0],
+        params![session, ah_ids::now().0],
     )?;
     Ok(())
 }
@@ -146,7 +146,7 @@ impl Fleet for LocalFleet {
             MailKind::FollowUp,
             &run.prompt,
         )?;
-        let now = id::now().0;
+        let now = ah_ids::now().0;
         self.with("cannot write", |connection| {
             connection.query_row(
                 "INSERT INTO runs
@@ -186,7 +186,7 @@ impl Fleet for LocalFleet {
                                      AND other.state = 'running' AND other.beat_at BETWEEN ?3 AND ?4)
                          ORDER BY priority DESC, due_at, id LIMIT 1)
                      RETURNING id, session, folder, model, attempt, attempts, answer_within, command",
-                    params![worker, id::now().0, from, to],
+                    params![worker, ah_ids::now().0, from, to],
                     |row| {
                         Ok(Run {
                             id: row.get(0)?,
@@ -209,7 +209,7 @@ impl Fleet for LocalFleet {
             connection
                 .query_row(
                     "UPDATE runs SET beat_at = ? WHERE id = ? AND owner = ? AND state = 'running' RETURNING wish",
-                    params![id::now().0, run, worker],
+                    params![ah_ids::now().0, run, worker],
                     |row| row.get(0),
                 )
                 .optional()
@@ -219,7 +219,7 @@ impl Fleet for LocalFleet {
 
     async fn end(&self, run: RunId, worker: &str, end: &End) -> Result<bool, StoreError> {
         let part = end.part();
-        let now = id::now().0;
+        let now = ah_ids::now().0;
         self.alone(|connection| {
             let session: Option<String> = connection
                 .query_row(
@@ -312,7 +312,7 @@ impl Fleet for LocalFleet {
                      ended_at = CASE state WHEN 'queued' THEN ?3 END,
                      state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
                  WHERE session = ?1 AND (state = 'running' OR state = 'queued' AND ?2 = 'cancel')",
-                params![session.as_str(), wish.word(), id::now().0],
+                params![session.as_str(), wish.word(), ah_ids::now().0],
             )
         })?;
         Ok(changed as u64)

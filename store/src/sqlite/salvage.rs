@@ -16,7 +16,6 @@ use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::schema::{CONVERSATION, FIND_ORIGINS, QUEUE, Schema};
 use super::{Failure, connect, context, prune};
-use crate::id;
 use crate::paths::{open_or_create, remove_if_exists, sync_folder, with_ending};
 
 /// Endings of the log and of the shared memory file of a database in WAL mode.
@@ -115,7 +114,7 @@ fn replace(
 
 /// Links the damaged files to a new name, or copies them if links are not possible; returns the new path.
 fn keep_damaged(path: &Path) -> io::Result<PathBuf> {
-    let seconds = id::now().seconds();
+    let seconds = ah_ids::now().seconds();
     let kept = (0..)
         .map(|attempt| match attempt {
             0 => with_ending(path, &format!(".corrupt-{seconds}")),

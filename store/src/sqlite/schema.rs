@@ -32,7 +32,6 @@ use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
 use super::{Failure, configured};
-use crate::id;
 use crate::paths::{new_file, remove_if_exists, with_ending};
 
 /// The origin of a row of `messages` where it has no column: in the details of its first block, if it does not follow from
@@ -398,7 +397,7 @@ impl Schema {
 
     /// Creates a database at `path` unless another process is faster. The file is synced, its folder is not.
     pub(super) fn create_unless_exists(&self, path: &Path) -> Result<(), Failure> {
-        let draft = with_ending(path, &format!(".{}.new", id::fresh_session_id(None)));
+        let draft = with_ending(path, &format!(".{}.new", ah_ids::fresh_session_id(None)));
         self.write_draft(&draft, |_| Ok(()))?;
         File::open(&draft)?.sync_all()?;
         // Unlike a rename, a link never replaces an existing file.

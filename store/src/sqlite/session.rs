@@ -25,12 +25,12 @@ use super::outputs;
 use super::tree::Tree;
 use super::{Failure, context, require_file};
 use crate::changes::Changes;
-use crate::id::{self, SystemClock};
 use crate::log::{Change, Log};
 use crate::notice::Notice;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, create_folder};
 use crate::seal::Seal;
+use ah_ids::SystemClock;
 
 /// Interval of heartbeats. They are for display; an idle session need not wake up for more.
 const HEARTBEAT: Duration = Duration::from_secs(60);
@@ -88,7 +88,7 @@ impl SessionStore {
     /// Creates a session in memory. Its large outputs are in a folder below `scratch`, which is removed on close.
     pub fn in_memory(scratch: &Path) -> Result<Self, StoreError> {
         let path = Path::new(IN_MEMORY);
-        let id = id::fresh_session_id(None);
+        let id = ah_ids::fresh_session_id(None);
         let outputs = scratch.join(format!("ah-{id}.out"));
         Database::in_memory(&outputs)
             .and_then(|database| Self::with(database, Some(id), path, outputs))
@@ -107,7 +107,7 @@ impl SessionStore {
         scratch: &Path,
     ) -> Result<Self, StoreError> {
         let path = Path::new(log.name());
-        let outputs = scratch.join(format!("ah-{id}-{}.out", id::fresh_session_id(None)));
+        let outputs = scratch.join(format!("ah-{id}-{}.out", ah_ids::fresh_session_id(None)));
         let mut session = Database::in_memory(&outputs)
             .and_then(|database| Self::with(database, Some(id), path, outputs))
             .map_err(|failure| failure.at("cannot open", path))?;
@@ -148,7 +148,7 @@ impl SessionStore {
     ) -> Result<Self, Failure> {
         let uuid = database.tree().uuid_of(id.as_ref())?;
         let id = id
-            .or_else(|| id::session_of(&uuid))
+            .or_else(|| ah_ids::session_of(&uuid))
             .unwrap_or_else(|| SessionId::from(uuid.as_str()));
         let (jobs, inbox) = mpsc::channel();
         let writer = thread::Builder::new()

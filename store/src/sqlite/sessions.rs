@@ -21,12 +21,12 @@ use super::queue::Queue;
 use super::queued;
 use super::tree::Tree;
 use super::{Failure, files, prune};
-use crate::id::{self, ULID_LEN, is_ulid, session_of};
 use crate::known::KnownSessions;
 use crate::open_error::OpenError;
 use crate::paths::{Paths, file_name, remove_if_exists};
 use ah_beneath::Folder;
 use ah_conversation::{SessionId, StoreError, Time};
+use ah_ids::{ULID_LEN, is_ulid, session_of};
 
 /// Endings of files that only remain after a crash.
 const LEFTOVERS: [&str; 6] = [
@@ -113,13 +113,13 @@ impl Sessions {
     /// Returns the paths for a new session, whose id is greater than all others in the folder.
     pub fn fresh(&self) -> Result<Paths, StoreError> {
         let newest = self.ids()?.pop();
-        let id = id::fresh_session_id(newest.as_ref());
+        let id = ah_ids::fresh_session_id(newest.as_ref());
         Ok(Paths::in_folder(&self.folder, &id))
     }
 
     /// Returns the paths for a new session that takes its place by age among the others, as if it had been begun then.
     pub fn begun_at(&self, time: Time) -> Paths {
-        Paths::in_folder(&self.folder, &id::session_id_at(time))
+        Paths::in_folder(&self.folder, &ah_ids::session_id_at(time))
     }
 
     /// Returns the session with the greatest id.
@@ -174,11 +174,11 @@ impl Sessions {
             }
             let paths = Paths::in_folder(&self.folder, &id);
             let mut head = SessionHead::read_identity(&paths, id);
-            let is_ahead = head.created_at > id::now();
+            let is_ahead = head.created_at > ah_ids::now();
             if is_ahead || seen == MANY {
                 return self.last_dated(is_continued);
             }
-            head.date_by(id::now());
+            head.date_by(ah_ids::now());
             if last
                 .as_ref()
                 .is_none_or(|last| written(last) < written(&head))
@@ -272,7 +272,7 @@ impl Sessions {
             Some(id) => id.to_string(),
             None => wanted.to_ascii_uppercase(),
         };
-        if beginning.len() < id::TIME_LEN {
+        if beginning.len() < ah_ids::TIME_LEN {
             return Ok(None);
         }
         let ids = self.ids()?.into_iter();
@@ -293,7 +293,7 @@ impl Sessions {
         let mut heads = self.each(|paths, id| read(paths, id.clone()))?;
         heads.reverse();
         // A session is not newer than those that were begun after it, nor than now.
-        let mut newest = id::now();
+        let mut newest = ah_ids::now();
         let is_known = self.known_ids();
         for head in &mut heads {
             head.is_known = is_known(&head.id);

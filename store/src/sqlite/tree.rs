@@ -17,8 +17,8 @@ use super::{
     Failure, blocks, calls, connect_immutable, connect_to_read, context, events, files, messages,
     transcript,
 };
-use crate::id::uuid_of;
 use crate::paths::{Paths, with_ending};
+use ah_ids::uuid_of;
 
 /// Maximum number of characters of a message's text in a list.
 const PREVIEW: usize = 400;

@@ -8,7 +8,8 @@ use ah_conversation::{
     Record, Response, ResultBlock, Role, StopReason, Store, Time, ToolResult, ToolUse, ToolUseId,
     Usage,
 };
-use ah_store::{Notice, Paths, SessionStore, Sessions, SystemClock};
+use ah_ids::SystemClock;
+use ah_store::{Notice, Paths, SessionStore, Sessions};
 use serde_json::json;
 use tempfile::TempDir;
 

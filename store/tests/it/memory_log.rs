@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ah_conversation::{Clock as _, Mail, MailKind, MessageId, SessionId, StoreError};
+use ah_ids::SystemClock;
+use ah_store::SessionStore;
 use ah_store::log::{Entry, Log};
-use ah_store::{SessionStore, SystemClock};
 use async_trait::async_trait;
 
 /// Sessions that several writers may open, of whom the last one writes.

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ah_conversation::{Event, EventKind, Record, SessionId, Store, Time};
-use ah_store::{Paths, Queue, SessionStore, uuid_of};
+use ah_ids::uuid_of;
+use ah_store::{Paths, Queue, SessionStore};
 
 use crate::fixture::{Speaker, World, append, bytes, finished, open_quietly, result};
 

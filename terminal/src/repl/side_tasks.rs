@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ah_agent::{Controls, SessionChange};
 use ah_conversation::{Clock as _, Content, Models, Servers, Tasks};
-use ah_store::{SystemClock, Tree};
+use ah_ids::SystemClock;
+use ah_store::Tree;
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;

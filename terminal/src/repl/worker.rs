@@ -10,7 +10,8 @@ use ah_conversation::{
     Clock as _, ContentBlock, ExitReason, Image, LiveOutput, MailKind, MessageId, Provider, Rule,
     Store as _, StoreError,
 };
-use ah_store::{SessionStore, SystemClock, Tree};
+use ah_ids::SystemClock;
+use ah_store::{SessionStore, Tree};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 

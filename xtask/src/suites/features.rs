@@ -24,11 +24,11 @@ const BUILDS: [(&str, &[&str]); 10] = [
     ("ah-fleet", &["graphile"]),
     // What `cargo demo` builds.
     ("ah-cli", &[]),
-    (TOOLS, &["image", "lua", "pdf", "sandbox", "sqlite", "web"]),
-    (TOOLS, &["docx", "lua", "pdf", "sandbox", "sqlite", "web"]),
-    (TOOLS, &["docx", "image", "pdf", "sandbox", "sqlite", "web"]),
-    (TOOLS, &["docx", "image", "lua", "sandbox", "sqlite", "web"]),
-    (TOOLS, &["docx", "image", "lua", "pdf", "sandbox", "sqlite"]),
+    (TOOLS, &["image", "lua", "pdf", "sandbox", "web"]),
+    (TOOLS, &["docx", "lua", "pdf", "sandbox", "web"]),
+    (TOOLS, &["docx", "image", "pdf", "sandbox", "web"]),
+    (TOOLS, &["docx", "image", "lua", "sandbox", "web"]),
+    (TOOLS, &["docx", "image", "lua", "pdf", "sandbox"]),
 ];
 
 /// Checks the library without any feature, and with each one left out; warnings are errors.
@@ -108,12 +108,7 @@ mod tests {
             let switched = switched(folder);
             assert!(!switched.is_empty());
             for feature in switched {
-                // The engine has always that of the tools.
-                let is_there = (folder, &*feature) == ("tools", "sqlite");
-                assert!(
-                    is_there || is_left_out(package, &feature),
-                    "{package}: `{feature}`"
-                );
+                assert!(is_left_out(package, &feature), "{package}: `{feature}`");
             }
         }
         // Those of the others are absent where the library has none of its features.
@@ -122,7 +117,7 @@ mod tests {
             ("fleet", "graphile postgres"),
             ("mcp", "client"),
             ("sandbox", "enforcement"),
-            ("store", "fault-injection sqlite"),
+            ("store", "fault-injection"),
         ] {
             assert_eq!(
                 Vec::from_iter(switched(folder)).join(" "),

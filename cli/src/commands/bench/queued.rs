@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, StoreError};
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, NewRun, RunRow};
 
 use super::report::{TaskResult, Verdict};

@@ -7,7 +7,7 @@ use ah_config::{Config, Error};
 use ah_conversation::{Clock as _, SessionId, Time, neutralise};
 use ah_fleet::carried::capture;
 use ah_fleet::worker::{COMMANDS, next_time};
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use ah_store::fleet::{Fleet, NewRun};
 use jiff::Timestamp;
 

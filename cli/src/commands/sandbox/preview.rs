@@ -10,8 +10,9 @@ use ah_config::own_folder::OwnFolder;
 use ah_config::{Config, Error};
 use ah_conversation::{FileCause, FileChange, MessageId, Record, Store as _, Time};
 use ah_engine::command_files::{AgentFiles, CommandJournal};
+use ah_ids::SystemClock;
 use ah_sandbox::Sandbox;
-use ah_store::{BigFiles, SessionStore, SystemClock};
+use ah_store::{BigFiles, SessionStore};
 use ah_terminal::undo::{apply, count, summary};
 
 use crate::commands::output::{confirm, print, print_exact};

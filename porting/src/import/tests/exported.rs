@@ -6,7 +6,7 @@ use ah_conversation::{
     Clock as _, ContentBlock, Image, Message, Origin, Response, ResultBlock, Role, StopReason,
     Time, ToolResult, ToolUse, ToolUseId, Usage,
 };
-use ah_store::SystemClock;
+use ah_ids::SystemClock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -8,7 +8,6 @@ use rusqlite::params;
 
 use super::LocalFleet;
 use crate::fleet::{ALL, Admission, Limit, Limits};
-use crate::id;
 
 /// Milliseconds by which a time has to lie in the future to tell that the clock was set back. Another worker may have read
 /// the clock later, and written first.
@@ -17,7 +16,7 @@ const SET_BACK: i64 = 60_000;
 #[async_trait]
 impl Limits for LocalFleet {
     async fn admit(&self, model: &str) -> Result<Admission, StoreError> {
-        let now = id::now().0;
+        let now = ah_ids::now().0;
         self.with("cannot write", |connection| {
             let spent = "SELECT 1 FROM limits WHERE budget <= 0";
             if connection.prepare(spent)?.exists([])? {

@@ -6,12 +6,12 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::LocalFleet;
 use crate::fleet::{NewRun, Schedule, Schedules, Start, command};
-use crate::{OpenError, Queue, SessionStore, id};
+use crate::{OpenError, Queue, SessionStore};
 
 #[async_trait]
 impl Schedules for LocalFleet {
     async fn now(&self) -> Result<Time, StoreError> {
-        Ok(id::now())
+        Ok(ah_ids::now())
     }
 
     async fn schedule(&self, cron: &str, due: Time, run: &NewRun) -> Result<i64, StoreError> {
@@ -97,7 +97,7 @@ impl LocalFleet {
             "INSERT INTO runs
                  (session, folder, model, priority, due_at, attempts, queued_at, answer_within, title, command)
              SELECT ?2, folder, model, priority, ?3, attempts, ?3, answer_within, title, command FROM schedules WHERE number = ?1",
-            params![schedule.number, start.session.as_str(), id::now().0],
+            params![schedule.number, start.session.as_str(), ah_ids::now().0],
         )?;
         Ok(Ok(true))
     }

@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 /// The length of a ULID as text.
-pub(crate) const ULID_LEN: usize = 26;
+pub const ULID_LEN: usize = 26;
 /// The length of the time at its beginning.
-pub(crate) const TIME_LEN: usize = 10;
+pub const TIME_LEN: usize = 10;
 /// Version and variant of a UUIDv7, within the 80 bits after the time.
 const UUID_MARKS: u128 = (0x7 << 76) | (0b10 << 62);
 /// Masks of the random bits before and after the variant.
@@ -85,7 +85,7 @@ impl LastId {
 }
 
 /// Returns the current time.
-pub(crate) fn now() -> Time {
+pub fn now() -> Time {
     let elapsed = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -93,7 +93,7 @@ pub(crate) fn now() -> Time {
 }
 
 /// Returns a new session id that is greater than `newest`, so that ids sort by age even if the clock was set back.
-pub(crate) fn fresh_session_id(newest: Option<&SessionId>) -> SessionId {
+pub fn fresh_session_id(newest: Option<&SessionId>) -> SessionId {
     let last = newest
         .and_then(|newest| Ulid::from_string(newest.as_str()).ok())
         .map_or_else(LastId::default, |newest| LastId {
@@ -107,7 +107,7 @@ pub(crate) fn fresh_session_id(newest: Option<&SessionId>) -> SessionId {
 }
 
 /// Returns a new session id of a session begun at this time.
-pub(crate) fn session_id_at(time: Time) -> SessionId {
+pub fn session_id_at(time: Time) -> SessionId {
     let id = LastId {
         milliseconds: u64::try_from(time.0).unwrap_or_default(),
         random: random_bits() & ((1 << RANDOM_BITS) - 1),
@@ -116,7 +116,7 @@ pub(crate) fn session_id_at(time: Time) -> SessionId {
 }
 
 /// Returns the id that follows from a time and a seed.
-pub(crate) fn id_from(time: Time, seed: &str) -> String {
+pub fn id_from(time: Time, seed: &str) -> String {
     let digest = Sha256::digest(seed);
     let random = digest
         .iter()
@@ -146,7 +146,7 @@ pub fn uuid_of(id: &SessionId) -> String {
 }
 
 /// Returns the session id of the same 128 bits as `uuid`; `None` if that is not a UUID.
-pub(crate) fn session_of(uuid: &str) -> Option<SessionId> {
+pub fn session_of(uuid: &str) -> Option<SessionId> {
     let groups: Vec<_> = uuid.split('-').map(str::len).collect();
     let is_hex = uuid
         .bytes()
@@ -164,13 +164,13 @@ pub fn message_of(uuid: &str) -> Option<MessageId> {
 }
 
 /// Returns the creation time of the session `id`, which its first bits hold.
-pub(crate) fn created_at(id: &SessionId) -> Time {
+pub fn created_at(id: &SessionId) -> Time {
     let milliseconds = Ulid::from_string(id.as_str()).map_or(0, |ulid| ulid.timestamp_ms());
     Time(i64::try_from(milliseconds).unwrap_or(i64::MAX))
 }
 
 /// Returns whether `text` is a ULID in the canonical notation.
-pub(crate) fn is_ulid(text: &str) -> bool {
+pub fn is_ulid(text: &str) -> bool {
     let is_canonical = |ulid: Ulid| ulid.array_to_str(&mut [0; ULID_LEN]) == text;
     text.len() == ULID_LEN && Ulid::from_string(text).is_ok_and(is_canonical)
 }
